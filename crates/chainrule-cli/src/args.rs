@@ -1,0 +1,571 @@
+//! The command line: what can be asked for, and the limits of every number.
+//!
+//! A value that makes no sense is refused here, with one line that says what is wrong and what to do
+//! (exit status 2), so that the rest of the program meets sensible settings only.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+/// The most steps of a run.
+const MAX_STEPS: u64 = 1_000_000_000;
+/// The most numbers that the weights, or the values of one layer for a batch, may have: 100 million
+/// take 0.4 GB, and training keeps several times that.
+const MAX_NUMBERS: u64 = 100_000_000;
+/// Symbols of the names models: `.` and a to z.
+const SYMBOLS: u64 = 27;
+
+/// Train small models, and look into every gradient.
+#[derive(Debug, Parser)]
+#[command(name = "chainrule", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model
+    #[command(subcommand)]
+    Train(Train),
+    /// Print new names from a trained model
+    Sample(Sample),
+    /// Print the loss of a trained model on a list of names
+    Eval(Eval),
+    /// Measure how long a training step takes
+    Bench(Bench),
+}
+
+/// The models that can be trained.
+#[derive(Debug, Subcommand)]
+pub enum Train {
+    /// A small network that learns to make up names, one letter after the other
+    Names(TrainNames),
+}
+
+/// `chainrule train names`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct TrainNames {
+    /// A text file with one name a line, letters a-z only [default: the built-in list]
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+
+    /// How many training steps to take
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = steps)]
+    #[arg(allow_negative_numbers = true)]
+    pub steps: u64,
+
+    /// How many examples each step learns from
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = batch)]
+    #[arg(allow_negative_numbers = true)]
+    pub batch: usize,
+
+    /// Width of the hidden layer, in units
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = hidden)]
+    #[arg(allow_negative_numbers = true)]
+    pub hidden: usize,
+
+    /// How many letters the model sees before the one that it guesses
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = context)]
+    #[arg(allow_negative_numbers = true)]
+    pub context: usize,
+
+    /// How many numbers stand for a letter
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = embedding)]
+    #[arg(allow_negative_numbers = true)]
+    pub embedding: usize,
+
+    /// Learning rate of the first steps
+    #[arg(long, value_name = "RATE", default_value_t = 0.1, value_parser = learning_rate)]
+    #[arg(allow_negative_numbers = true)]
+    pub lr: f64,
+
+    /// When the learning rate falls to a tenth, in steps [default: half of the steps]
+    #[arg(long, value_name = "STEP", value_parser = decay_step)]
+    #[arg(allow_negative_numbers = true)]
+    pub lr_decay_at: Option<u64>,
+
+    /// Seed of all random numbers; the same seed gives the same run
+    #[arg(long, value_name = "N", default_value_t = 2_147_483_647, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// Folder for the results [default: a new one, runs/names-0001 and so on]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the files of an earlier run in the folder; other files there stay
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print the results as one JSON object, and no progress
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print no progress
+    #[arg(long)]
+    pub quiet: bool,
+
+    /// How many threads to use; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+
+    /// Use fused operations (faster; the last digits may differ)
+    #[arg(long)]
+    pub fused: bool,
+}
+
+impl TrainNames {
+    /// The number of steps that are taken at the full learning rate.
+    pub fn decay_at(&self) -> u64 {
+        self.lr_decay_at.unwrap_or(self.steps / 2)
+    }
+
+    /// Checks what no single option can: whether model and batch fit into memory.
+    fn check(&self) -> Result<(), String> {
+        let [batch, hidden] = [self.batch as u64, self.hidden as u64];
+        let [context, embedding] = [self.context as u64, self.embedding as u64];
+        let inputs = context * embedding;
+        let weights = SYMBOLS * embedding + inputs * hidden + hidden * SYMBOLS;
+        if weights > MAX_NUMBERS {
+            return Err(format!(
+                "--hidden {hidden} with --context {context} and --embedding {embedding} makes \
+                 {weights} weights, more than {MAX_NUMBERS}; make one of them smaller"
+            ));
+        }
+        let widest = batch * inputs.max(hidden).max(SYMBOLS);
+        if widest > MAX_NUMBERS {
+            return Err(format!(
+                "--batch {batch} makes a layer of {widest} values, more than {MAX_NUMBERS}; \
+                 make the batch or the model smaller"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `chainrule sample`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Sample {
+    /// Folder of a finished training run
+    #[arg(value_name = "DIR")]
+    pub run: PathBuf,
+
+    /// How many names to print
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = count)]
+    #[arg(allow_negative_numbers = true)]
+    pub count: usize,
+
+    /// Seed of the random numbers; the same seed gives the same names
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `chainrule eval`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Eval {
+    /// Folder of a finished training run
+    #[arg(value_name = "DIR")]
+    pub run: PathBuf,
+
+    /// A text file with one name a line [default: the list that the model was trained on]
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `chainrule bench`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Bench {
+    /// What to measure
+    #[arg(value_name = "WORKLOAD", value_enum)]
+    pub workload: Workload,
+
+    /// How the step is run
+    #[arg(long, value_enum, default_value_t = Mode::Eager)]
+    pub mode: Mode,
+
+    /// How many threads to use [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+
+    /// How many times to repeat the measurement
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds)]
+    #[arg(allow_negative_numbers = true)]
+    pub rounds: usize,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Use fused operations (faster; the last digits may differ)
+    #[arg(long)]
+    pub fused: bool,
+}
+
+/// The training steps that can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Names: batch 32, hidden layer of 200 with batch normalisation
+    Names,
+    /// Digits: batch 512, three hidden layers of 1,024
+    Mnist,
+}
+
+/// How a step is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Every operation runs at once, when it is called
+    Eager,
+}
+
+impl Cli {
+    /// Reads the command line of the process. On a mistake, prints what is wrong and ends the process
+    /// with status 2; on `--help` and `--version` with status 0.
+    pub fn read() -> Cli {
+        Self::try_read(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Reads a command line; the first word is the name of the program.
+    pub fn try_read<W>(words: impl IntoIterator<Item = W>) -> Result<Cli, clap::Error>
+    where
+        W: Into<OsString> + Clone,
+    {
+        let cli = Cli::try_parse_from(words)?;
+        if let Command::Train(Train::Names(train)) = &cli.command {
+            train
+                .check()
+                .map_err(|text| Cli::command().error(ErrorKind::ValueValidation, text))?;
+        }
+        Ok(cli)
+    }
+}
+
+/// A whole number from `least` to `most`; `what` begins the message.
+fn whole(text: &str, what: &str, least: u64, most: u64) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!(
+            "{what} must be a whole number from {least} to {most}, in plain digits"
+        )),
+    }
+}
+
+/// [`whole`] for sizes; `most` is small enough for every machine.
+fn size(text: &str, what: &str, least: u64, most: u32) -> Result<usize, String> {
+    whole(text, what, least, u64::from(most)).map(|number| number as usize)
+}
+
+fn steps(text: &str) -> Result<u64, String> {
+    whole(text, "the number of steps", 1, MAX_STEPS)
+}
+
+fn batch(text: &str) -> Result<usize, String> {
+    let what = "batch normalisation needs at least 2 examples a step: the batch";
+    size(text, what, 2, 1_000_000)
+}
+
+fn hidden(text: &str) -> Result<usize, String> {
+    size(text, "the width of the hidden layer", 1, 65_536)
+}
+
+fn context(text: &str) -> Result<usize, String> {
+    size(text, "the context", 1, 64)
+}
+
+fn embedding(text: &str) -> Result<usize, String> {
+    size(text, "the size of the embedding", 1, 4_096)
+}
+
+fn learning_rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && rate <= 1e3 => Ok(rate),
+        _ => Err("the learning rate must be a number above 0 and at most 1000, such as 0.1".into()),
+    }
+}
+
+fn decay_step(text: &str) -> Result<u64, String> {
+    whole(
+        text,
+        "the step at which the learning rate falls",
+        0,
+        MAX_STEPS,
+    )
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    whole(text, "the seed", 0, u64::MAX)
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    size(text, "the number of threads", 1, 256)
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    size(text, "the number of names", 1, 1_000_000)
+}
+
+fn rounds(text: &str) -> Result<usize, String> {
+    size(text, "the number of rounds", 1, 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<Cli, clap::Error> {
+        Cli::try_read(std::iter::once("chainrule").chain(words.split_whitespace()))
+    }
+
+    fn train(words: &str) -> TrainNames {
+        match read(&format!("train names {words}")).unwrap().command {
+            Command::Train(Train::Names(train)) => train,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The message of a command line that must be refused with status 2.
+    fn refused(words: &str) -> String {
+        let error = read(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{error}");
+        error.to_string().lines().next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn clap_finds_no_mistake_in_the_definitions() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_help() {
+        let expected = TrainNames {
+            data: None,
+            steps: 20_000,
+            batch: 32,
+            hidden: 200,
+            context: 3,
+            embedding: 10,
+            lr: 0.1,
+            lr_decay_at: None,
+            seed: 2_147_483_647,
+            out: None,
+            force: false,
+            json: false,
+            quiet: false,
+            threads: None,
+            fused: false,
+        };
+        assert_eq!(train(""), expected);
+        assert_eq!(expected.decay_at(), 10_000);
+    }
+
+    #[test]
+    fn every_option_arrives_where_it_belongs() {
+        let all = "--data n.txt --steps 9 --batch 8 --hidden 7 --context 6 --embedding 5 --lr 1e-3 \
+                   --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused";
+        let expected = TrainNames {
+            data: Some("n.txt".into()),
+            steps: 9,
+            batch: 8,
+            hidden: 7,
+            context: 6,
+            embedding: 5,
+            lr: 0.001,
+            lr_decay_at: Some(4),
+            seed: 3,
+            out: Some("o".into()),
+            force: true,
+            json: true,
+            quiet: true,
+            threads: Some(2),
+            fused: true,
+        };
+        assert_eq!(train(all), expected);
+        assert_eq!(expected.decay_at(), 4);
+    }
+
+    #[test]
+    fn the_other_commands_are_read() {
+        let Command::Sample(sample) = read("sample runs/a --count 3 --seed 9 --json")
+            .unwrap()
+            .command
+        else {
+            panic!("not sample")
+        };
+        assert_eq!(
+            sample,
+            Sample {
+                run: "runs/a".into(),
+                count: 3,
+                seed: 9,
+                json: true
+            }
+        );
+        let Command::Eval(eval) = read("eval runs/a --data f").unwrap().command else {
+            panic!("not eval")
+        };
+        assert_eq!(
+            eval,
+            Eval {
+                run: "runs/a".into(),
+                data: Some("f".into()),
+                json: false
+            }
+        );
+        let words = "bench mnist --mode eager --threads 2 --rounds 9 --fused";
+        let Command::Bench(bench) = read(words).unwrap().command else {
+            panic!("not bench")
+        };
+        assert_eq!((bench.workload, bench.mode), (Workload::Mnist, Mode::Eager));
+        assert_eq!((bench.threads, bench.rounds), (Some(2), 9));
+        assert_eq!((bench.fused, bench.json), (true, false));
+    }
+
+    /// Each limit itself is accepted, and the number beyond it is not.
+    #[test]
+    fn limits_are_exact() {
+        for (option, least, most) in [
+            ("steps", 1, MAX_STEPS),
+            ("batch", 2, 1_000_000),
+            ("hidden", 1, 65_536),
+            ("context", 1, 64),
+            ("embedding", 1, 4_096),
+            ("lr-decay-at", 0, MAX_STEPS),
+            ("threads", 1, 256),
+        ] {
+            // A narrow model, so that no combination is too large.
+            let words = |value: String| {
+                let narrow = [("hidden", 1), ("context", 1), ("embedding", 1)];
+                let narrow: Vec<String> = narrow
+                    .iter()
+                    .filter(|(name, _)| *name != option)
+                    .map(|(name, n)| format!("--{name} {n}"))
+                    .collect();
+                format!("train names --{option} {value} {}", narrow.join(" "))
+            };
+            for accepted in [least, most] {
+                assert!(
+                    read(&words(accepted.to_string())).is_ok(),
+                    "{option} {accepted}"
+                );
+            }
+            let beyond = [least.checked_sub(1), Some(most + 1)].into_iter().flatten();
+            let senseless = [
+                "-1",
+                "-5",
+                "1.5",
+                "nan",
+                "1e3",
+                "abc",
+                "99999999999999999999999",
+            ];
+            for value in beyond
+                .map(|n| n.to_string())
+                .chain(senseless.map(String::from))
+            {
+                let text = refused(&words(value.clone()));
+                let start = format!("error: invalid value '{value}' for '--{option} <");
+                let end = format!("a whole number from {least} to {most}, in plain digits");
+                assert!(text.starts_with(&start) && text.ends_with(&end), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn learning_rates_must_be_positive_finite_and_moderate() {
+        for value in [
+            "-1", "-0.5", "0", "-0", "nan", "inf", "1000.1", "1e400", "fast", "0,1",
+        ] {
+            assert_eq!(
+                refused(&format!("train names --lr {value}")),
+                format!(
+                    "error: invalid value '{value}' for '--lr <RATE>': the learning rate must be a \
+                     number above 0 and at most 1000, such as 0.1"
+                )
+            );
+        }
+        for value in ["1000", "1e-300", "0.1", ".5"] {
+            assert_eq!(
+                train(&format!("--lr {value}")).lr,
+                value.parse::<f64>().unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn a_batch_of_one_is_told_why() {
+        let text = refused("train names --batch 1");
+        assert!(
+            text.contains("batch normalisation needs at least 2 examples"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_model_or_batch_that_fills_the_memory_is_refused() {
+        let text = refused("train names --hidden 65536 --context 64 --embedding 4096");
+        assert!(
+            text.contains("weights, more than 100000000; make one of them smaller"),
+            "{text}"
+        );
+        let text = refused("train names --batch 1000000 --hidden 65536");
+        assert!(
+            text.contains("--batch 1000000 makes a layer of 65536000000 values"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn usage_mistakes_end_with_status_2_and_help_with_0() {
+        for words in [
+            "train",
+            "train mnist",
+            "train names --step 3",
+            "train names --lr",
+            "train names --seed -1",
+            "sample",
+            "sample runs/a --count 0",
+            "eval",
+            "bench",
+            "bench gpt",
+            "bench names --mode lazy",
+            "bench names --rounds 0",
+            "frobnicate",
+        ] {
+            refused(words);
+        }
+        for words in ["--help", "train names --help", "sample -h", "--version"] {
+            assert_eq!(read(words).unwrap_err().exit_code(), 0, "{words}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_option_and_default() {
+        let help = read("train names --help").unwrap_err().to_string();
+        for part in [
+            "[default: 20000]",
+            "[default: 0.1]",
+            "[default: half of the steps]",
+            "--fused",
+        ] {
+            assert!(help.contains(part), "{part} is missing in\n{help}");
+        }
+        for line in help.lines() {
+            assert!(line.chars().count() <= 110, "too long: {line}");
+        }
+    }
+}

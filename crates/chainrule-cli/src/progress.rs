@@ -1,0 +1,418 @@
+//! How far a run is: a bar on a terminal, a plain line now and then elsewhere.
+//!
+//! A training step takes some 30 microseconds, so the bar must cost next to nothing: the clock is not
+//! read at every step but after so many steps as lately passed in a twentieth of a second.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The bar is drawn again after this time: ten times a second.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+
+/// Between two looks at the clock as many steps are left out as take about this time.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The share of the newest loss in the smoothed loss, once a hundred losses are in it.
+const NEWEST: f64 = 0.01;
+
+/// What a run shows of itself on the standard error stream.
+pub struct Progress {
+    total: u64,
+    view: View,
+    loss: SmoothLoss,
+    pace: Pace,
+    /// The step at which there is next something to look at.
+    next: u64,
+}
+
+enum View {
+    Hidden,
+    Bar(ProgressBar),
+    /// A line about every tenth of the run.
+    Lines(Box<dyn Write + Send>),
+}
+
+impl Progress {
+    /// Shows nothing for `--quiet` and `--json`; else a bar if standard error is a terminal, and a
+    /// plain line about every 10% if it is a file or a pipe.
+    pub fn new(total: u64, quiet: bool, json: bool) -> Progress {
+        let view = if quiet || json {
+            View::Hidden
+        } else if io::stderr().is_terminal() {
+            let target = ProgressDrawTarget::stderr_with_hz(10);
+            View::Bar(ProgressBar::with_draw_target(Some(total), target).with_style(style()))
+        } else {
+            View::Lines(Box::new(io::stderr()))
+        };
+        Self::with_view(total, view)
+    }
+
+    fn with_view(total: u64, view: View) -> Progress {
+        let next = match view {
+            View::Hidden => u64::MAX,
+            View::Bar(_) => 1,
+            View::Lines(_) => tenth_after(0, total),
+        };
+        Progress {
+            total,
+            view,
+            loss: SmoothLoss::default(),
+            pace: Pace::start(),
+            next,
+        }
+    }
+
+    /// Tells that `done` steps are finished, and the loss of the last one. Costs a few nanoseconds,
+    /// save for the few steps at which something is drawn.
+    #[inline]
+    pub fn step(&mut self, done: u64, loss: f64) {
+        self.loss.add(loss);
+        if done >= self.next {
+            self.look(done);
+        }
+    }
+
+    /// The smoothed loss, as shown; NaN before the first step.
+    pub fn smoothed_loss(&self) -> f64 {
+        self.loss.value()
+    }
+
+    /// Takes the bar away, so that results can be printed in its place.
+    pub fn finish(self) {
+        if let View::Bar(bar) = self.view {
+            bar.finish_and_clear();
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, done: u64) {
+        match &mut self.view {
+            View::Hidden => {}
+            View::Bar(bar) => {
+                if self.pace.look(done) {
+                    bar.set_message(self.loss.text());
+                    bar.set_position(done);
+                }
+                self.next = done.saturating_add(self.pace.stride);
+            }
+            View::Lines(out) => {
+                let line = line(
+                    done,
+                    self.total,
+                    &self.loss.text(),
+                    self.pace.began.elapsed(),
+                );
+                // A log that can no longer be written is no reason to end the run.
+                let _ = writeln!(out, "{line}");
+                self.next = tenth_after(done, self.total);
+            }
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template(
+        "{wide_bar} {human_pos}/{human_len} steps  loss {msg}  {per_sec}  {eta} left",
+    )
+    .expect("the template is checked by a test")
+    .with_key(
+        "per_sec",
+        |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+            let _ = write!(out, "{} steps/s", rate(state.per_sec()));
+        },
+    )
+}
+
+/// The first step after `done` at which another tenth of `total` is full; never, after the last.
+fn tenth_after(done: u64, total: u64) -> u64 {
+    (1..=10u128)
+        .map(|tenth| (u128::from(total) * tenth).div_ceil(10) as u64)
+        .find(|&step| step > done)
+        .unwrap_or(u64::MAX)
+}
+
+/// The plain line: `step 2000/20000 (10%)  loss 2.4012  33000 steps/s  1s left`.
+fn line(done: u64, total: u64, loss: &str, spent: Duration) -> String {
+    let percent = done as f64 / total.max(1) as f64 * 100.0;
+    let per_second = done as f64 / spent.as_secs_f64().max(1e-9);
+    let left = total.saturating_sub(done) as f64 / per_second;
+    format!(
+        "step {done}/{total} ({percent:.0}%)  loss {loss}  {} steps/s  {} left",
+        rate(per_second),
+        duration(left)
+    )
+}
+
+/// A rate in few digits: `0.25`, `7.3`, `33100`.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r < 1.0 => format!("{r:.2}"),
+        r if r < 100.0 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    }
+}
+
+/// A time in seconds as a person says it: `4s`, `3m 05s`, `2h 10m`.
+fn duration(seconds: f64) -> String {
+    // `as` saturates, and makes 0 of NaN.
+    let s = seconds.round() as u64;
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 => format!("{}m {:02}s", s / 60, s % 60),
+        _ => format!("{}h {:02}m", s / 3600, s / 60 % 60),
+    }
+}
+
+/// A running mean: of all losses at first, later one that forgets the old ones. Losses that are not
+/// finite are told but leave the mean alone, which would never recover.
+#[derive(Debug, Default)]
+struct SmoothLoss {
+    mean: f64,
+    count: u64,
+    last_is_finite: bool,
+}
+
+impl SmoothLoss {
+    #[inline]
+    fn add(&mut self, loss: f64) {
+        self.last_is_finite = loss.is_finite();
+        if self.last_is_finite {
+            self.count += 1;
+            let share = if self.count < 100 {
+                1.0 / self.count as f64
+            } else {
+                NEWEST
+            };
+            self.mean += share * (loss - self.mean);
+        }
+    }
+
+    fn value(&self) -> f64 {
+        if self.last_is_finite {
+            self.mean
+        } else {
+            f64::NAN
+        }
+    }
+
+    fn text(&self) -> String {
+        if self.last_is_finite {
+            format!("{:.4}", self.mean)
+        } else {
+            "not finite".to_owned()
+        }
+    }
+}
+
+/// Decides how many steps pass between two looks at the clock.
+#[derive(Debug)]
+struct Pace {
+    began: Instant,
+    stride: u64,
+    last_step: u64,
+    last_look: Instant,
+    last_draw: Option<Instant>,
+    looks: u64,
+}
+
+impl Pace {
+    fn start() -> Pace {
+        let now = Instant::now();
+        Pace {
+            began: now,
+            stride: 1,
+            last_step: 0,
+            last_look: now,
+            last_draw: None,
+            looks: 0,
+        }
+    }
+
+    /// Reads the clock, sets the next stride, and says whether it is time to draw.
+    fn look(&mut self, done: u64) -> bool {
+        let now = Instant::now();
+        self.looks += 1;
+        let steps = done.saturating_sub(self.last_step).max(1) as f64;
+        let spent = (now - self.last_look).as_secs_f64().max(1e-9);
+        let fitting = (steps * LOOK_EVERY.as_secs_f64() / spent) as u64;
+        // Grown at most twofold, so that a few quick steps do not hide the slow ones after them.
+        self.stride = fitting.clamp(1, self.stride.saturating_mul(2));
+        (self.last_step, self.last_look) = (done, now);
+        let due = self.last_draw.is_none_or(|last| now - last >= DRAW_EVERY);
+        if due {
+            self.last_draw = Some(now);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn lines_of(total: u64) -> Vec<String> {
+        let out = Shared::default();
+        let mut progress = Progress::with_view(total, View::Lines(Box::new(out.clone())));
+        for done in 1..=total {
+            progress.step(done, 2.5);
+        }
+        progress.finish();
+        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn hidden_bar(total: u64) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        Progress::with_view(total, View::Bar(bar.with_style(style())))
+    }
+
+    #[test]
+    fn a_log_gets_ten_lines_at_every_tenth() {
+        let lines = lines_of(20_000);
+        assert_eq!(lines.len(), 10);
+        for (tenth, line) in (1..).zip(&lines) {
+            let start = format!(
+                "step {}/20000 ({}%)  loss 2.5000  ",
+                tenth * 2_000,
+                tenth * 10
+            );
+            assert!(line.starts_with(&start), "{line}");
+            assert!(
+                line.contains(" steps/s  ") && line.ends_with(" left"),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_short_run_gets_a_line_a_step_and_none_twice() {
+        assert_eq!(lines_of(1).len(), 1);
+        assert_eq!(lines_of(3).len(), 3);
+        assert_eq!(lines_of(10).len(), 10);
+        let starts: Vec<_> = lines_of(11)
+            .iter()
+            .map(|l| l.split('/').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            starts,
+            ["2", "3", "4", "5", "6", "7", "8", "9", "10", "11"].map(|n| format!("step {n}"))
+        );
+        assert_eq!(tenth_after(u64::MAX - 1, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn steps_that_are_told_in_leaps_get_one_line_a_leap() {
+        let out = Shared::default();
+        let mut progress = Progress::with_view(100, View::Lines(Box::new(out.clone())));
+        for done in [35, 36, 99, 100, 100, 101] {
+            progress.step(done, 1.0);
+        }
+        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        let steps: Vec<_> = text
+            .lines()
+            .map(|l| l.split(['/', ' ']).nth(1).unwrap())
+            .collect();
+        assert_eq!(steps, ["35", "99", "100"]);
+    }
+
+    #[test]
+    fn times_and_rates_read_well() {
+        let line = |done, ms| line(done, 20_000, "2.4", Duration::from_millis(ms));
+        assert_eq!(
+            line(2_000, 100),
+            "step 2000/20000 (10%)  loss 2.4  20000 steps/s  1s left"
+        );
+        assert_eq!(
+            line(200, 100_000),
+            "step 200/20000 (1%)  loss 2.4  2.0 steps/s  2h 45m left"
+        );
+        assert_eq!(
+            line(20_000, 0),
+            "step 20000/20000 (100%)  loss 2.4  20000000000000 steps/s  0s left"
+        );
+        assert_eq!(
+            [duration(185.2), duration(59.6), duration(f64::NAN)],
+            ["3m 05s", "1m 00s", "0s"]
+        );
+        assert_eq!(
+            [rate(0.25), rate(7.34), rate(33_100.4)],
+            ["0.25", "7.3", "33100"]
+        );
+    }
+
+    #[test]
+    fn the_smoothed_loss_is_the_mean_of_the_first_and_then_follows() {
+        let mut loss = SmoothLoss::default();
+        assert!(loss.value().is_nan());
+        for value in [1.0, 2.0, 6.0] {
+            loss.add(value);
+        }
+        assert!((loss.value() - 3.0).abs() < 1e-12, "{}", loss.value());
+        loss.add(f64::NAN);
+        assert_eq!(loss.text(), "not finite");
+        loss.add(3.0);
+        assert_eq!(loss.text(), "3.0000");
+        // After 1,000 losses of 5, the share of the earlier ones is below 0.99^900, about 1e-4.
+        (0..1_000).for_each(|_| loss.add(5.0));
+        assert!((loss.value() - 5.0).abs() < 1e-3, "{}", loss.value());
+    }
+
+    /// Drawing and the clock are what costs; a hundred thousand quick steps need few of them.
+    #[test]
+    fn quick_steps_rarely_look_at_the_clock() {
+        let mut progress = hidden_bar(5_000_000);
+        let began = Instant::now();
+        for done in 1..=5_000_000 {
+            progress.step(done, 2.5);
+        }
+        // Some thirty looks until the stride has doubled to its size, then one in about 50 ms, or
+        // a few more after the machine paused.
+        let most = 100.0 + 4.0 * began.elapsed().as_secs_f64() / LOOK_EVERY.as_secs_f64();
+        assert!(
+            (progress.pace.looks as f64) < most,
+            "{} looks",
+            progress.pace.looks
+        );
+        progress.finish();
+    }
+
+    #[test]
+    fn slow_steps_are_each_shown() {
+        let mut progress = hidden_bar(4);
+        for done in 1..=4 {
+            std::thread::sleep(Duration::from_millis(110));
+            progress.step(done, 2.5);
+            let View::Bar(bar) = &progress.view else {
+                unreachable!("made as a bar")
+            };
+            assert_eq!((bar.position(), bar.message().as_str()), (done, "2.5000"));
+        }
+        progress.finish();
+    }
+
+    #[test]
+    fn quiet_and_json_show_nothing() {
+        for (quiet, json) in [(true, false), (false, true), (true, true)] {
+            let mut progress = Progress::new(10, quiet, json);
+            assert!(matches!(progress.view, View::Hidden));
+            (1..=10).for_each(|done| progress.step(done, 4.0));
+            assert_eq!(progress.smoothed_loss(), 4.0);
+            progress.finish();
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The walk backward over the tape.
+//!
+//! Nodes and leaves are numbered in the order in which they were made, so the largest number in the heap has already received
+//! everything it will: its parts are summed, and its rule passes them on. No recursion, no visited set; a diamond of any depth
+//! takes time in proportion to its edges. Broadcasting is undone here and nowhere else.
+
+use std::collections::{BinaryHeap, HashSet};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::ops::{add_values, sum_to};
+use crate::tensor::Tensor;
+use crate::tensor::node::{Mode, Node, Notes, SavedValues, Source, lock};
+use crate::tensor::op::{Grads, Op, Saved, Wanted};
+use crate::tensor::value::Meta;
+
+/// Sees each step of a walk.
+pub(crate) trait Observer {
+    /// A node's whole gradient is known, before its rule is applied.
+    fn arrive(&mut self, target: &Source, gradient: &Tensor) {
+        let _ = (target, gradient);
+    }
+
+    /// `node` passes `part` on to its input `i`.
+    fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
+        let _ = (node, i, part);
+    }
+}
+
+/// A rule used in place of an op's own, for one node: `None` leaves the op's.
+pub(crate) type Planted<'a> =
+    dyn Fn(&Arc<Node>, &dyn Op, &Saved<'_>, &Tensor, Wanted) -> Option<Result<Grads>> + 'a;
+
+/// How to walk.
+#[derive(Default)]
+pub(crate) struct Walk<'a> {
+    /// Record the rules' own operations, so that gradients can be differentiated.
+    pub create_graph: bool,
+    /// Keep what the tape saved, for another walk.
+    pub keep_graph: bool,
+    /// The tensors whose gradients are asked for; without them, leaves and retained intermediates accumulate theirs.
+    pub targets: Option<&'a [Tensor]>,
+    pub observer: Option<&'a mut dyn Observer>,
+    pub planted: Option<&'a Planted<'a>>,
+}
+
+/// A part of the gradient of `target`, waiting in the heap.
+struct Part {
+    number: u64,
+    /// The order of arrival, so that sums are always taken in the same order.
+    arrival: u64,
+    target: Source,
+    gradient: Tensor,
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Part {}
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Part {
+    /// Largest number first; of one number, the first to arrive.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.number
+            .cmp(&other.number)
+            .then(other.arrival.cmp(&self.arrival))
+    }
+}
+
+impl Walk<'_> {
+    /// Walks back from `roots` with their upstream gradients. The gradients of the targets come back, `None` where nothing arrived.
+    pub fn run(mut self, roots: &[(&Tensor, Tensor)]) -> Result<Vec<Option<Tensor>>> {
+        let mode = Mode::get();
+        let mode = if self.create_graph {
+            mode.without(Mode::NO_GRAD)
+        } else {
+            mode.with(Mode::NO_GRAD)
+        };
+        let _guard = mode
+            .without(Mode::RECORD_ALL)
+            .without(Mode::SAVE_NOTHING)
+            .enter();
+
+        let needed = self.targets.map(|targets| needed(roots, targets));
+        let mut found = vec![None; self.targets.map_or(0, <[Tensor]>::len)];
+        let mut heap = BinaryHeap::new();
+        let mut arrival = 0;
+        let mut push = |heap: &mut BinaryHeap<Part>, target: Source, gradient: Tensor| {
+            arrival += 1;
+            heap.push(Part {
+                number: target.number(),
+                arrival,
+                target,
+                gradient,
+            });
+        };
+        for (root, gradient) in roots {
+            push(&mut heap, root.source().clone(), gradient.clone());
+        }
+        while let Some(Part {
+            number,
+            target,
+            mut gradient,
+            ..
+        }) = heap.pop()
+        {
+            while heap.peek().is_some_and(|next| next.number == number) {
+                let next = heap.pop().expect("it was there a moment ago");
+                gradient = add_values(gradient, &next.gradient)?;
+            }
+            gradient = self.settle(&target, number, gradient, &mut found)?;
+            let Source::Node(node) = target else { continue };
+            let mut wanted = node.wanted();
+            if let Some(needed) = &needed {
+                wanted = restrict(&node, needed);
+                if !wanted.any() {
+                    continue;
+                }
+            }
+            let parts = self.apply_rule(&node, gradient, wanted)?;
+            for (i, part) in parts.into_iter().enumerate() {
+                let Some(part) = part.filter(|_| i < node.inputs.len() && wanted.get(i)) else {
+                    continue;
+                };
+                let input = &node.inputs[i];
+                let Some(meta) = input.meta().filter(|_| input.requires_grad()) else {
+                    continue;
+                };
+                let part = fit(&node, i, part, meta)?;
+                if let Some(observer) = &mut self.observer {
+                    observer.pass(&node, i, &part);
+                }
+                push(&mut heap, input.clone(), part);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The whole gradient of `target` is there: hooks see it, and it is kept where somebody wants it.
+    fn settle(
+        &mut self,
+        target: &Source,
+        number: u64,
+        gradient: Tensor,
+        found: &mut [Option<Tensor>],
+    ) -> Result<Tensor> {
+        let mut gradient = gradient;
+        let (mut retain, mut hooks) = (matches!(target, Source::Leaf(_)), Vec::new());
+        if let Some(notes) = target.notes()
+            && let Some(notes) = notes.as_ref()
+        {
+            retain |= notes.retain;
+            hooks = notes.hooks();
+        }
+        for hook in hooks {
+            if let Some(replaced) = hook(&gradient) {
+                if replaced.meta() != gradient.meta() {
+                    let why = "a hook must return a gradient of the same shape and dtype";
+                    return Err(Error::shape(
+                        "register_hook",
+                        &[&gradient.shape(), &replaced.shape()],
+                        why,
+                    ));
+                }
+                gradient = replaced;
+            }
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.arrive(target, &gradient);
+        }
+        match self.targets {
+            Some(targets) => {
+                for (slot, t) in found.iter_mut().zip(targets) {
+                    if t.source().number() == number {
+                        *slot = Some(gradient.clone());
+                    }
+                }
+            }
+            None if retain => accumulate(target, &gradient, self.create_graph)?,
+            None => {}
+        }
+        Ok(gradient)
+    }
+
+    fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
+        let op = node.op.as_ref();
+        let saved = if self.keep_graph || self.create_graph {
+            lock(&node.saved).clone()
+        } else {
+            let freed = SavedValues {
+                freed: true,
+                ..SavedValues::default()
+            };
+            std::mem::replace(&mut *lock(&node.saved), freed)
+        };
+        if saved.freed {
+            let why = "its saved values were freed by an earlier backward; keep the graph there (Backward::keep_graph) to walk it again";
+            return Err(Error::gradient(op.name(), why).at(node.location));
+        }
+        let at = Saved::new(node, &saved, self.create_graph);
+        if let Some(planted) = self.planted
+            && let Some(grads) = planted(node, op, &at, &gradient, wanted)
+        {
+            return grads;
+        }
+        if self.create_graph
+            && let Some(grads) = super::by_definition(op, &at, &gradient, wanted)
+        {
+            return grads;
+        }
+        op.vjp(&at, &gradient, wanted)
+    }
+}
+
+/// Brings a rule's gradient to the shape of the input, summing over what was broadcast.
+#[inline]
+fn fit(node: &Node, i: usize, part: Tensor, meta: Meta) -> Result<Tensor> {
+    let got = part.meta();
+    if got == meta {
+        return Ok(part);
+    }
+    if got.dtype != meta.dtype || got.shape.broadcast(&meta.shape) != Some(got.shape) {
+        let why = format!(
+            "its backward gave a gradient of {} {} for input {i}, which is {} {}",
+            got.dtype, got.shape, meta.dtype, meta.shape
+        );
+        return Err(Error::gradient(node.op.name(), why).at(node.location));
+    }
+    sum_to(&part, &meta.shape)
+}
+
+/// Adds to the gradient of a leaf or a retained intermediate.
+fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<()> {
+    let Some(mut notes) = target.notes() else {
+        return Ok(());
+    };
+    let notes: &mut Box<Notes> = notes.get_or_insert_default();
+    notes.grad = Some(match notes.grad.take() {
+        None => gradient.clone(),
+        Some(before) if create_graph => before.try_add(gradient)?,
+        Some(before) => add_values(before, gradient)?,
+    });
+    Ok(())
+}
+
+/// The inputs of `node` through which a target can be reached.
+fn restrict(node: &Node, needed: &HashSet<u64>) -> Wanted {
+    let mut wanted = Wanted::NONE;
+    for (i, input) in node.inputs.iter().enumerate() {
+        if needed.contains(&input.number()) {
+            wanted = wanted.with(i);
+        }
+    }
+    wanted
+}
+
+/// The numbers of the targets and of all nodes between them and the roots.
+fn needed(roots: &[(&Tensor, Tensor)], targets: &[Tensor]) -> HashSet<u64> {
+    let mut needed: HashSet<u64> = targets.iter().map(|t| t.source().number()).collect();
+    let lowest = needed.iter().copied().min().unwrap_or(u64::MAX);
+    for node in reachable(roots.iter().map(|(root, _)| root.source()), lowest) {
+        if node
+            .inputs
+            .iter()
+            .any(|input| needed.contains(&input.number()))
+        {
+            needed.insert(node.number);
+        }
+    }
+    needed.remove(&0);
+    needed
+}
+
+/// All nodes that lead to the roots and are numbered above `lowest`, in rising order: each after its inputs.
+pub(crate) fn reachable<'a>(
+    roots: impl Iterator<Item = &'a Source>,
+    lowest: u64,
+) -> Vec<Arc<Node>> {
+    let mut seen = HashSet::new();
+    let mut open: SmallVec<[Arc<Node>; 8]> = SmallVec::new();
+    let mut out = Vec::new();
+    let visit = |source: &Source, seen: &mut HashSet<u64>, open: &mut SmallVec<[Arc<Node>; 8]>| {
+        if let Source::Node(node) = source
+            && node.number > lowest
+            && seen.insert(node.number)
+        {
+            open.push(node.clone());
+        }
+    };
+    roots.for_each(|root| visit(root, &mut seen, &mut open));
+    while let Some(node) = open.pop() {
+        node.inputs
+            .iter()
+            .for_each(|input| visit(input, &mut seen, &mut open));
+        out.push(node);
+    }
+    out.sort_unstable_by_key(|node| node.number);
+    out
+}

@@ -1,0 +1,358 @@
+//! Matrix products of strided operands.
+//!
+//! A left or right operand may be any view that strides can say: transposed, sliced, broadcast. The result has
+//! contiguous rows. Small products read their operands in place; larger ones pack them first and use the thread pool.
+//! The bits of a result depend on the sizes, the strides and the level of [`simd`](super::simd), never on the threads.
+//!
+//! `drive` decides, `tile` computes, `vector` names the registers.
+
+mod drive;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod vector;
+
+use drive::{Operand, product, run, threaded};
+use tile::{Element, Kernels};
+
+/// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
+///
+/// Strides may be zero (broadcasting) or positive. The element with the largest index must lie inside `data`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mat<'a, T> {
+    /// The elements, beginning with `(0, 0)`.
+    pub data: &'a [T],
+    /// How many rows.
+    pub rows: usize,
+    /// How many columns.
+    pub cols: usize,
+    /// Elements between one row and the next.
+    pub row_stride: isize,
+    /// Elements between one column and the next.
+    pub col_stride: isize,
+}
+
+impl<'a, T> Mat<'a, T> {
+    /// A matrix with contiguous rows.
+    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
+        Mat {
+            data,
+            rows,
+            cols,
+            row_stride: cols as isize,
+            col_stride: 1,
+        }
+    }
+
+    /// The same elements with rows and columns exchanged.
+    pub fn transposed(self) -> Self {
+        Mat {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+/// What happens to the old contents of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accum {
+    /// The product replaces them; they are not read.
+    Replace,
+    /// The product is added to them.
+    Add,
+}
+
+/// The leading axes of a batched product, as a tensor has them: product `(i, j, ...)` takes its operands
+/// `i * strides[0] + j * strides[1] + ...` elements further on. A stride of zero repeats an operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The length of each axis.
+    pub sizes: &'a [usize],
+    /// The strides of the left operand.
+    pub a_strides: &'a [isize],
+    /// The strides of the right operand.
+    pub b_strides: &'a [isize],
+}
+
+impl Batch<'_> {
+    /// No leading axes: one product.
+    const ONE: Batch<'static> = Batch {
+        sizes: &[],
+        a_strides: &[],
+        b_strides: &[],
+    };
+}
+
+/// `out = alpha * a b`, or `out += alpha * a b`, in f32. `out` has contiguous rows.
+///
+/// # Panics
+///
+/// If the inner sizes differ, an operand reaches outside its data, a stride is negative, or `out` has another length.
+pub fn gemm_f32(alpha: f32, a: Mat<'_, f32>, b: Mat<'_, f32>, accum: Accum, out: &mut [f32]) {
+    float_products(f32::current(), alpha, a, b, Batch::ONE, accum, out);
+}
+
+/// As [`gemm_f32`], in f64.
+///
+/// # Panics
+///
+/// As [`gemm_f32`].
+pub fn gemm_f64(alpha: f64, a: Mat<'_, f64>, b: Mat<'_, f64>, accum: Accum, out: &mut [f64]) {
+    float_products(f64::current(), alpha, a, b, Batch::ONE, accum, out);
+}
+
+/// As [`gemm_f32`], in i64, where sums wrap around.
+///
+/// # Panics
+///
+/// As [`gemm_f32`].
+pub fn gemm_i64(alpha: i64, a: Mat<'_, i64>, b: Mat<'_, i64>, accum: Accum, out: &mut [i64]) {
+    batched_i64(alpha, a, b, Batch::ONE, accum, out);
+}
+
+/// Many products at once: `a` and `b` describe the first one, `batch` where the others are. `out` has all results one
+/// after the other.
+///
+/// # Panics
+///
+/// As [`gemm_f32`], or if the lists of `batch` differ in length.
+pub fn batched_f32(
+    alpha: f32,
+    a: Mat<'_, f32>,
+    b: Mat<'_, f32>,
+    batch: Batch<'_>,
+    accum: Accum,
+    out: &mut [f32],
+) {
+    float_products(f32::current(), alpha, a, b, batch, accum, out);
+}
+
+/// As [`batched_f32`], in f64.
+///
+/// # Panics
+///
+/// As [`batched_f32`].
+pub fn batched_f64(
+    alpha: f64,
+    a: Mat<'_, f64>,
+    b: Mat<'_, f64>,
+    batch: Batch<'_>,
+    accum: Accum,
+    out: &mut [f64],
+) {
+    float_products(f64::current(), alpha, a, b, batch, accum, out);
+}
+
+/// As [`batched_f32`], in i64, where sums wrap around.
+///
+/// # Panics
+///
+/// As [`batched_f32`].
+pub fn batched_i64(
+    alpha: i64,
+    a: Mat<'_, i64>,
+    b: Mat<'_, i64>,
+    batch: Batch<'_>,
+    accum: Accum,
+    out: &mut [i64],
+) {
+    let count = check(&a, &b, &batch, out.len());
+    let size = a.rows * b.cols;
+    if accum == Accum::Replace {
+        out.fill(0);
+    }
+    if size == 0 {
+        return;
+    }
+    for (index, out) in out.chunks_exact_mut(size).enumerate().take(count) {
+        let (from_a, from_b) = offsets(&batch, index);
+        for (i, out) in out.chunks_exact_mut(b.cols).enumerate() {
+            for p in 0..a.cols {
+                let left = a.data[from_a + i * a.row_stride as usize + p * a.col_stride as usize];
+                let left = alpha.wrapping_mul(left);
+                let from = from_b + p * b.row_stride as usize;
+                for (j, out) in out.iter_mut().enumerate() {
+                    let right = b.data[from + j * b.col_stride as usize];
+                    *out = out.wrapping_add(left.wrapping_mul(right));
+                }
+            }
+        }
+    }
+}
+
+/// From so many multiplications on, the products of a batch share all threads one by one, not each thread its own.
+const LARGE: usize = 64 << 20;
+/// Multiplications that one task of a batch should have.
+const TASK_WORK: usize = 2 << 20;
+
+/// Checks the operands and computes all products of a batch.
+fn float_products<T: Element>(
+    kernels: &'static Kernels<T>,
+    alpha: T,
+    a: Mat<'_, T>,
+    b: Mat<'_, T>,
+    batch: Batch<'_>,
+    accum: Accum,
+    out: &mut [T],
+) {
+    let count = check(&a, &b, &batch, out.len());
+    if out.is_empty() {
+        return;
+    }
+    if a.cols == 0 {
+        if accum == Accum::Replace {
+            out.fill(T::default());
+        }
+        return;
+    }
+    let (mut a, mut count) = (a, count);
+    if count > 1 && rows_continue(&a, &batch) {
+        // One right operand for all, and the left ones lie as the rows of one tall matrix.
+        a.rows *= count;
+        count = 1;
+    }
+    let size = a.rows * b.cols;
+    let work = size.saturating_mul(a.cols);
+    let add = accum == Accum::Add;
+    let address = Address(out.as_mut_ptr());
+    let one = |index: usize, parallel: bool| {
+        let (from_a, from_b) = offsets(&batch, index);
+        // SAFETY: `check` found all elements inside `data`, and `out` has room for `count` results of `size` numbers.
+        unsafe {
+            product(
+                kernels,
+                alpha,
+                operand(&a, from_a),
+                operand(&b, from_b),
+                add,
+                address.get().add(index * size),
+                parallel,
+            );
+        }
+    };
+    let shared = threaded(work.saturating_mul(count));
+    if count == 1 || !shared || work >= LARGE {
+        let parallel = threaded(work);
+        (0..count).for_each(|index| one(index, parallel));
+    } else {
+        let group = (TASK_WORK / work).max(1);
+        run(count.div_ceil(group), true, |task| {
+            (task * group..count.min((task + 1) * group)).for_each(|index| one(index, false));
+        });
+    }
+}
+
+/// The output's address, for tasks that write different results.
+struct Address<T>(*mut T);
+
+// SAFETY: each product writes its own part of the output.
+unsafe impl<T: Send> Sync for Address<T> {}
+
+impl<T> Address<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+fn operand<T>(mat: &Mat<'_, T>, offset: usize) -> Operand<T> {
+    // The stride of an axis of one element says nothing: 1 is what the kernels like.
+    let stride = |size: usize, stride: isize| if size == 1 { 1 } else { stride as usize };
+    Operand {
+        data: mat.data[offset..].as_ptr(),
+        rows: mat.rows,
+        cols: mat.cols,
+        row: stride(mat.rows, mat.row_stride),
+        col: stride(mat.cols, mat.col_stride),
+    }
+}
+
+/// Whether the left operands follow each other as the rows of one matrix, and the right one is always the same.
+fn rows_continue<T>(a: &Mat<'_, T>, batch: &Batch<'_>) -> bool {
+    let mut next = a.rows as isize * a.row_stride;
+    for ((&size, &step), &b_step) in batch
+        .sizes
+        .iter()
+        .zip(batch.a_strides)
+        .zip(batch.b_strides)
+        .rev()
+    {
+        if size != 1 && (b_step != 0 || step != next) {
+            return false;
+        }
+        next *= size as isize;
+    }
+    true
+}
+
+/// Where the operands of product `index` begin.
+fn offsets(batch: &Batch<'_>, index: usize) -> (usize, usize) {
+    let (mut rest, mut a, mut b) = (index, 0, 0);
+    for axis in (0..batch.sizes.len()).rev() {
+        let at = rest % batch.sizes[axis];
+        rest /= batch.sizes[axis];
+        a += at * batch.a_strides[axis] as usize;
+        b += at * batch.b_strides[axis] as usize;
+    }
+    (a, b)
+}
+
+/// Checks sizes, strides and bounds, on which all unsafe code below relies. Returns the number of products.
+#[track_caller]
+fn check<T>(a: &Mat<'_, T>, b: &Mat<'_, T>, batch: &Batch<'_>, out: usize) -> usize {
+    let axes = batch.sizes.len();
+    assert!(
+        batch.a_strides.len() == axes && batch.b_strides.len() == axes,
+        "gemm: {axes} batch axes, but {} and {} batch strides",
+        batch.a_strides.len(),
+        batch.b_strides.len()
+    );
+    assert!(
+        a.cols == b.rows,
+        "gemm: {}x{} times {}x{}: inner sizes differ",
+        a.rows,
+        a.cols,
+        b.rows,
+        b.cols
+    );
+    let count = batch
+        .sizes
+        .iter()
+        .try_fold(1usize, |all, &size| all.checked_mul(size));
+    let all = count.and_then(|count| count.checked_mul(a.rows)?.checked_mul(b.cols));
+    assert!(
+        all == Some(out),
+        "gemm: the output holds {out} elements, but the result is {count:?} times {}x{}",
+        a.rows,
+        b.cols
+    );
+    if out > 0 && a.cols > 0 {
+        inside("left", a, batch.sizes, batch.a_strides);
+        inside("right", b, batch.sizes, batch.b_strides);
+    }
+    count.unwrap_or(0)
+}
+
+/// Checks that the last element of an operand that has any lies inside its data.
+#[track_caller]
+fn inside<T>(name: &str, mat: &Mat<'_, T>, sizes: &[usize], strides: &[isize]) {
+    let axes = [(mat.rows, mat.row_stride), (mat.cols, mat.col_stride)];
+    let batch = sizes.iter().copied().zip(strides.iter().copied());
+    let last = axes
+        .into_iter()
+        .chain(batch)
+        .try_fold(0usize, |last, (size, stride)| {
+            last.checked_add(usize::try_from(stride).ok()?.checked_mul(size - 1)?)
+        });
+    assert!(
+        last.is_some_and(|last| last < mat.data.len()),
+        "gemm: the {name} operand, {}x{} with strides {} and {}, reaches outside its {} elements",
+        mat.rows,
+        mat.cols,
+        mat.row_stride,
+        mat.col_stride,
+        mat.data.len()
+    );
+}

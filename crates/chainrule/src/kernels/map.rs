@@ -1,0 +1,247 @@
+//! Elementwise loops over rows, compiled for each set of vector instructions.
+
+use super::simd::vectorized;
+
+/// An operand of a tile: a row of it for each row of the output, or one element for each row.
+///
+/// Row `i` starts at `data[i * step]`; with `splat` the row is that one element, repeated. A step of 0 uses the same row throughout.
+#[derive(Clone, Copy)]
+pub struct Rows<'a, T> {
+    /// The elements.
+    pub data: &'a [T],
+    /// The distance between the starts of two rows.
+    pub step: usize,
+    /// Whether a row is one repeated element.
+    pub splat: bool,
+}
+
+impl<'a, T: Copy> Rows<'a, T> {
+    #[inline(always)]
+    fn row(&self, i: usize, n: usize) -> &'a [T] {
+        &self.data[i * self.step..][..n]
+    }
+
+    #[inline(always)]
+    fn one(&self, i: usize) -> T {
+        self.data[i * self.step]
+    }
+}
+
+#[inline(always)]
+fn unary_body<const FMA: bool, T: Copy, U, F: Fn(T) -> U>(x: &[T], out: &mut [U], f: F) {
+    for (o, &x) in out.iter_mut().zip(x) {
+        *o = f(x);
+    }
+}
+
+vectorized! {
+    /// `out[i] = f(x[i])`.
+    pub fn unary[T, U, F](x: &[T], out: &mut [U], f: F) where [T: Copy, F: Fn(T) -> U] = unary_body
+}
+
+#[inline(always)]
+fn binary_body<const FMA: bool, T: Copy, U, F: Fn(T, T) -> U>(
+    a: Rows<'_, T>,
+    b: Rows<'_, T>,
+    n: usize,
+    out: &mut [U],
+    f: F,
+) {
+    if n == 0 {
+        return;
+    }
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        match (a.splat, b.splat) {
+            (false, false) => {
+                for ((o, &x), &y) in out.iter_mut().zip(a.row(i, n)).zip(b.row(i, n)) {
+                    *o = f(x, y);
+                }
+            }
+            (false, true) => {
+                let y = b.one(i);
+                for (o, &x) in out.iter_mut().zip(a.row(i, n)) {
+                    *o = f(x, y);
+                }
+            }
+            (true, false) => {
+                let x = a.one(i);
+                for (o, &y) in out.iter_mut().zip(b.row(i, n)) {
+                    *o = f(x, y);
+                }
+            }
+            (true, true) => {
+                let (x, y) = (a.one(i), b.one(i));
+                for o in out {
+                    *o = f(x, y);
+                }
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
+    pub fn binary[T, U, F](a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [U], f: F)
+        where [T: Copy, F: Fn(T, T) -> U] = binary_body
+}
+
+#[inline(always)]
+fn select_body<const FMA: bool, T: Copy>(
+    c: Rows<'_, u8>,
+    a: Rows<'_, T>,
+    b: Rows<'_, T>,
+    n: usize,
+    out: &mut [T],
+) {
+    if n == 0 {
+        return;
+    }
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        if !c.splat && !a.splat && !b.splat {
+            let rows = c.row(i, n).iter().zip(a.row(i, n)).zip(b.row(i, n));
+            for (o, ((&c, &a), &b)) in out.iter_mut().zip(rows) {
+                *o = if c != 0 { a } else { b };
+            }
+        } else {
+            let at = |j: usize, splat: bool| if splat { 0 } else { j };
+            let (c0, a0, b0) = (
+                &c.data[i * c.step..],
+                &a.data[i * a.step..],
+                &b.data[i * b.step..],
+            );
+            for (j, o) in out.iter_mut().enumerate() {
+                let pick = c0[at(j, c.splat)] != 0;
+                *o = if pick {
+                    a0[at(j, a.splat)]
+                } else {
+                    b0[at(j, b.splat)]
+                };
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// `out[i, j] = c[i, j] ? a[i, j] : b[i, j]` for rows of `n` elements.
+    pub fn select[T](c: Rows<'_, u8>, a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [T]) where [T: Copy] = select_body
+}
+
+#[inline(always)]
+fn add_assign_body<const FMA: bool, T: Copy + std::ops::Add<Output = T>>(out: &mut [T], x: &[T]) {
+    for (o, &x) in out.iter_mut().zip(x) {
+        *o = *o + x;
+    }
+}
+
+vectorized! {
+    /// `out[i] += x[i]`.
+    pub fn add_assign[T](out: &mut [T], x: &[T]) where [T: Copy + std::ops::Add<Output = T>] = add_assign_body
+}
+
+#[inline(always)]
+fn axpy_body<const FMA: bool, T>(out: &mut [T], alpha: T, x: &[T])
+where
+    T: Copy + std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
+{
+    for (o, &x) in out.iter_mut().zip(x) {
+        *o = *o + alpha * x;
+    }
+}
+
+vectorized! {
+    /// `out[i] += alpha * x[i]`, each product rounded before it is added.
+    pub fn axpy[T](out: &mut [T], alpha: T, x: &[T])
+        where [T: Copy + std::ops::Add<Output = T> + std::ops::Mul<Output = T>] = axpy_body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [usize; 11] = [0, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129];
+
+    #[test]
+    fn rows_and_splats_agree_with_plain_loops() {
+        for n in SIZES {
+            let rows = 3;
+            let a: Vec<f32> = (0..rows * n).map(|i| i as f32 * 0.5).collect();
+            let b: Vec<f32> = (0..rows.max(n)).map(|i| 1.0 - i as f32).collect();
+            let full = Rows {
+                data: &a,
+                step: n,
+                splat: false,
+            };
+            for (b, at) in [
+                (
+                    Rows {
+                        data: &b,
+                        step: 0,
+                        splat: false,
+                    },
+                    (|_, j| j) as fn(usize, usize) -> usize,
+                ),
+                (
+                    Rows {
+                        data: &b,
+                        step: 1,
+                        splat: true,
+                    },
+                    |i, _| i,
+                ),
+                (
+                    Rows {
+                        data: &b,
+                        step: 0,
+                        splat: true,
+                    },
+                    |_, _| 0,
+                ),
+            ] {
+                let (mut ab, mut ba) = (vec![0.0f32; rows * n], vec![0.0f32; rows * n]);
+                binary(full, b, n, &mut ab, |x, y| x - 2.0 * y);
+                binary(b, full, n, &mut ba, |x, y| x - 2.0 * y);
+                for i in 0..rows {
+                    for j in 0..n {
+                        let (x, y) = (a[i * n + j], b.data[at(i, j)]);
+                        assert_eq!(ab[i * n + j], x - 2.0 * y);
+                        assert_eq!(ba[i * n + j], y - 2.0 * x);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn select_takes_any_mix_of_splats() {
+        for n in SIZES {
+            let c: Vec<u8> = (0..n).map(|i| (i % 3 == 0) as u8).collect();
+            let a: Vec<i64> = (0..n as i64).collect();
+            let rows = |splat| {
+                (
+                    Rows {
+                        data: &c[..],
+                        step: 0,
+                        splat,
+                    },
+                    Rows {
+                        data: &a[..],
+                        step: 0,
+                        splat: false,
+                    },
+                )
+            };
+            let minus = [-1i64];
+            let b = Rows {
+                data: &minus[..],
+                step: 0,
+                splat: true,
+            };
+            let mut out = vec![7; n];
+            let (c0, a0) = rows(false);
+            select(c0, a0, b, n, &mut out);
+            for i in 0..n {
+                assert_eq!(out[i], if i % 3 == 0 { i as i64 } else { -1 });
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Elementary functions over slices, for f32 and f64.
+//!
+//! [`scalar`] holds the f32 functions that other kernels fuse into their loops, [`Real`] puts both types behind one
+//! trait, [`pow`] the powers. For f32, exp, log, tanh, sigmoid and expm1 are within 3e-7 relative of the true value for
+//! every input, on every level of vector instructions; the levels differ in the last bits, since some have a fused
+//! multiply-add. For f64 each element goes to the standard library.
+
+pub mod pow;
+mod real;
+pub mod scalar;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use pow::{pow, pow_splat};
+pub use real::Real;
+pub use scalar::{cos_f32, exp_f32, expm1_f32, log_f32, sigmoid_f32, sin_f32, tanh_f32};
+
+use super::simd::vectorized;
+
+/// Runs `f` over a slice; every unary kernel below is this loop.
+#[inline(always)]
+fn map<T: Real>(x: &[T], y: &mut [T], f: impl Fn(T) -> T) {
+    debug_assert_eq!(x.len(), y.len());
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = f(x);
+    }
+}
+
+/// The same for two inputs.
+#[inline(always)]
+fn map2<T: Real>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
+    debug_assert!(a.len() == b.len() && a.len() == out.len());
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = f(a, b);
+    }
+}
+
+#[inline(always)]
+fn exp_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| x.exp::<FMA>());
+}
+
+#[inline(always)]
+fn expm1_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| x.expm1::<FMA>());
+}
+
+#[inline(always)]
+fn log_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| x.log::<FMA>());
+}
+
+#[inline(always)]
+fn tanh_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| x.tanh::<FMA>());
+}
+
+#[inline(always)]
+fn sigmoid_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| x.sigmoid::<FMA>());
+}
+
+#[inline(always)]
+fn sqrt_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| x.sqrt());
+}
+
+#[inline(always)]
+fn rsqrt_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    map(x, y, |x| T::ONE / x.sqrt());
+}
+
+/// Runs the fast `f`, then `wide` in f64 on what lies beyond its range, infinities and NaN included.
+#[inline(always)]
+fn trig<T: Real>(x: &[T], y: &mut [T], f: impl Fn(T) -> T, wide: fn(f64) -> f64) {
+    debug_assert_eq!(x.len(), y.len());
+    let near = |x: T| x.abs() < T::TRIG_LIMIT;
+    let mut all_near = true;
+    for (y, &x) in y.iter_mut().zip(x) {
+        all_near &= near(x);
+        *y = f(x);
+    }
+    if !all_near {
+        for (y, &x) in y.iter_mut().zip(x).filter(|(_, x)| !near(**x)) {
+            *y = T::from_f64(wide(x.to_f64()));
+        }
+    }
+}
+
+#[inline(always)]
+fn sin_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    trig(x, y, |x| x.sin::<FMA>(), f64::sin);
+}
+
+#[inline(always)]
+fn cos_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
+    trig(x, y, |x| x.cos::<FMA>(), f64::cos);
+}
+
+#[inline(always)]
+fn tanh_grad_body<const FMA: bool, T: Real>(y: &[T], g: &[T], out: &mut [T]) {
+    map2(y, g, out, |y, g| g * (-y).mul_add::<FMA>(y, T::ONE));
+}
+
+#[inline(always)]
+fn sigmoid_grad_body<const FMA: bool, T: Real>(y: &[T], g: &[T], out: &mut [T]) {
+    map2(y, g, out, |y, g| g * (y * (T::ONE - y)));
+}
+
+vectorized! {
+    /// `y = exp(x)`. Results below the normal range are kept as subnormals.
+    pub fn exp_slice[T](x: &[T], y: &mut [T]) where [T: Real] = exp_body
+}
+vectorized! {
+    /// `y = exp(x) - 1`, accurate near 0.
+    pub fn expm1_slice[T](x: &[T], y: &mut [T]) where [T: Real] = expm1_body
+}
+vectorized! {
+    /// `y = log(x)`, the natural logarithm: minus infinity at 0, NaN below.
+    pub fn log_slice[T](x: &[T], y: &mut [T]) where [T: Real] = log_body
+}
+vectorized! {
+    /// `y = tanh(x)`.
+    pub fn tanh_slice[T](x: &[T], y: &mut [T]) where [T: Real] = tanh_body
+}
+vectorized! {
+    /// `y = 1 / (1 + exp(-x))`.
+    pub fn sigmoid_slice[T](x: &[T], y: &mut [T]) where [T: Real] = sigmoid_body
+}
+vectorized! {
+    /// `y = sqrt(x)`, correctly rounded.
+    pub fn sqrt_slice[T](x: &[T], y: &mut [T]) where [T: Real] = sqrt_body
+}
+vectorized! {
+    /// `y = 1 / sqrt(x)`, a division and a root: not the processor's estimate. Infinite at 0, with the sign of the zero.
+    pub fn rsqrt_slice[T](x: &[T], y: &mut [T]) where [T: Real] = rsqrt_body
+}
+vectorized! {
+    /// `y = sin(x)`: f32 within 3e-7 absolute; elements of size 1e4 and more are computed one by one in f64.
+    pub fn sin_slice[T](x: &[T], y: &mut [T]) where [T: Real] = sin_body
+}
+vectorized! {
+    /// `y = cos(x)`, as accurate as [`sin_slice`].
+    pub fn cos_slice[T](x: &[T], y: &mut [T]) where [T: Real] = cos_body
+}
+vectorized! {
+    /// The gradient of tanh from its output `y`: `out = g * (1 - y * y)`.
+    pub fn tanh_grad[T](y: &[T], g: &[T], out: &mut [T]) where [T: Real] = tanh_grad_body
+}
+vectorized! {
+    /// The gradient of sigmoid from its output `y`: `out = g * y * (1 - y)`.
+    pub fn sigmoid_grad[T](y: &[T], g: &[T], out: &mut [T]) where [T: Real] = sigmoid_grad_body
+}

@@ -1,0 +1,130 @@
+//! Which vector instructions this process uses, and the macro that compiles a loop once for each.
+//!
+//! One binary runs everywhere: the level is chosen at run time, once. The variable `CHAINRULE_SIMD` (`avx512`, `avx2` or
+//! `portable`) lowers it, which is how the tests reach the paths that the machine would not take by itself.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A set of vector instructions, from the plainest to the widest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What every processor of the target has.
+    Portable = 1,
+    /// AVX2 with FMA.
+    Avx2 = 2,
+    /// AVX-512 (F, BW, DQ, VL) with FMA.
+    Avx512 = 3,
+}
+
+impl Level {
+    /// The name that `CHAINRULE_SIMD` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Portable => "portable",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
+
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// The level in use: what the processor has, or less if `CHAINRULE_SIMD` says so.
+#[inline]
+pub fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        3 => Level::Avx512,
+        2 => Level::Avx2,
+        1 => Level::Portable,
+        _ => choose(),
+    }
+}
+
+#[cold]
+fn choose() -> Level {
+    let wanted = match std::env::var("CHAINRULE_SIMD").as_deref() {
+        Ok("portable") => Level::Portable,
+        Ok("avx2") => Level::Avx2,
+        _ => Level::Avx512,
+    };
+    let level = wanted.min(detected());
+    LEVEL.store(level as u8, Ordering::Relaxed);
+    level
+}
+
+/// What the processor has.
+#[cfg(target_arch = "x86_64")]
+pub fn detected() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        _ => Level::Portable,
+    }
+}
+
+/// What the processor has: nothing beyond the target's own vectors.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn detected() -> Level {
+    Level::Portable
+}
+
+/// Defines a function that runs `body` compiled for the level in use.
+///
+/// `body` is an `#[inline(always)]` function whose first generic parameter is `const FMA: bool` (true where a fused
+/// multiply-add is one instruction; elsewhere `mul_add` would be a library call). The other generics follow in the same
+/// order. The body must contain the whole loop: a call that is not inlined into the wrapper loses the vectors.
+///
+/// ```ignore
+/// vectorized! {
+///     /// Adds `b` to `a`.
+///     pub fn add_to[T](a: &mut [T], b: &[T]) where [T: Copy + std::ops::Add<Output = T>] = add_to_body
+/// }
+/// ```
+macro_rules! vectorized {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($g:ident),*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?
+        $(where [$($bound:tt)*])? = $body:ident) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        #[inline]
+        $vis fn $name $(<$($g),*>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bound)*)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[allow(clippy::too_many_arguments)]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+                fn avx512 $(<$($g),*>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bound)*)? {
+                    $body::<true $($(, $g)*)?>($($arg),*)
+                }
+                #[allow(clippy::too_many_arguments)]
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+                fn avx2 $(<$($g),*>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bound)*)? {
+                    $body::<true $($(, $g)*)?>($($arg),*)
+                }
+                match $crate::kernels::simd::level() {
+                    // SAFETY: `level()` never exceeds what the processor was found to have.
+                    $crate::kernels::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    $crate::kernels::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::kernels::simd::Level::Portable => {}
+                }
+            }
+            $body::<{ cfg!(target_arch = "aarch64") } $($(, $g)*)?>($($arg),*)
+        }
+    };
+}
+pub(crate) use vectorized;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_is_one_the_processor_has() {
+        assert!(level() <= detected());
+        assert_eq!(Level::Avx2.name(), "avx2");
+    }
+}

@@ -1,0 +1,128 @@
+//! The comparisons `eq ne lt le gt ge`: bools, through which no gradient flows.
+
+use crate::ops::prelude::*;
+
+/// One of the six comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Op for Compare {
+    fn name(&self) -> &'static str {
+        match self {
+            Compare::Eq => "eq",
+            Compare::Ne => "ne",
+            Compare::Lt => "lt",
+            Compare::Le => "le",
+            Compare::Gt => "gt",
+            Compare::Ge => "ge",
+        }
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        Ok(Meta::new(
+            broadcast_shapes(self.name(), inputs)?,
+            DType::Bool,
+        ))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![None, None])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Err(Error::gradient(
+            self.name(),
+            "a comparison has no derivative",
+        ))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+}
+
+impl MapKernel for Compare {
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+        macro_rules! compare {
+            ($op:tt) => {
+                tile!(inputs, n, out;
+                    F32, F32 => Bool: |a, b| (a $op b) as u8;
+                    F64, F64 => Bool: |a, b| (a $op b) as u8;
+                    I64, I64 => Bool: |a, b| (a $op b) as u8;
+                    Bool, Bool => Bool: |a, b| (a $op b) as u8;
+                )
+            };
+        }
+        match self {
+            Compare::Eq => compare!(==),
+            Compare::Ne => compare!(!=),
+            Compare::Lt => compare!(<),
+            Compare::Le => compare!(<=),
+            Compare::Gt => compare!(>),
+            Compare::Ge => compare!(>=),
+        }
+    }
+}
+
+methods! {
+    /// Where `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, 2.0]).eq(2.0).to_vec::<bool>(), [false, true]);
+    /// ```
+    pub fn eq / try_eq<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Compare::Eq, self, other)
+    }
+
+    /// Where `a != b`, a bool tensor. Broadcasts and promotes.
+    pub fn ne / try_ne<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Compare::Ne, self, other)
+    }
+
+    /// Where `a < b`, a bool tensor. Broadcasts and promotes.
+    pub fn lt / try_lt<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Compare::Lt, self, other)
+    }
+
+    /// Where `a <= b`, a bool tensor. Broadcasts and promotes.
+    pub fn le / try_le<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Compare::Le, self, other)
+    }
+
+    /// Where `a > b`, a bool tensor. Broadcasts and promotes.
+    pub fn gt / try_gt<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Compare::Gt, self, other)
+    }
+
+    /// Where `a >= b`, a bool tensor. Broadcasts and promotes.
+    pub fn ge / try_ge<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Compare::Ge, self, other)
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "eq, ne, lt, le, gt, ge",
+    family: Family::Binary,
+    signature: "a.lt(&b)",
+    formula: "a < b, and so on, as a bool tensor",
+    gradient: "",
+    at_kinks: "no gradient flows through a comparison",
+    samples: |_| Vec::new(),
+    mistakes: &[],
+};

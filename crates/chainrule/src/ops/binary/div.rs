@@ -1,0 +1,99 @@
+//! `div`: the quotient of two tensors, element by element.
+
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Div;
+
+impl Op for Div {
+    fn name(&self) -> &'static str {
+        "div"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        float_inputs(self.name(), inputs)?;
+        infer_number_binary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, wanted: Wanted) -> Saves {
+        Saves::input(1).and(Saves::input(0).when(wanted.get(1)))
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        let b = at.input(1);
+        let da = cotangent.try_div(&b)?;
+        let db = wanted
+            .get(1)
+            .then(|| da.try_mul(&at.input(0))?.try_div(&b)?.try_neg())
+            .transpose()?;
+        Ok(smallvec![Some(da), db])
+    }
+
+    /// `d(a/b) = (da * b - a * db) / b^2`, the rule of the quotient.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let b = at.input(1);
+        match tangents {
+            [Some(da), None] => da.try_div(&b),
+            [Some(da), Some(db)] => (da * &b - at.input(0) * db).try_div(&b * &b),
+            [None, Some(db)] => (at.input(0) * db).try_neg()?.try_div(&b * &b),
+            _ => unreachable!("at least one tangent is given"),
+        }
+    }
+}
+
+impl MapKernel for Div {
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+        tile!(inputs, n, out;
+            F32, F32 => F32: |a, b| a / b;
+            F64, F64 => F64: |a, b| a / b;
+        )
+    }
+}
+
+methods! {
+    /// The quotient `a / b`, element by element with broadcasting; also the operator `/`. Integers become f32.
+    ///
+    /// Division by zero gives an infinity or NaN. Gradient: `da = g / b`, `db = -g * a / b^2`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!((Tensor::from([1i64, 3]) / 2).to_vec::<f32>(), [0.5, 1.5]);
+    /// ```
+    pub fn div / try_div<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted_float(Div, self, other)
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "div",
+    family: Family::Binary,
+    signature: "a.div(&b), &a / &b",
+    formula: "a / b",
+    gradient: "da = g / b; db = -g * a / b^2",
+    at_kinks: "b = 0 gives an infinity or NaN, and so do the gradients",
+    samples: |g| binary_samples(g, |g, s| between(g, 0.5, 2.0, s), |a, b| a.try_div(b)),
+    mistakes: &[
+        Mistake {
+            name: "sign",
+            what: "the gradient of the divisor lacks its minus",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                grads[1] = grads[1].take().map(|db| -db);
+                Ok(grads)
+            },
+        },
+        Mistake {
+            name: "missing square",
+            what: "the gradient of the divisor is divided by b instead of b^2",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                grads[1] = grads[1].take().map(|db| db * at.input(1));
+                Ok(grads)
+            },
+        },
+    ],
+};

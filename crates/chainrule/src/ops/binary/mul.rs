@@ -1,0 +1,103 @@
+//! `mul`: the product of two tensors, element by element.
+
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Mul;
+
+impl Op for Mul {
+    fn name(&self) -> &'static str {
+        "mul"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_number_binary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, wanted: Wanted) -> Saves {
+        Saves::input(1)
+            .when(wanted.get(0))
+            .and(Saves::input(0).when(wanted.get(1)))
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        let da = wanted
+            .get(0)
+            .then(|| cotangent.try_mul(&at.input(1)))
+            .transpose()?;
+        let db = wanted
+            .get(1)
+            .then(|| cotangent.try_mul(&at.input(0)))
+            .transpose()?;
+        Ok(smallvec![da, db])
+    }
+
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        match tangents {
+            [Some(da), Some(db)] => at.input(0).try_mul(db)?.try_add(&at.input(1).try_mul(da)?),
+            [Some(da), None] => at.input(1).try_mul(da),
+            [None, Some(db)] => at.input(0).try_mul(db),
+            _ => unreachable!("at least one tangent is given"),
+        }
+    }
+}
+
+impl MapKernel for Mul {
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+        tile!(inputs, n, out;
+            F32, F32 => F32: |a, b| a * b;
+            F64, F64 => F64: |a, b| a * b;
+            I64, I64 => I64: i64::wrapping_mul;
+        )
+    }
+}
+
+methods! {
+    /// The product `a * b`, element by element with broadcasting; also the operator `*`. Integers wrap around.
+    ///
+    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient: `da = g * b`, `db = g * a`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let a = Tensor::from([1.0f32, 2.0]);
+    /// assert_eq!(a.mul(3.0).to_vec::<f32>(), [3.0, 6.0]);
+    /// ```
+    pub fn mul / try_mul<T: IntoTensor>(&self, other: T) -> Tensor {
+        apply_promoted(Mul, self, other)
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "mul",
+    family: Family::Binary,
+    signature: "a.mul(&b), &a * &b",
+    formula: "a * b",
+    gradient: "da = g * b; db = g * a",
+    at_kinks: "",
+    samples: |g| binary_samples(g, |g, s| normal(g, s), |a, b| a.try_mul(b)),
+    mistakes: &[
+        Mistake {
+            name: "operands swapped",
+            what: "each operand is given its own value as factor instead of the other's",
+            rule: |_, at, g, wanted| {
+                // What the op saved is what the right rule needs; a wrong one may have less at hand.
+                if !(wanted.get(0) && wanted.get(1)) {
+                    return Ok(smallvec![Some(g.clone()), Some(g.clone())]);
+                }
+                Ok(smallvec![
+                    Some(g.try_mul(&at.input(0))?),
+                    Some(g.try_mul(&at.input(1))?)
+                ])
+            },
+        },
+        Mistake {
+            name: "factor forgotten",
+            what: "the gradient is passed on without the other factor",
+            rule: |_, _, g, _| Ok(smallvec![Some(g.clone()), Some(g.clone())]),
+        },
+    ],
+};

@@ -1,0 +1,289 @@
+//! `matmul`: the matrix product, with every combination of ranks that NumPy has.
+
+use crate::kernels::gemm::{self, Accum, Mat};
+use crate::ops::prelude::*;
+use crate::shape::Strides;
+
+/// The product of matrices in the last two axes; the axes before them broadcast.
+#[derive(Debug)]
+pub(crate) struct MatMul;
+
+impl Op for MatMul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        let (a, b) = (inputs[0].shape, inputs[1].shape);
+        let (ra, rb) = (a.rank(), b.rank());
+        if a[ra - 1] != b[rb - 2] {
+            let why = format!(
+                "the inner sizes {} and {} must be equal: the last axis of the first and the next-to-last of the second",
+                a[ra - 1],
+                b[rb - 2]
+            );
+            return Err(Error::shape(self.name(), &[&a, &b], why));
+        }
+        if inputs[0].dtype == DType::Bool {
+            return Err(Error::dtype(
+                self.name(),
+                &[DType::Bool; 2],
+                "not defined for bools; convert with to_dtype first",
+            ));
+        }
+        let (batch_a, batch_b) = (Shape::new(&a[..ra - 2]), Shape::new(&b[..rb - 2]));
+        let Some(batch) = batch_a.broadcast(&batch_b) else {
+            let why =
+                format!("the axes before the last two, {batch_a} and {batch_b}, do not broadcast");
+            return Err(Error::shape(self.name(), &[&a, &b], why));
+        };
+        let rank = batch.rank();
+        let shape = batch.with_axis(self.name(), rank, a[ra - 2])?.with_axis(
+            self.name(),
+            rank + 1,
+            b[rb - 1],
+        )?;
+        Ok(Meta::new(shape, inputs[0].dtype))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Whole(self)
+    }
+
+    fn saves(&self, wanted: Wanted) -> Saves {
+        Saves::input(1)
+            .when(wanted.get(0))
+            .and(Saves::input(0).when(wanted.get(1)))
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        let da = wanted
+            .get(0)
+            .then(|| cotangent.try_matmul(&at.input(1).try_t()?))
+            .transpose()?;
+        let db = wanted
+            .get(1)
+            .then(|| at.input(0).try_t()?.try_matmul(cotangent))
+            .transpose()?;
+        Ok(smallvec![da, db])
+    }
+
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        match tangents {
+            [Some(da), Some(db)] => da
+                .try_matmul(&at.input(1))?
+                .try_add(&at.input(0).try_matmul(db)?),
+            [Some(da), None] => da.try_matmul(&at.input(1)),
+            [None, Some(db)] => at.input(0).try_matmul(db),
+            _ => unreachable!("at least one tangent is given"),
+        }
+    }
+}
+
+impl WholeKernel for MatMul {
+    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
+        let mut value = Value::uninit(self.name(), out)?;
+        match output(&mut value) {
+            Output::F32(o) => batches(&a, &b, &out.shape, o, gemm::gemm_f32, 1.0),
+            Output::F64(o) => batches(&a, &b, &out.shape, o, gemm::gemm_f64, 1.0),
+            Output::I64(o) => batches(&a, &b, &out.shape, o, gemm::gemm_i64, 1),
+            Output::Bool(_) => unreachable!("infer admits no bools"),
+        }
+        Ok(value.into())
+    }
+}
+
+/// The value, copied if it steps backward along an axis: products take strides from 0 up.
+fn forward(value: &Arc<Value>) -> Result<Arc<Value>> {
+    let backward = value.layout().strides.iter().any(|&s| s < 0);
+    if backward {
+        value.copied().map(Arc::new)
+    } else {
+        Ok(value.clone())
+    }
+}
+
+/// One product for each matrix of the result.
+fn batches<T: Stored>(
+    a: &Value,
+    b: &Value,
+    shape: &Shape,
+    out: &mut [T],
+    product: impl Fn(T, Mat<'_, T>, Mat<'_, T>, Accum, &mut [T]),
+    one: T,
+) {
+    let batch = shape.rank() - 2;
+    let each = shape[batch] * shape[batch + 1];
+    if each == 0 || out.is_empty() {
+        return;
+    }
+    let (sa, sb) = (batch_strides(a, batch), batch_strides(b, batch));
+    let mut index = [0usize; MAX_RANK];
+    for out in out.chunks_exact_mut(each) {
+        let offset = |s: &Strides| (0..batch).map(|i| index[i] * s[i] as usize).sum();
+        product(
+            one,
+            matrix(a, offset(&sa)),
+            matrix(b, offset(&sb)),
+            Accum::Replace,
+            out,
+        );
+        for i in (0..batch).rev() {
+            index[i] += 1;
+            if index[i] < shape[i] {
+                break;
+            }
+            index[i] = 0;
+        }
+    }
+}
+
+/// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0 where they are stretched.
+fn batch_strides(value: &Value, batch: usize) -> Strides {
+    let (own, strides) = (value.shape().rank() - 2, value.layout().strides);
+    let mut out = [0; MAX_RANK];
+    for i in 0..own {
+        out[batch - own + i] = if value.shape()[i] == 1 { 0 } else { strides[i] };
+    }
+    out
+}
+
+fn matrix<T: Stored>(value: &Value, offset: usize) -> Mat<'_, T> {
+    let (shape, layout) = (value.shape(), value.layout());
+    let rank = shape.rank();
+    let (rows, cols) = (shape[rank - 2], shape[rank - 1]);
+    let (row_stride, col_stride) = (layout.strides[rank - 2], layout.strides[rank - 1]);
+    let data = if rows * cols == 0 {
+        &[]
+    } else {
+        &value.strided()[layout.offset + offset..]
+    };
+    Mat {
+        data,
+        rows,
+        cols,
+        row_stride,
+        col_stride,
+    }
+}
+
+methods! {
+    /// The matrix product, `c[i, j] = sum over k of a[i, k] * b[k, j]`.
+    ///
+    /// Ranks as in NumPy: two vectors give their dot product; a vector on the left is a row, on the right a column, and that axis
+    /// goes again; with more than two axes the last two are matrices and the others broadcast. 0-d is an error, different dtypes are promoted.
+    /// Gradient: `da = g @ b^T`, `db = a^T @ g`, summed over broadcast axes.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let a = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+    /// let x = Tensor::from([1.0f32, -1.0]);
+    /// assert_eq!(a.matmul(&x).to_vec::<f32>(), [-1.0, -1.0]);
+    /// ```
+    pub fn matmul / try_matmul(&self, other: &Tensor) -> Tensor {
+        let dtype = self.dtype().promote(other.dtype());
+        let (a, b) = (self.try_to_dtype(dtype)?, other.try_to_dtype(dtype)?);
+        let (sa, sb) = (a.shape(), b.shape());
+        match (sa.rank(), sb.rank()) {
+            (0, _) | (_, 0) => {
+                let why = "a 0-d tensor is no matrix; multiply with `*`";
+                Err(Error::shape("matmul", &[&sa, &sb], why))
+            }
+            (1, 1) => matmul_as(&a.try_reshape([1, sa[0]])?, &b.try_reshape([sb[0], 1])?, &sa, &sb)?.try_reshape(()),
+            (1, _) => {
+                let out = matmul_as(&a.try_reshape([1, sa[0]])?, &b, &sa, &sb)?;
+                let rank = out.rank();
+                out.try_reshape(out.shape().without_axis(rank - 2))
+            }
+            (_, 1) => {
+                let out = matmul_as(&a, &b.try_reshape([sb[0], 1])?, &sa, &sb)?;
+                let rank = out.rank();
+                out.try_reshape(out.shape().without_axis(rank - 1))
+            }
+            (ra, 2) if ra > 2 && sa[ra - 1] == sb[0] && !sa.contains(&0) => {
+                // One product of many rows instead of many products, and one for the gradient of the matrix.
+                let mut shape = sa;
+                shape.dims_mut()[ra - 1] = sb[1];
+                apply(MatMul, &[&a.try_reshape([-1, sa[ra - 1] as i64])?, &b])?.try_reshape(shape)
+            }
+            _ => apply(MatMul, &[&a, &b]),
+        }
+    }
+}
+
+/// The product of operands that were given as vectors: an error shows the shapes that the caller knows.
+#[track_caller]
+fn matmul_as(a: &Tensor, b: &Tensor, sa: &Shape, sb: &Shape) -> Result<Tensor> {
+    let (inner_a, inner_b) = (sa[sa.rank() - 1], sb[sb.rank().saturating_sub(2)]);
+    if inner_a != inner_b {
+        let why = format!("the inner sizes {inner_a} and {inner_b} must be equal");
+        return Err(Error::shape("matmul", &[sa, sb], why));
+    }
+    if a.rank() > 2 {
+        a.try_matmul(b)
+    } else {
+        apply(MatMul, &[a, b])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "matmul",
+    family: Family::Linalg,
+    signature: "a.matmul(&b)",
+    formula: "c[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]",
+    gradient: "da = g @ b^T; db = a^T @ g",
+    at_kinks: "",
+    samples: |g| {
+        let cases: [(&str, &[usize], &[usize]); 11] = [
+            ("matrices", &[3, 4], &[4, 5]),
+            ("vectors", &[4], &[4]),
+            ("row times matrix", &[4], &[4, 3]),
+            ("matrix times column", &[3, 4], &[4]),
+            ("batch", &[2, 3, 4], &[2, 4, 2]),
+            ("batch times a matrix", &[2, 3, 4], &[4, 5]),
+            ("matrix times a batch", &[3, 4], &[2, 4, 5]),
+            ("batches that broadcast", &[2, 1, 2, 3], &[3, 3, 2]),
+            ("vector times a batch", &[4], &[2, 4, 3]),
+            ("no inner elements", &[2, 0], &[0, 3]),
+            ("no rows", &[0, 3], &[3, 2]),
+        ];
+        let mut out: Vec<Sample> = cases
+            .map(|(note, a, b)| {
+                Sample::new(note, vec![normal(g, a), normal(g, b)], |x| {
+                    x[0].try_matmul(&x[1])
+                })
+            })
+            .into();
+        out.push(Sample::new(
+            "an operand used twice, transposed",
+            vec![normal(g, [3, 4])],
+            |x| x[0].try_matmul(&x[0].try_t()?),
+        ));
+        out
+    },
+    mistakes: &[
+        Mistake {
+            name: "transposed product",
+            what: "the gradient of the first operand is (b @ g^T) reshaped instead of g @ b^T",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                if let Some(da) = grads[0].take() {
+                    grads[0] = Some(da.try_t()?.try_reshape(da.shape())?);
+                }
+                Ok(grads)
+            },
+        },
+        Mistake {
+            name: "operand not transposed",
+            what: "the gradient of the second operand is transposed: g^T @ a instead of a^T @ g",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                if let Some(db) = grads[1].take() {
+                    grads[1] = Some(db.try_t()?.try_reshape(db.shape())?);
+                }
+                Ok(grads)
+            },
+        },
+    ],
+};

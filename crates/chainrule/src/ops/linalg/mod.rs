@@ -1,0 +1,7 @@
+//! Products.
+
+mod matmul;
+
+use super::Entry;
+
+pub(super) const TABLE: &[&Entry] = &[&matmul::ENTRY];

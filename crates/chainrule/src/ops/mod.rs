@@ -1,0 +1,157 @@
+//! The op table: one file per op, in families, and this list of all of them.
+//!
+//! A file holds everything there is to know of its op: the `impl Tensor` method and its `try_` twin, shape and dtype inference, the
+//! kernel, what backward needs, the reverse rule and the forward rule (written independently), its behaviour at kinks, sample inputs, and the
+//! classic wrong versions of its backward rule. From the table come the reference page, the checks that every op goes through, and the
+//! catalogue of mistakes.
+//!
+//! To add an op: copy the nearest file of the family, change it, and add its `ENTRY` to the family's list. The tests generated from
+//! the table then check it.
+
+mod binary;
+mod create;
+mod fused;
+mod index;
+mod linalg;
+mod prelude;
+mod reduce;
+mod shape;
+mod unary;
+
+pub(crate) use binary::add_values;
+pub(crate) use reduce::sum::sum_to;
+pub use shape::slice::Slice;
+
+use crate::error::Result;
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+use crate::tensor::op::{Grads, Op, Saved, Wanted};
+
+/// One row of the op table.
+pub struct Entry {
+    /// The op's name, as errors and listings use it.
+    pub name: &'static str,
+    /// The family, which is the folder of its file.
+    pub family: Family,
+    /// How it is called.
+    pub signature: &'static str,
+    /// What it computes, as a formula.
+    pub formula: &'static str,
+    /// The reverse rule as a formula; empty for an op without gradients.
+    pub gradient: &'static str,
+    /// What it does where it has no derivative or at the edge of its domain.
+    pub at_kinks: &'static str,
+    /// Inputs to check it on; the first argument draws the random ones.
+    pub(crate) samples: fn(&mut Generator) -> Vec<Sample>,
+    /// The classic wrong versions of its reverse rule.
+    pub(crate) mistakes: &'static [Mistake],
+}
+
+/// The families of ops, which are the folders under `ops/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// One tensor in, elementwise.
+    Unary,
+    /// Two or three tensors in, elementwise with broadcasting.
+    Binary,
+    /// Axes become one element.
+    Reduce,
+    /// Products.
+    Linalg,
+    /// Elements keep their values and move.
+    Shape,
+    /// Elements are picked by index.
+    Index,
+    /// Several steps as one kernel, with a definition in primitive ops.
+    Fused,
+}
+
+/// Inputs of an op and the call on them, in f64.
+pub(crate) struct Sample {
+    /// What is particular about it.
+    pub note: &'static str,
+    pub inputs: Vec<Tensor>,
+    pub call: Box<dyn Fn(&[Tensor]) -> Result<Tensor>>,
+    /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
+    pub kink: bool,
+    /// Whether second derivatives exist there.
+    pub twice: bool,
+}
+
+impl Sample {
+    /// A sample at a point where the op is smooth.
+    pub fn new(
+        note: &'static str,
+        inputs: Vec<Tensor>,
+        call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
+    ) -> Sample {
+        Sample {
+            note,
+            inputs,
+            call: Box::new(call),
+            kink: false,
+            twice: true,
+        }
+    }
+
+    /// The same, at a kink.
+    pub fn at_kink(mut self) -> Sample {
+        self.kink = true;
+        self
+    }
+}
+
+/// A wrong reverse rule that people write, to be planted in a replay of the backward pass.
+pub(crate) struct Mistake {
+    /// A short name: "sign", "missing factor", "transposed operand".
+    pub name: &'static str,
+    /// What was done instead of what.
+    pub what: &'static str,
+    /// The wrong rule.
+    pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,
+}
+
+/// All ops, in the order of the families.
+pub fn table() -> impl Iterator<Item = &'static Entry> {
+    [
+        unary::TABLE,
+        binary::TABLE,
+        reduce::TABLE,
+        linalg::TABLE,
+        shape::TABLE,
+        index::TABLE,
+        fused::TABLE,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}
+
+/// Defines methods of [`Tensor`] in pairs: one that panics with the error's text at the caller's line, and a `try_` twin that returns the error.
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        pub fn $name:ident / $try_name:ident $(<$g:ident : $bound:path>)? (&$this:ident $(, $arg:ident : $ty:ty)* $(,)?) -> $ret:ty $body:block
+    )*) => {
+        impl $crate::tensor::Tensor {$(
+            $(#[$doc])*
+            #[track_caller]
+            #[inline]
+            pub fn $name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> $ret {
+                match $this.$try_name($($arg),*) {
+                    Ok(out) => out,
+                    Err(error) => $crate::error::raise(error),
+                }
+            }
+
+            #[doc = concat!("Like [`Tensor::", stringify!($name), "`], but returns the error instead of panicking.")]
+            #[track_caller]
+            #[inline]
+            pub fn $try_name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> $crate::error::Result<$ret> $body
+        )*}
+    };
+}
+pub(crate) use methods;
+
+#[cfg(test)]
+mod tests;

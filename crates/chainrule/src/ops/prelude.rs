@@ -1,0 +1,206 @@
+//! What nearly every op file needs.
+
+pub(crate) use std::sync::Arc;
+
+pub(crate) use smallvec::smallvec;
+
+pub(crate) use super::{Entry, Family, Mistake, Sample, methods};
+pub(crate) use crate::dtype::{DType, Stored};
+pub(crate) use crate::error::{Error, Result};
+pub(crate) use crate::rng::Generator;
+pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
+pub(crate) use crate::tensor::op::{
+    Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
+    Saves, ViewKernel, Wanted, WholeKernel, tile, tile_slice,
+};
+pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
+pub(crate) use crate::tensor::value::{Layout, Meta, Value};
+pub(crate) use crate::tensor::{IntoTensor, Tensor};
+
+/// Random normal f64 elements, for samples.
+pub(crate) fn normal(g: &mut Generator, shape: impl IntoShape) -> Tensor {
+    Tensor::try_randn(shape, DType::F64, g).expect("a sample's shape is possible")
+}
+
+/// Random f64 elements from `low` to `high`, for samples of ops with a smaller domain.
+pub(crate) fn between(g: &mut Generator, low: f64, high: f64, shape: impl IntoShape) -> Tensor {
+    let u = Tensor::try_rand(shape, DType::F64, g).expect("a sample's shape is possible");
+    &u * (high - low) + low
+}
+
+/// The dtypes agree and are float: the result has them too.
+pub(crate) fn float_inputs(op: &'static str, inputs: &[Meta]) -> Result<DType> {
+    let dtype = inputs[0].dtype;
+    if inputs.iter().any(|m| m.dtype != dtype) {
+        let dtypes: Vec<_> = inputs.iter().map(|m| m.dtype).collect();
+        return Err(Error::dtype(
+            op,
+            &dtypes,
+            "the inputs must have one dtype; convert with to_dtype",
+        ));
+    }
+    if !dtype.is_float() {
+        return Err(Error::dtype(
+            op,
+            &[dtype],
+            "defined for f32 and f64; convert with to_dtype first",
+        ));
+    }
+    Ok(dtype)
+}
+
+/// The inference of an elementwise op on one float tensor.
+pub(crate) fn infer_float_unary(op: &'static str, inputs: &[Meta]) -> Result<Meta> {
+    Ok(Meta::new(inputs[0].shape, float_inputs(op, inputs)?))
+}
+
+/// The inference of an elementwise op on one number tensor (not bool).
+pub(crate) fn infer_number_unary(op: &'static str, inputs: &[Meta]) -> Result<Meta> {
+    match inputs[0].dtype {
+        DType::Bool => Err(Error::dtype(
+            op,
+            &[DType::Bool],
+            "not defined for bool; convert with to_dtype first",
+        )),
+        _ => Ok(inputs[0]),
+    }
+}
+
+/// The common shape of operands, or the error.
+pub(crate) fn broadcast_shapes(op: &'static str, inputs: &[Meta]) -> Result<Shape> {
+    let mut shape = inputs[0].shape;
+    for m in &inputs[1..] {
+        shape = shape.broadcast(&m.shape).ok_or_else(|| {
+            let shapes: Vec<_> = inputs.iter().map(|m| &m.shape).collect();
+            Error::shape(
+                op,
+                &shapes,
+                "the shapes do not broadcast: from the last axis on, sizes must be equal or 1",
+            )
+        })?;
+    }
+    Ok(shape)
+}
+
+/// The inference of an elementwise op on two number tensors of one dtype, which [`promoted`] sees to.
+pub(crate) fn infer_number_binary(op: &'static str, inputs: &[Meta]) -> Result<Meta> {
+    let shape = broadcast_shapes(op, inputs)?;
+    match inputs[0].dtype {
+        DType::Bool => Err(Error::dtype(
+            op,
+            &[DType::Bool; 2],
+            "not defined for bools; convert with to_dtype first",
+        )),
+        dtype => Ok(Meta::new(shape, dtype)),
+    }
+}
+
+/// Applies a binary op after bringing both operands to their common dtype.
+#[inline]
+#[track_caller]
+pub(crate) fn apply_promoted(op: impl Op, a: &Tensor, b: impl IntoTensor) -> Result<Tensor> {
+    let b = b.into_tensor(a)?;
+    let (da, db) = (a.dtype(), b.dtype());
+    if da == db {
+        return apply(op, &[a, &b]);
+    }
+    let dtype = da.promote(db);
+    apply(op, &[&a.try_to_dtype(dtype)?, &b.try_to_dtype(dtype)?])
+}
+
+/// As [`apply_promoted`], for ops that leave the integers: those become the default float.
+#[inline]
+#[track_caller]
+pub(crate) fn apply_promoted_float(op: impl Op, a: &Tensor, b: impl IntoTensor) -> Result<Tensor> {
+    let b = b.into_tensor(a)?;
+    let (da, db) = (a.dtype(), b.dtype());
+    let dtype = da.promote(db).promote(DType::F32);
+    if da == dtype && db == dtype {
+        return apply(op, &[a, &b]);
+    }
+    apply(op, &[&a.try_to_dtype(dtype)?, &b.try_to_dtype(dtype)?])
+}
+
+/// Shapes that every elementwise unary op is sampled on: plain, 0-d, empty, and a large odd one.
+pub(crate) const UNARY_SHAPES: [(&str, &[usize]); 4] = [
+    ("matrix", &[3, 5]),
+    ("0-d", &[]),
+    ("empty", &[2, 0]),
+    ("odd rows", &[2, 3, 17]),
+];
+
+/// Samples of a unary op whose inputs `draw` makes.
+pub(crate) fn unary_samples(
+    g: &mut Generator,
+    draw: fn(&mut Generator, &[usize]) -> Tensor,
+    call: fn(&Tensor) -> Result<Tensor>,
+) -> Vec<Sample> {
+    let sample = |(note, shape): (&'static str, &[usize])| {
+        Sample::new(note, vec![draw(g, shape)], move |x| call(&x[0]))
+    };
+    UNARY_SHAPES.into_iter().map(sample).collect()
+}
+
+/// Samples of a binary op whose operands `draw` makes: same shapes, every kind of broadcasting, 0-d, empty, an operand used twice, a view.
+pub(crate) fn binary_samples(
+    g: &mut Generator,
+    draw: fn(&mut Generator, &[usize]) -> Tensor,
+    call: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Vec<Sample> {
+    let shapes: [(&str, &[usize], &[usize]); 8] = [
+        ("same shapes", &[3, 4], &[3, 4]),
+        ("row", &[3, 17], &[17]),
+        ("column", &[3, 4], &[3, 1]),
+        ("both stretched", &[3, 1, 2], &[4, 1]),
+        ("0-d with a matrix", &[], &[2, 3]),
+        ("0-d", &[], &[]),
+        ("empty", &[0, 3], &[1, 3]),
+        ("inner axis stretched", &[2, 3, 4], &[2, 1, 4]),
+    ];
+    let mut out = Vec::new();
+    for (note, a, b) in shapes {
+        out.push(Sample::new(note, vec![draw(g, a), draw(g, b)], move |x| {
+            call(&x[0], &x[1])
+        }));
+    }
+    out.push(Sample::new(
+        "an operand used twice",
+        vec![draw(g, &[3, 4])],
+        move |x| call(&x[0], &x[0]),
+    ));
+    out.push(Sample::new(
+        "a transposed view",
+        vec![draw(g, &[4, 3]), draw(g, &[3, 4])],
+        move |x| call(&x[0].try_transpose(0, 1)?, &x[1]),
+    ));
+    out
+}
+
+/// Samples of a reduction: one axis, several (adjacent and apart), all; with and without `keepdim`; 0-d, empty, a view.
+pub(crate) fn reduce_samples(
+    g: &mut Generator,
+    call: fn(&Tensor, &[i64], bool) -> Result<Tensor>,
+) -> Vec<Sample> {
+    let cases: [(&str, &[usize], &[i64], bool); 8] = [
+        ("last axis", &[3, 17], &[-1], false),
+        ("first axis, kept", &[5, 4], &[0], true),
+        ("middle axis", &[2, 3, 4], &[1], false),
+        ("axes apart", &[2, 3, 4], &[0, 2], true),
+        ("all axes", &[3, 4], &[0, 1], false),
+        ("an axis of size 1", &[3, 1, 2], &[1], false),
+        ("0-d", &[], &[], false),
+        ("no rows", &[0, 3], &[1], false),
+    ];
+    let mut out = Vec::new();
+    for (note, shape, axes, keepdim) in cases {
+        out.push(Sample::new(note, vec![normal(g, shape)], move |x| {
+            call(&x[0], axes, keepdim)
+        }));
+    }
+    out.push(Sample::new(
+        "a transposed view",
+        vec![normal(g, [4, 3, 2])],
+        move |x| call(&x[0].try_transpose(0, 2)?, &[1], false),
+    ));
+    out
+}

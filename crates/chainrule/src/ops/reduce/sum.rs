@@ -1,0 +1,121 @@
+//! `sum`: the sum over axes.
+
+use crate::kernels::reduce;
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Sum {
+    axes: Axes,
+    keepdim: bool,
+}
+
+impl Op for Sum {
+    fn name(&self) -> &'static str {
+        "sum"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        let x = infer_number_unary(self.name(), inputs)?;
+        Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Reduce(self.axes, self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        let shape = at.input_shape(0);
+        let kept = cotangent.try_reshape(self.axes.reduce(&shape, true))?;
+        Ok(smallvec![Some(kept.try_expand(shape)?)])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        tangents[0]
+            .as_ref()
+            .expect("the only tangent")
+            .try_sum(self.axes, self.keepdim)
+    }
+}
+
+impl ReduceKernel for Sum {
+    fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>) {
+        let Extent { count, inner, .. } = extent;
+        match (x, out) {
+            (Array::F32(x), Output::F32(out)) => reduce::sum(x, count, inner, out),
+            (Array::F64(x), Output::F64(out)) => reduce::sum(x, count, inner, out),
+            (Array::I64(x), Output::I64(out)) => reduce::sum(x, count, inner, out),
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    }
+}
+
+methods! {
+    /// The sum over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1.
+    ///
+    /// An empty sum is 0; bools are counted as i64. Gradient: `dx = g`, expanded over the axes.
+    /// Rows are summed in 16 lanes and long sums in blocks, in an order that depends on the sizes alone.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.sum(0, false).to_vec::<f32>(), [4.0, 6.0]);
+    /// assert_eq!(x.sum(-1, true).shape(), [2, 1]);
+    /// ```
+    pub fn sum / try_sum<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
+        let axes = axes.into_axes("sum", &self.shape())?;
+        match self.dtype() {
+            DType::Bool => apply(Sum { axes, keepdim }, &[&self.try_to_dtype(DType::I64)?]),
+            _ => apply(Sum { axes, keepdim }, &[self]),
+        }
+    }
+
+    /// The sum of all elements, a 0-d tensor: [`Tensor::sum`] over all axes.
+    pub fn sum_all / try_sum_all(&self) -> Tensor {
+        self.try_sum(.., false)
+    }
+}
+
+/// Sums a gradient over the axes along which an operand of `shape` was broadcast.
+pub(crate) fn sum_to(gradient: &Tensor, shape: &Shape) -> Result<Tensor> {
+    let from = gradient.shape();
+    let lead = from.rank() - shape.rank();
+    let stretched =
+        (0..from.rank()).filter(|&a| a < lead || (shape[a - lead] == 1 && from[a] != 1));
+    let axes: Vec<usize> = stretched.collect();
+    let summed = if axes.is_empty() {
+        gradient.clone()
+    } else {
+        gradient.try_sum(axes.as_slice(), true)?
+    };
+    if summed.shape() == *shape {
+        Ok(summed)
+    } else {
+        summed.try_reshape(shape)
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "sum",
+    family: Family::Reduce,
+    signature: "x.sum(axes, keepdim)",
+    formula: "sum of x over the axes",
+    gradient: "dx = g, expanded over the axes",
+    at_kinks: "",
+    samples: |g| reduce_samples(g, |x, axes, keepdim| x.try_sum(axes, keepdim)),
+    mistakes: &[Mistake {
+        name: "mean where a sum is due",
+        what: "the gradient is divided by the number of summed elements",
+        rule: |op, at, g, wanted| {
+            let n = at.input_shape(0).numel() as f64 / at.output_meta().shape.numel() as f64;
+            let grads = op.vjp(at, g, wanted)?;
+            Ok(grads
+                .into_iter()
+                .map(|g| g.map(|g| g * (1.0 / n)))
+                .collect())
+        },
+    }],
+};

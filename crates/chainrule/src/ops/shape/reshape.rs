@@ -1,0 +1,194 @@
+//! `reshape`: the same elements in row-major order under another shape.
+
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Reshape {
+    shape: Shape,
+}
+
+impl Op for Reshape {
+    fn name(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        let (from, to) = (inputs[0].shape, self.shape);
+        if from.numel() != to.numel() {
+            let why = format!(
+                "the first has {} elements, the second {}; they must be equal",
+                from.numel(),
+                to.numel()
+            );
+            return Err(Error::shape(self.name(), &[&from, &to], why));
+        }
+        Ok(Meta::new(to, inputs[0].dtype))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(cotangent.try_reshape(at.input_shape(0))?)])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        tangents[0]
+            .as_ref()
+            .expect("the only tangent")
+            .try_reshape(self.shape)
+    }
+}
+
+impl ViewKernel for Reshape {
+    /// Groups of old axes that lie without gaps are split anew; a new axis that would span a gap needs a copy.
+    fn view(&self, from: &Shape, layout: &Layout, to: &Shape) -> Option<Layout> {
+        if to.contains(&0) {
+            return Some(Layout {
+                offset: layout.offset,
+                strides: to.contiguous_strides(),
+            });
+        }
+        let old: Vec<(usize, isize)> = from
+            .iter()
+            .zip(layout.strides)
+            .filter(|(d, _)| **d != 1)
+            .map(|(&d, s)| (d, s))
+            .collect();
+        let mut strides = [0; MAX_RANK];
+        let (mut i, mut j) = (0, 0);
+        while i < old.len() {
+            let (start, first) = (j, i);
+            let mut have = old[i].0;
+            let mut want = 1;
+            while want != have || (j < to.rank() && to[j] == 1) {
+                if want < have || to.get(j) == Some(&1) {
+                    want *= *to.get(j)?;
+                    j += 1;
+                } else {
+                    i += 1;
+                    have *= old.get(i)?.0;
+                }
+            }
+            if old[first..=i]
+                .windows(2)
+                .any(|w| w[0].1 != w[1].1 * w[1].0 as isize)
+            {
+                return None;
+            }
+            let mut step = old[i].1;
+            for k in (start..j).rev() {
+                strides[k] = step;
+                step *= to[k] as isize;
+            }
+            i += 1;
+        }
+        Some(Layout {
+            offset: layout.offset,
+            strides,
+        })
+    }
+}
+
+methods! {
+    /// The elements in row-major order under another shape: a view where the memory allows, else a copy. One size may be
+    /// -1: it takes what is left over. Gradient: `dx = g` in the shape of `x`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let x = Tensor::from([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.reshape([3, -1]).shape(), [3, 2]);
+    /// ```
+    pub fn reshape / try_reshape<S: IntoSizes>(&self, sizes: S) -> Tensor {
+        let sizes = sizes.into_sizes();
+        let shape = fill_in(&self.shape(), &sizes)?;
+        if shape == self.shape() {
+            return Ok(self.clone());
+        }
+        apply(Reshape { shape }, &[self])
+    }
+}
+
+impl Tensor {
+    /// The same tensor as a result of its own: derivatives with respect to it are told apart from those with respect to this one.
+    pub(crate) fn alias(&self) -> Result<Tensor> {
+        apply(
+            Reshape {
+                shape: self.shape(),
+            },
+            &[self],
+        )
+    }
+}
+
+/// The shape that `sizes` mean, with -1 replaced.
+fn fill_in(from: &Shape, sizes: &[i64]) -> Result<Shape> {
+    let known = || sizes.iter().filter(|&&s| s != -1).map(|&s| s as i128);
+    let shape_error = |why: &str| {
+        Err(Error::argument(
+            "reshape",
+            format!("{from} cannot become {sizes:?}: {why}"),
+        ))
+    };
+    let open = sizes.iter().filter(|&&s| s == -1).count();
+    if open == 0 {
+        return sizes.into_shape("reshape");
+    }
+    if open > 1 {
+        return shape_error("only one size may be -1");
+    }
+    if known().any(|s| s < 0) {
+        return shape_error("sizes start at 0");
+    }
+    let product = known()
+        .try_fold(1i128, |n, s| n.checked_mul(s))
+        .unwrap_or(i128::MAX);
+    let numel = from.numel() as i128;
+    if product == 0 {
+        return shape_error("with a size of 0 the size for -1 is not determined");
+    }
+    if numel % product != 0 {
+        return shape_error(&format!("{numel} elements are not a multiple of {product}"));
+    }
+    let filled: Vec<i64> = sizes
+        .iter()
+        .map(|&s| if s == -1 { (numel / product) as i64 } else { s })
+        .collect();
+    filled.into_shape("reshape")
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "reshape",
+    family: Family::Shape,
+    signature: "x.reshape(sizes)",
+    formula: "x in row-major order under another shape",
+    gradient: "dx = g in the shape of x",
+    at_kinks: "",
+    samples: |g| {
+        let cases: [(&str, &[usize], &[i64]); 6] = [
+            ("merge", &[2, 3, 4], &[6, 4]),
+            ("split", &[6, 4], &[2, 3, -1]),
+            ("regroup", &[4, 6], &[3, 8]),
+            ("0-d", &[], &[1, 1]),
+            ("to 0-d", &[1], &[]),
+            ("empty", &[0, 3], &[3, 0]),
+        ];
+        let mut out: Vec<Sample> = cases
+            .map(|(note, from, to)| {
+                Sample::new(note, vec![normal(g, from)], move |x| x[0].try_reshape(to))
+            })
+            .into();
+        out.push(Sample::new(
+            "a transposed view, copied",
+            vec![normal(g, [3, 4])],
+            |x| x[0].try_transpose(0, 1)?.try_reshape([2, 6]),
+        ));
+        out
+    },
+    mistakes: &[],
+};

@@ -1,0 +1,69 @@
+//! `neg`: the negative.
+
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Neg;
+
+impl Op for Neg {
+    fn name(&self) -> &'static str {
+        "neg"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_number_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(cotangent.try_neg()?)])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        tangents[0].as_ref().expect("the only tangent").try_mul(-1)
+    }
+}
+
+impl MapKernel for Neg {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile!(inputs, out;
+            F32 => F32: |x| -x;
+            F64 => F64: |x| -x;
+            I64 => I64: i64::wrapping_neg;
+        )
+    }
+}
+
+methods! {
+    /// The negative `-x`; also the operator `-`. Not defined for bools. Gradient: `dx = -g`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!((-Tensor::from([1.0f32, -2.0])).to_vec::<f32>(), [-1.0, 2.0]);
+    /// ```
+    pub fn neg / try_neg(&self) -> Tensor {
+        apply(Neg, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "neg",
+    family: Family::Unary,
+    signature: "x.neg(), -&x",
+    formula: "-x",
+    gradient: "dx = -g",
+    at_kinks: "",
+    samples: |g| unary_samples(g, |g, s| normal(g, s), |x| x.try_neg()),
+    mistakes: &[Mistake {
+        name: "sign",
+        what: "the gradient is passed on without the minus",
+        rule: |_, _, g, _| Ok(smallvec![Some(g.clone())]),
+    }],
+};

@@ -1,0 +1,174 @@
+//! Memory for elements: aligned blocks, recycled by a pool for each thread.
+//!
+//! A training step makes and drops the same sizes again and again. Keeping them saves the allocator's work for small
+//! tensors and the page faults for large ones, which otherwise cost a third of a large step.
+
+use std::cell::RefCell;
+
+use crate::dtype::Stored;
+
+/// 64 bytes: a cache line, and one vector of the widest instructions.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Block([u64; 8]);
+
+const BLOCK: usize = size_of::<Block>();
+
+/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: whoever makes one writes it whole.
+pub(crate) struct Buffer {
+    blocks: Vec<Block>,
+}
+
+impl Buffer {
+    /// Room for `bytes` bytes, or `None` if there is no memory for it.
+    #[inline]
+    pub fn new(bytes: usize) -> Option<Buffer> {
+        let class = Class::of(bytes.div_ceil(BLOCK));
+        let kept = POOL
+            .try_with(|pool| pool.borrow_mut().take(class))
+            .ok()
+            .flatten();
+        match kept {
+            Some(blocks) => Some(Buffer { blocks }),
+            None => Buffer::fresh(class),
+        }
+    }
+
+    #[cold]
+    fn fresh(class: Class) -> Option<Buffer> {
+        let blocks = bytemuck::allocation::try_zeroed_vec(class.blocks()).ok()?;
+        Some(Buffer { blocks })
+    }
+
+    /// The first `len` elements.
+    #[inline]
+    pub fn as_slice<T: Stored>(&self, len: usize) -> &[T] {
+        &bytemuck::cast_slice(&self.blocks)[..len]
+    }
+
+    /// The first `len` elements, to write.
+    #[inline]
+    pub fn as_mut_slice<T: Stored>(&mut self, len: usize) -> &mut [T] {
+        &mut bytemuck::cast_slice_mut(&mut self.blocks)[..len]
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        let blocks = std::mem::take(&mut self.blocks);
+        if !blocks.is_empty() {
+            // At the end of a thread its pool may be gone already: then the memory just goes back to the allocator.
+            let _ = POOL.try_with(|pool| pool.borrow_mut().put(blocks));
+        }
+    }
+}
+
+/// Sizes are rounded up to one of these, so that nearly equal ones can take each other's place: exact up to 16 blocks,
+/// then four steps to each doubling.
+#[derive(Clone, Copy)]
+struct Class(usize);
+
+const EXACT: usize = 16;
+
+impl Class {
+    #[inline]
+    fn of(blocks: usize) -> Class {
+        if blocks <= EXACT {
+            return Class(blocks);
+        }
+        let log = (blocks - 1).ilog2() as usize;
+        let quarter = (blocks - 1) >> (log - 2) & 3;
+        Class(EXACT + 1 + (log - 4) * 4 + quarter)
+    }
+
+    #[inline]
+    fn blocks(self) -> usize {
+        if self.0 <= EXACT {
+            return self.0;
+        }
+        let step = self.0 - EXACT - 1;
+        (5 + step % 4) << (step / 4 + 2)
+    }
+}
+
+/// Free blocks by class, up to a total.
+struct Pool {
+    free: Vec<Vec<Vec<Block>>>,
+    held: usize,
+}
+
+/// What one thread keeps at most, in blocks: 1 GiB.
+const KEPT: usize = (1 << 30) / BLOCK;
+
+/// How many free buffers of one class are kept: enough for a long tape of small values, few of what is large.
+#[inline]
+fn most_of(blocks: usize) -> usize {
+    (1 << 16) / blocks.max(1) + 16
+}
+
+impl Pool {
+    #[inline]
+    fn take(&mut self, class: Class) -> Option<Vec<Block>> {
+        let blocks = self.free.get_mut(class.0)?.pop()?;
+        self.held -= blocks.len();
+        Some(blocks)
+    }
+
+    #[inline]
+    fn put(&mut self, blocks: Vec<Block>) {
+        let class = Class::of(blocks.len()).0;
+        if self.free.len() <= class {
+            self.free.resize_with(class + 1, Vec::new);
+        }
+        let list = &mut self.free[class];
+        if list.len() < most_of(blocks.len()) && self.held + blocks.len() <= KEPT {
+            self.held += blocks.len();
+            list.push(blocks);
+        }
+    }
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { free: Vec::new(), held: 0 }) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_was_asked_for() {
+        for n in (0..5000).chain([1 << 20, (1 << 20) + 1, (1 << 30) - 1]) {
+            let class = Class::of(n);
+            assert!(class.blocks() >= n, "{n}");
+            assert!(
+                class.blocks() <= n + n / 4 + 1,
+                "{n} takes {}",
+                class.blocks()
+            );
+            assert_eq!(Class::of(class.blocks()).0, class.0, "{n}");
+        }
+    }
+
+    #[test]
+    fn buffers_are_aligned_and_recycled() {
+        for len in [0usize, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129] {
+            let mut buffer = Buffer::new(len * 4).unwrap();
+            let slice = buffer.as_mut_slice::<f32>(len);
+            assert!(len == 0 || slice.as_ptr().addr() % 64 == 0);
+            slice.fill(1.0);
+        }
+        let first = Buffer::new(4000).unwrap();
+        let address = first.as_slice::<f32>(1).as_ptr().addr();
+        drop(first);
+        assert_eq!(
+            Buffer::new(3990)
+                .unwrap()
+                .as_slice::<f32>(1)
+                .as_ptr()
+                .addr(),
+            address
+        );
+    }
+}

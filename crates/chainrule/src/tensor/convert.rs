@@ -1,0 +1,134 @@
+//! Tensors from nested arrays and vectors.
+
+use super::Tensor;
+use crate::dtype::Element;
+use crate::error::{Result, raise};
+use crate::shape::{MAX_RANK, Shape};
+
+/// An element or a nested array of them: `3.0`, `[1, 2]`, `[[1.0], [2.0]]`, ...
+pub trait Elements {
+    /// The innermost type.
+    type Element: Element;
+    /// The number of axes.
+    const RANK: usize;
+    /// Appends the sizes of the axes.
+    fn sizes(&self, out: &mut Vec<usize>);
+    /// Appends the elements in row-major order.
+    fn flatten(&self, out: &mut Vec<Self::Element>);
+}
+
+macro_rules! elements {
+    ($($ty:ty)*) => {$(
+        impl Elements for $ty {
+            type Element = $ty;
+            const RANK: usize = 0;
+            fn sizes(&self, _: &mut Vec<usize>) {}
+            fn flatten(&self, out: &mut Vec<$ty>) {
+                out.push(*self);
+            }
+        }
+    )*};
+}
+elements!(f32 f64 i64 i32 bool);
+
+impl<T: Elements, const N: usize> Elements for [T; N] {
+    type Element = T::Element;
+    const RANK: usize = T::RANK + 1;
+    fn sizes(&self, out: &mut Vec<usize>) {
+        out.push(N);
+        match self.first() {
+            Some(inner) => inner.sizes(out),
+            // An empty array tells nothing of what is inside it: the inner axes are taken as empty too.
+            None => out.extend(std::iter::repeat_n(0, T::RANK)),
+        }
+    }
+    fn flatten(&self, out: &mut Vec<T::Element>) {
+        self.iter().for_each(|inner| inner.flatten(out));
+    }
+}
+
+impl<T: Elements> From<T> for Tensor {
+    /// A constant with these elements; nested arrays give the axes, at most eight.
+    #[track_caller]
+    fn from(nested: T) -> Tensor {
+        const { assert!(T::RANK <= MAX_RANK, "a tensor has at most eight axes") };
+        let (mut sizes, mut elements) = (Vec::new(), Vec::new());
+        nested.sizes(&mut sizes);
+        nested.flatten(&mut elements);
+        Tensor::from_slice(&elements, Shape::new(&sizes))
+    }
+}
+
+impl<E: Element> From<Vec<E>> for Tensor {
+    /// A constant of one axis.
+    fn from(elements: Vec<E>) -> Tensor {
+        Tensor::from_slice(&elements, [elements.len()])
+    }
+}
+
+/// A tensor, or a scalar that becomes one with the dtype of the tensor that it meets.
+pub trait IntoTensor {
+    /// The tensor for use beside `other`.
+    fn into_tensor(self, other: &Tensor) -> Result<Tensor>;
+}
+
+impl IntoTensor for &Tensor {
+    #[inline]
+    fn into_tensor(self, _: &Tensor) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoTensor for Tensor {
+    #[inline]
+    fn into_tensor(self, _: &Tensor) -> Result<Tensor> {
+        Ok(self)
+    }
+}
+
+impl IntoTensor for f64 {
+    /// With an integer or bool tensor a float scalar is an f32.
+    #[inline]
+    fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
+        Ok(if other.dtype() == crate::DType::F64 {
+            Tensor::scalar(self)
+        } else {
+            Tensor::scalar(self as f32)
+        })
+    }
+}
+
+impl IntoTensor for f32 {
+    #[inline]
+    fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
+        (self as f64).into_tensor(other)
+    }
+}
+
+macro_rules! integer_scalars {
+    ($($ty:ty)*) => {$(
+        impl IntoTensor for $ty {
+            /// With a bool tensor an integer scalar is an i64.
+            #[inline]
+            fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
+                Ok(match other.dtype() {
+                    crate::DType::F32 => Tensor::scalar(self as f32),
+                    crate::DType::F64 => Tensor::scalar(self as f64),
+                    _ => Tensor::scalar(self as i64),
+                })
+            }
+        }
+    )*};
+}
+integer_scalars!(i32 i64 usize);
+
+impl Tensor {
+    /// `x` as a tensor of this one's dtype: what an operator does with a scalar beside a tensor.
+    #[track_caller]
+    pub fn like(&self, x: impl IntoTensor) -> Tensor {
+        match x.into_tensor(self) {
+            Ok(t) => t,
+            Err(e) => raise(e),
+        }
+    }
+}

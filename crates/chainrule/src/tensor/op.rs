@@ -1,0 +1,350 @@
+//! What an op is: shapes, a kernel, what backward needs, and the rules of differentiation, written twice.
+//!
+//! One file under `ops/` implements [`Op`] for one op. The kernel says *how* the op computes, so that it can be run on whole
+//! arrays or on a tile of a longer chain; the rules are written in tensor operations, so that they can be differentiated again.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Tensor;
+use super::node::{Node, SavedValues, Source};
+use super::value::{Layout, Meta, Value};
+use crate::error::Result;
+use crate::kernels::map::Rows;
+use crate::shape::{Axes, Shape};
+
+/// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody asked).
+pub(crate) type Grads = SmallVec<[Option<Tensor>; 2]>;
+
+/// One operation on tensors, with its parameters (axes, exponents, ...).
+pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
+    /// The name that errors, listings and the table use.
+    fn name(&self) -> &'static str;
+
+    /// Shape and dtype of the result, or the error.
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta>;
+
+    /// How it is computed.
+    fn kernel(&self) -> Kernel<'_>;
+
+    /// What backward needs when the gradients of the `wanted` inputs are asked for.
+    fn saves(&self, wanted: Wanted) -> Saves {
+        let _ = wanted;
+        Saves::INPUTS
+    }
+
+    /// The reverse rule: the gradients of the wanted inputs from the gradient of the output. A gradient may come out with
+    /// the output's shape where the input was broadcast: the walker sums it.
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads>;
+
+    /// The forward rule: the tangent of the output from those of the inputs (`None` is zero; at least one is given). Written
+    /// independently of [`Op::vjp`]; the two check each other.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor>;
+
+    /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here, so it saves its inputs.
+    fn definition(&self) -> Option<Definition<'_>> {
+        None
+    }
+
+    /// Whether gradients flow through it at all.
+    fn is_differentiable(&self) -> bool {
+        true
+    }
+}
+
+/// What a fused op computes, as a function of its inputs in primitive ops.
+pub(crate) type Definition<'a> = Box<dyn Fn(&[Tensor]) -> Result<Tensor> + 'a>;
+
+/// How an op computes its result from whole arrays or tiles of them.
+pub(crate) enum Kernel<'a> {
+    /// Elementwise: a tile of the output needs just the same tile of each input.
+    Map(&'a dyn MapKernel),
+    /// Axes become one element.
+    Reduce(Axes, &'a dyn ReduceKernel),
+    /// The result is a window on the (only) input.
+    View(&'a dyn ViewKernel),
+    /// Whole arrays in, whole arrays out.
+    Whole(&'a dyn WholeKernel),
+}
+
+/// The kernel of an elementwise op.
+pub(crate) trait MapKernel: Sync {
+    /// Computes rows of `n` elements. A unary map gets one row of all elements.
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>);
+}
+
+/// The kernel of a reduction.
+pub(crate) trait ReduceKernel {
+    /// Reduces the middle axis of a row-major array `[outer, count, inner]`.
+    fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>);
+}
+
+/// An array to reduce: `[outer, count, inner]`, of which `count` goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub outer: usize,
+    pub count: usize,
+    pub inner: usize,
+}
+
+/// The kernel of an op that moves no data.
+pub(crate) trait ViewKernel {
+    /// Where the result lies in the owner of the input, or `None` if the elements must be copied first.
+    fn view(&self, shape: &Shape, layout: &Layout, out: &Shape) -> Option<Layout>;
+}
+
+/// The kernel of any other op.
+pub(crate) trait WholeKernel {
+    /// Computes the result, and what else backward or the caller wants of it.
+    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
+}
+
+/// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).
+pub(crate) struct Outcome {
+    pub value: Value,
+    pub extra: SmallVec<[Arc<Value>; 2]>,
+}
+
+impl From<Value> for Outcome {
+    #[inline]
+    fn from(value: Value) -> Self {
+        Outcome {
+            value,
+            extra: SmallVec::new(),
+        }
+    }
+}
+
+/// A tile of an input, by dtype.
+#[derive(Clone, Copy)]
+pub(crate) enum Input<'a> {
+    F32(Rows<'a, f32>),
+    F64(Rows<'a, f64>),
+    I64(Rows<'a, i64>),
+    Bool(Rows<'a, u8>),
+}
+
+/// All elements of an input, row-major, by dtype.
+#[derive(Clone, Copy)]
+pub(crate) enum Array<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+    I64(&'a [i64]),
+    Bool(&'a [u8]),
+}
+
+/// Where a result is written, by dtype.
+pub(crate) enum Output<'a> {
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
+    I64(&'a mut [i64]),
+    Bool(&'a mut [u8]),
+}
+
+/// Which inputs' gradients are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted(u64);
+
+impl Wanted {
+    pub const NONE: Wanted = Wanted(0);
+    pub const ALL: Wanted = Wanted(u64::MAX);
+
+    /// Whether input `i` is. From the 63rd on they are all taken to be.
+    #[inline]
+    pub fn get(self, i: usize) -> bool {
+        self.0 >> i.min(63) & 1 == 1
+    }
+
+    #[inline]
+    pub fn with(self, i: usize) -> Wanted {
+        Wanted(self.0 | 1 << i.min(63))
+    }
+
+    #[inline]
+    pub fn any(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// What the tape keeps of an op's inputs and results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Saves {
+    inputs: u64,
+    pub output: bool,
+    pub extra: bool,
+}
+
+impl Saves {
+    /// Nothing: shapes are known anyway.
+    pub const NOTHING: Saves = Saves {
+        inputs: 0,
+        output: false,
+        extra: false,
+    };
+    /// All inputs.
+    pub const INPUTS: Saves = Saves {
+        inputs: u64::MAX,
+        output: false,
+        extra: false,
+    };
+    /// The result.
+    pub const OUTPUT: Saves = Saves {
+        inputs: 0,
+        output: true,
+        extra: false,
+    };
+    /// What the kernel gave beside the result.
+    pub const EXTRA: Saves = Saves {
+        inputs: 0,
+        output: false,
+        extra: true,
+    };
+    /// All of it, for forward mode.
+    pub const ALL: Saves = Saves {
+        inputs: u64::MAX,
+        output: true,
+        extra: true,
+    };
+
+    /// One input.
+    #[inline]
+    pub const fn input(i: usize) -> Saves {
+        Saves {
+            inputs: 1 << i,
+            output: false,
+            extra: false,
+        }
+    }
+
+    /// Both.
+    #[inline]
+    pub const fn and(self, other: Saves) -> Saves {
+        Saves {
+            inputs: self.inputs | other.inputs,
+            output: self.output | other.output,
+            extra: self.extra | other.extra,
+        }
+    }
+
+    /// This if `condition`, else nothing.
+    #[inline]
+    pub const fn when(self, condition: bool) -> Saves {
+        if condition { self } else { Saves::NOTHING }
+    }
+
+    #[inline]
+    pub fn has_input(self, i: usize) -> bool {
+        self.inputs >> i.min(63) & 1 == 1
+    }
+}
+
+/// What a rule sees of the forward pass. With `link` the tensors are connected to the tape, so that the rule's own
+/// operations are recorded.
+pub(crate) struct Saved<'a> {
+    pub(super) node: &'a Arc<Node>,
+    pub(super) values: &'a SavedValues,
+    pub(super) link: bool,
+}
+
+impl<'a> Saved<'a> {
+    pub fn new(node: &'a Arc<Node>, values: &'a SavedValues, link: bool) -> Self {
+        Saved { node, values, link }
+    }
+
+    /// Input `i` as it was. The op must have asked for it in [`Op::saves`].
+    pub fn input(&self, i: usize) -> Tensor {
+        let value = self.values.inputs.get(i).and_then(Option::as_ref);
+        let value =
+            value.unwrap_or_else(|| panic!("{}: input {i} was not saved", self.node.op.name()));
+        let source = if self.link {
+            self.node.inputs[i].clone()
+        } else {
+            Source::None
+        };
+        Tensor::from_parts(value.clone(), source)
+    }
+
+    /// All inputs as they were.
+    pub fn inputs(&self) -> Vec<Tensor> {
+        (0..self.node.inputs.len()).map(|i| self.input(i)).collect()
+    }
+
+    /// The result as it was. The op must have asked for it.
+    pub fn output(&self) -> Tensor {
+        let value = self.values.output.as_ref();
+        let value =
+            value.unwrap_or_else(|| panic!("{}: the output was not saved", self.node.op.name()));
+        let source = if self.link {
+            Source::Node(self.node.clone())
+        } else {
+            Source::None
+        };
+        Tensor::from_parts(value.clone(), source)
+    }
+
+    /// What the kernel gave beside the result; constants for differentiation.
+    pub fn extra(&self, i: usize) -> Tensor {
+        Tensor::from_parts(self.values.extra[i].clone(), Source::None)
+    }
+
+    /// Whether the rule's own operations are recorded.
+    pub fn is_linked(&self) -> bool {
+        self.link
+    }
+
+    /// Shape and dtype of input `i`, which must be one whose gradient is wanted (or that is saved).
+    pub fn input_meta(&self, i: usize) -> Meta {
+        match self.node.inputs[i].meta() {
+            Some(meta) => meta,
+            None => {
+                self.values.inputs[i]
+                    .as_ref()
+                    .expect("a constant input that was not saved")
+                    .meta
+            }
+        }
+    }
+
+    /// The shape of input `i`.
+    pub fn input_shape(&self, i: usize) -> Shape {
+        self.input_meta(i).shape
+    }
+
+    /// Shape and dtype of the result.
+    pub fn output_meta(&self) -> Meta {
+        self.node.meta
+    }
+}
+
+/// Runs the arm whose dtypes match those of the inputs and the output, with the loops of `kernels::map`.
+macro_rules! tile {
+    ($inputs:expr, $n:expr, $out:expr; $($a:ident, $b:ident => $o:ident: $f:expr;)+) => {
+        match ($inputs, $out) {
+            $(([$crate::tensor::op::Input::$a(a), $crate::tensor::op::Input::$b(b)], $crate::tensor::op::Output::$o(out)) =>
+                $crate::kernels::map::binary(*a, *b, $n, out, $f),)+
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+    ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
+        match ($inputs, $out) {
+            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) =>
+                $crate::kernels::map::unary(a.data, out, $f),)+
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+}
+pub(crate) use tile;
+
+/// As [`tile!`], for functions that take the whole slice: `f(x, out)`.
+macro_rules! tile_slice {
+    ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
+        match ($inputs, $out) {
+            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) => $f(a.data, out),)+
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+}
+pub(crate) use tile_slice;

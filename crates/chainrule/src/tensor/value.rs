@@ -1,0 +1,266 @@
+//! The immutable value behind a tensor: shape, dtype and elements.
+
+use std::sync::Arc;
+
+use super::buffer::Buffer;
+use crate::dtype::{DType, Element, Stored};
+use crate::error::{Error, Result};
+use crate::kernels::copy;
+use crate::shape::{Shape, Strides};
+
+/// What is known of a tensor without its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// The sizes of its axes.
+    pub shape: Shape,
+    /// The type of its elements.
+    pub dtype: DType,
+}
+
+impl Meta {
+    /// A shape and a dtype together.
+    #[inline]
+    pub fn new(shape: Shape, dtype: DType) -> Meta {
+        Meta { shape, dtype }
+    }
+}
+
+/// Elements with a shape; never changed once others can see it.
+pub(crate) struct Value {
+    pub meta: Meta,
+    storage: Storage,
+}
+
+enum Storage {
+    /// Elements of its own, row-major.
+    Own(Buffer),
+    /// A window on the elements of another value, which owns them.
+    View { base: Arc<Value>, layout: Layout },
+}
+
+/// Where the elements of a view lie in its base.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub offset: usize,
+    pub strides: Strides,
+}
+
+impl Value {
+    /// A value whose elements `fill` writes, all of them.
+    #[inline]
+    pub fn build<T: Stored>(
+        op: &'static str,
+        shape: Shape,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Result<Value> {
+        let mut value = Value::uninit(op, Meta::new(shape, T::DTYPE))?;
+        fill(value.as_mut::<T>());
+        Ok(value)
+    }
+
+    /// A value with left-over contents; the caller writes every element.
+    #[inline]
+    pub fn uninit(op: &'static str, meta: Meta) -> Result<Value> {
+        let too_big = |bytes| Error::OutOfMemory {
+            op,
+            shape: meta.shape,
+            bytes,
+        };
+        let numel = meta
+            .shape
+            .checked_numel()
+            .ok_or_else(|| too_big(usize::MAX))?;
+        let bytes = numel * meta.dtype.size();
+        let buffer = Buffer::new(bytes).ok_or_else(|| too_big(bytes))?;
+        Ok(Value {
+            meta,
+            storage: Storage::Own(buffer),
+        })
+    }
+
+    /// A single number.
+    #[inline]
+    pub fn scalar<E: Element>(x: E) -> Value {
+        let mut value =
+            Value::uninit("scalar", Meta::new(Shape::SCALAR, E::DTYPE)).expect("64 bytes");
+        value.as_mut::<E::Stored>()[0] = x.store();
+        value
+    }
+
+    /// A window on `base` (or on the owner that `base` is itself a window of).
+    pub fn view(base: &Arc<Value>, shape: Shape, layout: Layout) -> Value {
+        let owner = match &base.storage {
+            Storage::Own(_) => base,
+            Storage::View { base, .. } => base,
+        };
+        let storage = Storage::View {
+            base: owner.clone(),
+            layout,
+        };
+        Value {
+            meta: Meta::new(shape, base.meta.dtype),
+            storage,
+        }
+    }
+
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.meta.shape
+    }
+
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.meta.dtype
+    }
+
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.meta.shape.numel()
+    }
+
+    /// Where its elements lie, in the elements that [`Value::strided`] gives.
+    #[inline]
+    pub fn layout(&self) -> Layout {
+        match &self.storage {
+            Storage::Own(_) => Layout {
+                offset: 0,
+                strides: self.meta.shape.contiguous_strides(),
+            },
+            Storage::View { layout, .. } => *layout,
+        }
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        match &self.storage {
+            Storage::Own(_) => true,
+            Storage::View { layout, .. } => contiguous(&self.meta.shape, &layout.strides),
+        }
+    }
+
+    /// The elements in row-major order, if they lie so.
+    #[inline]
+    pub fn slice<T: Stored>(&self) -> Option<&[T]> {
+        debug_assert_eq!(T::DTYPE, self.dtype());
+        match &self.storage {
+            Storage::Own(buffer) => Some(buffer.as_slice(self.numel())),
+            Storage::View { base, layout } => {
+                contiguous(&self.meta.shape, &layout.strides).then(|| {
+                    let all = base.owned::<T>();
+                    let n = self.numel();
+                    if n == 0 {
+                        &[]
+                    } else {
+                        &all[layout.offset..layout.offset + n]
+                    }
+                })
+            }
+        }
+    }
+
+    /// All elements of the owner, in which [`Value::layout`] finds this value's.
+    #[inline]
+    pub fn strided<T: Stored>(&self) -> &[T] {
+        debug_assert_eq!(T::DTYPE, self.dtype());
+        match &self.storage {
+            Storage::Own(_) => self.owned(),
+            Storage::View { base, .. } => base.owned(),
+        }
+    }
+
+    #[inline]
+    fn owned<T: Stored>(&self) -> &[T] {
+        match &self.storage {
+            Storage::Own(buffer) => buffer.as_slice(self.numel()),
+            Storage::View { base, .. } => base.owned(),
+        }
+    }
+
+    /// The elements of a value that was just made, to write.
+    #[inline]
+    pub fn as_mut<T: Stored>(&mut self) -> &mut [T] {
+        debug_assert_eq!(T::DTYPE, self.dtype());
+        let numel = self.numel();
+        match &mut self.storage {
+            Storage::Own(buffer) => buffer.as_mut_slice(numel),
+            Storage::View { .. } => {
+                unreachable!("only fresh values are written, and those own their elements")
+            }
+        }
+    }
+
+    /// The elements to change in place, if nobody else holds this value or a view of it.
+    #[inline]
+    pub fn unique<T: Stored>(this: &mut Arc<Value>) -> Option<&mut [T]> {
+        let value = Arc::get_mut(this)?;
+        matches!(value.storage, Storage::Own(_)).then(|| value.as_mut())
+    }
+
+    /// The same elements in row-major order: itself, or a copy.
+    #[inline]
+    pub fn contiguous(self: &Arc<Value>) -> Result<Arc<Value>> {
+        if self.is_contiguous() {
+            Ok(self.clone())
+        } else {
+            self.copied().map(Arc::new)
+        }
+    }
+
+    /// A copy of the elements in row-major order.
+    pub fn copied(&self) -> Result<Value> {
+        let mut out = Value::uninit("copy", self.meta)?;
+        match self.dtype() {
+            DType::F32 => self.copy_to::<f32>(out.as_mut()),
+            DType::F64 => self.copy_to::<f64>(out.as_mut()),
+            DType::I64 => self.copy_to::<i64>(out.as_mut()),
+            DType::Bool => self.copy_to::<u8>(out.as_mut()),
+        }
+        Ok(out)
+    }
+
+    /// Writes the elements to `out` in row-major order.
+    pub fn copy_to<T: Stored>(&self, out: &mut [T]) {
+        match self.slice() {
+            Some(all) => out.copy_from_slice(all),
+            None => {
+                let layout = self.layout();
+                copy::gather(
+                    self.strided(),
+                    layout.offset,
+                    &layout.strides,
+                    &self.meta.shape,
+                    out,
+                )
+            }
+        }
+    }
+
+    /// The element of a value that has just one.
+    pub fn first<T: Stored>(&self) -> T {
+        self.strided::<T>()[self.layout().offset]
+    }
+
+    /// The same elements under another shape of as many; the elements must be contiguous.
+    pub fn reshaped(self: &Arc<Value>, shape: Shape) -> Value {
+        let layout = Layout {
+            offset: self.layout().offset,
+            strides: shape.contiguous_strides(),
+        };
+        Value::view(self, shape, layout)
+    }
+}
+
+fn contiguous(shape: &Shape, strides: &Strides) -> bool {
+    let mut step = 1isize;
+    for (i, &d) in shape.iter().enumerate().rev() {
+        if d == 0 {
+            return true;
+        }
+        if d != 1 && strides[i] != step {
+            return false;
+        }
+        step *= d as isize;
+    }
+    true
+}
