@@ -4,6 +4,7 @@
 //! (exit status 2), so that the rest of the program meets sensible settings only.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -16,6 +17,10 @@ const MAX_STEPS: u64 = 1_000_000_000;
 const MAX_NUMBERS: u64 = 100_000_000;
 /// Symbols of the names models: `.` and a to z.
 const SYMBOLS: u64 = 27;
+/// What the sizes of the model are called, and the most that they may be.
+const HIDDEN: (&str, u32) = ("the width of the hidden layer", 65_536);
+const CONTEXT: (&str, u32) = ("the context", 64);
+const EMBEDDING: (&str, u32) = ("the size of the embedding", 4_096);
 
 /// Train small models, and look into every gradient.
 #[derive(Debug, Parser)]
@@ -128,16 +133,9 @@ impl TrainNames {
 
     /// Checks what no single option can: whether model and batch fit into memory.
     fn check(&self) -> Result<(), String> {
+        check_sizes(self.context, self.embedding, self.hidden)?;
         let [batch, hidden] = [self.batch as u64, self.hidden as u64];
-        let [context, embedding] = [self.context as u64, self.embedding as u64];
-        let inputs = context * embedding;
-        let weights = SYMBOLS * embedding + inputs * hidden + hidden * SYMBOLS;
-        if weights > MAX_NUMBERS {
-            return Err(format!(
-                "--hidden {hidden} with --context {context} and --embedding {embedding} makes \
-                 {weights} weights, more than {MAX_NUMBERS}; make one of them smaller"
-            ));
-        }
+        let inputs = (self.context * self.embedding) as u64;
         let widest = batch * inputs.max(hidden).max(SYMBOLS);
         if widest > MAX_NUMBERS {
             return Err(format!(
@@ -203,10 +201,10 @@ pub struct Bench {
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// How many times to repeat the measurement
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds)]
+    /// How many groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist]
+    #[arg(long, value_name = "N", value_parser = rounds)]
     #[arg(allow_negative_numbers = true)]
-    pub rounds: usize,
+    pub rounds: Option<usize>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -237,7 +235,16 @@ impl Cli {
     /// Reads the command line of the process. On a mistake, prints what is wrong and ends the process
     /// with status 2; on `--help` and `--version` with status 0.
     pub fn read() -> Cli {
-        Self::try_read(std::env::args_os()).unwrap_or_else(|error| error.exit())
+        Self::try_read(std::env::args_os()).unwrap_or_else(|error| match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+            _ => {
+                // A closed standard error stream is no reason to panic, as eprintln would.
+                let _ = writeln!(std::io::stderr(), "{}", one_line(&error.to_string()));
+                std::process::exit(error.exit_code())
+            }
+        })
     }
 
     /// Reads a command line; the first word is the name of the program.
@@ -253,6 +260,36 @@ impl Cli {
         }
         Ok(cli)
     }
+}
+
+/// Checks the sizes of a names model: each by itself, and that the whole fits into memory.
+pub fn check_sizes(context: usize, embedding: usize, hidden: usize) -> Result<(), String> {
+    for (number, what, most) in [
+        (context, CONTEXT.0, CONTEXT.1),
+        (embedding, EMBEDDING.0, EMBEDDING.1),
+        (hidden, HIDDEN.0, HIDDEN.1),
+    ] {
+        size(&number.to_string(), what, 1, most)?;
+    }
+    let [wide, high, units] = [context, embedding, hidden].map(|n| n as u64);
+    let weights = SYMBOLS * high + wide * high * units + units * SYMBOLS;
+    if weights > MAX_NUMBERS {
+        return Err(format!(
+            "--hidden {hidden} with --context {context} and --embedding {embedding} makes \
+             {weights} weights, more than {MAX_NUMBERS}; make one of them smaller"
+        ));
+    }
+    Ok(())
+}
+
+/// What is wrong with the command line, in one line: the parser's text without its usage part.
+fn one_line(text: &str) -> String {
+    let end = text.find("\nUsage:").unwrap_or(text.len());
+    let parts = text[..end].lines().map(str::trim);
+    let said: Vec<&str> = parts
+        .filter(|part| !part.is_empty() && !part.starts_with("For more information"))
+        .collect();
+    format!("{} (see --help)", said.join(" "))
 }
 
 /// A whole number from `least` to `most`; `what` begins the message.
@@ -280,20 +317,21 @@ fn batch(text: &str) -> Result<usize, String> {
 }
 
 fn hidden(text: &str) -> Result<usize, String> {
-    size(text, "the width of the hidden layer", 1, 65_536)
+    size(text, HIDDEN.0, 1, HIDDEN.1)
 }
 
 fn context(text: &str) -> Result<usize, String> {
-    size(text, "the context", 1, 64)
+    size(text, CONTEXT.0, 1, CONTEXT.1)
 }
 
 fn embedding(text: &str) -> Result<usize, String> {
-    size(text, "the size of the embedding", 1, 4_096)
+    size(text, EMBEDDING.0, 1, EMBEDDING.1)
 }
 
 fn learning_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(rate) if rate > 0.0 && rate <= 1e3 => Ok(rate),
+        // A tenth of it, as it is used later in the run, must be above 0 too.
+        Ok(rate) if rate / 10.0 > 0.0 && rate <= 1e3 => Ok(rate),
         _ => Err("the learning rate must be a number above 0 and at most 1000, such as 0.1".into()),
     }
 }
@@ -308,7 +346,8 @@ fn decay_step(text: &str) -> Result<u64, String> {
 }
 
 fn seed(text: &str) -> Result<u64, String> {
-    whole(text, "the seed", 0, u64::MAX)
+    // The largest number that a TOML file can hold.
+    whole(text, "the seed", 0, i64::MAX as u64)
 }
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -320,7 +359,7 @@ fn count(text: &str) -> Result<usize, String> {
 }
 
 fn rounds(text: &str) -> Result<usize, String> {
-    size(text, "the number of rounds", 1, 1_000)
+    size(text, "the number of groups", 1, 1_000)
 }
 
 #[cfg(test)]
@@ -431,7 +470,7 @@ mod tests {
             panic!("not bench")
         };
         assert_eq!((bench.workload, bench.mode), (Workload::Mnist, Mode::Eager));
-        assert_eq!((bench.threads, bench.rounds), (Some(2), 9));
+        assert_eq!((bench.threads, bench.rounds), (Some(2), Some(9)));
         assert_eq!((bench.fused, bench.json), (true, false));
     }
 
@@ -503,6 +542,20 @@ mod tests {
                 train(&format!("--lr {value}")).lr,
                 value.parse::<f64>().unwrap()
             );
+        }
+    }
+
+    #[test]
+    fn usage_mistakes_are_told_in_one_line() {
+        for (words, part) in [
+            ("train names --stepz 3", "unexpected argument '--stepz' found tip: a similar"),
+            ("sample", "not provided: <DIR>"),
+            ("train names --lr x", "the learning rate must be a number above 0"),
+            ("bench gpt", "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist]"),
+        ] {
+            let text = one_line(&read(words).unwrap_err().to_string());
+            assert!(text.contains(part) && text.ends_with(" (see --help)"), "{text}");
+            assert!(!text.contains('\n') && !text.contains("Usage"), "{text}");
         }
     }
 

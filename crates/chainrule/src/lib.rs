@@ -2,11 +2,19 @@
 
 #![deny(missing_docs)]
 
+// The derive macro names the library by its path from outside.
+extern crate self as chainrule;
+
 pub mod autograd;
+pub mod check;
+pub mod data;
 mod dtype;
 mod error;
+pub mod io;
 pub(crate) mod kernels;
+pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod rng;
 mod shape;
 mod tensor;

@@ -178,7 +178,12 @@ pub fn jvp(
 }
 
 /// Pushes the tangents of `leaves` through the recorded graph of `y`, each node after its inputs.
-fn push_forward(y: &Tensor, leaves: &[Tensor], tangents: &[Tensor], link: bool) -> Result<Tensor> {
+pub(super) fn push_forward(
+    y: &Tensor,
+    leaves: &[Tensor],
+    tangents: &[Tensor],
+    link: bool,
+) -> Result<Tensor> {
     let mode = Mode::get();
     let _guard = if link {
         mode.without(Mode::NO_GRAD)

@@ -1,11 +1,25 @@
 //! What walks the recorded graph: backward, forward mode, derivatives as functions, checkpoints, custom ops, traces.
 
 mod backward;
+mod chart;
+mod checkpoint;
+mod contributions;
+mod custom;
 mod functional;
+mod graph;
+mod inspect;
+mod svg;
+mod trace;
 pub(crate) mod walk;
 
 pub use backward::Backward;
+pub use checkpoint::checkpoint;
+pub use contributions::Contribution;
+pub use custom::{CustomContext, CustomFn, CustomOp, apply_custom, custom};
 pub use functional::{grad, grad_of, hessian, hvp, jacobian, jvp, value_and_grad, vjp};
+pub use graph::{Graph, GraphTensor};
+pub use inspect::NonFinite;
+pub use trace::{Part, Step, Trace};
 
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -50,3 +64,6 @@ pub(crate) fn by_definition(
     };
     Some(differentiate())
 }
+
+#[cfg(test)]
+mod tests;

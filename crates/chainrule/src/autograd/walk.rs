@@ -42,6 +42,8 @@ pub(crate) struct Walk<'a> {
     pub keep_graph: bool,
     /// The tensors whose gradients are asked for; without them, leaves and retained intermediates accumulate theirs.
     pub targets: Option<&'a [Tensor]>,
+    /// Tensors numbered below this are not walked through: they are found as targets, and their hooks are left to the walk outside.
+    pub floor: u64,
     pub observer: Option<&'a mut dyn Observer>,
     pub planted: Option<&'a Planted<'a>>,
 }
@@ -89,7 +91,9 @@ impl Walk<'_> {
             .without(Mode::SAVE_NOTHING)
             .enter();
 
-        let needed = self.targets.map(|targets| needed(roots, targets));
+        let needed = self
+            .targets
+            .map(|targets| needed(roots, targets, self.floor));
         let mut found = vec![None; self.targets.map_or(0, <[Tensor]>::len)];
         let mut heap = BinaryHeap::new();
         let mut arrival = 0;
@@ -118,6 +122,9 @@ impl Walk<'_> {
             }
             gradient = self.settle(&target, number, gradient, &mut found)?;
             let Source::Node(node) = target else { continue };
+            if number < self.floor {
+                continue;
+            }
             let mut wanted = node.wanted();
             if let Some(needed) = &needed {
                 wanted = restrict(&node, needed);
@@ -154,7 +161,8 @@ impl Walk<'_> {
     ) -> Result<Tensor> {
         let mut gradient = gradient;
         let (mut retain, mut hooks) = (matches!(target, Source::Leaf(_)), Vec::new());
-        if let Some(notes) = target.notes()
+        if number >= self.floor
+            && let Some(notes) = target.notes()
             && let Some(notes) = notes.as_ref()
         {
             retain |= notes.retain;
@@ -217,6 +225,7 @@ impl Walk<'_> {
             return grads;
         }
         op.vjp(&at, &gradient, wanted)
+            .map_err(|e| e.at(node.location))
     }
 }
 
@@ -263,9 +272,9 @@ fn restrict(node: &Node, needed: &HashSet<u64>) -> Wanted {
 }
 
 /// The numbers of the targets and of all nodes between them and the roots.
-fn needed(roots: &[(&Tensor, Tensor)], targets: &[Tensor]) -> HashSet<u64> {
+fn needed(roots: &[(&Tensor, Tensor)], targets: &[Tensor], floor: u64) -> HashSet<u64> {
     let mut needed: HashSet<u64> = targets.iter().map(|t| t.source().number()).collect();
-    let lowest = needed.iter().copied().min().unwrap_or(u64::MAX);
+    let lowest = needed.iter().copied().min().unwrap_or(u64::MAX).max(floor);
     for node in reachable(roots.iter().map(|(root, _)| root.source()), lowest) {
         if node
             .inputs

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use thiserror::Error;
+pub use super::error::DataError;
 
 /// The longest name that is accepted, in bytes. A longer line is no name but a file of another kind.
 pub const MAX_NAME_BYTES: usize = 10_000;
@@ -20,112 +20,11 @@ pub const MAX_NAME_BYTES: usize = 10_000;
 /// The largest file that is accepted, in bytes (64 MiB, some 9 million names).
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// The most numbers that the contexts of a [`NameDataset`] may have (2 GiB).
+pub const MAX_CONTEXT_CELLS: usize = 1 << 28;
+
 /// The fewest names of which none of the three parts of a [`NameSplit`] is empty.
 pub const MIN_NAMES_TO_SPLIT: usize = 6;
-
-/// What can be wrong with a file of names. Each message is one line: what is wrong, and the way out.
-#[derive(Debug, Error)]
-pub enum DataError {
-    /// There is no such file.
-    #[error("{path}: no such file; check the path of the list of names")]
-    NotFound {
-        /// The file as the user named it.
-        path: String,
-    },
-    /// The path names a folder.
-    #[error("{path}: this is a folder; give the path of a text file with one name a line")]
-    IsFolder {
-        /// The folder as the user named it.
-        path: String,
-    },
-    /// The system does not let the file be read.
-    #[error("{path}: cannot be read ({source}); check that the file may be read")]
-    Unreadable {
-        /// The file as the user named it.
-        path: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is larger than [`MAX_FILE_BYTES`].
-    #[error("{path}: larger than {} MiB; give a shorter list", MAX_FILE_BYTES >> 20)]
-    TooBig {
-        /// The file as the user named it.
-        path: String,
-    },
-    /// The file holds nothing, or only blank lines.
-    #[error("{path}: holds no names; give a text file with one name a line")]
-    Empty {
-        /// The file as the user named it.
-        path: String,
-    },
-    /// The file holds a NUL byte, which no text does.
-    #[error("{path}: looks like a binary file (NUL at byte {byte}); give a UTF-8 text file")]
-    Binary {
-        /// The file as the user named it.
-        path: String,
-        /// Where the first NUL stands; the first byte of the file is byte 0.
-        byte: usize,
-    },
-    /// The file is text of another encoding.
-    #[error("{path}: not UTF-8 text (at byte {byte}); save the file as UTF-8")]
-    NotUtf8 {
-        /// The file as the user named it.
-        path: String,
-        /// Where the first wrong byte stands; the first byte of the file is byte 0.
-        byte: usize,
-    },
-    /// A line is longer than [`MAX_NAME_BYTES`].
-    #[error(
-        "{path}, line {line}: {bytes} bytes are too long for a name (at most {MAX_NAME_BYTES}); \
-         write one name a line"
-    )]
-    TooLong {
-        /// The file as the user named it.
-        path: String,
-        /// The line, counted from 1.
-        line: usize,
-        /// How long the name is.
-        bytes: usize,
-    },
-    /// A name holds a character that is not in the [`Vocabulary`].
-    #[error(
-        "{path}, line {line}: {name:?} holds {symbol:?}, but names are spelt with the letters a-z; \
-         {advice}"
-    )]
-    BadSymbol {
-        /// The file as the user named it.
-        path: String,
-        /// The line, counted from 1 (for [`NameDataset::build`]: the place in the list).
-        line: usize,
-        /// The name, cut to its first characters when it is long.
-        name: String,
-        /// The first character that is not a letter a-z.
-        symbol: char,
-        /// What to do about it.
-        advice: &'static str,
-    },
-    /// The list is too short for what is asked of it.
-    #[error("{path}: {have} names are too few, at least {need} are needed; give a longer list")]
-    TooFew {
-        /// The file as the user named it.
-        path: String,
-        /// How many names there are.
-        have: usize,
-        /// How many there must be.
-        need: usize,
-    },
-    /// The training pairs do not fit into memory.
-    #[error(
-        "{pairs} pairs with a context of {context} do not fit into memory; \
-         give a shorter list or a smaller context"
-    )]
-    TooMany {
-        /// How many pairs there are.
-        pairs: usize,
-        /// How many symbols each has for its context.
-        context: usize,
-    },
-}
 
 /// The 27 symbols of the names models: `.` is 0 and stands for the start and the end of a name;
 /// the letters `a` to `z` are 1 to 26. There are no others: no capitals, accents, hyphens or spaces.
@@ -347,7 +246,9 @@ impl NameDataset {
         let (mut contexts, mut targets) = (Vec::new(), Vec::new());
         // Room for one row at least: the window below takes as much.
         let room = count.max(1).checked_mul(context).is_some_and(|cells| {
-            contexts.try_reserve_exact(cells).is_ok() && targets.try_reserve_exact(count).is_ok()
+            cells <= MAX_CONTEXT_CELLS
+                && contexts.try_reserve_exact(cells).is_ok()
+                && targets.try_reserve_exact(count).is_ok()
         });
         if !room {
             return Err(DataError::TooMany {

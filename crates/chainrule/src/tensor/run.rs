@@ -93,17 +93,19 @@ fn map(
     if numel == 0 {
         return Ok(out);
     }
-    let plain = |v: &Arc<Value>| v.is_contiguous() && (*v.shape() == meta.shape || v.numel() == 1);
-    if values.iter().all(plain) {
-        let whole = |v: &Arc<Value>| Window {
-            offset: 0,
-            step: 0,
-            splat: v.numel() == 1 && numel != 1,
-        };
-        let windows: SmallVec<[Window; 3]> = values.iter().map(whole).collect();
-        run_rows(kernel, values, &windows, 1, numel, &mut out, 0);
-    } else {
+    let single = |v: &Value| v.numel() == 1;
+    let plain = |v: &Arc<Value>| (single(v) || *v.shape() == meta.shape) && v.is_contiguous();
+    if !values.iter().all(plain) {
         broadcast(kernel, values, &mut out)?;
+        return Ok(out);
+    }
+    let window = |v: &Value| Window { offset: 0, step: 0, splat: single(v) && numel != 1 };
+    if numel < SERIAL {
+        let inputs: SmallVec<[Input<'_>; 3]> = values.iter().map(|v| input(v, &window(v), 0, 0)).collect();
+        kernel.tile(&inputs, numel, output(&mut out));
+    } else {
+        let windows: SmallVec<[Window; 3]> = values.iter().map(|v| window(v)).collect();
+        run_rows(kernel, values, &windows, 1, numel, &mut out, 0);
     }
     Ok(out)
 }

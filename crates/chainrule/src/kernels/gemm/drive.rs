@@ -19,7 +19,7 @@ const COLS_GROUP: usize = 1536;
 const TASK_ROWS: usize = 96;
 const TASK_COLS: usize = 192;
 /// Multiplications of one task at least, about 20 us.
-const TASK_WORK: usize = 2 << 20;
+pub(super) const TASK_WORK: usize = 2 << 20;
 /// Below so many multiplications a product stays on the calling thread: waking another costs 10 to 25 us.
 const THREADED_WORK: usize = 6 << 20;
 /// Packing fewer numbers stays on the calling thread, for the same reason.

@@ -12,7 +12,7 @@ mod tests;
 mod tile;
 mod vector;
 
-use drive::{Operand, product, run, threaded};
+use drive::{Operand, TASK_WORK, product, run, threaded};
 use tile::{Element, Kernels};
 
 /// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
@@ -185,8 +185,6 @@ pub fn batched_i64(
 
 /// From so many multiplications on, the products of a batch share all threads one by one, not each thread its own.
 const LARGE: usize = 64 << 20;
-/// Multiplications that one task of a batch should have.
-const TASK_WORK: usize = 2 << 20;
 
 /// Checks the operands and computes all products of a batch.
 fn float_products<T: Element>(

@@ -310,7 +310,7 @@ where
 #[inline(always)]
 unsafe fn copy<T: Copy, const W: usize>(from: &Source<T>, to: *mut T, unit: usize) {
     // So many panels at a time that their write positions, a power of two apart, share a cache set without harm.
-    const GROUP: usize = 6;
+    const GROUP: usize = 8;
     // SAFETY: reads `len` numbers of each of `k` rows; writes inside the panels that `Kernels::pack` describes.
     unsafe {
         let mut first = 0;

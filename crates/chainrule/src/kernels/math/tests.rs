@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernels::simd::{Level, detected};
+use std::f32::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 /// The sizes around the widths of the vectors.
 pub(crate) const SIZES: [usize; 12] = [0, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 1600];
@@ -158,7 +159,7 @@ fn the_edges_of_f32() {
         "log",
         log_slice,
         f64::ln,
-        &[&edges[..], &[0.707_106_8, 1.414_213_5]].concat(),
+        &[&edges[..], &[FRAC_1_SQRT_2, SQRT_2]].concat(),
     );
     check(
         "tanh",

@@ -1,12 +1,13 @@
 //! Softmax, log-softmax, log-sum-exp and cross-entropy over the rows of a contiguous `[rows, n]` array, with their gradients.
 //!
 //! Short rows matter most (10 classes, 27 letters), and their remainders would be scalar loops. So the exponential runs over
-//! many rows at once as one flat array, and what goes row by row ([`rows`]) cuts the last block by a mask where the processor can.
+//! many rows at once as one flat array, and what goes row by row (see `rows.rs`, also for the order of sums) cuts the last
+//! block by a mask where the processor can.
 //!
 //! Infinities and NaN do what PyTorch's do: a logit of minus infinity has probability 0; a row of nothing else, or one that
 //! holds plus infinity or NaN, becomes NaN (its log-sum-exp: minus infinity, plus infinity, NaN).
 
-mod rows;
+pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 

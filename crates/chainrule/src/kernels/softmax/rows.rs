@@ -3,7 +3,7 @@
 //! Each is a plain loop, and f32 has an AVX-512 twin: rows of 10 or 27 elements are mostly remainder, which the compiler leaves
 //! to a scalar loop and AVX-512 does with a mask.
 //!
-//! Sums have a fixed order, whatever the vector instructions and the position of the row: element i goes to lane i mod 16, 64
+//! Sums have a fixed order, whatever the vector instructions and the position of the row: element i goes to lane i mod 16, 16
 //! blocks at a time; the lanes fold in halves (i with i + 8, + 4, + 2, + 1); the folded parts add up in f64. So long rows lose
 //! no accuracy.
 
@@ -15,7 +15,7 @@ use crate::kernels::simd::{Level, level};
 const LANES: usize = 16;
 
 /// Elements that add up in the lanes before these are folded.
-const GROUP: usize = 64 * LANES;
+const GROUP: usize = 16 * LANES;
 
 /// f32 or f64, with the loops over one row. Slices that go together have the same length, except that `out` may be longer: then
 /// up to 15 elements beyond the row may get any value. (The rows that follow are written later, and a whole store is
@@ -173,22 +173,27 @@ mod plain {
 
 /// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the plain ones do.
 #[cfg(target_arch = "x86_64")]
-mod avx512 {
+pub(in crate::kernels) mod avx512 {
     use super::{GROUP, LANES};
     use std::arch::x86_64::*;
 
     /// The lanes of `x`, at most 16 elements; `fill` in those that are left.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn load(x: &[f32], fill: __m512) -> __m512 {
-        // SAFETY: the mask admits no lane beyond the slice, and a masked lane is not read.
-        unsafe { _mm512_mask_loadu_ps(fill, mask(x.len()), x.as_ptr()) }
+    pub fn load(x: &[f32], fill: __m512) -> __m512 {
+        if x.len() >= LANES {
+            // SAFETY: 16 elements are there.
+            unsafe { _mm512_loadu_ps(x.as_ptr()) }
+        } else {
+            // SAFETY: the mask admits no lane beyond the slice, and a masked lane is not read.
+            unsafe { _mm512_mask_loadu_ps(fill, mask(x.len()), x.as_ptr()) }
+        }
     }
 
     /// Writes 16 lanes to `out`, or as many as there is room for.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn store(out: &mut [f32], v: __m512) {
+    pub fn store(out: &mut [f32], v: __m512) {
         if out.len() >= LANES {
             // SAFETY: 16 elements are there.
             unsafe { _mm512_storeu_ps(out.as_mut_ptr(), v) }
@@ -200,7 +205,7 @@ mod avx512 {
 
     /// The first `len` lanes, all of them from 16 on.
     #[inline(always)]
-    fn mask(len: usize) -> __mmask16 {
+    pub fn mask(len: usize) -> __mmask16 {
         ((1u32 << len.min(LANES)) - 1) as __mmask16
     }
 

@@ -96,7 +96,8 @@ fn gradients() {
             .chunks(n)
             .flat_map(|x| x.iter().map(|v| (v - lse(x)).exp()))
             .collect();
-        let rows_of = |v: &[f64], f: &dyn Fn(&[f64], &[f64], usize) -> f64| -> Vec<f64> {
+        type Entry<'a> = &'a dyn Fn(&[f64], &[f64], usize) -> f64;
+        let rows_of = |v: &[f64], f: Entry<'_>| -> Vec<f64> {
             let pairs = v.chunks(n).zip(gd.chunks(n));
             pairs
                 .flat_map(|(p, g)| (0..n).map(|j| f(p, g, j)).collect::<Vec<_>>())
@@ -196,7 +197,7 @@ fn sums_have_one_order() {
         let (x, _) = logits(n + 3, 11);
         let x = &x[3..];
         let mut total = 0.0f64;
-        for group in x.chunks(1024) {
+        for group in x.chunks(256) {
             let mut lanes = [0.0f32; 16];
             for (i, &v) in group.iter().enumerate() {
                 lanes[i % 16] += v;

@@ -62,7 +62,7 @@ methods! {
     }
 }
 
-/// The sum of two gradients, in place when nobody else holds the first.
+/// The sum of two gradients, in place when nobody else holds the first and neither is recorded (a sum in place would leave no record).
 pub(crate) fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
     fn in_place<T: Stored + std::ops::Add<Output = T>>(a: &mut Tensor, b: &Value) -> bool {
         match (a.unique::<T>(), b.slice::<T>()) {
@@ -74,7 +74,8 @@ pub(crate) fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
         }
     }
     let value = b.value_ref();
-    let done = a.meta() == value.meta
+    let done = !(a.requires_grad() || b.requires_grad())
+        && a.meta() == value.meta
         && match a.dtype() {
             DType::F32 => in_place::<f32>(&mut a, &value),
             DType::F64 => in_place::<f64>(&mut a, &value),
@@ -104,3 +105,32 @@ pub(super) const ENTRY: Entry = Entry {
         },
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::{Tensor, autograd};
+
+    #[test]
+    fn a_sum_of_recorded_gradients_keeps_all_its_links() {
+        // x reaches y by two ways: dy/dx = x + x + cos x, and its derivative is 2 - sin x.
+        let x = Tensor::from([3.0f64]).parameter();
+        let y = (&x * &x + x.sin()).sum_all();
+        let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
+        let ddx = autograd::grad(&dx.sum_all(), &[&x], false)
+            .unwrap()
+            .remove(0)
+            .unwrap();
+        assert!((ddx.item() - (2.0 - 3f64.sin())).abs() < 1e-14);
+    }
+
+    #[test]
+    fn integers_wrap_and_bools_are_an_error() {
+        let a = Tensor::from([i64::MAX, 1]);
+        assert_eq!(a.add(1).to_vec::<i64>(), [i64::MIN, 2]);
+        let t = Tensor::from([true]);
+        let error = t.try_add(&t).unwrap_err().to_string();
+        assert!(error.contains("add") && error.contains("bool"), "{error}");
+        let error = a.try_add(&Tensor::zeros([3])).unwrap_err().to_string();
+        assert!(error.contains("[2]") && error.contains("[3]"), "{error}");
+    }
+}

@@ -80,7 +80,7 @@ impl MapKernel for Compare {
 }
 
 methods! {
-    /// Where `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing.
+    /// Where `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing. For all dtypes, bool too (false is below true).
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -90,7 +90,7 @@ methods! {
         apply_promoted(Compare::Eq, self, other)
     }
 
-    /// Where `a != b`, a bool tensor. Broadcasts and promotes.
+    /// Where `a != b`, a bool tensor. Broadcasts and promotes; NaN differs from everything, itself too.
     pub fn ne / try_ne<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Ne, self, other)
     }
@@ -126,3 +126,46 @@ pub(super) const ENTRY: Entry = Entry {
     samples: |_| Vec::new(),
     mistakes: &[],
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+
+    /// `eq ne lt le gt ge` as bools.
+    fn all(a: &Tensor, b: &Tensor) -> [Vec<bool>; 6] {
+        [a.eq(b), a.ne(b), a.lt(b), a.le(b), a.gt(b), a.ge(b)].map(|t| t.to_vec())
+    }
+
+    #[test]
+    fn comparisons_are_those_of_rust_in_every_dtype() {
+        let floats = [0.0, -0.0, 1.0, f64::INFINITY, f64::NAN];
+        for x in floats {
+            for y in floats {
+                let want = [x == y, x != y, x < y, x <= y, x > y, x >= y].map(|b| vec![b]);
+                assert_eq!(all(&Tensor::from([x]), &Tensor::from([y])), want);
+                let (x, y) = (Tensor::from([x as f32]), Tensor::from([y as f32]));
+                assert_eq!(all(&x, &y), want);
+            }
+        }
+        for (x, y) in [(i64::MAX, i64::MAX - 1), (-1, 1), (2, 2)] {
+            let want = [x == y, x != y, x < y, x <= y, x > y, x >= y].map(|b| vec![b]);
+            assert_eq!(all(&Tensor::from([x]), &Tensor::from([y])), want);
+        }
+        for (x, y) in [(false, true), (true, true), (true, false)] {
+            let want = [x == y, x != y, !x & y, x <= y, x & !y, x >= y].map(|b| vec![b]);
+            assert_eq!(all(&Tensor::from([x]), &Tensor::from([y])), want);
+        }
+    }
+
+    #[test]
+    fn comparisons_promote_broadcast_and_are_constants() {
+        let x = Tensor::from([[1.0f32], [2.0]]).parameter();
+        let y = x.ge(&Tensor::from([1i64, 2]));
+        assert_eq!(y.to_vec::<bool>(), [true, false, true, true]);
+        assert!(!y.requires_grad());
+        assert_eq!(
+            Tensor::from([0i64, 1]).lt(0.5).to_vec::<bool>(),
+            [true, false]
+        );
+    }
+}

@@ -20,15 +20,15 @@ impl Op for Div {
     }
 
     fn saves(&self, wanted: Wanted) -> Saves {
-        Saves::input(1).and(Saves::input(0).when(wanted.get(1)))
+        Saves::input(1).and(Saves::OUTPUT.when(wanted.get(1)))
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let b = at.input(1);
-        let da = cotangent.try_div(&b)?;
+        let da = cotangent.try_div(&at.input(1))?;
+        // -g / b * y, with y = a / b.
         let db = wanted
             .get(1)
-            .then(|| da.try_mul(&at.input(0))?.try_div(&b)?.try_neg())
+            .then(|| da.try_mul(&at.output())?.try_neg())
             .transpose()?;
         Ok(smallvec![Some(da), db])
     }
@@ -97,3 +97,28 @@ pub(super) const ENTRY: Entry = Entry {
         },
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+    use crate::{DType, Tensor};
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |a, b| a.div(b),
+            [&[1.0, -1.0, 0.0, 1.0, 6.0], &[0.0, 0.0, 0.0, inf, -2.0]],
+            &[inf, -inf, nan, 0.0, -3.0],
+            [&[inf, inf, inf, 0.0, -1.5], &[-inf, inf, nan, -0.0, -4.5]],
+        );
+    }
+
+    #[test]
+    fn integers_and_bools_become_floats() {
+        let x = Tensor::from([3i64]).div(&Tensor::from([2i64]));
+        assert_eq!((x.dtype(), x.item()), (DType::F32, 1.5));
+        let x = Tensor::from([true]).div(2);
+        assert_eq!((x.dtype(), x.item()), (DType::F32, 0.5));
+    }
+}

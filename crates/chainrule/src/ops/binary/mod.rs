@@ -5,9 +5,15 @@
 mod add;
 mod compare;
 mod div;
+mod maximum;
 mod mul;
 mod operators;
+mod pow;
 mod sub;
+mod ternary;
+#[cfg(test)]
+mod testing;
+mod where_;
 
 pub(crate) use add::add_values;
 
@@ -18,5 +24,8 @@ pub(super) const TABLE: &[&Entry] = &[
     &mul::ENTRY,
     &sub::ENTRY,
     &div::ENTRY,
+    &pow::ENTRY,
+    &maximum::ENTRY,
+    &where_::ENTRY,
     &compare::ENTRY,
 ];

@@ -1,6 +1,66 @@
 //! Ops that do several steps in one kernel. Each carries its definition in primitive ops, which gives its higher derivatives and is the
 //! oracle that its kernels are tested against.
+//!
+//! The backward of each is one op with a kernel, too. It only ever runs unrecorded, since a recorded backward pass goes through the
+//! definition; so it has no rules of its own.
+
+mod batch_norm;
+mod cross_entropy;
+mod log_softmax;
+mod mse;
+mod shift;
+mod softmax;
+
+pub use cross_entropy::{CrossEntropy, Reduction};
+
+use shift::shifted;
 
 use super::Entry;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
 
-pub(super) const TABLE: &[&Entry] = &[];
+pub(super) const TABLE: &[&Entry] = &[
+    &softmax::ENTRY,
+    &log_softmax::ENTRY,
+    &cross_entropy::ENTRY,
+    &batch_norm::ENTRY,
+    &mse::ENTRY,
+];
+
+/// The rules of an op that is the backward of a fused op: an error, should one ever be asked for.
+macro_rules! backward_only {
+    () => {
+        fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+            Err(super::backward_only_error(self.name()))
+        }
+
+        fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+            Err(super::backward_only_error(self.name()))
+        }
+    };
+}
+use backward_only;
+
+#[cold]
+fn backward_only_error(op: &'static str) -> Error {
+    let why = "it is the kernel of a backward pass; a pass with create_graph differentiates the definition of the fused op instead";
+    Error::gradient(op, why)
+}
+
+/// The tensor with `axis` moved to the end by an exchange with the last, and the axis as a number from 0.
+#[track_caller]
+fn axis_last(op: &'static str, x: &Tensor, axis: i64) -> Result<(Tensor, i64)> {
+    let axis = x.shape().axis(op, axis)? as i64;
+    Ok((x.try_transpose(axis, -1)?, axis))
+}
+
+/// The logarithm of softmax over the last axis in primitive ops.
+fn log_softmax_in_steps(x: &Tensor) -> Result<Tensor> {
+    let z = shifted(x)?;
+    z.try_sub(&z.try_exp()?.try_sum(-1, true)?.try_log()?)
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod torch_tests;

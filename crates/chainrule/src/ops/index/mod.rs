@@ -1,5 +1,62 @@
-//! Ops that pick elements by index. Repeated indices accumulate their gradients.
+//! Ops that pick elements by index. Indices are i64 and count from 0; one outside is an error. An index that occurs several times
+//! gets the sum of its gradients, added up in the order of the indices; an index itself has no gradient.
+
+mod embedding;
+mod gather;
+mod index_select;
+mod one_hot;
+
+pub(super) use index_select::IndexAdd;
+
+use std::fmt::Arguments;
 
 use super::Entry;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::gather::first_outside;
+use crate::tensor::value::Meta;
 
-pub(super) const TABLE: &[&Entry] = &[];
+pub(super) const TABLE: &[&Entry] = &[
+    &index_select::ENTRY,
+    &embedding::ENTRY,
+    &gather::ENTRY,
+    &one_hot::ENTRY,
+];
+
+/// The error for indices that are no integers.
+fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {
+    if indices.dtype != DType::I64 {
+        let why = "the indices must be i64; convert with to_dtype";
+        return Err(Error::dtype(op, &[indices.dtype], why));
+    }
+    Ok(())
+}
+
+/// The error for an index outside `0..size`; `what` names the thing of that size.
+fn expect_inside(
+    op: &'static str,
+    indices: &[i64],
+    size: usize,
+    what: Arguments<'_>,
+) -> Result<()> {
+    let Some(at) = first_outside(indices, size) else {
+        return Ok(());
+    };
+    let range = match size {
+        0 => "it is empty".to_string(),
+        _ => format!("indices run from 0 to {}", size - 1),
+    };
+    let why = format!(
+        "index {} at position {at} is outside {what} of size {size}; {range}",
+        indices[at]
+    );
+    Err(Error::argument(op, why))
+}
+
+/// 1 for each place that no later one equals, else 0: what is left of a gradient when a repeated index overwrites instead of adding.
+fn last_of_each(places: &[usize]) -> Vec<f64> {
+    let last: std::collections::HashMap<_, _> =
+        places.iter().enumerate().map(|(k, &p)| (p, k)).collect();
+    let is_last = |(k, p): (usize, &usize)| f64::from(last[p] == k);
+    places.iter().enumerate().map(is_last).collect()
+}

@@ -5,6 +5,7 @@ mod expand;
 mod permute;
 mod reshape;
 pub(crate) mod slice;
+mod squeeze;
 
 use super::Entry;
 
@@ -13,5 +14,5 @@ pub(super) const TABLE: &[&Entry] = &[
     &permute::ENTRY,
     &expand::ENTRY,
     &cat::ENTRY,
-    &slice::ENTRY,
+    &slice::ENTRY, &squeeze::ENTRY,
 ];

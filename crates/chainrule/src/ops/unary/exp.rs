@@ -78,3 +78,19 @@ pub(super) const ENTRY: Entry = Entry {
         },
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.exp(),
+            &[0.0, nan, inf, -inf, 1000.0, -1000.0],
+            &[1.0, nan, inf, 0.0, inf, 0.0],
+            &[3.0, nan, inf, 0.0, inf, 0.0],
+        );
+    }
+}

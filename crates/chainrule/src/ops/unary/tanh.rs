@@ -1,6 +1,7 @@
 //! `tanh`: the hyperbolic tangent, and its backward as one kernel.
 
-use crate::kernels::math;
+use super::slope::{Slope, scaled};
+use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
 #[derive(Debug)]
@@ -24,9 +25,9 @@ impl Op for Tanh {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(apply(
-            TanhGrad,
-            &[&at.output(), cotangent]
+        Ok(smallvec![Some(scaled::<TanhSlope>(
+            &at.output(),
+            cotangent
         )?)])
     }
 
@@ -50,58 +51,26 @@ impl MapKernel for Tanh {
     }
 }
 
-/// `g * (1 - y^2)` in one pass: the backward of tanh, from its result.
+/// `1 - y^2`, from the result `y`.
 #[derive(Debug)]
-struct TanhGrad;
+struct TanhSlope;
 
-impl Op for TanhGrad {
-    fn name(&self) -> &'static str {
-        "tanh_grad"
+impl Slope for TanhSlope {
+    const NAME: &'static str = "tanh_grad";
+
+    /// As a product, which keeps its digits where `y` is near 1.
+    #[inline(always)]
+    fn scale<T: Real>(y: T, g: T) -> T {
+        g * ((T::ONE - y) * (T::ONE + y))
     }
 
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        float_inputs(self.name(), inputs)?;
-        infer_number_binary(self.name(), inputs)
+    fn bend(y: &Tensor) -> Result<Tensor> {
+        y.try_mul(-2.0)
     }
 
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let (y, g) = (at.input(0), at.input(1));
-        let dy = wanted
-            .get(0)
-            .then(|| cotangent.try_mul(&g)?.try_mul(&y)?.try_mul(-2.0))
-            .transpose()?;
-        let dg = wanted
-            .get(1)
-            .then(|| apply(TanhGrad, &[&y, cotangent]))
-            .transpose()?;
-        Ok(smallvec![dy, dg])
-    }
-
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let (y, g) = (at.input(0), at.input(1));
-        let slope: Tensor = 1.0 - &y * &y;
-        let parts = [
-            tangents[0]
-                .as_ref()
-                .map(|dy| (&g * (dy * -2.0)).try_mul(&y)),
-            tangents[1].as_ref().map(|dg| slope.try_mul(dg)),
-        ];
-        let mut parts = parts.into_iter().flatten();
-        let first = parts.next().expect("at least one tangent is given")?;
-        parts.try_fold(first, |sum, part| sum.try_add(&part?))
-    }
-}
-
-impl MapKernel for TanhGrad {
-    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        tile!(inputs, n, out;
-            F32, F32 => F32: |y, g| g * (1.0 - y * y);
-            F64, F64 => F64: |y, g| g * (1.0 - y * y);
-        )
+    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let bent = dy.map(|dy| (y * dy + dy * y).try_neg()).transpose()?;
+        Ok((1.0 - y * y, bent))
     }
 }
 
@@ -149,3 +118,19 @@ pub(super) const ENTRY: Entry = Entry {
         },
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.tanh(),
+            &[0.0, -0.0, nan, inf, -inf, -1000.0],
+            &[0.0, -0.0, nan, 1.0, -1.0, -1.0],
+            &[3.0, 3.0, nan, 0.0, 0.0, 0.0],
+        );
+    }
+}

@@ -63,7 +63,7 @@ methods! {
     /// The same numbers in another dtype. To an integer the fraction is cut off (NaN gives 0, what is too large the nearest
     /// integer there is); to bool, every number but 0 is true. To its own dtype it is the tensor itself.
     ///
-    /// Gradient, between floats: `dx = g` in the dtype of `x`.
+    /// Gradient, between floats: `dx = g` in the dtype of `x`. None flows through an integer or a bool.
     ///
     /// ```
     /// use chainrule::{DType, Tensor};
@@ -83,8 +83,58 @@ pub(super) const ENTRY: Entry = Entry {
     signature: "x.to_dtype(DType::F64)",
     formula: "x in another dtype",
     gradient: "dx = g in the dtype of x",
-    at_kinks: "",
-    // To f32 and back would cost the digits that the checks look at: integers of an f32 are exact in both.
+    at_kinks: "rounding counts as the identity: the gradient passes through",
+    // By way of f32 the digits would be lost that the checks look at, so here it is the identity; the tests below look at the gradient.
     samples: |g| unary_samples(g, |g, s| normal(g, s), |x| x.try_to_dtype(DType::F64)),
     mistakes: &[],
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::{DType, Tensor, autograd};
+
+    #[test]
+    fn the_gradient_comes_back_in_the_dtype_of_the_input() {
+        // 1/3 has other digits in f32 and f64: the gradient of 3 x^2 shows where it was rounded.
+        let x = Tensor::from([1.0f32 / 3.0, -2.5]).parameter();
+        let wide = x.to_dtype(DType::F64);
+        (&wide * &wide * 3.0).sum_all().backward();
+        let want = [(6.0 * (1.0f32 / 3.0) as f64) as f32, -15.0];
+        assert_eq!(x.grad().unwrap().to_vec::<f32>(), want);
+
+        let x = Tensor::from([1.0f64 / 3.0, -2.5]).parameter();
+        let narrow = x.to_dtype(DType::F32);
+        (&narrow * &narrow * 3.0).sum_all().backward();
+        let third = 1.0f32 / 3.0;
+        assert_eq!(
+            x.grad().unwrap().to_vec::<f64>(),
+            [(third * 3.0 + third * 3.0) as f64, -15.0]
+        );
+    }
+
+    #[test]
+    fn tangents_take_the_dtype_of_the_result() {
+        let (x, t) = (Tensor::from([0.5f32]), Tensor::from([0.1f32]));
+        let (_, dy) = autograd::jvp(|x| x[0].to_dtype(DType::F64) * 2.0, &[x], &[t]).unwrap();
+        assert_eq!(dy.to_vec::<f64>(), [2.0 * 0.1f32 as f64]);
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_brought_to_what_does() {
+        let x = Tensor::from([f64::NAN, 1e30, -1e30, -0.9, 0.0, -0.0]);
+        let whole = x.to_dtype(DType::I64);
+        assert_eq!(whole.to_vec::<i64>(), [0, i64::MAX, i64::MIN, 0, 0, 0]);
+        let bools = x.to_dtype(DType::Bool).to_vec::<bool>();
+        assert_eq!(bools, [true, true, true, true, false, false]);
+        assert_eq!(x.to_dtype(DType::F32).to_vec::<f32>()[1], 1e30);
+        let back = Tensor::from([true, false]).to_dtype(DType::F64);
+        assert_eq!(back.to_vec::<f64>(), [1.0, 0.0]);
+    }
+
+    #[test]
+    fn nothing_flows_through_integers() {
+        let x = Tensor::from([1.5f32]).parameter();
+        assert!(!x.to_dtype(DType::I64).to_dtype(DType::F32).requires_grad());
+        assert!(x.to_dtype(DType::F32).is_same(&x));
+    }
+}

@@ -1,0 +1,236 @@
+//! `chainrule bench`: how long one training step takes, on workloads that other engines run too.
+//!
+//! The step has all that training needs: the batch is drawn or cut out, forward, gradients to
+//! nothing, backward, update. Nothing else is in the time.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
+use chainrule::optim::{Optimizer, Sgd};
+use chainrule::{DType, Generator, Tensor};
+use serde::Serialize;
+
+use crate::args::{Bench, Mode, Workload};
+use crate::machine::{self, Stopwatch};
+use crate::output;
+
+/// How a workload is timed.
+struct Plan {
+    name: &'static str,
+    /// Steps before the time counts.
+    warm_up: usize,
+    /// Steps of a group; a group's time is divided by them.
+    group: usize,
+    /// How many groups are timed.
+    groups: usize,
+}
+
+const NAMES: Plan = Plan { name: "names", warm_up: 300, group: 500, groups: 7 };
+const MNIST: Plan = Plan { name: "mnist", warm_up: 3, group: 1, groups: 15 };
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Measured {
+    workload: &'static str,
+    mode: &'static str,
+    threads: usize,
+    us_min: f64,
+    us_median: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &Bench) -> Result<()> {
+    let Mode::Eager = args.mode;
+    machine::with_threads(args.threads, || measure(args))?
+}
+
+fn measure(args: &Bench) -> Result<()> {
+    let plan = match args.workload {
+        Workload::Names => NAMES,
+        Workload::Mnist => MNIST,
+    };
+    let probe = machine::probe_gflops()?;
+    let generator = &mut Generator::manual_seed(0);
+    let watch = Stopwatch::start();
+    let groups = args.rounds.unwrap_or(plan.groups);
+    let times = match args.workload {
+        Workload::Names => {
+            let mut step = Names::new(args.fused, generator)?;
+            time(&plan, groups, || step.run(generator))?
+        }
+        Workload::Mnist => {
+            let mut step = Mnist::new(generator)?;
+            time(&plan, groups, || step.run())?
+        }
+    };
+    let (wall, cpu) = watch.read();
+    let threads = rayon::current_num_threads();
+    let measured = Measured {
+        workload: plan.name,
+        mode: "eager",
+        threads,
+        us_min: (times[0] * 10.0).round() / 10.0,
+        us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
+    };
+    let cpu = cpu.map_or("?".to_owned(), |cpu| format!("{cpu:.2}"));
+    let machine = format!(
+        "machine: {probe:.0} GFLOP/s in 256x256x256 products on {threads} thread(s); processor time \
+         {cpu} s in {wall:.2} s"
+    );
+    if args.json {
+        output::complain(&machine);
+        return output::json(&measured);
+    }
+    output::line(&format!(
+        "{}, {}{}, {threads} thread(s): {} us a step at best, {} us in the middle of {groups} groups \
+         of {} step(s)",
+        measured.workload,
+        measured.mode,
+        if args.fused { " with fused operations" } else { "" },
+        measured.us_min,
+        measured.us_median,
+        plan.group
+    ))?;
+    output::line(&machine)
+}
+
+/// The time of a step in microseconds, for each group, in rising order.
+fn time(plan: &Plan, groups: usize, mut step: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+    for _ in 0..plan.warm_up {
+        step()?;
+    }
+    let mut times = Vec::with_capacity(groups);
+    for _ in 0..groups {
+        let began = Instant::now();
+        for _ in 0..plan.group {
+            step()?;
+        }
+        times.push(began.elapsed().as_secs_f64() / plan.group as f64 * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// The names model on random examples.
+struct Names {
+    contexts: Vec<i64>,
+    targets: Vec<i64>,
+    embedding: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    gain: Tensor,
+    bias: Tensor,
+    sgd: Sgd,
+    fused: bool,
+}
+
+impl Names {
+    const EXAMPLES: usize = 182_625;
+    const BATCH: usize = 32;
+    const CONTEXT: usize = 3;
+
+    fn new(fused: bool, generator: &mut Generator) -> Result<Names> {
+        let mut contexts = vec![0; Self::EXAMPLES * Self::CONTEXT];
+        generator.fill_randint(0, 27, &mut contexts)?;
+        let mut targets = vec![0; Self::EXAMPLES];
+        generator.fill_randint(0, 27, &mut targets)?;
+        let mut weight = |rows: usize, columns: usize, factor: f64, shift: f64| {
+            let normal = Tensor::try_randn([rows, columns], DType::F32, generator)?;
+            normal.try_mul(factor)?.try_add(shift)
+        };
+        let embedding = weight(27, 10, 1.0, 0.0)?.try_parameter()?;
+        let w1 = weight(30, 200, 5.0 / 3.0 / 30f64.sqrt(), 0.0)?.try_parameter()?;
+        let b1 = weight(1, 200, 0.1, 0.0)?.try_reshape(200)?.try_parameter()?;
+        let w2 = weight(200, 27, 0.1, 0.0)?.try_parameter()?;
+        let b2 = weight(1, 27, 0.1, 0.0)?.try_reshape(27)?.try_parameter()?;
+        let (mut gain, mut bias) = (weight(1, 200, 0.1, 1.0)?, weight(1, 200, 0.1, 0.0)?);
+        if fused {
+            // The fused op takes one number a feature.
+            (gain, bias) = (gain.try_reshape(200)?, bias.try_reshape(200)?);
+        }
+        let (gain, bias) = (gain.try_parameter()?, bias.try_parameter()?);
+        let all = [&embedding, &w1, &b1, &w2, &b2, &gain, &bias].map(Tensor::clone);
+        let sgd = Sgd::new(all.to_vec(), 0.1);
+        Ok(Names { contexts, targets, embedding, w1, b1, w2, b2, gain, bias, sgd, fused })
+    }
+
+    fn run(&mut self, generator: &mut Generator) -> Result<()> {
+        let mut rows = [0i64; Self::BATCH];
+        generator.fill_randint(0, Self::EXAMPLES as i64, &mut rows)?;
+        let mut contexts = [0i64; Self::BATCH * Self::CONTEXT];
+        let mut targets = [0i64; Self::BATCH];
+        for (i, &row) in rows.iter().enumerate() {
+            let (to, from) = (i * Self::CONTEXT, row as usize * Self::CONTEXT);
+            contexts[to..to + Self::CONTEXT]
+                .copy_from_slice(&self.contexts[from..from + Self::CONTEXT]);
+            targets[i] = self.targets[row as usize];
+        }
+        let x = Tensor::try_from_slice(&contexts, [Self::BATCH, Self::CONTEXT])?;
+        let loss = self.loss(&x, &Tensor::try_from_slice(&targets, [Self::BATCH])?)?;
+        self.sgd.zero_grad();
+        loss.try_backward()?;
+        self.sgd.step()?;
+        Ok(())
+    }
+
+    /// Written as in the programs that it is compared with.
+    fn loss(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let embedded = self.embedding.try_embedding(x)?.try_reshape([Self::BATCH, 30])?;
+        let h = embedded.try_matmul(&self.w1)?.try_add(&self.b1)?;
+        let normalised = if self.fused {
+            h.try_batch_norm(Some(&self.gain), Some(&self.bias), 1e-5, 1)?
+        } else {
+            let (mean, var) = (h.try_mean(0, true)?, h.try_var(0, 1, true)?);
+            let scaled = self.gain.try_mul(&h.try_sub(&mean)?)?;
+            scaled.try_mul(&var.try_add(1e-5)?.try_pow(-0.5)?)?.try_add(&self.bias)?
+        };
+        let logits = normalised.try_tanh()?.try_matmul(&self.w2)?.try_add(&self.b2)?;
+        Ok(logits.try_cross_entropy(y)?)
+    }
+}
+
+/// A fully connected network on random pictures of digits.
+struct Mnist {
+    pictures: Tensor,
+    digits: Tensor,
+    net: Sequential,
+    sgd: Sgd,
+    batch: usize,
+}
+
+impl Mnist {
+    const BATCH: usize = 512;
+    const BATCHES: usize = 8;
+
+    fn new(generator: &mut Generator) -> Result<Mnist> {
+        let n = Self::BATCH * Self::BATCHES;
+        let pictures = Tensor::try_rand([n, 784], DType::F32, generator)?;
+        let digits = Tensor::try_randint(0, 10, [n], generator)?;
+        let mut layer = |inputs, outputs| Linear::try_new(inputs, outputs, true, generator);
+        let net = Sequential::new()
+            .with(layer(784, 1024)?)
+            .with(Relu)
+            .with(layer(1024, 1024)?)
+            .with(Relu)
+            .with(layer(1024, 1024)?)
+            .with(Relu)
+            .with(layer(1024, 10)?);
+        let sgd = Sgd::new(net.parameters(), 0.01);
+        Ok(Mnist { pictures, digits, net, sgd, batch: 0 })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let start = self.batch % Self::BATCHES * Self::BATCH;
+        self.batch += 1;
+        let x = self.pictures.try_narrow(0, start, Self::BATCH)?;
+        let y = self.digits.try_narrow(0, start, Self::BATCH)?;
+        let loss = self.net.try_forward(&x)?.try_cross_entropy(&y)?;
+        self.sgd.zero_grad();
+        loss.try_backward()?;
+        self.sgd.step()?;
+        Ok(())
+    }
+}

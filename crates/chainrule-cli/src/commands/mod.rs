@@ -1,0 +1,6 @@
+//! The commands, one a file. Each gets its arguments, already checked, and prints its results.
+
+pub mod bench;
+pub mod eval;
+pub mod sample;
+pub mod train_names;

@@ -1,0 +1,94 @@
+//! The machine: its threads, how fast it is at the moment, and how much of it this process got.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use chainrule::{DType, Generator, Tensor};
+
+/// Sizes the thread pool (one thread a core without `threads`) and runs `work` inside it.
+///
+/// With one thread the work stays on the calling thread: to cross over costs, and brings nothing.
+/// Only the first call can size the pool.
+pub fn with_threads<R: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> R + Send,
+) -> Result<R> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
+    pool.build_global().context("cannot start the threads; try a smaller --threads")?;
+    if rayon::current_num_threads() == 1 {
+        return Ok(work());
+    }
+    Ok(rayon::scope(|_| work()))
+}
+
+/// The rows and columns of the product that probes the machine: its three matrices fit into the L2
+/// cache of one core.
+const PROBE: usize = 256;
+
+/// How fast one matrix product after the other goes, in GFLOP/s: the best of a few, on the threads
+/// that there are. Compared with what the machine can do, it tells a slow moment of the machine.
+pub fn probe_gflops() -> Result<f64> {
+    let generator = &mut Generator::manual_seed(1);
+    let a = Tensor::try_randn([PROBE, PROBE], DType::F32, generator)?;
+    let b = Tensor::try_randn([PROBE, PROBE], DType::F32, generator)?;
+    let mut best = f64::INFINITY;
+    for _ in 0..20 {
+        let began = Instant::now();
+        std::hint::black_box(a.try_matmul(&b)?);
+        best = best.min(began.elapsed().as_secs_f64());
+    }
+    Ok(2.0 * (PROBE as f64).powi(3) / best / 1e9)
+}
+
+/// A stopwatch for the clock and for the processor time of all threads of this process.
+pub struct Stopwatch {
+    began: Instant,
+    cpu: Option<f64>,
+}
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start() -> Stopwatch {
+        Stopwatch { began: Instant::now(), cpu: cpu_seconds() }
+    }
+
+    /// The seconds on the clock, and those of the processor where the system tells them.
+    pub fn read(&self) -> (f64, Option<f64>) {
+        let wall = self.began.elapsed().as_secs_f64();
+        (wall, cpu_seconds().zip(self.cpu).map(|(now, then)| now - then))
+    }
+}
+
+/// The processor time of this process so far, as Linux tells it, in steps of a hundredth second.
+fn cpu_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in brackets, may hold blanks; the fields after it are numbers.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn processor_time_passes_while_working() {
+        let watch = Stopwatch::start();
+        let mut x = 0u64;
+        while watch.began.elapsed().as_secs_f64() < 0.1 {
+            x = std::hint::black_box(x + 1);
+        }
+        let (wall, cpu) = watch.read();
+        // Other tests run in this process too, so there is no upper bound worth a check.
+        assert!(wall >= 0.1 && cpu.is_some_and(|cpu| cpu > 0.0), "{wall} {cpu:?}");
+    }
+
+    #[test]
+    fn the_probe_is_a_speed() {
+        let speed = probe_gflops().unwrap();
+        assert!(speed.is_finite() && speed > 0.01, "{speed}");
+    }
+}

@@ -1,0 +1,159 @@
+//! What the commands about names share: the data, the loss over a set, saving and loading a model,
+//! making up names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use chainrule::data::text::{NameDataset, NameList, Vocabulary};
+use chainrule::nn::models::NamesMlp;
+use chainrule::nn::{Module, StateDict};
+use chainrule::rng::PythonRandom;
+use chainrule::{Generator, Tensor, io, no_grad};
+
+use crate::run_config::RunConfig;
+use crate::run_folder::RunFolder;
+
+/// The file of the weights in the folder of a run.
+pub const MODEL_FILE: &str = "model.safetensors";
+
+/// The seed of the shuffle before the list is split, in Python's generator.
+const SPLIT_SEED: i64 = 42;
+
+/// The most numbers that a layer may have when a whole set goes through the model; the set is taken
+/// in parts. So the memory does not depend on the length of the list.
+const PART_NUMBERS: usize = 1 << 22;
+
+/// The longest name that is made up: a model that learned nothing might never end one.
+const LONGEST_NAME: usize = 200;
+
+/// Reads a list of names, the built-in one without a file.
+pub fn read_list(file: Option<&Path>) -> Result<NameList> {
+    Ok(match file {
+        Some(path) => NameList::read(path)?,
+        None => NameList::embedded(),
+    })
+}
+
+/// The examples of the three parts of a list.
+pub struct NamesData {
+    pub train: NameDataset,
+    pub validation: NameDataset,
+    pub test: NameDataset,
+}
+
+impl NamesData {
+    /// Shuffles the list as the lectures do, splits it 80/10/10 and makes the examples.
+    pub fn split(list: &NameList, context: usize) -> Result<NamesData> {
+        let split = list.split(|names| PythonRandom::seed(SPLIT_SEED).shuffle(names))?;
+        Ok(NamesData {
+            train: NameDataset::build(&split.train, context)?,
+            validation: NameDataset::build(&split.validation, context)?,
+            test: NameDataset::build(&split.test, context)?,
+        })
+    }
+}
+
+/// How many rows go through the model at once.
+fn part_rows(model: &NamesMlp) -> usize {
+    let sizes = model.config();
+    let widest = (sizes.context * sizes.embedding).max(sizes.hidden).max(sizes.symbols);
+    (PART_NUMBERS / widest).max(1)
+}
+
+/// The mean cross-entropy of the model over all examples, in evaluation mode.
+pub fn mean_loss(model: &NamesMlp, pairs: &NameDataset) -> Result<f64> {
+    model.eval();
+    let (rows, context) = (part_rows(model), model.config().context);
+    let contexts = pairs.contexts.chunks(rows * context);
+    let sum = no_grad(|| {
+        contexts.zip(pairs.targets.chunks(rows)).try_fold(0.0, |sum, (x, y)| {
+            let logits = model.try_forward(&Tensor::try_from_slice(x, [y.len(), context])?)?;
+            let loss = logits.try_cross_entropy(&Tensor::try_from_slice(y, [y.len()])?)?;
+            Ok::<f64, chainrule::Error>(sum + loss.try_item()? * y.len() as f64)
+        })
+    })?;
+    Ok(sum / pairs.count as f64)
+}
+
+/// Sets mean and variance of batch norm to those over all examples.
+pub fn calibrate(model: &NamesMlp, pairs: &NameDataset) -> Result<()> {
+    let shape = [pairs.count, model.config().context];
+    let contexts = Tensor::try_from_slice(&pairs.contexts, shape)?;
+    Ok(model.calibrate_in_parts(&contexts, part_rows(model))?)
+}
+
+/// Writes the weights and then the settings; each file whole or not at all.
+pub fn save(folder: &RunFolder, model: &NamesMlp, config: &RunConfig) -> Result<()> {
+    let about = BTreeMap::from([
+        ("model".to_owned(), config.model.kind.clone()),
+        ("chainrule".to_owned(), config.versions.chainrule.clone()),
+    ]);
+    let settings = config.to_text()?;
+    folder.write(MODEL_FILE, &io::serialize(&model.state_dict(), &about)?)?;
+    folder.write(crate::run_config::FILE, settings.as_bytes())
+}
+
+/// The model of a finished run, in evaluation mode.
+pub fn load(folder: &Path) -> Result<(NamesMlp, RunConfig)> {
+    let config = RunConfig::read(folder)?;
+    let path = folder.join(MODEL_FILE);
+    let state = io::load(&path).map_err(|e| anyhow!("{e}"))?;
+    // The weights are drawn and then replaced; the draw costs little beside reading the file.
+    let model = NamesMlp::try_new(config.model.sizes(), &mut Generator::manual_seed(0))?;
+    check_state(&state, &model)
+        .map_err(|why| anyhow!("{}: {why}; train again or restore the file", path.display()))?;
+    model.eval();
+    Ok((model, config))
+}
+
+fn check_state(state: &StateDict, model: &NamesMlp) -> Result<(), String> {
+    model.load_state_dict(state).map_err(|e| {
+        let text = e.to_string();
+        text.strip_prefix("load_state_dict: ").unwrap_or(&text).to_owned()
+    })?;
+    if let Some((name, _)) = state.iter().find(|(_, tensor)| !tensor.is_finite()) {
+        return Err(format!("`{name}` holds values that are not finite"));
+    }
+    if state["bnvar"].to_f64_vec().iter().any(|&x| x < 0.0) {
+        return Err("`bnvar` holds variances below 0".to_owned());
+    }
+    Ok(())
+}
+
+/// Makes up `count` names, each given to `each` as soon as it is there.
+pub fn sample(
+    model: &NamesMlp,
+    count: usize,
+    seed: u64,
+    mut each: impl FnMut(String) -> Result<()>,
+) -> Result<()> {
+    model.eval();
+    let generator = &mut Generator::manual_seed(seed);
+    for _ in 0..count {
+        let symbols = no_grad(|| one_name(model, generator))?;
+        let Some(name) = Vocabulary.spell(&symbols) else {
+            bail!("the model chose a symbol that is not in its vocabulary");
+        };
+        each(name)?;
+    }
+    Ok(())
+}
+
+/// The numbers of one made-up name, drawn symbol by symbol as the model expects them.
+fn one_name(model: &NamesMlp, generator: &mut Generator) -> Result<Vec<i64>> {
+    let context = model.config().context;
+    let mut symbols = vec![Vocabulary::END; context];
+    while symbols.len() < context + LONGEST_NAME {
+        let last = &symbols[symbols.len() - context..];
+        let logits = model.try_forward(&Tensor::try_from_slice(last, [1, context])?)?;
+        let chances = logits.try_softmax(1)?.try_to_vec::<f32>()?;
+        let next = generator.multinomial(&chances, 1, true)?[0];
+        if next == Vocabulary::END {
+            break;
+        }
+        symbols.push(next);
+    }
+    symbols.drain(..context);
+    Ok(symbols)
+}

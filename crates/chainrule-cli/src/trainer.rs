@@ -1,0 +1,221 @@
+//! The training loop's inside: drawing a batch, its loss, the update; and what happened when a loss
+//! is not finite.
+
+use anyhow::Result;
+use chainrule::data::text::NameDataset;
+use chainrule::nn::models::NamesMlp;
+use chainrule::nn::{Module, StateDict};
+use chainrule::optim::{Optimizer, Sgd, SgdOptions};
+use chainrule::rng::GeneratorState;
+use chainrule::{Generator, Tensor, record_all};
+
+/// Every so many steps the state is kept, so that a run that broke can be followed again from there.
+const KEEP_EVERY: u64 = 256;
+
+/// The learning rate: full at first, a tenth from a step on.
+#[derive(Debug, Clone, Copy)]
+pub struct Schedule {
+    pub lr: f64,
+    pub decay_at: u64,
+}
+
+impl Schedule {
+    /// The rate of the step after `done` steps.
+    #[inline]
+    pub fn rate(&self, done: u64) -> f64 {
+        if done < self.decay_at { self.lr } else { self.lr / 10.0 }
+    }
+}
+
+/// A model in training.
+pub struct Trainer<'a> {
+    pub model: &'a NamesMlp,
+    sgd: Sgd,
+    schedule: Schedule,
+    generator: Generator,
+    pairs: &'a NameDataset,
+    /// How many steps are done.
+    pub done: u64,
+    kept: Kept,
+    picked: Vec<i64>,
+    contexts: Vec<i64>,
+    targets: Vec<i64>,
+}
+
+/// All that decides how the run goes on.
+struct Kept {
+    done: u64,
+    state: StateDict,
+    generator: GeneratorState,
+}
+
+/// Why a loss is not finite, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken(pub String);
+
+impl<'a> Trainer<'a> {
+    /// Goes on drawing from `generator`, which has drawn the weights.
+    pub fn new(
+        model: &'a NamesMlp,
+        pairs: &'a NameDataset,
+        batch: usize,
+        schedule: Schedule,
+        generator: Generator,
+    ) -> Result<Trainer<'a>> {
+        model.train();
+        let sgd = Sgd::try_new(model.parameters(), schedule.rate(0), SgdOptions::default())?;
+        let kept = Kept { done: 0, state: model.state_dict(), generator: generator.state() };
+        Ok(Trainer {
+            model,
+            sgd,
+            schedule,
+            generator,
+            pairs,
+            done: 0,
+            kept,
+            picked: vec![0; batch],
+            contexts: Vec::new(),
+            targets: Vec::new(),
+        })
+    }
+
+    /// Draws a batch and computes its loss. Weights and gradients stay as they are.
+    #[inline]
+    pub fn forward(&mut self) -> Result<Tensor> {
+        if self.done.is_multiple_of(KEEP_EVERY) {
+            self.keep();
+        }
+        let (x, y) = self.draw()?;
+        Ok(self.model.try_forward(&x)?.try_cross_entropy(&y)?)
+    }
+
+    /// New gradients, from the loss of [`Trainer::forward`].
+    #[inline]
+    pub fn backward(&mut self, loss: &Tensor) -> Result<()> {
+        self.sgd.zero_grad();
+        Ok(loss.try_backward()?)
+    }
+
+    /// The update by the gradients of [`Trainer::backward`].
+    #[inline]
+    pub fn step(&mut self) -> Result<()> {
+        let rate = self.rate();
+        if rate != self.sgd.lr() {
+            self.sgd.set_lr(rate)?;
+        }
+        self.sgd.step()?;
+        self.done += 1;
+        Ok(())
+    }
+
+    /// The learning rate of the next update.
+    #[inline]
+    pub fn rate(&self) -> f64 {
+        self.schedule.rate(self.done)
+    }
+
+    #[inline]
+    fn draw(&mut self) -> Result<(Tensor, Tensor)> {
+        self.generator.fill_randint(0, self.pairs.count as i64, &mut self.picked)?;
+        let width = self.model.config().context;
+        self.contexts.clear();
+        self.targets.clear();
+        for &row in &self.picked {
+            let row = row as usize;
+            self.contexts.extend_from_slice(&self.pairs.contexts[row * width..(row + 1) * width]);
+            self.targets.push(self.pairs.targets[row]);
+        }
+        let n = self.picked.len();
+        let contexts = Tensor::try_from_slice(&self.contexts, [n, width])?;
+        Ok((contexts, Tensor::try_from_slice(&self.targets, [n])?))
+    }
+
+    fn keep(&mut self) {
+        self.kept = Kept {
+            done: self.done,
+            state: self.model.state_dict(),
+            generator: self.generator.state(),
+        };
+    }
+
+    /// Finds out why the loss of the batch drawn last is not finite, and takes the model back to its
+    /// last good state: the weights before that batch, or, if an update had already spoilt them, those
+    /// before that update.
+    pub fn explain(&mut self) -> Result<Broken> {
+        if self.is_finite() {
+            // The batch drawn last is still at hand.
+            let n = self.targets.len();
+            let x = Tensor::try_from_slice(&self.contexts, [n, self.contexts.len() / n])?;
+            let y = Tensor::try_from_slice(&self.targets, [n])?;
+            let loss = record_all(|| self.model.try_forward(&x)?.try_cross_entropy(&y))?;
+            return Ok(Broken(match loss.first_non_finite() {
+                Some(first) => {
+                    let made = match &first.name {
+                        Some(name) => format!(" (which made `{name}`)"),
+                        None => String::new(),
+                    };
+                    format!("the first op that gave {} was `{}`{made}", first.value, first.op)
+                }
+                None => "no op gave it when the batch was run again".to_owned(),
+            }));
+        }
+        self.follow_again()
+    }
+
+    fn is_finite(&self) -> bool {
+        self.sgd.parameters().iter().all(Tensor::is_finite)
+    }
+
+    /// Repeats the steps since the kept state up to the update that made a weight not finite, and
+    /// stops before it.
+    fn follow_again(&mut self) -> Result<Broken> {
+        let end = self.done;
+        self.model.load_state_dict(&self.kept.state)?;
+        self.generator.set_state(&self.kept.generator);
+        self.done = self.kept.done;
+        while self.done < end {
+            let before = self.model.state_dict();
+            let (x, y) = self.draw()?;
+            let loss = record_all(|| self.model.try_forward(&x)?.try_cross_entropy(&y))?;
+            let culprit = first_bad_gradient(&loss)?;
+            let done = self.done;
+            self.backward(&loss)?;
+            self.step()?;
+            if !self.is_finite() {
+                self.model.load_state_dict(&before)?;
+                self.done = done;
+                return Ok(Broken(culprit.unwrap_or_else(|| self.first_bad_update())));
+            }
+        }
+        Ok(Broken("the run did not repeat itself, so the op is not known".to_owned()))
+    }
+
+    fn first_bad_update(&self) -> String {
+        let rate = self.rate();
+        let named = self.model.named_parameters();
+        let bad = named.iter().find(|(_, p)| {
+            let largest = |t: &Tensor| t.to_f64_vec().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            p.grad().is_some_and(|g| {
+                largest(p) + rate * largest(&g) > f64::from(f32::MAX) || !g.is_finite()
+            })
+        });
+        let name = bad.map_or("a parameter", |(name, _)| name);
+        format!("the update of step {} made `{name}` overflow", self.done + 1)
+    }
+}
+
+/// Which op's backward first gives a gradient that is not finite, if one does.
+fn first_bad_gradient(loss: &Tensor) -> Result<Option<String>> {
+    let trace = loss.try_trace()?;
+    let bad = trace.steps().iter().find(|step| {
+        step.cotangent().is_finite() && step.sent().iter().any(|part| !part.gradient().is_finite())
+    });
+    Ok(bad.map(|step| {
+        let op = step.op().unwrap_or("the loss");
+        let made = match step.tensor() {
+            label if label.contains('#') => String::new(),
+            label => format!(" (which made `{label}`)"),
+        };
+        format!("the first op whose gradient overflowed was `{op}`{made}")
+    }))
+}

@@ -1,0 +1,57 @@
+//! Checks of gradients by paths that do not share code with the backward pass.
+//!
+//! - [`dot_product`] compares reverse mode with forward mode, whose rules are written independently, at random probes.
+//! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
+//!   sees kinks.
+//! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
+//!
+//! All of them run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! orthogonal to it.
+//!
+//! ```
+//! use chainrule::{Tensor, check};
+//! let w = Tensor::from([[1.0, -2.0], [0.5, 3.0]]);
+//! let report = check::gradcheck(|x| (&x[0] * &x[0]).tanh(), &[w]).unwrap();
+//! assert!(report.passed(), "{report}");
+//! ```
+
+mod dot_product;
+mod gradcheck;
+mod richardson;
+#[cfg(test)]
+mod tests;
+
+pub use dot_product::{DotProduct, dot_product};
+pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
+pub use richardson::{Difference, richardson};
+
+use crate::error::{Error, Result};
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+use crate::{DType, Shape};
+
+/// An error unless all inputs are f64 tensors.
+fn require_f64(op: &'static str, inputs: &[Tensor]) -> Result<()> {
+    match inputs.iter().find(|x| x.dtype() != DType::F64) {
+        None => Ok(()),
+        Some(x) => Err(Error::dtype(
+            op,
+            &[x.dtype()],
+            "the inputs must be f64; convert floats with to_dtype, and let the function capture integers",
+        )),
+    }
+}
+
+/// Gaussian numbers of a shape, in a float dtype.
+fn probe(shape: Shape, dtype: DType, generator: &mut Generator) -> Result<Tensor> {
+    Tensor::try_randn(shape, DType::F64, generator)?.try_to_dtype(dtype)
+}
+
+/// The inner product of two tensors of as many elements, and the sum of the magnitudes of its terms: what rounding goes by.
+fn inner(a: &Tensor, b: &Tensor) -> (f64, f64) {
+    let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
+    let terms = a.iter().zip(&b).map(|(x, y)| x * y);
+    terms.fold((0.0, 0.0), |(sum, size), term| {
+        (sum + term, size + term.abs())
+    })
+}

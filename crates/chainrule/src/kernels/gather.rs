@@ -1,0 +1,196 @@
+//! Rows and elements picked by index, and the reverse: added to what is at their places, in the order of the indices.
+//!
+//! The callers have checked the indices with [`first_outside`]; a wrong one ends in a panic here, never in foreign memory.
+
+use std::ops::Add;
+
+use crate::shape::MAX_RANK;
+
+/// The position of the first index that does not lie in `0..size`.
+pub fn first_outside(indices: &[i64], size: usize) -> Option<usize> {
+    // As an unsigned number a negative index is larger than any size.
+    let outside = |i: &i64| *i as u64 >= size as u64;
+    // A pass without branches decides; only if it finds one is its position looked for.
+    if !indices.iter().fold(false, |any, i| any | outside(i)) {
+        return None;
+    }
+    indices.iter().position(outside)
+}
+
+/// From `x`, `[outer, size, inner]`, the rows at `indices`: `out[o, k, ..] = x[o, indices[k], ..]`.
+pub fn take_rows<T: Copy>(x: &[T], size: usize, inner: usize, indices: &[i64], out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    let blocks = out.chunks_exact_mut(indices.len() * inner);
+    for (x, out) in x.chunks_exact(size * inner).zip(blocks) {
+        for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
+            out.copy_from_slice(&x[i as usize * inner..][..inner]);
+        }
+    }
+}
+
+/// The reverse of [`take_rows`]: `out`, `[outer, size, inner]`, becomes zero, then `out[o, indices[k], ..] += g[o, k, ..]`, for
+/// every `k` in its order. Rows with the index `skip` are left out.
+pub fn add_rows<T: Copy + Default + Add<Output = T>>(
+    g: &[T],
+    size: usize,
+    inner: usize,
+    indices: &[i64],
+    skip: Option<i64>,
+    out: &mut [T],
+) {
+    out.fill(T::default());
+    if g.is_empty() {
+        return;
+    }
+    let blocks = out.chunks_exact_mut(size * inner);
+    for (g, out) in g.chunks_exact(indices.len() * inner).zip(blocks) {
+        for (g, &i) in g.chunks_exact(inner).zip(indices) {
+            if skip == Some(i) {
+                continue;
+            }
+            for (out, &g) in out[i as usize * inner..][..inner].iter_mut().zip(g) {
+                *out = *out + g;
+            }
+        }
+    }
+}
+
+/// Where the elements that an array of indices names lie: at its own position in the array of `strides`, but along `axis` at the index.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The indices, row-major.
+    pub indices: &'a [i64],
+    /// Their shape, of one axis at least.
+    pub shape: &'a [usize],
+    /// The strides of the array that they point into.
+    pub strides: &'a [isize],
+    /// The axis along which they point.
+    pub axis: usize,
+}
+
+impl Places<'_> {
+    /// Calls `f(position of the index, place that it names)` for each index in its order.
+    #[inline]
+    pub fn for_each(self, mut f: impl FnMut(usize, usize)) {
+        let last = self.shape.len() - 1;
+        let n = self.shape[last];
+        if self.indices.is_empty() {
+            return;
+        }
+        let along = self.strides[self.axis] as usize;
+        let step = if self.axis == last {
+            0
+        } else {
+            self.strides[last] as usize
+        };
+        let mut at = [0usize; MAX_RANK];
+        for (row, indices) in self.indices.chunks_exact(n).enumerate() {
+            let before = (0..last).filter(|&a| a != self.axis);
+            let base: usize = before.map(|a| at[a] * self.strides[a] as usize).sum();
+            for (j, &i) in indices.iter().enumerate() {
+                f(row * n + j, base + j * step + i as usize * along);
+            }
+            for a in (0..last).rev() {
+                at[a] += 1;
+                if at[a] < self.shape[a] {
+                    break;
+                }
+                at[a] = 0;
+            }
+        }
+    }
+
+    /// `out[k] = x[place of k]`.
+    pub fn take<T: Copy>(self, x: &[T], out: &mut [T]) {
+        self.for_each(|k, place| out[k] = x[place]);
+    }
+
+    /// `out` becomes zero, then `out[place of k] += g[k]` for every `k` in its order.
+    pub fn add<T: Copy + Default + Add<Output = T>>(self, g: &[T], out: &mut [T]) {
+        out.fill(T::default());
+        self.for_each(|k, place| out[place] = out[place] + g[k]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [usize; 11] = [0, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129];
+
+    #[test]
+    fn the_first_index_outside_is_found() {
+        for n in SIZES {
+            let mut indices: Vec<i64> = (0..n as i64).collect();
+            assert_eq!(first_outside(&indices, n), None);
+            for at in 0..n {
+                for wrong in [-1, n as i64, i64::MIN, i64::MAX] {
+                    let right = std::mem::replace(&mut indices[at], wrong);
+                    assert_eq!(first_outside(&indices, n), Some(at));
+                    indices[at] = right;
+                }
+            }
+        }
+        assert_eq!(first_outside(&[0], 0), Some(0));
+    }
+
+    #[test]
+    fn rows_come_and_go_back() {
+        for inner in SIZES {
+            let (outer, size) = (2, 3);
+            let indices = [2i64, 0, 2, 2];
+            let x: Vec<f64> = (0..outer * size * inner).map(|i| i as f64).collect();
+            let mut out = vec![-1.0; outer * 4 * inner];
+            take_rows(&x, size, inner, &indices, &mut out);
+            let mut back = vec![7.0; x.len()];
+            add_rows(&out, size, inner, &indices, None, &mut back);
+            let mut skipped = vec![7.0; x.len()];
+            add_rows(&out, size, inner, &indices, Some(2), &mut skipped);
+            for o in 0..outer {
+                for j in 0..inner {
+                    let of = |row: usize| x[(o * size + row) * inner + j];
+                    for (k, &i) in indices.iter().enumerate() {
+                        assert_eq!(out[(o * 4 + k) * inner + j], of(i as usize));
+                    }
+                    let at = |v: &[f64], row: usize| v[(o * size + row) * inner + j];
+                    assert_eq!([0, 1, 2].map(|r| at(&back, r)), [of(0), 0.0, 3.0 * of(2)]);
+                    assert_eq!([0, 1, 2].map(|r| at(&skipped, r)), [of(0), 0.0, 0.0]);
+                }
+            }
+        }
+    }
+
+    /// Against coordinates computed by division, for every axis of a smaller array of indices.
+    #[test]
+    fn places_on_every_axis() {
+        let (dims, shape) = ([3usize, 4, 5], [2usize, 3, 4]);
+        let strides = [20isize, 5, 1];
+        let x: Vec<i64> = (0..60).map(|i| i * i).collect();
+        for axis in 0..3 {
+            let indices: Vec<i64> = (0..24).map(|k| (k * 7 + 1) % dims[axis] as i64).collect();
+            let places = Places {
+                indices: &indices,
+                shape: &shape,
+                strides: &strides,
+                axis,
+            };
+            let place = |k: usize| {
+                let mut at = [k / 12, k / 4 % 3, k % 4];
+                at[axis] = indices[k] as usize;
+                at[0] * 20 + at[1] * 5 + at[2]
+            };
+            let mut out = vec![0; 24];
+            places.take(&x, &mut out);
+            let mut sums = vec![9; 60];
+            places.add(&out, &mut sums);
+            let mut expected = vec![0; 60];
+            for k in 0..24 {
+                assert_eq!(out[k], x[place(k)]);
+                expected[place(k)] += x[place(k)];
+            }
+            assert_eq!(sums, expected);
+        }
+    }
+}

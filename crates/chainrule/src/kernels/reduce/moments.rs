@@ -1,0 +1,292 @@
+//! Mean and squared deviations, in two passes: first the mean, then what deviates from it.
+//!
+//! The mean is rounded, and with few digits and a mean far from 0 that would show in the variance. So the deviations are
+//! summed as well: they would add up to 0, and what they do add up to corrects the sum of squares.
+
+use super::{BLOCK, LANES, lanes, sum_of};
+use crate::kernels::map::Rows;
+use crate::kernels::math::Real;
+use crate::kernels::simd::vectorized;
+
+/// How many columns are treated together: what is kept for each of them stands in arrays of this length.
+const TILE: usize = 256;
+
+#[inline(always)]
+fn moments_rows_body<const FMA: bool, T: Real>(
+    x: &[T],
+    count: usize,
+    scale: T,
+    mean: &mut [T],
+    var: &mut [T],
+) {
+    let n = T::from_f64(count as f64);
+    for (i, (mean, var)) in mean.iter_mut().zip(var).enumerate() {
+        let x = &x[i * count..];
+        let m = sum_of(x, count, |x| x) / n;
+        let (mut squares, mut rest) = (T::ZERO, T::ZERO);
+        for from in (0..count).step_by(BLOCK * LANES) {
+            let n = (count - from).min(BLOCK * LANES);
+            let square = |a: T, x: T| a + (x - m) * (x - m);
+            squares += lanes(&x[from..], n, T::ZERO, square, |a, b| a + b);
+            rest += sum_of(&x[from..], n, |x| x - m);
+        }
+        *mean = m;
+        *var = (squares - rest * (rest / n)) / scale;
+    }
+}
+
+vectorized! {
+    /// For each row of `count` elements the mean, and the squared deviations from it divided by `scale`.
+    pub fn moments_rows[T](x: &[T], count: usize, scale: T, mean: &mut [T], var: &mut [T])
+        where [T: Real] = moments_rows_body
+}
+
+/// The rows of a tile of columns: each `inner` elements after the one before it.
+#[inline(always)]
+fn rows<T>(x: &[T], inner: usize, from: usize, width: usize) -> impl Iterator<Item = &[T]> {
+    x.chunks_exact(inner).map(move |row| &row[from..][..width])
+}
+
+#[inline(always)]
+fn tile_mean<T: Real>(x: &[T], inner: usize, from: usize, mean: &mut [T]) {
+    let n = T::from_f64((x.len() / inner) as f64);
+    let width = mean.len();
+    mean.fill(T::ZERO);
+    let mut part = [T::ZERO; TILE];
+    let part = &mut part[..width];
+    for block in x.chunks(BLOCK * inner) {
+        part.fill(T::ZERO);
+        let mut group = block.chunks_exact(4 * inner);
+        for four in group.by_ref() {
+            let row = |i: usize| &four[i * inner + from..][..width];
+            let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+            for j in 0..width {
+                part[j] = part[j] + a[j] + b[j] + c[j] + d[j];
+            }
+        }
+        for row in rows(group.remainder(), inner, from, width) {
+            for (p, &x) in part.iter_mut().zip(row) {
+                *p += x;
+            }
+        }
+        for (m, &p) in mean.iter_mut().zip(part.iter()) {
+            *m += p;
+        }
+    }
+    for m in mean {
+        *m = *m / n;
+    }
+}
+
+#[inline(always)]
+fn tile_squares<T: Real>(
+    x: &[T],
+    inner: usize,
+    from: usize,
+    mean: &[T],
+    squares: &mut [T],
+    rest: &mut [T],
+) {
+    let width = mean.len();
+    let mut group = x.chunks_exact(4 * inner);
+    for four in group.by_ref() {
+        let row = |i: usize| &four[i * inner + from..][..width];
+        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+        for j in 0..width {
+            let m = mean[j];
+            let (a, b, c, d) = (a[j] - m, b[j] - m, c[j] - m, d[j] - m);
+            squares[j] = squares[j] + a * a + b * b + c * c + d * d;
+            rest[j] = rest[j] + a + b + c + d;
+        }
+    }
+    for row in rows(group.remainder(), inner, from, width) {
+        for (j, &x) in row.iter().enumerate() {
+            let d = x - mean[j];
+            squares[j] += d * d;
+            rest[j] += d;
+        }
+    }
+}
+
+#[inline(always)]
+fn moments_columns_body<const FMA: bool, T: Real>(
+    x: &[T],
+    count: usize,
+    inner: usize,
+    scale: T,
+    mean: &mut [T],
+    var: &mut [T],
+) {
+    if inner == 0 {
+        return;
+    }
+    let n = T::from_f64(count as f64);
+    for (o, (mean, var)) in mean
+        .chunks_exact_mut(inner)
+        .zip(var.chunks_exact_mut(inner))
+        .enumerate()
+    {
+        let x = &x[o * count * inner..][..count * inner];
+        for from in (0..inner).step_by(TILE) {
+            let width = TILE.min(inner - from);
+            let mean = &mut mean[from..][..width];
+            let var = &mut var[from..][..width];
+            tile_mean(x, inner, from, mean);
+            let (mut squares, mut rest) = ([T::ZERO; TILE], [T::ZERO; TILE]);
+            let (squares, rest) = (&mut squares[..width], &mut rest[..width]);
+            var.fill(T::ZERO);
+            for block in x.chunks(BLOCK * inner) {
+                squares.fill(T::ZERO);
+                tile_squares(block, inner, from, mean, squares, rest);
+                for (v, &s) in var.iter_mut().zip(squares.iter()) {
+                    *v += s;
+                }
+            }
+            for (v, &r) in var.iter_mut().zip(rest.iter()) {
+                *v = (*v - r * (r / n)) / scale;
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// Over the middle axis of `[outer, count, inner]` the mean, and the squared deviations from it divided by `scale`.
+    pub fn moments_columns[T](x: &[T], count: usize, inner: usize, scale: T, mean: &mut [T], var: &mut [T])
+        where [T: Real] = moments_columns_body
+}
+
+/// Over the middle axis of `[outer, count, inner]` the mean, and the squared deviations from it divided by `scale`.
+pub fn moments<T: Real>(
+    x: &[T],
+    count: usize,
+    inner: usize,
+    scale: T,
+    mean: &mut [T],
+    var: &mut [T],
+) {
+    if inner == 1 {
+        moments_rows(x, count, scale, mean, var)
+    } else {
+        moments_columns(x, count, inner, scale, mean, var)
+    }
+}
+
+#[inline(always)]
+fn centred_body<const FMA: bool, T: Real>(
+    x: Rows<'_, T>,
+    mean: Rows<'_, T>,
+    g: Rows<'_, T>,
+    factor: T,
+    n: usize,
+    out: &mut [T],
+) {
+    if n == 0 {
+        return;
+    }
+    let at = |r: &Rows<'_, T>, i: usize| r.data[i * r.step];
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        if !x.splat && mean.splat && g.splat {
+            let (m, g) = (at(&mean, i), factor * at(&g, i));
+            for (o, &x) in out.iter_mut().zip(&x.data[i * x.step..][..n]) {
+                *o = (x - m) * g;
+            }
+        } else if !x.splat && !mean.splat && !g.splat {
+            let means = mean.data[i * mean.step..][..n].iter();
+            let gs = g.data[i * g.step..][..n].iter();
+            let xs = x.data[i * x.step..][..n].iter();
+            for (o, ((&x, &m), &g)) in out.iter_mut().zip(xs.zip(means).zip(gs)) {
+                *o = (x - m) * (factor * g);
+            }
+        } else {
+            let one = |r: &Rows<'_, T>, j: usize| r.data[i * r.step + if r.splat { 0 } else { j }];
+            for (j, o) in out.iter_mut().enumerate() {
+                *o = (one(&x, j) - one(&mean, j)) * (factor * one(&g, j));
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// `out = (x - mean) * (factor * g)` for rows of `n` elements.
+    pub fn centred[T](x: Rows<'_, T>, mean: Rows<'_, T>, g: Rows<'_, T>, factor: T, n: usize, out: &mut [T])
+        where [T: Real] = centred_body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean and squared deviations in f64, by Welford's recurrence: another path than the kernel's.
+    fn welford(x: impl Iterator<Item = f64>) -> (f64, f64) {
+        let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        for x in x {
+            n += 1.0;
+            let d = x - mean;
+            mean += d / n;
+            squares += d * (x - mean);
+        }
+        (mean, squares)
+    }
+
+    fn check<T: Real>(tolerance: f64, offset: f64) {
+        for count in [1usize, 7, 8, 9, 15, 16, 17, 32, 127, 128, 129, 300, 5000] {
+            for inner in [1usize, 2, 8, 15, 17, 200, 255, 256, 257] {
+                if count * inner > 200_000 {
+                    continue;
+                }
+                let x: Vec<T> = (0..2 * count * inner)
+                    .map(|i| T::from_f64(offset + ((i * 7919) % 1009) as f64 / 256.0))
+                    .collect();
+                let (mut mean, mut var) = (vec![T::ZERO; 2 * inner], vec![T::ZERO; 2 * inner]);
+                moments(&x, count, inner, T::ONE, &mut mean, &mut var);
+                for k in 0..2 * inner {
+                    let (o, j) = (k / inner, k % inner);
+                    let column = (0..count).map(|i| x[(o * count + i) * inner + j].to_f64());
+                    let (m, s) = welford(column);
+                    let scale = s.max(1e-6 * count as f64);
+                    assert!(
+                        (mean[k].to_f64() - m).abs() <= tolerance * m.abs().max(1.0),
+                        "mean {count} {inner}"
+                    );
+                    assert!(
+                        (var[k].to_f64() - s).abs() <= tolerance * scale,
+                        "var {count} {inner}: {} {s}",
+                        var[k].to_f64()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn moments_match_another_recurrence() {
+        check::<f32>(3e-6, 0.0);
+        check::<f64>(1e-13, 0.0);
+    }
+
+    /// Without the correction the variance here would be off by 1e-3: the mean is rounded to 1/128.
+    #[test]
+    fn a_far_mean_does_not_spoil_the_variance() {
+        check::<f32>(3e-6, 65536.0);
+    }
+
+    #[test]
+    fn centred_takes_any_mix_of_splats() {
+        for n in [0usize, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129] {
+            let data: Vec<f64> = (0..3 * n.max(1)).map(|i| (i * i % 23) as f64).collect();
+            for mix in 0..8 {
+                let rows = |bit: usize| Rows {
+                    data: &data[..],
+                    step: if mix >> bit & 1 == 1 { 1 } else { n },
+                    splat: mix >> bit & 1 == 1,
+                };
+                let mut out = vec![f64::NAN; 3 * n];
+                centred(rows(0), rows(1), rows(2), 0.5, n, &mut out);
+                for (k, &o) in out.iter().enumerate() {
+                    let at = |bit: usize| data[if mix >> bit & 1 == 1 { k / n } else { k }];
+                    assert_eq!(o, (at(0) - at(1)) * at(2) * 0.5);
+                }
+            }
+        }
+    }
+}

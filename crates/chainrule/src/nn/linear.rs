@@ -1,0 +1,59 @@
+//! The fully connected layer.
+
+use super::init::{Gain, kaiming_uniform, uniform};
+use super::{Layer, Module};
+use crate::error::{Error, Result, raise};
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+
+/// `y = x W^T + b` with a weight `[out, in]`, as in PyTorch.
+///
+/// `x` is `[..., in]`, `y` is `[..., out]`. Both start uniform within `± 1 / sqrt(in)`.
+///
+/// ```
+/// use chainrule::nn::{Layer, Linear};
+/// use chainrule::{Generator, Tensor};
+/// let layer = Linear::new(3, 2, true, &mut Generator::manual_seed(0));
+/// assert_eq!(layer.forward(&Tensor::zeros([4, 3])).shape(), [4, 2]);
+/// ```
+#[derive(Debug, Module)]
+pub struct Linear {
+    /// The weight, `[out, in]`.
+    pub weight: Tensor,
+    /// The bias, `[out]`.
+    pub bias: Option<Tensor>,
+}
+
+impl Linear {
+    /// A layer of `outputs` units with `inputs` inputs each, in f32.
+    #[track_caller]
+    pub fn new(inputs: usize, outputs: usize, bias: bool, generator: &mut Generator) -> Linear {
+        match Linear::try_new(inputs, outputs, bias, generator) {
+            Ok(layer) => layer,
+            Err(e) => raise(e),
+        }
+    }
+
+    /// Like [`Linear::new`], but returns the error.
+    pub fn try_new(inputs: usize, outputs: usize, bias: bool, generator: &mut Generator) -> Result<Linear> {
+        if inputs == 0 || outputs == 0 {
+            let why = format!("needs at least one input and one output, got {inputs} and {outputs}");
+            return Err(Error::argument("Linear", why));
+        }
+        // PyTorch writes this as Kaiming with slope sqrt(5), which comes to 1 / sqrt(fan_in).
+        let weight = kaiming_uniform([outputs, inputs], Gain::LeakyRelu(5f64.sqrt()), generator)?.try_parameter()?;
+        let bound = 1.0 / (inputs as f64).sqrt();
+        let bias = bias.then(|| uniform(outputs, -bound, bound, generator)?.try_parameter()).transpose()?;
+        Ok(Linear { weight, bias })
+    }
+}
+
+impl Layer for Linear {
+    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+        let y = x.try_matmul(&self.weight.try_t()?)?;
+        match &self.bias {
+            Some(bias) => y.try_add(bias),
+            None => Ok(y),
+        }
+    }
+}

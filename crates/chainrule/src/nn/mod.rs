@@ -1,0 +1,23 @@
+//! Layers and modules.
+//!
+//! A [`Module`] names its parameters and buffers; a [`Layer`] is a module that maps a tensor to a tensor. A new layer is a file here with a
+//! struct, `#[derive(Module)]`, a constructor that takes the [`Generator`](crate::Generator) for its starting values, and `Layer`.
+
+mod activation;
+mod batch_norm;
+mod embedding;
+pub mod init;
+mod linear;
+pub mod models;
+mod module;
+mod sequential;
+
+pub use activation::{Relu, Tanh};
+pub use batch_norm::BatchNorm1d;
+pub use chainrule_derive::Module;
+pub use embedding::Embedding;
+pub use linear::Linear;
+#[doc(hidden)]
+pub use module::buffer_field;
+pub use module::{AsField, Field, Layer, Module, StateDict, Training};
+pub use sequential::Sequential;

@@ -1,0 +1,265 @@
+//! What a module is: something with named parameters and buffers, a mode, and a state that can be saved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result, raise};
+use crate::tensor::Tensor;
+
+/// One field of a module, as far as training goes.
+pub enum Field<'a> {
+    /// A tensor that is trained.
+    Parameter(&'a Tensor),
+    /// A tensor that is saved but not trained.
+    Buffer(&'a Tensor),
+    /// A module inside.
+    Module(&'a dyn Module),
+    /// Several modules or tensors, each by its name.
+    List(Vec<(String, Field<'a>)>),
+    /// The switch between training and evaluation.
+    Training(&'a Training),
+}
+
+/// What a field of a struct is to `#[derive(Module)]`.
+pub trait AsField {
+    /// The field's role; `None` if it has none (a size, a rate).
+    fn as_field(&self) -> Option<Field<'_>>;
+}
+
+/// A tensor field marked as a buffer; what else is so marked keeps its own role.
+#[doc(hidden)]
+pub fn buffer_field<'a>(name: &str, field: &'a impl AsField) -> Option<(String, Field<'a>)> {
+    let field = match field.as_field()? {
+        Field::Parameter(tensor) => Field::Buffer(tensor),
+        other => other,
+    };
+    Some((name.to_string(), field))
+}
+
+impl AsField for Tensor {
+    fn as_field(&self) -> Option<Field<'_>> {
+        Some(Field::Parameter(self))
+    }
+}
+
+impl<M: Module> AsField for M {
+    fn as_field(&self) -> Option<Field<'_>> {
+        Some(Field::Module(self))
+    }
+}
+
+impl AsField for Training {
+    fn as_field(&self) -> Option<Field<'_>> {
+        Some(Field::Training(self))
+    }
+}
+
+impl<F: AsField> AsField for Option<F> {
+    fn as_field(&self) -> Option<Field<'_>> {
+        self.as_ref()?.as_field()
+    }
+}
+
+impl<F: AsField> AsField for Vec<F> {
+    fn as_field(&self) -> Option<Field<'_>> {
+        let fields = self.iter().enumerate();
+        Some(Field::List(fields.filter_map(|(i, f)| Some((i.to_string(), f.as_field()?))).collect()))
+    }
+}
+
+macro_rules! no_fields {
+    ($($ty:ty)*) => {$(
+        impl AsField for $ty {
+            fn as_field(&self) -> Option<Field<'_>> {
+                None
+            }
+        }
+    )*};
+}
+no_fields!(usize u64 u32 i64 i32 f64 f32 bool String);
+
+/// The switch between training and evaluation; on when new.
+#[derive(Debug)]
+pub struct Training(AtomicBool);
+
+impl Default for Training {
+    fn default() -> Self {
+        Training(AtomicBool::new(true))
+    }
+}
+
+impl Training {
+    /// Whether the module is in training mode.
+    pub fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, on: bool) {
+        self.0.store(on, Ordering::Relaxed);
+    }
+}
+
+/// Tensors by name, in the order of the names.
+pub type StateDict = BTreeMap<String, Tensor>;
+
+/// Something with named parameters and buffers; mostly written by `#[derive(Module)]`.
+///
+/// ```
+/// use chainrule::nn::{Linear, Module};
+/// use chainrule::Generator;
+///
+/// #[derive(Module)]
+/// struct Net {
+///     first: Linear,
+///     second: Linear,
+/// }
+///
+/// let g = &mut Generator::manual_seed(0);
+/// let net = Net { first: Linear::new(3, 4, true, g), second: Linear::new(4, 2, false, g) };
+/// let names: Vec<String> = net.named_parameters().into_iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["first.weight", "first.bias", "second.weight"]);
+/// assert_eq!(net.parameter_count(), 3 * 4 + 4 + 4 * 2);
+/// ```
+pub trait Module {
+    /// The fields, in order.
+    fn fields(&self) -> Vec<(String, Field<'_>)>;
+
+    /// Parameters with their names, joined by dots.
+    fn named_parameters(&self) -> Vec<(String, Tensor)> {
+        collect(self.fields(), |field| match field {
+            Field::Parameter(tensor) => Some((*tensor).clone()),
+            _ => None,
+        })
+    }
+
+    /// The parameters, as an optimizer takes them.
+    fn parameters(&self) -> Vec<Tensor> {
+        self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// Buffers with their names.
+    fn named_buffers(&self) -> Vec<(String, Tensor)> {
+        collect(self.fields(), |field| match field {
+            Field::Buffer(tensor) => Some((*tensor).clone()),
+            _ => None,
+        })
+    }
+
+    /// The number of trained numbers.
+    fn parameter_count(&self) -> usize {
+        self.parameters().iter().map(Tensor::numel).sum()
+    }
+
+    /// Forgets the gradients of all parameters.
+    fn zero_grad(&self) {
+        self.parameters().iter().for_each(Tensor::zero_grad);
+    }
+
+    /// Switches to training mode: batch norm uses the batch's statistics, dropout drops.
+    fn train(&self) {
+        set_training(self.fields(), true);
+    }
+
+    /// Switches to evaluation mode.
+    fn eval(&self) {
+        set_training(self.fields(), false);
+    }
+
+    /// Parameters and buffers by name, as values: later training does not change them.
+    fn state_dict(&self) -> StateDict {
+        let all = self.named_parameters().into_iter().chain(self.named_buffers());
+        all.map(|(name, tensor)| (name, tensor.detach())).collect()
+    }
+
+    /// Takes over parameters and buffers by name. All names must be there, no others, and shapes and dtypes must match;
+    /// on an error nothing is changed.
+    fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        let own: Vec<_> = self.named_parameters().into_iter().chain(self.named_buffers()).collect();
+        let names: BTreeSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
+        let missing: Vec<&str> = names.iter().copied().filter(|name| !state.contains_key(*name)).collect();
+        let unknown: Vec<&str> = state.keys().map(String::as_str).filter(|name| !names.contains(name)).collect();
+        if !missing.is_empty() || !unknown.is_empty() {
+            let why = format!(
+                "the state does not fit the module: missing [{}], not known [{}]",
+                missing.join(", "),
+                unknown.join(", ")
+            );
+            return Err(Error::argument("load_state_dict", why));
+        }
+        for (name, tensor) in &own {
+            let new = &state[name];
+            if (new.shape(), new.dtype()) != (tensor.shape(), tensor.dtype()) {
+                let why = format!(
+                    "`{name}` is {} {} in the module but {} {} in the state",
+                    tensor.dtype(),
+                    tensor.shape(),
+                    new.dtype(),
+                    new.shape()
+                );
+                return Err(Error::argument("load_state_dict", why));
+            }
+        }
+        own.iter().try_for_each(|(name, tensor)| tensor.try_set(&state[name]))
+    }
+}
+
+/// A module that maps one tensor to another.
+pub trait Layer: Module {
+    /// The layer's result.
+    fn try_forward(&self, x: &Tensor) -> Result<Tensor>;
+
+    /// As [`Layer::try_forward`], but panics with the error's text.
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Tensor {
+        match self.try_forward(x) {
+            Ok(y) => y,
+            Err(e) => raise(e),
+        }
+    }
+}
+
+impl Module for Box<dyn Layer> {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        (**self).fields()
+    }
+}
+
+impl Layer for Box<dyn Layer> {
+    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+        (**self).try_forward(x)
+    }
+}
+
+/// The tensors that `pick` takes of the fields and of those inside them, with their full names.
+fn collect(fields: Vec<(String, Field<'_>)>, pick: fn(&Field<'_>) -> Option<Tensor>) -> Vec<(String, Tensor)> {
+    let mut out = Vec::new();
+    gather("", fields, pick, &mut out);
+    out
+}
+
+fn gather(
+    prefix: &str,
+    fields: Vec<(String, Field<'_>)>,
+    pick: fn(&Field<'_>) -> Option<Tensor>,
+    out: &mut Vec<(String, Tensor)>,
+) {
+    for (name, field) in fields {
+        let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match field {
+            Field::Module(module) => gather(&path, module.fields(), pick, out),
+            Field::List(list) => gather(&path, list, pick, out),
+            other => out.extend(pick(&other).map(|tensor| (path, tensor))),
+        }
+    }
+}
+
+fn set_training(fields: Vec<(String, Field<'_>)>, on: bool) {
+    for (_, field) in fields {
+        match field {
+            Field::Training(switch) => switch.set(on),
+            Field::Module(module) => set_training(module.fields(), on),
+            Field::List(list) => set_training(list, on),
+            Field::Parameter(_) | Field::Buffer(_) => {}
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What each entry of the table must have.
+
+use std::collections::HashSet;
+
+use super::{SEED, report, table};
+use crate::ops::{Entry, Sample};
+use crate::rng::Generator;
+
+/// Ops without an empty sample, and why.
+const NO_EMPTY: &[(&str, &str)] = &[];
+
+/// Ops without a 0-d sample, and why.
+const NO_0D: &[(&str, &str)] = &[("matmul", "a 0-d operand is an error: it is no matrix")];
+
+/// Ops with a gradient and no classic mistake, and why.
+const NO_MISTAKES: &[(&str, &str)] = &[
+    ("to_dtype", "the rule is the identity"),
+    ("reshape", "the rule is the identity in another shape"),
+    (
+        "expand",
+        "the rule is the identity: the walker sums over the stretched axes",
+    ),
+];
+
+fn samples(entry: &Entry) -> Vec<Sample> {
+    (entry.samples)(&mut Generator::manual_seed(SEED))
+}
+
+/// Fails for each op of `found` that has no exception, and for each exception that no op needs.
+fn report_with(property: &str, found: Vec<String>, exceptions: &[(&str, &str)]) {
+    let excepted = |name: &String| exceptions.iter().any(|(e, _)| e == name);
+    let stale = exceptions
+        .iter()
+        .filter(|(e, _)| !found.iter().any(|f| f == e));
+    let stale = stale.map(|(e, _)| format!("{e} is excepted without need"));
+    let missing = found.iter().filter(|f| !excepted(f)).cloned();
+    report(property, missing.chain(stale).collect());
+}
+
+#[test]
+fn every_op_with_a_gradient_has_samples() {
+    let mut failures = Vec::new();
+    for entry in table().filter(|e| !e.gradient.is_empty()) {
+        let samples = samples(entry);
+        if !samples.iter().any(|s| !s.kink && !s.floats().is_empty()) {
+            failures.push(format!("{}: no smooth sample", entry.name));
+        }
+        let mut notes = HashSet::new();
+        for s in &samples {
+            if s.note.is_empty() || !notes.insert(s.note) {
+                failures.push(format!(
+                    "{}: the note {:?} is empty or used twice",
+                    entry.name, s.note
+                ));
+            }
+        }
+    }
+    report("samples", failures);
+}
+
+#[test]
+fn every_op_has_an_empty_sample() {
+    let empty = |s: &Sample| {
+        let result = || s.on(&s.floats()).numel();
+        s.inputs.iter().any(|x| x.numel() == 0) || result() == 0
+    };
+    let with = |e: &&Entry| samples(e).iter().any(empty);
+    let found = table().filter(|e| !e.gradient.is_empty() && !with(e));
+    report_with(
+        "ops without an empty sample",
+        found.map(|e| e.name.into()).collect(),
+        NO_EMPTY,
+    );
+}
+
+#[test]
+fn every_op_has_a_0d_sample() {
+    let with = |e: &&Entry| {
+        samples(e)
+            .iter()
+            .any(|s| s.inputs.iter().any(|x| x.rank() == 0))
+    };
+    let found = table().filter(|e| !e.gradient.is_empty() && !with(e));
+    report_with(
+        "ops without a 0-d sample",
+        found.map(|e| e.name.into()).collect(),
+        NO_0D,
+    );
+}
+
+#[test]
+fn every_op_with_a_gradient_has_a_classic_mistake() {
+    let found = table().filter(|e| !e.gradient.is_empty() && e.mistakes.is_empty());
+    report_with(
+        "ops without a mistake",
+        found.map(|e| e.name.into()).collect(),
+        NO_MISTAKES,
+    );
+}
+
+#[test]
+fn every_op_is_documented_and_has_a_name_of_its_own() {
+    let (mut failures, mut names) = (Vec::new(), HashSet::new());
+    for entry in table() {
+        for (field, text) in [
+            ("name", entry.name),
+            ("signature", entry.signature),
+            ("formula", entry.formula),
+        ] {
+            if text.trim().is_empty() {
+                failures.push(format!("{}: no {field}", entry.name));
+            }
+        }
+        for name in entry.name.split(", ") {
+            if !names.insert(name) {
+                failures.push(format!("{name}: the name is used twice"));
+            }
+        }
+        if samples(entry).iter().any(|s| s.kink) && entry.at_kinks.is_empty() {
+            failures.push(format!(
+                "{}: a sample at a kink, and at_kinks says nothing",
+                entry.name
+            ));
+        }
+        let mut mistakes = HashSet::new();
+        for mistake in entry.mistakes {
+            let described = !mistake.name.is_empty() && !mistake.what.is_empty();
+            if !described || !mistakes.insert(mistake.name) {
+                failures.push(format!(
+                    "{}: mistake {:?} lacks a text or has its name twice",
+                    entry.name, mistake.name
+                ));
+            }
+        }
+        if entry.gradient.is_empty() && !entry.mistakes.is_empty() {
+            failures.push(format!("{}: mistakes, but no gradient", entry.name));
+        }
+    }
+    report("documentation", failures);
+}

@@ -1,0 +1,143 @@
+//! `abs`: the absolute value.
+
+use super::slope::{Slope, scaled};
+use crate::kernels::math::Real;
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Abs;
+
+impl Op for Abs {
+    fn name(&self) -> &'static str {
+        "abs"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_number_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::INPUTS
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(scaled::<AbsSlope>(
+            &at.input(0),
+            cotangent
+        )?)])
+    }
+
+    /// By way of two comparisons: `dx` where x > 0, less `dx` where x < 0.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let dx = tangents[0].as_ref().expect("the only tangent");
+        let x = at.input(0);
+        let above = x.try_gt(0)?.try_to_dtype(dx.dtype())?;
+        let below = x.try_lt(0)?.try_to_dtype(dx.dtype())?;
+        (dx * above).try_sub(dx * below)
+    }
+}
+
+impl MapKernel for Abs {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile!(inputs, out;
+            F32 => F32: f32::abs;
+            F64 => F64: f64::abs;
+            I64 => I64: i64::wrapping_abs;
+        )
+    }
+}
+
+/// The sign of the input: 0 at 0 and at NaN.
+#[derive(Debug)]
+struct AbsSlope;
+
+impl Slope for AbsSlope {
+    const NAME: &'static str = "abs_grad";
+
+    #[inline(always)]
+    fn scale<T: Real>(x: T, g: T) -> T {
+        let above = if T::ZERO < x { T::ONE } else { T::ZERO };
+        let below = if x < T::ZERO { T::ONE } else { T::ZERO };
+        g * (above - below)
+    }
+
+    fn bend(x: &Tensor) -> Result<Tensor> {
+        Ok(x.zeros_like())
+    }
+
+    fn forward(x: &Tensor, _: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let above = x.try_gt(0)?.try_to_dtype(x.dtype())?;
+        let below = x.try_lt(0)?.try_to_dtype(x.dtype())?;
+        Ok((above.try_sub(below)?, Some(x.zeros_like())))
+    }
+}
+
+methods! {
+    /// The absolute value `|x|`. For f32, f64 and i64 (whose smallest number wraps around to itself).
+    ///
+    /// Gradient: `dx = g * sign(x)`. At the kink 0 it is 0, as in PyTorch.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([1.5f32, -2.0]).abs().to_vec::<f32>(), [1.5, 2.0]);
+    /// ```
+    pub fn abs / try_abs(&self) -> Tensor {
+        apply(Abs, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "abs",
+    family: Family::Unary,
+    signature: "x.abs()",
+    formula: "|x|",
+    gradient: "dx = g * sign(x)",
+    at_kinks: "the gradient at 0 is 0, and so it is at NaN",
+    samples: |g| {
+        let mut samples = unary_samples(g, super::away_from_zero, |x| x.try_abs());
+        let x = Tensor::from([0.0f64, -0.0]);
+        samples.push(Sample::new("at 0", vec![x], |x| x[0].try_abs()).at_kink());
+        samples
+    },
+    mistakes: &[
+        Mistake {
+            name: "sign forgotten",
+            what: "the gradient is passed on as if every x were positive",
+            rule: |_, _, g, _| Ok(smallvec![Some(g.clone())]),
+        },
+        Mistake {
+            name: "value for the slope",
+            what: "the gradient is multiplied by |x| instead of the sign of x",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.input(0).try_abs()?)?)]),
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+    use crate::Tensor;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.abs(),
+            &[0.0, -0.0, nan, -inf, -2.0, 2.0],
+            &[0.0, 0.0, nan, inf, 2.0, 2.0],
+            &[0.0, 0.0, 0.0, -3.0, -3.0, 3.0],
+        );
+    }
+
+    #[test]
+    fn integers_keep_their_dtype_and_bools_are_an_error() {
+        let x = Tensor::from([-3i64, i64::MIN]).abs();
+        assert_eq!(x.to_vec::<i64>(), [3, i64::MIN]);
+        let error = Tensor::from([true]).try_abs().unwrap_err().to_string();
+        assert!(error.contains("abs") && error.contains("bool"), "{error}");
+    }
+}

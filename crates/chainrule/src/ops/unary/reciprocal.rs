@@ -1,0 +1,122 @@
+//! `reciprocal`: one over x.
+
+use super::slope::{Slope, scaled};
+use crate::kernels::math::Real;
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Reciprocal;
+
+impl Op for Reciprocal {
+    fn name(&self) -> &'static str {
+        "reciprocal"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_float_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::OUTPUT
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(scaled::<ReciprocalSlope>(
+            &at.output(),
+            cotangent
+        )?)])
+    }
+
+    /// By way of the input: `-dx / x^2`.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let dx = tangents[0].as_ref().expect("the only tangent");
+        let x = at.input(0);
+        dx.try_neg()?.try_div(&x * &x)
+    }
+}
+
+impl MapKernel for Reciprocal {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile!(inputs, out;
+            F32 => F32: |x| 1.0 / x;
+            F64 => F64: |x| 1.0 / x;
+        )
+    }
+}
+
+/// `-y^2`, from the result `y`.
+#[derive(Debug)]
+struct ReciprocalSlope;
+
+impl Slope for ReciprocalSlope {
+    const NAME: &'static str = "reciprocal_grad";
+
+    #[inline(always)]
+    fn scale<T: Real>(y: T, g: T) -> T {
+        -(g * (y * y))
+    }
+
+    fn bend(y: &Tensor) -> Result<Tensor> {
+        y.try_mul(-2.0)
+    }
+
+    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let slope = (y * y).try_neg()?;
+        let bent = dy.map(|dy| (y * dy + dy * y).try_neg()).transpose()?;
+        Ok((slope, bent))
+    }
+}
+
+methods! {
+    /// One over x: infinite at 0, with the sign of the zero. For f32 and f64. Gradient: `dx = -g / x^2`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([4.0f32, -0.5]).reciprocal().to_vec::<f32>(), [0.25, -2.0]);
+    /// ```
+    pub fn reciprocal / try_reciprocal(&self) -> Tensor {
+        apply(Reciprocal, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "reciprocal",
+    family: Family::Unary,
+    signature: "x.reciprocal()",
+    formula: "1 / x",
+    gradient: "dx = -g / x^2",
+    at_kinks: "at 0 it is infinite, with the sign of the zero, and the gradient is minus infinity",
+    samples: |g| unary_samples(g, super::away_from_zero, |x| x.try_reciprocal()),
+    mistakes: &[
+        Mistake {
+            name: "sign",
+            what: "the minus of -1 / x^2 was forgotten",
+            rule: |op, at, g, wanted| op.vjp(at, &g.try_neg()?, wanted),
+        },
+        Mistake {
+            name: "missing square",
+            what: "the gradient is -g / x instead of -g / x^2",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output())?.try_neg()?)]),
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.reciprocal(),
+            &[0.0, -0.0, nan, -1.0, inf, 4.0],
+            &[inf, -inf, nan, -1.0, 0.0, 0.25],
+            &[-inf, -inf, nan, -3.0, -0.0, -0.1875],
+        );
+    }
+}

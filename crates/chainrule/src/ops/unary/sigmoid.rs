@@ -1,0 +1,132 @@
+//! `sigmoid`: the logistic function.
+
+use super::slope::{Slope, scaled};
+use crate::kernels::math::{self, Real};
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Sigmoid;
+
+impl Op for Sigmoid {
+    fn name(&self) -> &'static str {
+        "sigmoid"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_float_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::OUTPUT
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(scaled::<SigmoidSlope>(
+            &at.output(),
+            cotangent
+        )?)])
+    }
+
+    /// By way of the input: `dx / (e^(x/2) + e^(-x/2))^2`.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let dx = tangents[0].as_ref().expect("the only tangent");
+        let half = at.input(0).try_mul(0.5)?;
+        let sum = half.try_exp()? + half.try_neg()?.try_exp()?;
+        dx.try_div(&sum)?.try_div(&sum)
+    }
+}
+
+impl MapKernel for Sigmoid {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile_slice!(inputs, out;
+            F32 => F32: math::sigmoid_slice;
+            F64 => F64: math::sigmoid_slice;
+        )
+    }
+}
+
+/// `y (1 - y)`, from the result `y`.
+#[derive(Debug)]
+struct SigmoidSlope;
+
+impl Slope for SigmoidSlope {
+    const NAME: &'static str = "sigmoid_grad";
+
+    #[inline(always)]
+    fn scale<T: Real>(y: T, g: T) -> T {
+        g * (y * (T::ONE - y))
+    }
+
+    fn bend(y: &Tensor) -> Result<Tensor> {
+        y.try_mul(-2.0)?.try_add(1.0)
+    }
+
+    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let rest = 1.0 - y;
+        let bent = dy.map(|dy| (dy * &rest).try_sub(dy * y)).transpose()?;
+        Ok((y.try_mul(&rest)?, bent))
+    }
+}
+
+methods! {
+    /// The logistic function `1 / (1 + e^-x)`, within 3e-7 relative in f32. For f32 and f64.
+    ///
+    /// Gradient: `dx = g * y * (1 - y)` with `y = sigmoid(x)`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([0.0f32, f32::INFINITY]).sigmoid().to_vec::<f32>(), [0.5, 1.0]);
+    /// ```
+    pub fn sigmoid / try_sigmoid(&self) -> Tensor {
+        apply(Sigmoid, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "sigmoid",
+    family: Family::Unary,
+    signature: "x.sigmoid()",
+    formula: "1 / (1 + e^-x)",
+    gradient: "dx = g * y * (1 - y), y = sigmoid(x)",
+    at_kinks: "",
+    samples: |g| unary_samples(g, |g, s| normal(g, s), |x| x.try_sigmoid()),
+    mistakes: &[
+        Mistake {
+            name: "derivative of tanh",
+            what: "1 - y^2 was taken for y (1 - y)",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(1.0 - at.output().try_square()?)?)]),
+        },
+        Mistake {
+            name: "factor forgotten",
+            what: "the factor 1 - y was forgotten",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output())?)]),
+        },
+        Mistake {
+            name: "derivative taken at the wrong point",
+            what: "sigmoid was applied to its own result: the derivative was taken there instead of at the input",
+            rule: |_, at, g, _| {
+                scaled::<SigmoidSlope>(&at.output().try_sigmoid()?, g).map(|dx| smallvec![Some(dx)])
+            },
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.sigmoid(),
+            &[0.0, -0.0, nan, -1000.0, inf, -inf],
+            &[0.5, 0.5, nan, 0.0, 1.0, 0.0],
+            &[0.75, 0.75, nan, 0.0, 0.0, 0.0],
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! `sqrt`: the square root.
+
+use super::slope::{Slope, scaled};
+use crate::kernels::math::{self, Real};
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct Sqrt;
+
+impl Op for Sqrt {
+    fn name(&self) -> &'static str {
+        "sqrt"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_float_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::OUTPUT
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(scaled::<SqrtSlope>(
+            &at.output(),
+            cotangent
+        )?)])
+    }
+
+    /// By way of the input: `dx / 2 * x^(-1/2)`.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let dx = tangents[0].as_ref().expect("the only tangent");
+        (dx * 0.5).try_mul(at.input(0).try_rsqrt()?)
+    }
+}
+
+impl MapKernel for Sqrt {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile_slice!(inputs, out;
+            F32 => F32: math::sqrt_slice;
+            F64 => F64: math::sqrt_slice;
+        )
+    }
+}
+
+/// `1 / (2 y)`, from the result `y`.
+#[derive(Debug)]
+struct SqrtSlope;
+
+impl Slope for SqrtSlope {
+    const NAME: &'static str = "sqrt_grad";
+
+    #[inline(always)]
+    fn scale<T: Real>(y: T, g: T) -> T {
+        g / (y + y)
+    }
+
+    fn bend(y: &Tensor) -> Result<Tensor> {
+        (y * y).try_reciprocal()?.try_mul(-0.5)
+    }
+
+    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let slope = 0.5 / y;
+        let bent = dy
+            .map(|dy| (&slope * dy).try_neg()?.try_div(y))
+            .transpose()?;
+        Ok((slope, bent))
+    }
+}
+
+methods! {
+    /// The square root, correctly rounded; NaN below 0. For f32 and f64.
+    ///
+    /// Gradient: `dx = g / (2 sqrt(x))`: infinite at 0, as in PyTorch.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([4.0f32, 0.25]).sqrt().to_vec::<f32>(), [2.0, 0.5]);
+    /// ```
+    pub fn sqrt / try_sqrt(&self) -> Tensor {
+        apply(Sqrt, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "sqrt",
+    family: Family::Unary,
+    signature: "x.sqrt()",
+    formula: "x^(1/2)",
+    gradient: "dx = g / (2 sqrt(x))",
+    at_kinks: "the gradient at 0 is infinite, with the sign of the zero; below 0 the root is NaN",
+    samples: |g| unary_samples(g, |g, s| between(g, 0.5, 3.0, s), |x| x.try_sqrt()),
+    mistakes: &[
+        Mistake {
+            name: "missing factor",
+            what: "the 2 of g / (2 sqrt(x)) was forgotten",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_div(&at.output())?)]),
+        },
+        Mistake {
+            name: "root forgotten",
+            what: "the gradient is g / (2 x) instead of g / (2 sqrt(x))",
+            rule: |_, at, g, _| {
+                Ok(smallvec![Some(
+                    (g * 0.5).try_div(at.output().try_square()?)?
+                )])
+            },
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.sqrt(),
+            &[0.0, -0.0, nan, -1.0, inf, 4.0],
+            &[0.0, -0.0, nan, nan, inf, 2.0],
+            &[inf, -inf, nan, nan, 0.0, 0.75],
+        );
+    }
+}
