@@ -74,11 +74,6 @@ impl Progress {
         }
     }
 
-    /// The smoothed loss, as shown; NaN before the first step.
-    pub fn smoothed_loss(&self) -> f64 {
-        self.loss.value()
-    }
-
     /// Takes the bar away, so that results can be printed in its place.
     pub fn finish(self) {
         if let View::Bar(bar) = self.view {
@@ -198,10 +193,9 @@ impl SmoothLoss {
     }
 
     fn text(&self) -> String {
-        if self.last_is_finite {
-            format!("{:.4}", self.mean)
-        } else {
-            "not finite".to_owned()
+        match self.value() {
+            mean if mean.is_nan() => "not finite".to_owned(),
+            mean => format!("{mean:.4}"),
         }
     }
 }
@@ -411,7 +405,7 @@ mod tests {
             let mut progress = Progress::new(10, quiet, json);
             assert!(matches!(progress.view, View::Hidden));
             (1..=10).for_each(|done| progress.step(done, 4.0));
-            assert_eq!(progress.smoothed_loss(), 4.0);
+            assert_eq!(progress.loss.value(), 4.0);
             progress.finish();
         }
     }

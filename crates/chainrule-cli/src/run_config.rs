@@ -73,13 +73,18 @@ pub struct Versions {
 impl Versions {
     /// Those of this program.
     pub fn current() -> Versions {
-        Versions { format: FORMAT, chainrule: env!("CARGO_PKG_VERSION").to_owned() }
+        Versions {
+            format: FORMAT,
+            chainrule: env!("CARGO_PKG_VERSION").to_owned(),
+        }
     }
 }
 
 /// The symbols of the names models, in the order of their numbers.
 fn vocabulary() -> String {
-    (0..Vocabulary::SIZE as i64).filter_map(|n| Vocabulary.decode(n)).collect()
+    (0..Vocabulary::SIZE as i64)
+        .filter_map(|n| Vocabulary.decode(n))
+        .collect()
 }
 
 impl ModelConfig {
@@ -97,28 +102,46 @@ impl ModelConfig {
 
     /// The sizes, as the model takes them.
     pub fn sizes(&self) -> NamesMlpConfig {
-        let ModelConfig { context, embedding, hidden, .. } = *self;
-        NamesMlpConfig { symbols: Vocabulary::SIZE, context, embedding, hidden }
+        let ModelConfig {
+            context,
+            embedding,
+            hidden,
+            ..
+        } = *self;
+        NamesMlpConfig {
+            symbols: Vocabulary::SIZE,
+            context,
+            embedding,
+            hidden,
+        }
     }
 }
 
 impl RunConfig {
     /// The text of the file.
     pub fn to_text(&self) -> Result<String> {
-        let head = "# The settings of a training run. `chainrule sample` and `eval` read this file.\n\n";
+        let head =
+            "# The settings of a training run. `chainrule sample` and `eval` read this file.\n\n";
         Ok(format!("{head}{}", toml::to_string(self)?))
     }
 
     /// Reads the file of the run in `folder` and checks that its model can be built.
     pub fn read(folder: &Path) -> Result<RunConfig> {
         if !folder.is_dir() {
-            let what = if folder.exists() { "is not a folder" } else { "there is no such folder" };
-            bail!("{}: {what}; give the folder of a training run", folder.display());
+            let what = if folder.exists() {
+                "is not a folder"
+            } else {
+                "there is no such folder"
+            };
+            bail!(
+                "{}: {what}; give the folder of a training run",
+                folder.display()
+            );
         }
         let path = folder.join(FILE);
         let mut text = String::new();
-        let read = File::open(&path)
-            .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+        let read =
+            File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
         match read {
             Ok(n) if n as u64 > MOST_BYTES => bail!("{}: too large for settings", path.display()),
             Ok(_) => {}
@@ -126,7 +149,10 @@ impl RunConfig {
                 "{}: no such file; give the folder of a training run",
                 path.display()
             ),
-            Err(e) => bail!("{}: cannot be read ({e}); train again or restore it", path.display()),
+            Err(e) => bail!(
+                "{}: cannot be read ({e}); train again or restore it",
+                path.display()
+            ),
         }
         Self::parse(&text)
             .map_err(|why| anyhow!("{}: {why}; train again or restore the file", path.display()))
@@ -134,11 +160,16 @@ impl RunConfig {
 
     fn parse(text: &str) -> Result<RunConfig, String> {
         let config: RunConfig = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
+            let line = e
+                .span()
+                .map_or(1, |at| text[..at.start].matches('\n').count() + 1);
             format!("line {line}: {}", e.message().replace('\n', " "))
         })?;
         if config.versions.format != FORMAT {
-            return Err(format!("written in format {}, not {FORMAT}", config.versions.format));
+            return Err(format!(
+                "written in format {}, not {FORMAT}",
+                config.versions.format
+            ));
         }
         let model = &config.model;
         if model.kind != "names" || model.vocabulary != vocabulary() {
@@ -186,15 +217,26 @@ mod tests {
     fn what_is_written_is_read_back() {
         let text = config().to_text().unwrap();
         assert_eq!(RunConfig::parse(&text), Ok(config()));
-        assert!(text.contains("vocabulary = \".abcdefghijklmnopqrstuvwxyz\""), "{text}");
+        assert!(
+            text.contains("vocabulary = \".abcdefghijklmnopqrstuvwxyz\""),
+            "{text}"
+        );
     }
 
     #[test]
     fn broken_settings_are_told_in_one_line() {
         let good = config().to_text().unwrap();
         for (from, to, part) in [
-            ("hidden = 200", "hidden = 0", "the width of the hidden layer"),
-            ("hidden = 200", "hidden = 9000000000", "the width of the hidden layer"),
+            (
+                "hidden = 200",
+                "hidden = 0",
+                "the width of the hidden layer",
+            ),
+            (
+                "hidden = 200",
+                "hidden = 9000000000",
+                "the width of the hidden layer",
+            ),
             ("hidden = 200", "hidden = -1", "line "),
             ("hidden = 200", "hidden = ", "line "),
             ("hidden = 200", "", "hidden"),

@@ -63,7 +63,7 @@ fn run(
         let hpreact = p("bngain") * &bnraw + p("bnbias");
         let h = hpreact.tanh();
         let logits = h.matmul(&p("W2")) + p("b2");
-        let logit_maxes = logits.max_axis(1, true);
+        let logit_maxes = logits.max_axis(1, true).0;
         let norm_logits = &logits - &logit_maxes;
         let counts = norm_logits.exp();
         let counts_sum = counts.sum(1, true);

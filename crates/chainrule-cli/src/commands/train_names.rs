@@ -7,7 +7,7 @@ use anyhow::{Error, Result, bail};
 use chainrule::data::text::NameList;
 use chainrule::nn::Module;
 use chainrule::nn::models::NamesMlp;
-use chainrule::{Generator, Tensor, record_all};
+use chainrule::{Generator, record_all};
 use serde::Serialize;
 
 use crate::args::TrainNames;
@@ -30,6 +30,9 @@ const MOST_LOSSES: u64 = 1_000_000;
 /// How many names are made up at the end, and their seed: the defaults of `chainrule sample`.
 const SAMPLES: usize = 20;
 const SAMPLE_SEED: u64 = 7;
+
+/// After so many steps a model should have learned something.
+const MANY_STEPS: u64 = 500;
 
 /// A line of the metrics.
 #[derive(Serialize)]
@@ -69,7 +72,11 @@ enum End {
     Finished,
     Interrupted,
     /// The step whose loss was not finite, that loss, and why.
-    NotFinite { step: u64, loss: f64, why: String },
+    NotFinite {
+        step: u64,
+        loss: f64,
+        why: String,
+    },
     /// The metrics could not be written.
     Metrics(Error),
 }
@@ -107,7 +114,13 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
         if !args.fused {
             model = model.with_primitive_batch_norm();
         }
-        let mut run = Run { args, list: &list, data: &data, folder: &folder, model: &model };
+        let mut run = Run {
+            args,
+            list: &list,
+            data: &data,
+            folder: &folder,
+            model: &model,
+        };
         run.announce();
         run.whole(generator, metrics, &interrupt)
     })?
@@ -147,17 +160,19 @@ impl Run<'_> {
         let mut trained = self.train(generator, &mut metrics, interrupt)?;
         names::calibrate(self.model, &self.data.train)?;
         names::save(self.folder, self.model, &self.config(trained.steps))?;
-        let error = self.error(&trained.end);
-        let summary = self.summary(&trained, error)?;
+        let summary = self.summary(&trained)?;
         if let End::Metrics(error) = trained.end {
             return Err(error.context(format!(
                 "stopped after {} steps and saved the model in {}",
                 trained.steps, summary.folder
             )));
         }
-        metrics.record(&FinalRow { r#final: true, summary: &summary })?;
+        metrics.record(&FinalRow {
+            r#final: true,
+            summary: &summary,
+        })?;
         metrics.finish()?;
-        self.draw(&trained.losses)?;
+        self.draw(&trained)?;
         if self.args.json {
             output::json(&summary)?;
         } else {
@@ -174,9 +189,17 @@ impl Run<'_> {
         interrupt: &Interrupt,
     ) -> Result<Trained> {
         let args = self.args;
-        let schedule = Schedule { lr: args.lr, decay_at: args.decay_at() };
-        let mut trainer =
-            Trainer::new(self.model, &self.data.train, args.batch, schedule, generator)?;
+        let schedule = Schedule {
+            lr: args.lr,
+            decay_at: args.decay_at(),
+        };
+        let mut trainer = Trainer::new(
+            self.model,
+            &self.data.train,
+            args.batch,
+            schedule,
+            generator,
+        )?;
         let mut progress = Progress::new(args.steps, args.quiet, args.json);
         let stride = args.steps.div_ceil(MOST_LOSSES);
         let mut losses = Vec::new();
@@ -197,7 +220,11 @@ impl Run<'_> {
             let (step, lr) = (trainer.done + 1, trainer.rate());
             if !value.is_finite() {
                 let why = trainer.explain()?.0;
-                end = End::NotFinite { step, loss: value, why };
+                end = End::NotFinite {
+                    step,
+                    loss: value,
+                    why,
+                };
                 break;
             }
             trainer.backward(&loss)?;
@@ -208,7 +235,11 @@ impl Run<'_> {
             progress.step(step, value);
             if step.is_multiple_of(stride) || is_last {
                 losses.push((step, value));
-                if let Err(error) = metrics.record(&StepRow { step, loss: value as f32, lr }) {
+                if let Err(error) = metrics.record(&StepRow {
+                    step,
+                    loss: value as f32,
+                    lr,
+                }) {
                     end = End::Metrics(error);
                     break;
                 }
@@ -216,7 +247,13 @@ impl Run<'_> {
         }
         let seconds = began.elapsed().as_secs_f64();
         progress.finish();
-        Ok(Trained { end, steps: trainer.done, seconds, losses, table })
+        Ok(Trained {
+            end,
+            steps: trainer.done,
+            seconds,
+            losses,
+            table,
+        })
     }
 
     fn config(&self, steps_taken: u64) -> RunConfig {
@@ -248,7 +285,9 @@ impl Run<'_> {
 
     /// What went wrong in training, in one line.
     fn error(&self, end: &End) -> Option<String> {
-        let End::NotFinite { step, loss, why } = end else { return None };
+        let End::NotFinite { step, loss, why } = end else {
+            return None;
+        };
         let lr = self.args.lr;
         Some(format!(
             "the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr})"
@@ -256,17 +295,31 @@ impl Run<'_> {
     }
 
     /// The losses over the three parts, and some names.
-    fn summary(&self, trained: &Trained, error: Option<String>) -> Result<Summary> {
+    fn summary(&self, trained: &Trained) -> Result<Summary> {
         let loss = |pairs| names::mean_loss(self.model, pairs);
+        let train_loss = loss(&self.data.train)?;
         let mut samples = Vec::new();
-        names::sample(self.model, SAMPLES, SAMPLE_SEED, |name| {
+        let sampled = names::sample(self.model, SAMPLES, SAMPLE_SEED, |name| {
             samples.push(name);
             Ok(())
-        })?;
+        });
+        let mut error = self.error(&trained.end);
+        if !train_loss.is_finite() {
+            // No names come from such a model; the loss says what is wrong with it.
+            error.get_or_insert_with(|| {
+                format!(
+                    "the loss over the training set is {train_loss} after the last update; try a \
+                     smaller --lr (it is {})",
+                    self.args.lr
+                )
+            });
+        } else {
+            sampled?;
+        }
         Ok(Summary {
             steps: trained.steps,
             parameters: self.model.parameter_count(),
-            train_loss: loss(&self.data.train)?,
+            train_loss,
             val_loss: loss(&self.data.validation)?,
             test_loss: loss(&self.data.test)?,
             seconds: round(trained.seconds, 6),
@@ -279,10 +332,10 @@ impl Run<'_> {
         })
     }
 
-    fn draw(&self, losses: &[(u64, f64)]) -> Result<()> {
-        let title = format!("names: loss over {} steps", report::count(losses.len() as u64));
+    fn draw(&self, trained: &Trained) -> Result<()> {
+        let title = format!("names: loss over {} steps", report::count(trained.steps));
         let [svg, png] = PICTURES.map(|name| self.folder.file(name));
-        plot::loss_curve(losses, &title, &svg, &png)
+        plot::loss_curve(&trained.losses, &title, &svg, &png)
     }
 
     fn print(&self, summary: &Summary, table: Option<(Vec<Row>, Vec<Row>)>) -> Result<()> {
@@ -310,7 +363,7 @@ impl Run<'_> {
         let steps = report::count(summary.steps);
         let folder = &summary.folder;
         if let Some(error) = &summary.error {
-            bail!("{error}; the model after {steps} good steps is in {folder}");
+            bail!("{error}; the model after {steps} steps is in {folder}");
         }
         if summary.interrupted {
             let text = format!("interrupted after {steps} steps; the model so far is in {folder}");
@@ -319,6 +372,14 @@ impl Run<'_> {
                 false => output::line(&text)?,
             }
             return Ok(ExitCode::from(interrupt::EXIT_STATUS as u8));
+        }
+        let guessing = (self.model.config().symbols as f64).ln();
+        if summary.val_loss > guessing && summary.steps >= MANY_STEPS {
+            output::complain(&format!(
+                "warning: the model is worse than guessing (loss {:.2}, guessing {guessing:.2}); try a \
+                 smaller --lr (it is {})",
+                summary.val_loss, self.args.lr
+            ));
         }
         if !self.args.json {
             output::line(&format!("the model is in {folder}"))?;

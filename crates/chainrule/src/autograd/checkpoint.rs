@@ -144,7 +144,6 @@ struct Again {
 impl Checkpoint {
     fn again(&self, at: &Saved<'_>, mode: Mode) -> Result<Again> {
         self.check_unchanged(at)?;
-        let start = next_number();
         let _guard = mode
             .without(Mode::NO_GRAD)
             .without(Mode::SAVE_NOTHING)
@@ -158,6 +157,8 @@ impl Checkpoint {
             let floats = |i: usize| at.input(i).dtype().is_float();
             fresh(given.map(|t| t.value()), floats)?
         };
+        // After the aliases: a walk that stops at this number stops at them, and does not go on to what they are aliases of.
+        let start = next_number();
         let output = (self.f)(&given)?;
         if output.meta() != self.meta {
             let why = "the function gave another shape or dtype when it was run again; it must compute the same both times";

@@ -507,7 +507,9 @@ mod tests {
         hidden().apply(&[&x]).unwrap().sum_all().backward();
         assert_eq!(x.grad().unwrap().to_vec::<f64>(), [2.0; 3]);
         let f = |x: &[Tensor]| hidden().apply(&[&x[0]]).unwrap();
-        let error = jvp(f, &[a.clone()], &[b]).unwrap_err().to_string();
+        let error = jvp(f, std::slice::from_ref(&a), &[b])
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("hidden: it has no forward rule"),
             "{error}"
@@ -525,7 +527,8 @@ mod tests {
             |_, g| Ok(vec![Some(g + Tensor::from(g.to_vec::<f64>()))]),
         );
         let f = |x: &[Tensor]| half.apply(&[&x[0]]).unwrap();
-        let error = jvp(f, &[a.clone()], &[a]).unwrap_err().to_string();
+        let only = std::slice::from_ref(&a);
+        let error = jvp(f, only, only).unwrap_err().to_string();
         assert!(error.starts_with("half: it has no forward rule"), "{error}");
     }
 

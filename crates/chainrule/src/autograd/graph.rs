@@ -350,11 +350,8 @@ mod tests {
         });
         let graph = loss.graph();
         let find = |name: &str| {
-            let found = graph.tensors().iter();
-            found
-                .filter(|t| t.name.as_deref() == Some(name))
-                .next()
-                .unwrap()
+            let mut all = graph.tensors().iter();
+            all.find(|t| t.name.as_deref() == Some(name)).unwrap()
         };
         let numbers = |t: &GraphTensor| {
             let of = |t: &Option<Tensor>| t.as_ref().unwrap().item();

@@ -4,7 +4,7 @@
 //! everything it will: its parts are summed, and its rule passes them on. No recursion, no visited set; a diamond of any depth
 //! takes time in proportion to its edges. Broadcasting is undone here and nowhere else.
 
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -94,7 +94,7 @@ impl Walk<'_> {
         let needed = self
             .targets
             .map(|targets| needed(roots, targets, self.floor));
-        let mut found = vec![None; self.targets.map_or(0, <[Tensor]>::len)];
+        let mut found = Found::new(self.targets);
         let mut heap = BinaryHeap::new();
         let mut arrival = 0;
         let mut push = |heap: &mut BinaryHeap<Part>, target: Source, gradient: Tensor| {
@@ -148,7 +148,7 @@ impl Walk<'_> {
                 push(&mut heap, input.clone(), part);
             }
         }
-        Ok(found)
+        Ok(found.gradients)
     }
 
     /// The whole gradient of `target` is there: hooks see it, and it is kept where somebody wants it.
@@ -157,7 +157,7 @@ impl Walk<'_> {
         target: &Source,
         number: u64,
         gradient: Tensor,
-        found: &mut [Option<Tensor>],
+        found: &mut Found,
     ) -> Result<Tensor> {
         let mut gradient = gradient;
         let (mut retain, mut hooks) = (matches!(target, Source::Leaf(_)), Vec::new());
@@ -185,13 +185,7 @@ impl Walk<'_> {
             observer.arrive(target, &gradient);
         }
         match self.targets {
-            Some(targets) => {
-                for (slot, t) in found.iter_mut().zip(targets) {
-                    if t.source().number() == number {
-                        *slot = Some(gradient.clone());
-                    }
-                }
-            }
+            Some(_) => found.keep(number, &gradient),
             None if retain => accumulate(target, &gradient, self.create_graph)?,
             None => {}
         }
@@ -203,11 +197,7 @@ impl Walk<'_> {
         let saved = if self.keep_graph || self.create_graph {
             lock(&node.saved).clone()
         } else {
-            let freed = SavedValues {
-                freed: true,
-                ..SavedValues::default()
-            };
-            std::mem::replace(&mut *lock(&node.saved), freed)
+            lock(&node.saved).take()
         };
         if saved.freed {
             let why = "its saved values were freed by an earlier backward; keep the graph there (Backward::keep_graph) to walk it again";
@@ -226,6 +216,30 @@ impl Walk<'_> {
         }
         op.vjp(&at, &gradient, wanted)
             .map_err(|e| e.at(node.location))
+    }
+}
+
+/// The gradients of the targets, as far as they were found.
+struct Found {
+    /// The places in the list of each number; a tensor may be asked for twice.
+    places: HashMap<u64, SmallVec<[usize; 1]>>,
+    gradients: Vec<Option<Tensor>>,
+}
+
+impl Found {
+    fn new(targets: Option<&[Tensor]>) -> Found {
+        let targets = targets.unwrap_or_default();
+        let mut places: HashMap<u64, SmallVec<[usize; 1]>> = HashMap::new();
+        for (i, t) in targets.iter().enumerate() {
+            places.entry(t.source().number()).or_default().push(i);
+        }
+        Found { places, gradients: vec![None; targets.len()] }
+    }
+
+    fn keep(&mut self, number: u64, gradient: &Tensor) {
+        for &i in self.places.get(&number).into_iter().flatten() {
+            self.gradients[i] = Some(gradient.clone());
+        }
     }
 }
 

@@ -87,7 +87,8 @@ fn right_gradients_pass() {
 
 #[test]
 fn wrong_gradients_fail() {
-    let spoils: [(&str, fn(&Tensor) -> Tensor); 5] = [
+    type Spoil = (&'static str, fn(&Tensor) -> Tensor);
+    let spoils: [Spoil; 5] = [
         ("sign", |g| g * -1.0),
         ("factor", |g| g * (1.0 + 1e-6)),
         ("all zeros", |g| g * 0.0),

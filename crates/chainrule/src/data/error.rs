@@ -88,7 +88,7 @@ pub enum DataError {
         advice: &'static str,
     },
     /// The list is too short for what is asked of it.
-    #[error("{path}: {have} names are too few, at least {need} are needed; give a longer list")]
+    #[error("{path}: too few names ({have}), at least {need} are needed; give a longer list")]
     TooFew {
         /// The file as the user named it.
         path: String,

@@ -6,140 +6,113 @@
 //! their digits, and lets threads take whole blocks without changing a bit.
 
 pub mod extremum;
+mod logsumexp;
 pub mod moments;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+pub use logsumexp::logsumexp_columns;
 
 use rayon::prelude::*;
 
 use super::simd::vectorized;
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Level, level};
 
 /// How many rows or groups are summed one after the other before their sum is folded into the total.
 const BLOCK: usize = 128;
 
-pub(crate) const LANES: usize = 16;
+const LANES: usize = 16;
 
-/// From this many elements on, several threads share a sum: it must outweigh waking them.
-const PARALLEL: usize = 1 << 18;
+/// From this many elements on, several threads share a sum. One thread reads a smaller array faster than it wakes another.
+const PARALLEL: usize = 1 << 21;
 
 /// About how many elements one piece of a shared sum has; a multiple of a row's block.
 const PIECE: usize = 1 << 15;
 
 /// A number that sums are taken of.
-pub trait Summed:
-    Copy + Default + std::ops::Add<Output = Self> + std::ops::AddAssign + Send + Sync
-{
-}
-impl<T: Copy + Default + std::ops::Add<Output = T> + std::ops::AddAssign + Send + Sync> Summed
-    for T
-{
-}
+pub trait Summed: Copy + Default + Send + Sync {
+    /// The sum; integers wrap around.
+    fn plus(self, other: Self) -> Self;
 
-/// From element 16 - n on: n times true, and then false.
-const KEEP: [bool; 2 * LANES] = {
-    let mut keep = [false; 2 * LANES];
-    let mut i = 0;
-    while i < LANES {
-        keep[i] = true;
-        i += 1;
+    /// The sum of each row of `count` elements.
+    fn sum_rows(x: &[Self], count: usize, out: &mut [Self]) {
+        plain_rows(x, count, out)
     }
-    keep
-};
+}
+impl Summed for f64 {
+    #[inline(always)]
+    fn plus(self, other: f64) -> f64 {
+        self + other
+    }
+}
+impl Summed for i64 {
+    #[inline(always)]
+    fn plus(self, other: i64) -> i64 {
+        self.wrapping_add(other)
+    }
+}
+impl Summed for f32 {
+    #[inline(always)]
+    fn plus(self, other: f32) -> f32 {
+        self + other
+    }
 
-/// Runs `f` on the 16 lanes and each block of 16 of the first `n` elements of `x`, and brings the lanes together with `both`.
-///
-/// What follows the `n` elements is read, where there is enough, and left out by a select: rows of 10 or 27 are mostly
-/// remainder, and a remainder as a loop would cost more than the rest.
+    fn sum_rows(x: &[f32], count: usize, out: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if level() == Level::Avx512 {
+            // SAFETY: the processor has what this level stands for.
+            return unsafe { wide::sum_rows(x, count, out) };
+        }
+        plain_rows(x, count, out)
+    }
+}
+
 #[inline(always)]
-pub(crate) fn lanes<T: Copy>(
-    x: &[T],
-    n: usize,
-    start: T,
-    f: impl Fn(T, T) -> T,
-    both: impl Fn(T, T) -> T,
-) -> T {
-    let mut acc = [start; LANES];
-    let (chunks, rest) = x[..n].as_chunks::<LANES>();
+fn lanes<T: Summed>(x: &[T], f: &impl Fn(T) -> T) -> T {
+    let mut acc = [T::default(); LANES];
+    let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
         for (a, &x) in acc.iter_mut().zip(chunk) {
-            *a = f(*a, x);
+            *a = a.plus(f(x));
         }
     }
-    if !rest.is_empty() {
-        match x[n - rest.len()..].first_chunk::<LANES>() {
-            Some(chunk) => {
-                let keep = &KEEP[LANES - rest.len()..];
-                for ((a, &x), &keep) in acc.iter_mut().zip(chunk).zip(keep) {
-                    let next = f(*a, x);
-                    *a = if keep { next } else { *a };
-                }
-            }
-            None => {
-                for (a, &x) in acc.iter_mut().zip(rest) {
-                    *a = f(*a, x);
-                }
-            }
-        }
+    for (a, &x) in acc.iter_mut().zip(rest) {
+        *a = a.plus(f(x));
     }
-    fold(&acc, both)
-}
-
-/// Brings lanes together in halves: i with i + 8, + 4, + 2, + 1.
-///
-/// A call of its own: inlined, its many small steps would lead the compiler to keep the lanes in quarter registers, which
-/// makes the loop before it three times slower.
-#[inline(never)]
-fn fold<T: Copy>(lanes: &[T; LANES], both: impl Fn(T, T) -> T) -> T {
-    let mut lanes = *lanes;
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
-            lanes[i] = both(lanes[i], lanes[i + width]);
+            acc[i] = acc[i].plus(acc[i + width]);
         }
         width /= 2;
     }
-    lanes[0]
+    acc[0]
 }
 
-/// The sum of `f` over the first `n` elements of `x`, which may go on behind them: 16 lanes, in blocks whose sums are folded.
+/// The sum of `f(x)`: 16 lanes, in blocks of 128 groups; 128 blocks make a span, and the spans are added in turn.
 #[inline(always)]
-pub(crate) fn sum_of<T: Summed>(x: &[T], n: usize, f: impl Fn(T) -> T) -> T {
-    let mut from = 0;
+fn sum_of<T: Summed>(x: &[T], f: impl Fn(T) -> T) -> T {
     let mut total = T::default();
-    loop {
-        let size = (n - from).min(BLOCK * LANES);
-        let sum = lanes(&x[from..], size, T::default(), |a, x| a + f(x), |a, b| a + b);
-        if size == n {
-            return sum;
+    for span in x.chunks(BLOCK * BLOCK * LANES) {
+        let mut part = T::default();
+        for block in span.chunks(BLOCK * LANES) {
+            part = part.plus(lanes(block, &f));
         }
-        total += sum;
-        from += size;
-        if from == n {
-            return total;
-        }
+        total = total.plus(part);
     }
+    total
 }
 
 #[inline(always)]
 fn rows_body<const FMA: bool, T: Summed>(x: &[T], count: usize, out: &mut [T]) {
     for (i, o) in out.iter_mut().enumerate() {
-        *o = sum_of(&x[i * count..], count, |x| x);
+        *o = sum_of(&x[i * count..][..count], |x| x);
     }
 }
 
 vectorized! {
-    /// The sum of each row of `count` elements.
-    pub fn sum_rows[T](x: &[T], count: usize, out: &mut [T]) where [T: Summed] = rows_body
-}
-
-#[inline(always)]
-fn blocks_body<const FMA: bool, T: Summed>(x: &[T], out: &mut [T]) {
-    for (o, block) in out.iter_mut().zip(x.chunks(BLOCK * LANES)) {
-        *o = sum_of(block, block.len(), |x| x);
-    }
-}
-
-vectorized! {
-    /// The sums of the blocks of one long row.
-    fn sum_blocks[T](x: &[T], out: &mut [T]) where [T: Summed] = blocks_body
+    fn plain_rows[T](x: &[T], count: usize, out: &mut [T]) where [T: Summed] = rows_body
 }
 
 /// Adds rows of `out.len()` elements to `out` from the top, eight at a time: `out` is then loaded and stored an eighth as often.
@@ -152,13 +125,24 @@ fn add_rows<T: Summed>(out: &mut [T], x: &[T]) {
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
         let (e, f, g, h) = (row(4), row(5), row(6), row(7));
         for j in 0..n {
-            out[j] = out[j] + a[j] + b[j] + c[j] + d[j] + e[j] + f[j] + g[j] + h[j];
+            let half = out[j].plus(a[j]).plus(b[j]).plus(c[j]).plus(d[j]);
+            out[j] = half.plus(e[j]).plus(f[j]).plus(g[j]).plus(h[j]);
         }
     }
     for row in groups.remainder().chunks_exact(n) {
         for (o, &x) in out.iter_mut().zip(row) {
-            *o += x;
+            *o = o.plus(x);
         }
+    }
+}
+
+/// Adds the sums of blocks to `out`, span by span; they are used up.
+#[inline(always)]
+fn add_blocks<T: Summed>(out: &mut [T], sums: &mut [T], inner: usize) {
+    for span in sums.chunks_mut(BLOCK * inner) {
+        let (first, rest) = span.split_at_mut(inner);
+        add_rows(first, rest);
+        add_rows(out, first);
     }
 }
 
@@ -175,13 +159,13 @@ fn columns_body<const FMA: bool, T: Summed>(x: &[T], count: usize, inner: usize,
         }
         return;
     }
-    let mut block_sum = vec![T::default(); inner];
+    let mut sums = vec![T::default(); count.div_ceil(BLOCK) * inner];
     for (out, x) in out.chunks_exact_mut(inner).zip(arrays) {
-        for block in x.chunks(BLOCK * inner) {
-            block_sum.fill(T::default());
-            add_rows(&mut block_sum, block);
-            add_rows(out, &block_sum);
+        sums.fill(T::default());
+        for (sum, block) in sums.chunks_exact_mut(inner).zip(x.chunks(BLOCK * inner)) {
+            add_rows(sum, block);
         }
+        add_blocks(out, &mut sums, inner);
     }
 }
 
@@ -208,28 +192,29 @@ pub fn sum<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
         let mut sums = vec![T::default(); count.div_ceil(BLOCK * LANES)];
         sums.par_chunks_mut(PIECE / (BLOCK * LANES))
             .zip(x.par_chunks(PIECE))
-            .for_each(|(sums, x)| sum_blocks(x, sums));
-        out[0] = sums.into_iter().fold(T::default(), |total, s| total + s);
+            .for_each(|(sums, x)| {
+                let whole = x.len() / (BLOCK * LANES);
+                T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
+                let rest = &x[whole * BLOCK * LANES..];
+                T::sum_rows(rest, rest.len(), &mut sums[whole..]);
+            });
+        out.fill(T::default());
+        add_blocks(out, &mut sums, 1);
     } else if count > BLOCK {
         let mut sums = vec![T::default(); count.div_ceil(BLOCK) * inner];
         sums.par_chunks_mut(inner)
             .zip(x.par_chunks(BLOCK * inner))
             .for_each(|(sums, x)| sum_columns(x, x.len() / inner, inner, sums));
-        sum_below(&sums, out);
+        out.fill(T::default());
+        add_blocks(out, &mut sums, inner);
     } else {
         sum_here(x, count, inner, out);
     }
 }
 
-/// Adds up rows from the top without cutting them into blocks: they are the sums of blocks already.
-fn sum_below<T: Summed>(x: &[T], out: &mut [T]) {
-    out.fill(T::default());
-    add_rows(out, x);
-}
-
 fn sum_here<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
     if inner == 1 {
-        sum_rows(x, count, out)
+        T::sum_rows(x, count, out)
     } else {
         sum_columns(x, count, inner, out)
     }
@@ -241,7 +226,9 @@ mod tests {
 
     #[test]
     fn sums_match_plain_sums_at_odd_sizes() {
-        for count in [0usize, 1, 7, 8, 9, 15, 16, 17, 27, 127, 128, 129, 2049, 5000] {
+        for count in [
+            0usize, 1, 7, 8, 9, 15, 16, 17, 27, 127, 128, 129, 2049, 5000,
+        ] {
             for inner in [1usize, 2, 15, 16, 17] {
                 let x: Vec<f64> = (0..2 * count * inner)
                     .map(|i| ((i * 7919) % 1009) as f64)
@@ -285,13 +272,38 @@ mod tests {
     }
 
     #[test]
+    fn integers_wrap_around() {
+        for (count, inner) in [(2, 1), (2, 3), (20, 1)] {
+            let mut x = vec![0i64; count * inner];
+            x[..inner].fill(i64::MAX);
+            x[inner..2 * inner].fill(1);
+            let mut out = vec![0; inner];
+            sum(&x, count, inner, &mut out);
+            assert_eq!(out, vec![i64::MIN; inner]);
+        }
+    }
+
+    #[test]
+    fn every_level_adds_in_the_same_order() {
+        for n in [
+            0usize, 1, 7, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129, 2047, 2048, 2049, 600_000,
+        ] {
+            let x: Vec<f32> = (0..3 * n).map(|i| (i as f32 * 0.37).sin()).collect();
+            let (mut plain, mut best) = ([0.0; 3], [0.0; 3]);
+            plain_rows(&x, n, &mut plain);
+            f32::sum_rows(&x, n, &mut best);
+            assert_eq!(plain, best, "{n}");
+        }
+    }
+
+    #[test]
     fn threads_change_no_bit() {
-        let x: Vec<f32> = (0..600_000u32)
+        let x: Vec<f32> = (0..2_400_000u32)
             .map(|i| (i.wrapping_mul(2654435761) >> 8) as f32 * 1e-3 - 7.0)
             .collect();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
         let pool = pool.expect("three threads");
-        for (outer, inner) in [(1, 1), (1, 3), (1, 600), (1, 6000), (2000, 1), (200, 3)] {
+        for (outer, inner) in [(1, 1), (1, 3), (1, 600), (1, 30_000), (2000, 1), (200, 3)] {
             let count = x.len() / outer / inner;
             let (mut here, mut shared) = (vec![0.0; outer * inner], vec![0.0; outer * inner]);
             sum_here(&x, count, inner, &mut here);

@@ -20,6 +20,7 @@ mod unary;
 
 pub(crate) use binary::add_values;
 pub(crate) use reduce::sum::sum_to;
+pub use fused::{CrossEntropy, Reduction};
 pub use shape::slice::Slice;
 
 use crate::error::Result;

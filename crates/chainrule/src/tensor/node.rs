@@ -135,6 +135,16 @@ pub(crate) struct SavedValues {
     pub freed: bool,
 }
 
+impl SavedValues {
+    /// Takes the values out, once. Where nothing was saved there is nothing to free: such a node can be walked again.
+    pub fn take(&mut self) -> SavedValues {
+        if self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty() {
+            return self.clone();
+        }
+        std::mem::replace(self, SavedValues { freed: true, ..SavedValues::default() })
+    }
+}
+
 impl Node {
     /// Records a use of `op`. `extra` is what the kernel gave beside the result.
     #[inline]

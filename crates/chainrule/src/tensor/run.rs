@@ -101,7 +101,7 @@ fn map(
     }
     let window = |v: &Value| Window { offset: 0, step: 0, splat: single(v) && numel != 1 };
     if numel < SERIAL {
-        let inputs: SmallVec<[Input<'_>; 3]> = values.iter().map(|v| input(v, &window(v), 0, 0)).collect();
+        let inputs: SmallVec<[Input<'_>; 3]> = values.iter().map(|v| input(v, &window(v), 0, 0, numel)).collect();
         kernel.tile(&inputs, numel, output(&mut out));
     } else {
         let windows: SmallVec<[Window; 3]> = values.iter().map(|v| window(v)).collect();
@@ -218,7 +218,7 @@ fn run_rows(
         let inputs: SmallVec<[Input<'_>; 3]> = values
             .iter()
             .zip(windows)
-            .map(|(v, w)| input(v, w, first_row, first))
+            .map(|(v, w)| input(v, w, first_row, first, n))
             .collect();
         kernel.tile(&inputs, n, out);
     };
@@ -245,26 +245,22 @@ fn run_rows(
     }
 }
 
-/// The operand from row `row` and element `first` of the row on.
+/// The operand from row `row` and element `first` of the row on. A single row of `n` elements is cut to those: the kernels of unary maps take it
+/// whole.
 #[inline]
-fn input<'a>(value: &'a Value, w: &Window, row: usize, first: usize) -> Input<'a> {
+fn input<'a>(value: &'a Value, w: &Window, row: usize, first: usize, n: usize) -> Input<'a> {
     #[inline]
-    fn rows<'a, T: Stored>(value: &'a Value, w: &Window, row: usize, first: usize) -> Rows<'a, T> {
-        let data = value
-            .slice::<T>()
-            .expect("operands of a map are contiguous");
-        let first = if w.splat { 0 } else { first };
-        Rows {
-            data: &data[w.offset + row * w.step + first..],
-            step: w.step,
-            splat: w.splat,
-        }
+    fn rows<'a, T: Stored>(value: &'a Value, w: &Window, row: usize, first: usize, n: usize) -> Rows<'a, T> {
+        let data = value.slice::<T>().expect("operands of a map are contiguous");
+        let data = &data[w.offset + row * w.step + if w.splat { 0 } else { first }..];
+        let whole = w.step == 0 && !w.splat;
+        Rows { data: if whole { &data[..n] } else { data }, step: w.step, splat: w.splat }
     }
     match value.dtype() {
-        DType::F32 => Input::F32(rows(value, w, row, first)),
-        DType::F64 => Input::F64(rows(value, w, row, first)),
-        DType::I64 => Input::I64(rows(value, w, row, first)),
-        DType::Bool => Input::Bool(rows(value, w, row, first)),
+        DType::F32 => Input::F32(rows(value, w, row, first, n)),
+        DType::F64 => Input::F64(rows(value, w, row, first, n)),
+        DType::I64 => Input::I64(rows(value, w, row, first, n)),
+        DType::Bool => Input::Bool(rows(value, w, row, first, n)),
     }
 }
 

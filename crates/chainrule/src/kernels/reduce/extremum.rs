@@ -2,8 +2,10 @@
 //!
 //! NaN counts as larger than everything, so that it is not lost; of several equal ones the first is meant.
 
-use super::{LANES, lanes};
+use super::LANES;
 use crate::kernels::simd::vectorized;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::{Level, level};
 
 /// A number that can be the largest.
 pub trait Ranked: Copy + PartialOrd + Default + Send + Sync {
@@ -11,6 +13,16 @@ pub trait Ranked: Copy + PartialOrd + Default + Send + Sync {
     const LOWEST: Self;
     /// Whether it is NaN.
     fn is_nan(self) -> bool;
+
+    /// The largest element of each row of `count` elements, of which there must be one at least.
+    fn max_rows(x: &[Self], count: usize, out: &mut [Self]) {
+        plain_max(x, count, out)
+    }
+
+    /// As [`Ranked::max_rows`], and where it first stands.
+    fn argmax_rows(x: &[Self], count: usize, out: &mut [Self], index: &mut [i64]) {
+        plain_argmax(x, count, out, index)
+    }
 }
 
 macro_rules! ranked {
@@ -26,10 +38,36 @@ macro_rules! ranked {
     )*};
 }
 ranked! {
-    f32, f32::NEG_INFINITY, |x| f32::is_nan(x);
     f64, f64::NEG_INFINITY, |x| f64::is_nan(x);
     i64, i64::MIN, |_x| false;
     u8, 0, |_x| false;
+}
+
+impl Ranked for f32 {
+    const LOWEST: f32 = f32::NEG_INFINITY;
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
+    }
+
+    fn max_rows(x: &[f32], count: usize, out: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if level() == Level::Avx512 {
+            // SAFETY: the processor has what this level stands for.
+            return unsafe { super::wide::max_rows(x, count, out) };
+        }
+        plain_max(x, count, out)
+    }
+
+    fn argmax_rows(x: &[f32], count: usize, out: &mut [f32], index: &mut [i64]) {
+        #[cfg(target_arch = "x86_64")]
+        if level() == Level::Avx512 {
+            // SAFETY: the processor has what this level stands for.
+            return unsafe { super::wide::argmax_rows(x, count, out, index) };
+        }
+        plain_argmax(x, count, out, index)
+    }
 }
 
 /// The larger of the two; NaN if one is.
@@ -39,8 +77,25 @@ fn larger<T: Ranked>(m: T, v: T) -> T {
 }
 
 #[inline(always)]
-fn row_max<T: Ranked>(x: &[T], n: usize) -> T {
-    lanes(x, n, T::LOWEST, larger, larger)
+fn row_max<T: Ranked>(row: &[T]) -> T {
+    let mut lanes = [T::LOWEST; LANES];
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (m, &v) in lanes.iter_mut().zip(chunk) {
+            *m = larger(*m, v);
+        }
+    }
+    for (m, &v) in lanes.iter_mut().zip(rest) {
+        *m = larger(*m, v);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = larger(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// Where the largest element `m` stands first.
@@ -70,13 +125,12 @@ fn position<T: Ranked>(row: &[T], m: T) -> usize {
 #[inline(always)]
 fn max_rows_body<const FMA: bool, T: Ranked>(x: &[T], count: usize, out: &mut [T]) {
     for (i, o) in out.iter_mut().enumerate() {
-        *o = row_max(&x[i * count..], count);
+        *o = row_max(&x[i * count..][..count]);
     }
 }
 
 vectorized! {
-    /// The largest element of each row of `count` elements, of which there must be one at least.
-    fn max_rows[T](x: &[T], count: usize, out: &mut [T]) where [T: Ranked] = max_rows_body
+    fn plain_max[T](x: &[T], count: usize, out: &mut [T]) where [T: Ranked] = max_rows_body
 }
 
 #[inline(always)]
@@ -94,7 +148,15 @@ fn max_columns_body<const FMA: bool, T: Ranked>(
         .zip(x.chunks_exact(count * inner))
     {
         out.copy_from_slice(&x[..inner]);
-        for row in x.chunks_exact(inner).skip(1) {
+        let mut groups = x[inner..].chunks_exact(4 * inner);
+        for group in groups.by_ref() {
+            let row = |i: usize| &group[i * inner..][..inner];
+            let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+            for j in 0..inner {
+                out[j] = larger(larger(larger(larger(out[j], a[j]), b[j]), c[j]), d[j]);
+            }
+        }
+        for row in groups.remainder().chunks_exact(inner) {
             for (m, &v) in out.iter_mut().zip(row) {
                 *m = larger(*m, v);
             }
@@ -113,7 +175,7 @@ pub fn max<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
         return;
     }
     if inner == 1 {
-        max_rows(x, count, out)
+        T::max_rows(x, count, out)
     } else {
         max_columns(x, count, inner, out)
     }
@@ -127,15 +189,14 @@ fn argmax_rows_body<const FMA: bool, T: Ranked>(
     index: &mut [i64],
 ) {
     for (i, (o, at)) in out.iter_mut().zip(index).enumerate() {
-        let m = row_max(&x[i * count..], count);
-        *o = m;
-        *at = position(&x[i * count..][..count], m) as i64;
+        let row = &x[i * count..][..count];
+        *o = row_max(row);
+        *at = position(row, *o) as i64;
     }
 }
 
 vectorized! {
-    /// The largest element of each row of `count` elements and where it first stands.
-    fn argmax_rows[T](x: &[T], count: usize, out: &mut [T], index: &mut [i64]) where [T: Ranked] = argmax_rows_body
+    fn plain_argmax[T](x: &[T], count: usize, out: &mut [T], index: &mut [i64]) where [T: Ranked] = argmax_rows_body
 }
 
 #[inline(always)]
@@ -179,7 +240,7 @@ pub fn argmax<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T], ind
         return;
     }
     if inner == 1 {
-        argmax_rows(x, count, out, index)
+        T::argmax_rows(x, count, out, index)
     } else {
         argmax_columns(x, count, inner, out, index)
     }
@@ -187,13 +248,7 @@ pub fn argmax<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T], ind
 
 /// Puts `g[o, i]` at position `index[o, i]` of the middle axis of `out`, `[outer, count, inner]`, among zeros.
 /// Every index must lie in `0..count`.
-pub fn place<T: Copy + Default>(
-    g: &[T],
-    index: &[i64],
-    count: usize,
-    inner: usize,
-    out: &mut [T],
-) {
+pub fn place<T: Copy + Default>(g: &[T], index: &[i64], count: usize, inner: usize, out: &mut [T]) {
     out.fill(T::default());
     for (k, (&g, &at)) in g.iter().zip(index).enumerate() {
         let (o, i) = (k / inner, k % inner);
@@ -255,6 +310,26 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_level_finds_the_same_in_f32() {
+        for n in [1usize, 7, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129] {
+            for nan in [None, Some(0), Some(n / 2), Some(n - 1)] {
+                let mut x: Vec<f32> = (0..3 * n).map(|i| ((i * 31) % 7) as f32 - 9.0).collect();
+                if let Some(at) = nan {
+                    x[n + at] = f32::NAN;
+                    x[2 * n - 1] = f32::NAN;
+                }
+                let (mut v, mut at) = ([[0.0f32; 3]; 3], [[-1; 3]; 2]);
+                plain_argmax(&x, n, &mut v[0], &mut at[0]);
+                f32::argmax_rows(&x, n, &mut v[1], &mut at[1]);
+                f32::max_rows(&x, n, &mut v[2]);
+                assert_eq!(at[0], at[1]);
+                assert_eq!(v[0].map(f32::to_bits), v[1].map(f32::to_bits));
+                assert_eq!(v[0].map(f32::to_bits), v[2].map(f32::to_bits));
             }
         }
     }

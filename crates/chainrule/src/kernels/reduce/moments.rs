@@ -3,16 +3,37 @@
 //! The mean is rounded, and with few digits and a mean far from 0 that would show in the variance. So the deviations are
 //! summed as well: they would add up to 0, and what they do add up to corrects the sum of squares.
 
-use super::{BLOCK, LANES, lanes, sum_of};
+use super::{BLOCK, LANES, Summed, sum_of};
 use crate::kernels::map::Rows;
 use crate::kernels::math::Real;
 use crate::kernels::simd::vectorized;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::{Level, level};
 
 /// How many columns are treated together: what is kept for each of them stands in arrays of this length.
 const TILE: usize = 256;
 
+/// f32 or f64, with the moments of rows.
+pub trait Centred: Real + Summed {
+    /// For each row of `count` elements the mean, and the squared deviations from it divided by `scale`.
+    fn moments_rows(x: &[Self], count: usize, scale: Self, mean: &mut [Self], var: &mut [Self]) {
+        plain_rows(x, count, scale, mean, var)
+    }
+}
+impl Centred for f64 {}
+impl Centred for f32 {
+    fn moments_rows(x: &[f32], count: usize, scale: f32, mean: &mut [f32], var: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if level() == Level::Avx512 {
+            // SAFETY: the processor has what this level stands for.
+            return unsafe { super::wide::moments_rows(x, count, scale, mean, var) };
+        }
+        plain_rows(x, count, scale, mean, var)
+    }
+}
+
 #[inline(always)]
-fn moments_rows_body<const FMA: bool, T: Real>(
+fn rows_body<const FMA: bool, T: Centred>(
     x: &[T],
     count: usize,
     scale: T,
@@ -21,14 +42,12 @@ fn moments_rows_body<const FMA: bool, T: Real>(
 ) {
     let n = T::from_f64(count as f64);
     for (i, (mean, var)) in mean.iter_mut().zip(var).enumerate() {
-        let x = &x[i * count..];
-        let m = sum_of(x, count, |x| x) / n;
+        let x = &x[i * count..][..count];
+        let m = sum_of(x, |x| x) / n;
         let (mut squares, mut rest) = (T::ZERO, T::ZERO);
-        for from in (0..count).step_by(BLOCK * LANES) {
-            let n = (count - from).min(BLOCK * LANES);
-            let square = |a: T, x: T| a + (x - m) * (x - m);
-            squares += lanes(&x[from..], n, T::ZERO, square, |a, b| a + b);
-            rest += sum_of(&x[from..], n, |x| x - m);
+        for block in x.chunks(BLOCK * LANES) {
+            squares += sum_of(block, |x| (x - m) * (x - m));
+            rest += sum_of(block, |x| x - m);
         }
         *mean = m;
         *var = (squares - rest * (rest / n)) / scale;
@@ -36,9 +55,7 @@ fn moments_rows_body<const FMA: bool, T: Real>(
 }
 
 vectorized! {
-    /// For each row of `count` elements the mean, and the squared deviations from it divided by `scale`.
-    pub fn moments_rows[T](x: &[T], count: usize, scale: T, mean: &mut [T], var: &mut [T])
-        where [T: Real] = moments_rows_body
+    fn plain_rows[T](x: &[T], count: usize, scale: T, mean: &mut [T], var: &mut [T]) where [T: Centred] = rows_body
 }
 
 /// The rows of a tile of columns: each `inner` elements after the one before it.
@@ -156,7 +173,7 @@ vectorized! {
 }
 
 /// Over the middle axis of `[outer, count, inner]` the mean, and the squared deviations from it divided by `scale`.
-pub fn moments<T: Real>(
+pub fn moments<T: Centred>(
     x: &[T],
     count: usize,
     inner: usize,
@@ -165,7 +182,7 @@ pub fn moments<T: Real>(
     var: &mut [T],
 ) {
     if inner == 1 {
-        moments_rows(x, count, scale, mean, var)
+        T::moments_rows(x, count, scale, mean, var)
     } else {
         moments_columns(x, count, inner, scale, mean, var)
     }
@@ -228,7 +245,7 @@ mod tests {
         (mean, squares)
     }
 
-    fn check<T: Real>(tolerance: f64, offset: f64) {
+    fn check<T: Centred>(tolerance: f64, offset: f64) {
         for count in [1usize, 7, 8, 9, 15, 16, 17, 32, 127, 128, 129, 300, 5000] {
             for inner in [1usize, 2, 8, 15, 17, 200, 255, 256, 257] {
                 if count * inner > 200_000 {
@@ -268,6 +285,19 @@ mod tests {
     #[test]
     fn a_far_mean_does_not_spoil_the_variance() {
         check::<f32>(3e-6, 65536.0);
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        for n in [
+            1usize, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129, 2048, 2049, 5000,
+        ] {
+            let x: Vec<f32> = (0..2 * n).map(|i| (i as f32 * 0.37).sin() + 3.0).collect();
+            let (mut m, mut v) = ([[0.0; 2]; 2], [[0.0; 2]; 2]);
+            plain_rows(&x, n, 3.0, &mut m[0], &mut v[0]);
+            f32::moments_rows(&x, n, 3.0, &mut m[1], &mut v[1]);
+            assert_eq!((m[0], v[0]), (m[1], v[1]), "{n}");
+        }
     }
 
     #[test]

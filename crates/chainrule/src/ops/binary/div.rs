@@ -24,11 +24,11 @@ impl Op for Div {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let da = cotangent.try_div(&at.input(1))?;
+        let da = cotangent.try_div(at.input(1))?;
         // -g / b * y, with y = a / b.
         let db = wanted
             .get(1)
-            .then(|| da.try_mul(&at.output())?.try_neg())
+            .then(|| da.try_mul(at.output())?.try_neg())
             .transpose()?;
         Ok(smallvec![Some(da), db])
     }

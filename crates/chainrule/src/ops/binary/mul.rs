@@ -27,11 +27,11 @@ impl Op for Mul {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let da = wanted
             .get(0)
-            .then(|| cotangent.try_mul(&at.input(1)))
+            .then(|| cotangent.try_mul(at.input(1)))
             .transpose()?;
         let db = wanted
             .get(1)
-            .then(|| cotangent.try_mul(&at.input(0)))
+            .then(|| cotangent.try_mul(at.input(0)))
             .transpose()?;
         Ok(smallvec![da, db])
     }
@@ -89,8 +89,8 @@ pub(super) const ENTRY: Entry = Entry {
                     return Ok(smallvec![Some(g.clone()), Some(g.clone())]);
                 }
                 Ok(smallvec![
-                    Some(g.try_mul(&at.input(0))?),
-                    Some(g.try_mul(&at.input(1))?)
+                    Some(g.try_mul(at.input(0))?),
+                    Some(g.try_mul(at.input(1))?)
                 ])
             },
         },

@@ -97,17 +97,17 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "da = g where the condition is true, else 0; db = 0 where the condition is true, else g",
     at_kinks: "the masked gradient is 0, whatever g is; none flows to the condition",
     samples: |g| {
-        let shapes: [(&str, &[usize], &[usize], &[usize]); 7] = [
-            ("same shapes", &[3, 4], &[3, 4], &[3, 4]),
-            ("a row as condition", &[17], &[3, 17], &[3, 17]),
-            ("all three stretched", &[2, 1, 1], &[3, 1], &[4]),
-            ("a 0-d branch", &[3, 4], &[], &[3, 4]),
-            ("a 0-d condition", &[], &[2, 3], &[3]),
-            ("0-d", &[], &[], &[]),
-            ("empty", &[0, 3], &[1, 3], &[3]),
+        let shapes: [(&str, [&[usize]; 3]); 7] = [
+            ("same shapes", [&[3, 4], &[3, 4], &[3, 4]]),
+            ("a row as condition", [&[17], &[3, 17], &[3, 17]]),
+            ("all three stretched", [&[2, 1, 1], &[3, 1], &[4]]),
+            ("a 0-d branch", [&[3, 4], &[], &[3, 4]]),
+            ("a 0-d condition", [&[], &[2, 3], &[3]]),
+            ("0-d", [&[], &[], &[]]),
+            ("empty", [&[0, 3], &[1, 3], &[3]]),
         ];
         let mut samples = Vec::new();
-        for (note, c, a, b) in shapes {
+        for (note, [c, a, b]) in shapes {
             let inputs = vec![normal(g, c).gt(0.0), normal(g, a), normal(g, b)];
             let call = |x: &[Tensor]| x[0].try_where(&x[1], &x[2]);
             samples.push(Sample::new(note, inputs, call));

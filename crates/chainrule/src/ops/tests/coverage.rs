@@ -7,15 +7,28 @@ use crate::ops::{Entry, Sample};
 use crate::rng::Generator;
 
 /// Ops without an empty sample, and why.
-const NO_EMPTY: &[(&str, &str)] = &[];
+const NO_EMPTY: &[(&str, &str)] = &[(
+    "mse",
+    "the mean of no elements is NaN, which nothing can be compared with",
+)];
 
 /// Ops without a 0-d sample, and why.
-const NO_0D: &[(&str, &str)] = &[("matmul", "a 0-d operand is an error: it is no matrix")];
+const NO_0D: &[(&str, &str)] = &[
+    ("matmul", "a 0-d operand is an error: it is no matrix"),
+    ("index_select", "a 0-d tensor has no axis"),
+    ("embedding", "a table has two axes"),
+    ("gather", "a 0-d tensor has no axis"),
+    ("softmax", "a 0-d tensor has no axis"),
+    ("log_softmax", "a 0-d tensor has no axis"),
+    ("cross_entropy", "logits have two axes"),
+    ("batch_norm", "features lie on axis 1"),
+];
 
 /// Ops with a gradient and no classic mistake, and why.
 const NO_MISTAKES: &[(&str, &str)] = &[
     ("to_dtype", "the rule is the identity"),
     ("reshape", "the rule is the identity in another shape"),
+    ("squeeze", "the rule is the identity in another shape"),
     (
         "expand",
         "the rule is the identity: the walker sums over the stretched axes",

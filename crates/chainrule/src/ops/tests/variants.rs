@@ -22,8 +22,11 @@ fn run(sample: &Sample, inputs: &[Tensor], v: &Tensor) -> (Tensor, Vec<Tensor>) 
     (y.detach(), gradients)
 }
 
+/// A leaf, and the view of it that is wanted.
+type Seen = (&'static str, Tensor, fn(&Tensor) -> Tensor);
+
 /// Leaves that hold `x` in another order or with gaps, each with the view that gives `x` back.
-fn layouts(x: &Tensor) -> Vec<(&'static str, Tensor, fn(&Tensor) -> Tensor)> {
+fn layouts(x: &Tensor) -> Vec<Seen> {
     fn turned(x: &Tensor) -> Tensor {
         x.permute(&(0..x.rank() as i64).rev().collect::<Vec<_>>())
     }
@@ -151,7 +154,8 @@ fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Vec<String> {
         // What cancels in the sum is right to the size of its terms.
         let wanted = gradients[i].sum(0, true);
         let apart = size(&(&g - &wanted));
-        if !(apart <= 1e-13 * size(&gradients[i])) {
+        let close = apart <= 1e-13 * size(&gradients[i]);
+        if !close {
             failures.push(format!(
                 "{what}: {apart:e} apart in total, of {:e}",
                 size(&gradients[i])

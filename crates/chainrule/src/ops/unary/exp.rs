@@ -24,7 +24,7 @@ impl Op for Exp {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(cotangent.try_mul(&at.output())?)])
+        Ok(smallvec![Some(cotangent.try_mul(at.output())?)])
     }
 
     /// By way of the input: `e^x dx`, computed anew as `dx / e^-x`.

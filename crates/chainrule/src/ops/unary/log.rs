@@ -24,7 +24,7 @@ impl Op for Log {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(cotangent.try_div(&at.input(0))?)])
+        Ok(smallvec![Some(cotangent.try_div(at.input(0))?)])
     }
 
     /// By way of the reciprocal: `dx * (1 / x)`.
@@ -74,7 +74,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "multiplied instead of divided",
             what: "the gradient is g * x instead of g / x",
-            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.input(0))?)]),
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.input(0))?)]),
         },
         Mistake {
             name: "derivative taken at the wrong point",

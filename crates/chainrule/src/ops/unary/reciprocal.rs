@@ -100,7 +100,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "missing square",
             what: "the gradient is -g / x instead of -g / x^2",
-            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output())?.try_neg()?)]),
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.output())?.try_neg()?)]),
         },
     ],
 };

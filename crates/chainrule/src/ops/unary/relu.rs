@@ -115,7 +115,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "value for the slope",
             what: "the gradient is multiplied by the result instead of by 1 or 0",
-            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output())?)]),
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.output())?)]),
         },
     ],
 };

@@ -103,7 +103,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "power not lowered",
             what: "x^(-1/2) was left where x^(-3/2) is due",
-            rule: |_, at, g, _| Ok(smallvec![Some((g * -0.5).try_mul(&at.output())?)]),
+            rule: |_, at, g, _| Ok(smallvec![Some((g * -0.5).try_mul(at.output())?)]),
         },
         Mistake {
             name: "missing factor",

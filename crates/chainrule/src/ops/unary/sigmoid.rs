@@ -103,7 +103,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "factor forgotten",
             what: "the factor 1 - y was forgotten",
-            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output())?)]),
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.output())?)]),
         },
         Mistake {
             name: "derivative taken at the wrong point",

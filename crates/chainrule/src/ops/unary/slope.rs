@@ -53,7 +53,7 @@ impl<S: Slope> Op for Scaled<S> {
         let s = at.input(0);
         let ds = wanted
             .get(0)
-            .then(|| cotangent.try_mul(&at.input(1))?.try_mul(&S::bend(&s)?))
+            .then(|| cotangent.try_mul(at.input(1))?.try_mul(&S::bend(&s)?))
             .transpose()?;
         let dg = wanted
             .get(1)

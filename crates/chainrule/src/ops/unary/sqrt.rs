@@ -98,7 +98,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "missing factor",
             what: "the 2 of g / (2 sqrt(x)) was forgotten",
-            rule: |_, at, g, _| Ok(smallvec![Some(g.try_div(&at.output())?)]),
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_div(at.output())?)]),
         },
         Mistake {
             name: "root forgotten",

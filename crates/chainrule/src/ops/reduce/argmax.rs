@@ -1,0 +1,145 @@
+//! `argmax`: where the largest element stands.
+
+use super::max::not_of_nothing;
+use crate::kernels::reduce::extremum::{self, Ranked};
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct ArgMax {
+    axes: Axes,
+    keepdim: bool,
+}
+
+impl Op for ArgMax {
+    fn name(&self) -> &'static str {
+        "argmax"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        let shape = inputs[0].shape;
+        not_of_nothing(self.name(), &shape, self.axes)?;
+        Ok(Meta::new(
+            self.axes.reduce(&shape, self.keepdim),
+            DType::I64,
+        ))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Reduce(self.axes, self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Err(Error::gradient(self.name(), "a position has no derivative"))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+}
+
+impl ReduceKernel for ArgMax {
+    fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>) {
+        fn run<T: Ranked>(x: &[T], extent: Extent, out: &mut [i64]) {
+            let mut values = vec![T::default(); out.len()];
+            extremum::argmax(x, extent.count, extent.inner, &mut values, out)
+        }
+        match (x, out) {
+            (Array::F32(x), Output::I64(out)) => run(x, extent, out),
+            (Array::F64(x), Output::I64(out)) => run(x, extent, out),
+            (Array::I64(x), Output::I64(out)) => run(x, extent, out),
+            (Array::Bool(x), Output::I64(out)) => run(x, extent, out),
+            _ => unreachable!("positions are i64"),
+        }
+    }
+}
+
+methods! {
+    /// The position of the largest element along one axis, i64. With `keepdim` the axis stays, with size 1. For all dtypes; a constant
+    /// for differentiation.
+    ///
+    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without elements is an error.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let logits = Tensor::from([[1.0f32, 3.0, 3.0], [3.0, 2.0, 0.0]]);
+    /// assert_eq!(logits.argmax(1, false).to_vec::<i64>(), [1, 0]);
+    /// ```
+    pub fn argmax / try_argmax(&self, axis: i64, keepdim: bool) -> Tensor {
+        let axes = Axes::one(self.shape().axis("argmax", axis)?);
+        apply(ArgMax { axes, keepdim }, &[self])
+    }
+
+    /// The position of the largest of all elements in row-major order, a 0-d i64 tensor.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([[1, 3], [9, 2]]).argmax_all().item(), 2.0);
+    /// ```
+    pub fn argmax_all / try_argmax_all(&self) -> Tensor {
+        apply(ArgMax { axes: Axes::all(&self.shape()), keepdim: false }, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "argmax",
+    family: Family::Reduce,
+    signature: "x.argmax(axis, keepdim), x.argmax_all()",
+    formula: "the first position of the largest element",
+    gradient: "",
+    at_kinks: "of ties the first is meant; NaN is the largest",
+    samples: |g| {
+        vec![
+            Sample::new("rows", vec![normal(g, [3, 17])], |x| {
+                x[0].try_argmax(1, false)
+            }),
+            Sample::new("columns, kept", vec![normal(g, [4, 3])], |x| {
+                x[0].try_argmax(0, true)
+            }),
+            Sample::new("all", vec![normal(g, [2, 3])], |x| x[0].try_argmax_all()),
+            Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_argmax_all()),
+            Sample::new("no rows", vec![normal(g, [0, 3])], |x| {
+                x[0].try_argmax(1, false)
+            }),
+        ]
+    },
+    mistakes: &[],
+};
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+
+    /// The values that PyTorch 2.15 gives.
+    #[test]
+    fn the_first_of_ties_and_nans() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        let x = Tensor::from([[1.0, nan, 3.0, nan], [inf, inf, 1.0, 0.0], [-inf; 4]]).parameter();
+        let rows = x.argmax(1, true);
+        assert_eq!(
+            (rows.shape(), rows.requires_grad()),
+            (Tensor::zeros([3, 1]).shape(), false)
+        );
+        assert_eq!(rows.to_vec::<i64>(), [1, 0, 0]);
+        assert_eq!(x.argmax_all().item(), 1.0);
+        assert_eq!(x.argmax(0, false).to_vec::<i64>(), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn every_dtype_views_and_errors() {
+        let x = Tensor::from([[1i64, 9], [7, 7]]);
+        assert_eq!(x.argmax(0, false).to_vec::<i64>(), [1, 0]);
+        assert_eq!(x.t().argmax_all().item(), 2.0);
+        assert_eq!(x.eq(7).argmax(1, false).to_vec::<i64>(), [0, 0]);
+        let error = Tensor::zeros([2, 0]).try_argmax_all().unwrap_err();
+        let want = "argmax: shape [2, 0]: axis 1 has no elements, so there is no largest; check the shape before";
+        assert_eq!(error.kind().to_string(), want);
+    }
+}
