@@ -165,3 +165,63 @@ fn one_name(model: &NamesMlp, generator: &mut Generator) -> Result<Vec<i64>> {
     symbols.drain(..context);
     Ok(symbols)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chainrule::nn::models::NamesMlpConfig;
+
+    fn model() -> NamesMlp {
+        NamesMlp::try_new(NamesMlpConfig::default(), &mut Generator::manual_seed(3)).unwrap()
+    }
+
+    fn pairs() -> NameDataset {
+        NameDataset::build(&NameList::embedded().names()[..50], 3).unwrap()
+    }
+
+    /// Sums in parts are those of the whole, but for rounding.
+    #[test]
+    fn calibration_in_parts_is_that_of_the_whole() {
+        let (model, pairs) = (model(), pairs());
+        let contexts = Tensor::from_slice(&pairs.contexts, [pairs.count, 3]);
+        model.calibrate(&contexts).unwrap();
+        let whole = [model.bnmean.to_f64_vec(), model.bnvar.to_f64_vec()];
+        for rows in [1, 7, pairs.count - 1, pairs.count, 10_000] {
+            model.calibrate_in_parts(&contexts, rows).unwrap();
+            let parts = [model.bnmean.to_f64_vec(), model.bnvar.to_f64_vec()];
+            for (a, b) in whole.iter().flatten().zip(parts.iter().flatten()) {
+                assert!((a - b).abs() < 1e-5 * a.abs().max(1.0), "{rows}: {a} {b}");
+            }
+        }
+        assert!(model.calibrate_in_parts(&contexts, 0).is_err());
+        let one = Tensor::from_slice(&pairs.contexts[..3], [1, 3]);
+        assert!(model.calibrate_in_parts(&one, 5).is_err());
+    }
+
+    /// A model that gives every symbol the same chance has a loss of ln 27, whatever the examples.
+    #[test]
+    fn the_loss_of_a_model_that_knows_nothing() {
+        let (model, pairs) = (model(), pairs());
+        model.w2.set(&Tensor::zeros([200, 27]));
+        model.b2.set(&Tensor::zeros([27]));
+        let loss = mean_loss(&model, &pairs).unwrap();
+        assert!((loss - 27f64.ln()).abs() < 1e-6, "{loss}");
+    }
+
+    /// A model that never ends a name is stopped.
+    #[test]
+    fn endless_names_are_cut() {
+        let model = model();
+        model.w2.set(&Tensor::zeros([200, 27]));
+        let mut bias = [0.0f32; 27];
+        bias[0] = -100.0;
+        model.b2.set(&Tensor::from(bias));
+        let mut names = Vec::new();
+        sample(&model, 2, 1, |name| {
+            names.push(name.len());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(names, [LONGEST_NAME; 2]);
+    }
+}

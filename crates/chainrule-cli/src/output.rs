@@ -2,14 +2,18 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use serde::Serialize;
 
 /// Prints a text and a line break to standard output.
 pub fn line(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush())?;
-    Ok(())
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::new(e).context("cannot print the results"))
+        }
+        done => Ok(done?),
+    }
 }
 
 /// Prints a value as one line of JSON to standard output.

@@ -208,6 +208,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// So many steps, in words: `1 step`, `20,000 steps`.
+pub fn steps(n: u64) -> String {
+    format!("{} step{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +274,14 @@ mod tests {
         assert_eq!(
             [count(0), count(999), count(1_000), count(1_234_567)],
             ["0", "999", "1,000", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn steps_are_counted_in_words() {
+        assert_eq!(
+            [steps(0), steps(1), steps(2_000)],
+            ["0 steps", "1 step", "2,000 steps"]
         );
     }
 

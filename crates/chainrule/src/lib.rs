@@ -1,4 +1,39 @@
 //! Tensors, automatic differentiation and training, with a backward pass that is open.
+//!
+//! `loss.backward()` is a black box in most libraries: it works until it does not, and then it cannot say why. Here
+//! every gradient of every intermediate can be seen, followed to the line that made it, and checked by a second, independent path.
+//!
+//! ```
+//! use chainrule::Tensor;
+//!
+//! let a = Tensor::scalar(2.0f64).parameter().named("a");
+//! let b = Tensor::scalar(-3.0f64).parameter().named("b");
+//! let loss = (&a * &b + &a).tanh().named("loss");
+//!
+//! println!("{}", loss.trace()); // the backward pass, step by step: what came in, the rule, what went out
+//! for part in loss.contributions(&a)? {
+//!     println!("{} gave {}", part.op(), part.gradient());
+//! }
+//!
+//! loss.backward();
+//! let slope = 1.0 - loss.item().powi(2);
+//! assert!((a.grad().unwrap().item() - slope * (-3.0 + 1.0)).abs() < 1e-12);
+//! # Ok::<(), chainrule::Error>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! - [`Tensor`]: an immutable value of up to eight axes in one of four dtypes, with all ops as methods. Operators and methods panic on a
+//!   mistake with the full message; each has a twin `try_...` that returns an [`Error`].
+//! - [`autograd`]: traces, graphs, contributions, derivatives as functions, custom ops, checkpoints.
+//! - [`ops`]: the table of all ops, and the reference page made from it.
+//! - [`nn`] and [`optim`]: modules, layers, models and optimizers.
+//! - [`rng`]: random numbers with the bits of PyTorch's and of Python's generators.
+//! - [`data`] and [`io`]: lists of names, and weights in the safetensors format.
+//! - [`check`]: gradients against paths that share no code with the backward pass.
+//!
+//! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`. The book in the folder `docs` explains
+//! all of this at length.
 
 #![deny(missing_docs)]
 
@@ -21,9 +56,41 @@ mod tensor;
 
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
-pub use ops::Slice;
+pub use ops::{CrossEntropy, Reduction, Slice};
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub use tensor::{
     Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
 };
+
+/// The examples of the README and of the book run as tests.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+
+    macro_rules! pages {
+        ($($name:ident $file:literal,)*) => {$(
+            #[doc = include_str!(concat!("../../../docs/src/", $file))]
+            mod $name {}
+        )*};
+    }
+    pages! {
+        introduction "introduction.md",
+        getting_started "getting-started.md",
+        names_model "names-model.md",
+        tensors "tensors.md",
+        ops "ops.md",
+        adding_an_op "adding-an-op.md",
+        autograd "autograd.md",
+        open_backward "open-backward.md",
+        custom_ops "custom-ops.md",
+        checking "checking.md",
+        random "random.md",
+        modules "modules.md",
+        files "files.md",
+        speed "speed.md",
+        pytorch "pytorch.md",
+        glossary "glossary.md",
+    }
+}

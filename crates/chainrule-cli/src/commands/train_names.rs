@@ -163,8 +163,9 @@ impl Run<'_> {
         let summary = self.summary(&trained)?;
         if let End::Metrics(error) = trained.end {
             return Err(error.context(format!(
-                "stopped after {} steps and saved the model in {}",
-                trained.steps, summary.folder
+                "stopped after {} and saved the model in {}",
+                report::steps(trained.steps),
+                summary.folder
             )));
         }
         metrics.record(&FinalRow {
@@ -290,7 +291,7 @@ impl Run<'_> {
         };
         let lr = self.args.lr;
         Some(format!(
-            "the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr})"
+            "the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"
         ))
     }
 
@@ -309,7 +310,7 @@ impl Run<'_> {
             error.get_or_insert_with(|| {
                 format!(
                     "the loss over the training set is {train_loss} after the last update; try a \
-                     smaller --lr (it is {})",
+                     smaller --lr (it is {:?})",
                     self.args.lr
                 )
             });
@@ -333,7 +334,7 @@ impl Run<'_> {
     }
 
     fn draw(&self, trained: &Trained) -> Result<()> {
-        let title = format!("names: loss over {} steps", report::count(trained.steps));
+        let title = format!("names: loss over {}", report::steps(trained.steps));
         let [svg, png] = PICTURES.map(|name| self.folder.file(name));
         plot::loss_curve(&trained.losses, &title, &svg, &png)
     }
@@ -343,11 +344,13 @@ impl Run<'_> {
             output::line("\nvalues and gradients of the last step")?;
             output::line(&report::table(&parameters, &intermediates)?)?;
         }
-        output::line("\nnames that the model made up")?;
-        output::line(&report::wrap(&summary.samples))?;
+        if !summary.samples.is_empty() {
+            output::line("\nnames that the model made up")?;
+            output::line(&report::wrap(&summary.samples))?;
+        }
         output::line(&format!(
-            "\n{} steps in {:.2?}, {:.1} us each; {} parameters",
-            report::count(summary.steps),
+            "\n{} in {:.2?}, {:.1} us each; {} parameters",
+            report::steps(summary.steps),
             Duration::from_secs_f64(summary.seconds),
             summary.us_per_step.unwrap_or(0.0),
             report::count(summary.parameters as u64)
@@ -360,13 +363,13 @@ impl Run<'_> {
 
     /// The last line, and the status.
     fn farewell(&self, summary: &Summary) -> Result<ExitCode> {
-        let steps = report::count(summary.steps);
+        let steps = report::steps(summary.steps);
         let folder = &summary.folder;
         if let Some(error) = &summary.error {
-            bail!("{error}; the model after {steps} steps is in {folder}");
+            bail!("{error}; the model after {steps} is in {folder}");
         }
         if summary.interrupted {
-            let text = format!("interrupted after {steps} steps; the model so far is in {folder}");
+            let text = format!("interrupted after {steps}; the model so far is in {folder}");
             match self.args.json {
                 true => output::complain(&text),
                 false => output::line(&text)?,
@@ -377,7 +380,7 @@ impl Run<'_> {
         if summary.val_loss > guessing && summary.steps >= MANY_STEPS {
             output::complain(&format!(
                 "warning: the model is worse than guessing (loss {:.2}, guessing {guessing:.2}); try a \
-                 smaller --lr (it is {})",
+                 smaller --lr (it is {:?})",
                 summary.val_loss, self.args.lr
             ));
         }

@@ -1,9 +1,9 @@
 //! Reductions of one axis of `[outer, count, inner]`: sums here, means and variances in [`moments`], largest elements in
 //! [`extremum`].
 //!
-//! Sums are taken in an order fixed by the sizes. A row goes into 16 lanes, element i into lane i mod 16, and the lanes fold in
-//! halves; a column is summed from the top. Long sums are cut into blocks whose sums are added in turn: that keeps
-//! their digits, and lets threads take whole blocks without changing a bit.
+//! Sums are taken in an order fixed by the sizes, and those of f32 in f64, rounded once at the end. A row goes into 16 lanes,
+//! element i into lane i mod 16, and the lanes fold in halves; a column is summed from the top. Long sums are cut into blocks
+//! whose sums are added in turn: that keeps their digits, and lets threads take whole blocks without changing a bit.
 
 pub mod extremum;
 mod logsumexp;
@@ -32,33 +32,66 @@ const PIECE: usize = 1 << 15;
 
 /// A number that sums are taken of.
 pub trait Summed: Copy + Default + Send + Sync {
+    /// What the sum is kept in until it is whole.
+    type Total: Summed<Total = Self::Total>;
+
     /// The sum; integers wrap around.
     fn plus(self, other: Self) -> Self;
 
+    /// For a sum.
+    fn widen(self) -> Self::Total;
+
+    /// From a sum that is whole.
+    fn narrow(total: Self::Total) -> Self;
+
     /// The sum of each row of `count` elements.
-    fn sum_rows(x: &[Self], count: usize, out: &mut [Self]) {
+    fn sum_rows(x: &[Self], count: usize, out: &mut [Self::Total]) {
         plain_rows(x, count, out)
     }
 }
-impl Summed for f64 {
-    #[inline(always)]
-    fn plus(self, other: f64) -> f64 {
-        self + other
-    }
+
+macro_rules! own_total {
+    ($ty:ty, |$a:ident, $b:ident| $plus:expr) => {
+        impl Summed for $ty {
+            type Total = $ty;
+            #[inline(always)]
+            fn plus(self, other: $ty) -> $ty {
+                let ($a, $b) = (self, other);
+                $plus
+            }
+            #[inline(always)]
+            fn widen(self) -> $ty {
+                self
+            }
+            #[inline(always)]
+            fn narrow(total: $ty) -> $ty {
+                total
+            }
+        }
+    };
 }
-impl Summed for i64 {
-    #[inline(always)]
-    fn plus(self, other: i64) -> i64 {
-        self.wrapping_add(other)
-    }
-}
+own_total!(f64, |a, b| a + b);
+own_total!(i64, |a, b| a.wrapping_add(b));
+
 impl Summed for f32 {
+    type Total = f64;
+
     #[inline(always)]
     fn plus(self, other: f32) -> f32 {
         self + other
     }
 
-    fn sum_rows(x: &[f32], count: usize, out: &mut [f32]) {
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        self as f64
+    }
+
+    #[inline(always)]
+    fn narrow(total: f64) -> f32 {
+        total as f32
+    }
+
+    fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
         if level() == Level::Avx512 {
             // SAFETY: the processor has what this level stands for.
@@ -69,7 +102,7 @@ impl Summed for f32 {
 }
 
 #[inline(always)]
-fn lanes<T: Summed>(x: &[T], f: &impl Fn(T) -> T) -> T {
+fn lanes<T: Summed, U: Copy>(x: &[U], f: &impl Fn(U) -> T) -> T {
     let mut acc = [T::default(); LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
@@ -92,7 +125,7 @@ fn lanes<T: Summed>(x: &[T], f: &impl Fn(T) -> T) -> T {
 
 /// The sum of `f(x)`: 16 lanes, in blocks of 128 groups; 128 blocks make a span, and the spans are added in turn.
 #[inline(always)]
-fn sum_of<T: Summed>(x: &[T], f: impl Fn(T) -> T) -> T {
+fn sum_of<T: Summed, U: Copy>(x: &[U], f: impl Fn(U) -> T) -> T {
     let mut total = T::default();
     for span in x.chunks(BLOCK * BLOCK * LANES) {
         let mut part = T::default();
@@ -105,19 +138,19 @@ fn sum_of<T: Summed>(x: &[T], f: impl Fn(T) -> T) -> T {
 }
 
 #[inline(always)]
-fn rows_body<const FMA: bool, T: Summed>(x: &[T], count: usize, out: &mut [T]) {
+fn rows_body<const FMA: bool, T: Summed>(x: &[T], count: usize, out: &mut [T::Total]) {
     for (i, o) in out.iter_mut().enumerate() {
-        *o = sum_of(&x[i * count..][..count], |x| x);
+        *o = sum_of(&x[i * count..][..count], T::widen);
     }
 }
 
 vectorized! {
-    fn plain_rows[T](x: &[T], count: usize, out: &mut [T]) where [T: Summed] = rows_body
+    fn plain_rows[T](x: &[T], count: usize, out: &mut [T::Total]) where [T: Summed] = rows_body
 }
 
 /// Adds rows of `out.len()` elements to `out` from the top, eight at a time: `out` is then loaded and stored an eighth as often.
 #[inline(always)]
-fn add_rows<T: Summed>(out: &mut [T], x: &[T]) {
+fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
     let n = out.len();
     let mut groups = x.chunks_exact(8 * n);
     for group in groups.by_ref() {
@@ -125,53 +158,79 @@ fn add_rows<T: Summed>(out: &mut [T], x: &[T]) {
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
         let (e, f, g, h) = (row(4), row(5), row(6), row(7));
         for j in 0..n {
-            let half = out[j].plus(a[j]).plus(b[j]).plus(c[j]).plus(d[j]);
-            out[j] = half.plus(e[j]).plus(f[j]).plus(g[j]).plus(h[j]);
+            let half = out[j].plus(a[j].widen()).plus(b[j].widen()).plus(c[j].widen()).plus(d[j].widen());
+            out[j] = half.plus(e[j].widen()).plus(f[j].widen()).plus(g[j].widen()).plus(h[j].widen());
         }
     }
     for row in groups.remainder().chunks_exact(n) {
         for (o, &x) in out.iter_mut().zip(row) {
-            *o = o.plus(x);
+            *o = o.plus(x.widen());
         }
     }
 }
 
 /// Adds the sums of blocks to `out`, span by span; they are used up.
 #[inline(always)]
-fn add_blocks<T: Summed>(out: &mut [T], sums: &mut [T], inner: usize) {
+fn add_blocks<T: Summed<Total = T>>(out: &mut [T], sums: &mut [T], inner: usize) {
     for span in sums.chunks_mut(BLOCK * inner) {
         let (first, rest) = span.split_at_mut(inner);
         add_rows(first, rest);
-        add_rows(out, first);
+        add_rows::<T>(out, first);
     }
 }
 
+/// Columns that are summed together when there are few rows: what they need stays in the nearest cache.
+const TILE: usize = 256;
+
 #[inline(always)]
 fn columns_body<const FMA: bool, T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
-    out.fill(T::default());
     if count == 0 || inner == 0 {
-        return;
+        return out.fill(T::default());
     }
     let arrays = x.chunks_exact(count * inner);
-    if count <= BLOCK {
+    if count <= BLOCK && inner <= TILE {
         for (out, x) in out.chunks_exact_mut(inner).zip(arrays) {
-            add_rows(out, x);
+            let mut totals = [T::Total::default(); TILE];
+            let totals = &mut totals[..inner];
+            add_rows(totals, x);
+            store(totals, out);
         }
         return;
     }
-    let mut sums = vec![T::default(); count.div_ceil(BLOCK) * inner];
+    let mut sums = vec![T::Total::default(); count.div_ceil(BLOCK) * inner];
+    let mut totals = vec![T::Total::default(); inner];
     for (out, x) in out.chunks_exact_mut(inner).zip(arrays) {
-        sums.fill(T::default());
+        sums.fill(T::Total::default());
+        totals.fill(T::Total::default());
         for (sum, block) in sums.chunks_exact_mut(inner).zip(x.chunks(BLOCK * inner)) {
             add_rows(sum, block);
         }
-        add_blocks(out, &mut sums, inner);
+        add_blocks(&mut totals, &mut sums, inner);
+        store(&totals, out);
+    }
+}
+
+/// Rounds totals to the type of the elements.
+#[inline(always)]
+fn store<T: Summed>(totals: &[T::Total], out: &mut [T]) {
+    for (o, &total) in out.iter_mut().zip(totals) {
+        *o = T::narrow(total);
     }
 }
 
 vectorized! {
     /// The sum over the middle axis of `[outer, count, inner]`.
     pub fn sum_columns[T](x: &[T], count: usize, inner: usize, out: &mut [T]) where [T: Summed] = columns_body
+}
+
+#[inline(always)]
+fn block_body<const FMA: bool, T: Summed>(x: &[T], sums: &mut [T::Total]) {
+    add_rows(sums, x);
+}
+
+vectorized! {
+    /// Adds rows of `sums.len()` elements to `sums`.
+    fn add_block[T](x: &[T], sums: &mut [T::Total]) where [T: Summed] = block_body
 }
 
 /// The sum over the middle axis of `[outer, count, inner]`; large ones by several threads, to the same bits.
@@ -188,35 +247,38 @@ pub fn sum<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
             .for_each(|(out, x)| sum_here(x, count, inner, out));
     }
     // One array: the sums of its blocks, and then their sum.
+    let zero = T::Total::default();
+    let (mut sums, mut totals) = (Vec::new(), vec![zero; inner]);
     if inner == 1 {
-        let mut sums = vec![T::default(); count.div_ceil(BLOCK * LANES)];
-        sums.par_chunks_mut(PIECE / (BLOCK * LANES))
-            .zip(x.par_chunks(PIECE))
-            .for_each(|(sums, x)| {
-                let whole = x.len() / (BLOCK * LANES);
-                T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
-                let rest = &x[whole * BLOCK * LANES..];
-                T::sum_rows(rest, rest.len(), &mut sums[whole..]);
-            });
-        out.fill(T::default());
-        add_blocks(out, &mut sums, 1);
+        sums.resize(count.div_ceil(BLOCK * LANES), zero);
+        sums.par_chunks_mut(PIECE / (BLOCK * LANES)).zip(x.par_chunks(PIECE)).for_each(|(sums, x)| {
+            let whole = x.len() / (BLOCK * LANES);
+            T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
+            let rest = &x[whole * BLOCK * LANES..];
+            T::sum_rows(rest, rest.len(), &mut sums[whole..]);
+        });
     } else if count > BLOCK {
-        let mut sums = vec![T::default(); count.div_ceil(BLOCK) * inner];
-        sums.par_chunks_mut(inner)
-            .zip(x.par_chunks(BLOCK * inner))
-            .for_each(|(sums, x)| sum_columns(x, x.len() / inner, inner, sums));
-        out.fill(T::default());
-        add_blocks(out, &mut sums, inner);
+        sums.resize(count.div_ceil(BLOCK) * inner, zero);
+        let blocks = sums.par_chunks_mut(inner).zip(x.par_chunks(BLOCK * inner));
+        blocks.for_each(|(sums, x)| add_block(x, sums));
     } else {
-        sum_here(x, count, inner, out);
+        return sum_here(x, count, inner, out);
     }
+    add_blocks(&mut totals, &mut sums, inner);
+    store(&totals, out);
 }
 
 fn sum_here<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
-    if inner == 1 {
-        T::sum_rows(x, count, out)
-    } else {
-        sum_columns(x, count, inner, out)
+    if inner != 1 {
+        return sum_columns(x, count, inner, out);
+    }
+    // A few rows at a time, so that the totals need no memory of their own.
+    const ROWS: usize = 64;
+    let mut totals = [T::Total::default(); ROWS];
+    for (i, out) in out.chunks_mut(ROWS).enumerate() {
+        let totals = &mut totals[..out.len()];
+        T::sum_rows(&x[i * ROWS * count..], count, totals);
+        store(totals, out);
     }
 }
 
@@ -265,7 +327,7 @@ mod tests {
             sum(&x, x.len() / inner, inner, &mut out);
             let exact = 0.1f32 as f64 * (x.len() / inner) as f64;
             assert!(
-                out.iter().all(|&o| (o as f64 / exact - 1.0).abs() < 1e-5),
+                out.iter().all(|&o| o == exact as f32),
                 "{out:?} {exact}"
             );
         }
@@ -289,7 +351,7 @@ mod tests {
             0usize, 1, 7, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129, 2047, 2048, 2049, 600_000,
         ] {
             let x: Vec<f32> = (0..3 * n).map(|i| (i as f32 * 0.37).sin()).collect();
-            let (mut plain, mut best) = ([0.0; 3], [0.0; 3]);
+            let (mut plain, mut best) = ([0.0f64; 3], [0.0f64; 3]);
             plain_rows(&x, n, &mut plain);
             f32::sum_rows(&x, n, &mut best);
             assert_eq!(plain, best, "{n}");

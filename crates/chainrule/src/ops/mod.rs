@@ -15,12 +15,14 @@ mod index;
 mod linalg;
 mod prelude;
 mod reduce;
+mod reference;
 mod shape;
 mod unary;
 
 pub(crate) use binary::add_values;
 pub(crate) use reduce::sum::sum_to;
 pub use fused::{CrossEntropy, Reduction};
+pub use reference::reference;
 pub use shape::slice::Slice;
 
 use crate::error::Result;

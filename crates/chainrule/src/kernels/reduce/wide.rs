@@ -59,11 +59,45 @@ fn sum_of(x: &[f32], f: impl Fn(__m512) -> __m512) -> f32 {
     total
 }
 
-/// The sum of each row of `count` elements.
+/// Adds the 16 lanes of `v` to two accumulators in f64, element i to lane i.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn add_wide(acc: &mut [__m512d; 2], v: __m512) {
+    acc[0] = _mm512_add_pd(acc[0], _mm512_cvtps_pd(_mm512_castps512_ps256(v)));
+    acc[1] = _mm512_add_pd(acc[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(v)));
+}
+
+/// Brings 16 lanes together in halves: i with i + 8, + 4, + 2, + 1.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn fold_wide(acc: [__m512d; 2]) -> f64 {
+    let eight = _mm512_add_pd(acc[0], acc[1]);
+    let four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd::<1>(eight));
+    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+    _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+}
+
+/// The sum of each row of `count` elements, in f64.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub fn sum_rows(x: &[f32], count: usize, out: &mut [f32]) {
+pub fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
     for (i, o) in out.iter_mut().enumerate() {
-        *o = sum_of(&x[i * count..][..count], |v| v);
+        let mut total = 0.0;
+        for span in x[i * count..][..count].chunks(BLOCK * BLOCK * LANES) {
+            let mut part = 0.0;
+            for group in span.chunks(BLOCK * LANES) {
+                let mut acc = [_mm512_setzero_pd(); 2];
+                let (blocks, rest) = group.as_chunks::<LANES>();
+                for block in blocks {
+                    add_wide(&mut acc, load(block));
+                }
+                if !rest.is_empty() {
+                    add_wide(&mut acc, tail(rest).0);
+                }
+                part += fold_wide(acc);
+            }
+            total += part;
+        }
+        *o = total;
     }
 }
 

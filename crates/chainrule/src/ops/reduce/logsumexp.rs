@@ -187,7 +187,7 @@ mod tests {
                 .into_iter()
                 .zip(by_columns.to_vec::<f64>());
             for (r, c) in pairs {
-                assert!((r - c).abs() < 1e-13 * r.abs(), "{r} {c}");
+                assert!((r - c).abs() <= 1e-13 * r.abs(), "{r} {c}");
             }
         }
     }

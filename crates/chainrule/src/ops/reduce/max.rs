@@ -31,22 +31,32 @@ impl Op for Max {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let x = at.input(0);
         let kept = self.axes.reduce(&x.shape(), true);
-        let y = at.output().try_reshape(kept)?;
-        let ties = x.try_eq(&y)?.try_to_dtype(x.dtype())?;
+        let largest = self.are_largest(&x, &at.output().try_reshape(kept)?)?;
         let share = cotangent
             .try_reshape(kept)?
-            .try_div(&ties.try_sum(self.axes, true)?)?;
-        Ok(smallvec![Some(ties.try_mul(&share)?)])
+            .try_div(&largest.try_sum(self.axes, true)?)?;
+        Ok(smallvec![Some(largest.try_mul(&share)?)])
     }
 
     /// The mean of the tangents of what nothing exceeds.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
-        let top = x.try_max(self.axes, true)?;
-        let reached = x.try_ge(&top)?.try_to_dtype(x.dtype())?;
-        let sum = dx.try_mul(&reached)?.try_sum(self.axes, self.keepdim)?;
-        sum.try_div(&reached.try_sum(self.axes, self.keepdim)?)
+        let largest = self.are_largest(&x, &x.detach().try_max(self.axes, true)?)?;
+        let sum = dx.try_mul(&largest)?.try_sum(self.axes, self.keepdim)?;
+        sum.try_div(&largest.try_sum(self.axes, self.keepdim)?)
+    }
+}
+
+impl Max {
+    /// 1 where `x` is the largest, `y`, else 0. Over all axes NaN is one; over some, nothing is where the largest is NaN, and sharing
+    /// among none gives NaN: so does PyTorch in `max` and `amax`.
+    fn are_largest(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let equal = x.try_eq(y)?.try_to_dtype(x.dtype())?;
+        if self.axes != Axes::all(&x.shape()) {
+            return Ok(equal);
+        }
+        equal.try_add(&x.try_ne(x)?.try_to_dtype(x.dtype())?)
     }
 }
 
@@ -79,9 +89,9 @@ impl ReduceKernel for Max {
 methods! {
     /// The largest element over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1. For all dtypes.
     ///
-    /// NaN is larger than everything. An axis without elements is an error. Gradient: `g` at the largest element; ties share it equally,
-    /// and where the largest is NaN the gradient is NaN: as PyTorch's `amax` does. For the position too, and a gradient
-    /// that goes to the first of several, see [`Tensor::max_axis`].
+    /// NaN is larger than everything. An axis without elements is an error. Gradient: `g` at the largest element, shared equally by ties.
+    /// Where the largest is NaN, the NaNs share it if all axes go, as in PyTorch's `max`; if some do, the gradient is NaN, as in its
+    /// `amax`. For the position too, and a gradient that goes to the first of several, see [`Tensor::max_axis`].
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -106,7 +116,7 @@ pub(super) const ENTRY: Entry = Entry {
     signature: "x.max(axes, keepdim)",
     formula: "the largest element over the axes",
     gradient: "dx = g where x is the largest, shared equally by ties",
-    at_kinks: "ties share the gradient equally; where the largest is NaN the gradient is NaN",
+    at_kinks: "ties share the gradient equally; where the largest is NaN, the NaNs do if all axes go, else the gradient is NaN",
     samples: |g| {
         let mut out = reduce_samples(g, |x, axes, keepdim| x.try_max(axes, keepdim));
         let ties = Tensor::from([[1.0, 3.0, 3.0], [3.0, 2.0, 0.0]]);
@@ -176,7 +186,7 @@ mod tests {
 
     /// The values that PyTorch 2.15 gives for `amax`.
     #[test]
-    fn nan_is_the_largest_and_so_is_its_gradient() {
+    fn over_some_axes_nan_makes_the_gradient_nan() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         let x = Tensor::from([[1.0, nan, 3.0, nan], [inf, inf, 1.0, 0.0], [-inf; 4]]);
         let y = x.max(1, false).to_vec::<f64>();
@@ -184,6 +194,16 @@ mod tests {
         let dx = gradient(&x, |x| x.max(1, false));
         assert!(dx[..4].iter().all(|d| d.is_nan()));
         assert_eq!(dx[4..], [0.5, 0.5, 0.0, 0.0, 0.25, 0.25, 0.25, 0.25]);
+    }
+
+    /// The values that PyTorch 2.15 gives for `max` over all.
+    #[test]
+    fn over_all_axes_nans_share_the_gradient() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let x = Tensor::from([[1.0, nan, 3.0, nan], [inf, inf, 1.0, 0.0]]);
+        assert!(x.max_all().item().is_nan());
+        let dx = gradient(&x, Tensor::max_all);
+        assert_eq!(dx, [0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]

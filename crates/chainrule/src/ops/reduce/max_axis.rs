@@ -50,7 +50,7 @@ impl Op for MaxAxis {
             .map(|a| if a == self.axis { shape[a] } else { 1 })
             .collect();
         let places = Tensor::arange(0, shape[self.axis] as i64).try_reshape(along)?;
-        let one_hot = places.try_eq(&at.extra(0))?.try_to_dtype(dx.dtype())?;
+        let one_hot = places.try_eq(at.extra(0))?.try_to_dtype(dx.dtype())?;
         dx.try_mul(&one_hot)?
             .try_sum(Axes::one(self.axis), self.keepdim)
     }

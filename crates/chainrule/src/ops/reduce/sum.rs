@@ -56,8 +56,8 @@ impl ReduceKernel for Sum {
 methods! {
     /// The sum over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1.
     ///
-    /// An empty sum is 0; bools are counted as i64. Gradient: `dx = g`, expanded over the axes.
-    /// Rows are summed in 16 lanes and long sums in blocks, in an order that depends on the sizes alone.
+    /// An empty sum is 0; bools are counted as i64; integers wrap around. Gradient: `dx = g`, expanded over the axes.
+    /// Rows are summed in 16 lanes and long sums in blocks, in an order that the sizes alone decide: threads change no bit.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -119,3 +119,56 @@ pub(super) const ENTRY: Entry = Entry {
         },
     }],
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::{DType, Tensor};
+
+    #[test]
+    fn integers_wrap_bools_are_counted_and_nothing_is_0() {
+        assert_eq!(
+            Tensor::from([i64::MAX, 1]).sum_all().to_vec::<i64>(),
+            [i64::MIN]
+        );
+        let count = Tensor::from([3, 1, 3]).eq(3).sum_all();
+        assert_eq!((count.dtype(), count.item()), (DType::I64, 2.0));
+        assert_eq!(
+            Tensor::zeros([2, 0]).sum(1, false).to_vec::<f32>(),
+            [0.0, 0.0]
+        );
+        assert_eq!(
+            Tensor::zeros([0, 2]).sum(0, true).to_vec::<f32>(),
+            [0.0, 0.0]
+        );
+    }
+
+    /// Every set of axes of a view, against sums over single elements.
+    #[test]
+    fn axes_in_every_position_of_a_view() {
+        let x = Tensor::arange(0, 2 * 3 * 4 * 5)
+            .reshape([2, 3, 4, 5])
+            .permute(&[2, 0, 3, 1]);
+        let shape = x.shape();
+        for set in 0..16usize {
+            let axes: Vec<usize> = (0..4).filter(|a| set >> a & 1 == 1).collect();
+            let y = x.sum(axes.as_slice(), true);
+            let mut want = vec![0i64; y.numel()];
+            for i in 0..x.numel() {
+                let (mut rest, mut at) = (i, [0; 4]);
+                for a in (0..4).rev() {
+                    at[a] = rest % shape[a];
+                    rest /= shape[a];
+                }
+                let to = (0..4).fold(0, |to, a| {
+                    if axes.contains(&a) {
+                        to
+                    } else {
+                        to * shape[a] + at[a]
+                    }
+                });
+                want[to] += x.at::<i64>(&at);
+            }
+            assert_eq!(y.to_vec::<i64>(), want, "{axes:?}");
+        }
+    }
+}

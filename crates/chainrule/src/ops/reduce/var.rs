@@ -77,6 +77,8 @@ pub(super) fn variance(
 
 /// The gradient of the variance of input 0 from that of the variance: one pass, with the mean of the forward pass. When it is
 /// itself recorded, the mean is taken anew from the input, so that its derivative is not lost.
+///
+/// With `correction >= n` PyTorch gives infinity or NaN if all axes go, and divides by `n - correction` if some do; so does this.
 pub(super) fn var_grad(
     at: &Saved<'_>,
     cotangent: &Tensor,
@@ -89,8 +91,13 @@ pub(super) fn var_grad(
         true => x.try_mean(axes, true)?,
         false => at.extra(0),
     };
-    let factor = 2.0 / (axes.count(&shape) as f64 - correction as f64);
+    let n = axes.count(&shape);
     let g = cotangent.try_reshape(axes.reduce(&shape, true))?;
+    if correction >= n && axes == Axes::all(&shape) {
+        let slope = x.ones_like().try_mul(f64::INFINITY)?;
+        return x.try_ne(&mean)?.try_where(&slope, f64::NAN)?.try_mul(&g);
+    }
+    let factor = 2.0 / (n as f64 - correction as f64);
     apply(VarGrad { factor }, &[&x, &mean, &g])
 }
 
@@ -292,6 +299,18 @@ mod tests {
         let (y, dx) = var_and_grad(&Tensor::from([f64::INFINITY, 1.0]), 1);
         assert!(y[0].is_nan() && dx[0].is_nan());
         assert_eq!(dx[1], f64::NEG_INFINITY);
+    }
+
+    /// Over all axes PyTorch gives another gradient than over one: an infinity without a sign.
+    #[test]
+    fn over_all_axes_the_gradient_without_a_divisor_is_infinite() {
+        for correction in [2, 3] {
+            let x = Tensor::from([2.0, 3.0]).parameter();
+            let y = x.var(.., correction, false);
+            y.backward();
+            assert_eq!(y.item(), f64::INFINITY);
+            assert_eq!(x.grad().unwrap().to_vec::<f64>(), [f64::INFINITY; 2]);
+        }
     }
 
     #[test]

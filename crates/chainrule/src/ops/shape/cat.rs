@@ -25,7 +25,9 @@ impl Op for Cat {
                 return Err(Error::shape(self.name(), &[&first.shape, &m.shape], why));
             }
         }
-        shape.dims_mut()[self.axis] = self.sizes.iter().sum();
+        // A sum that overflows is refused for want of memory.
+        let total = self.sizes.iter().fold(0usize, |n, &s| n.saturating_add(s));
+        shape.dims_mut()[self.axis] = total;
         Ok(Meta::new(shape, first.dtype))
     }
 

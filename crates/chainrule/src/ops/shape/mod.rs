@@ -14,5 +14,6 @@ pub(super) const TABLE: &[&Entry] = &[
     &permute::ENTRY,
     &expand::ENTRY,
     &cat::ENTRY,
-    &slice::ENTRY, &squeeze::ENTRY,
+    &slice::ENTRY,
+    &squeeze::ENTRY,
 ];

@@ -192,3 +192,102 @@ pub(super) const ENTRY: Entry = Entry {
     },
     mistakes: &[],
 };
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::{Slice, Tensor};
+
+    /// The same elements in row-major order of their own.
+    fn copy(x: &Tensor) -> Tensor {
+        Tensor::from_slice(&x.to_vec::<i64>(), x.shape())
+    }
+
+    /// Sizes of as many elements as `x`, drawn from `code`: its prime factors in some order, some of them joined, with ones between.
+    fn sizes(x: &Tensor, mut code: u64) -> Vec<i64> {
+        let mut rest = x.numel() as i64;
+        let mut sizes = vec![1];
+        for p in 2..=7 {
+            while rest > 1 && rest % p == 0 {
+                rest /= p;
+                match code % 4 {
+                    0 if sizes.len() < 7 => sizes.insert(0, p),
+                    1 if sizes.len() < 7 => sizes.push(p),
+                    2 if sizes.len() < 6 => sizes.extend([1, p]),
+                    _ => *sizes.last_mut().unwrap() *= p,
+                }
+                code /= 4;
+            }
+        }
+        if rest == 0 {
+            return vec![0, 3];
+        }
+        *sizes.last_mut().unwrap() *= rest;
+        sizes
+    }
+
+    /// One of the ops that make views, drawn from `code`.
+    fn step(x: &Tensor, code: u64) -> Tensor {
+        let rank = x.rank() as u64;
+        let (kind, a, b, more) = (code % 5, code / 5, code / 64, code / 1024);
+        match kind {
+            0 if rank > 0 => x.transpose((a % rank) as i64, (b % rank) as i64),
+            1 if rank > 0 => {
+                let mut slices = vec![Slice::from(..); rank as usize];
+                let by = [-2, -1, 2, 3][(b % 4) as usize];
+                let start = (more % 5) as i64 - 2;
+                slices[(a % rank) as usize] = match by > 0 {
+                    true => Slice::from(start..).step(by),
+                    false => Slice::from(..start).step(by),
+                };
+                x.slice(&slices)
+            }
+            2 if rank < 6 && x.numel() <= 512 => {
+                let axis = (a % (rank + 1)) as i64;
+                let longer = x.unsqueeze(axis);
+                let mut shape = longer.shape().to_vec();
+                shape[axis as usize] = 2;
+                longer.expand(shape)
+            }
+            _ => x.reshape(sizes(x, more)),
+        }
+    }
+
+    proptest! {
+        /// A chain of views of views holds the same as one that copies after each step, where every reshape is of row-major elements.
+        #[test]
+        fn views_of_views_hold_the_same_as_copies(codes in prop::collection::vec(any::<u64>(), 1..12)) {
+            let mut view = Tensor::arange(0, 360).reshape([3, 4, 5, 6]);
+            let mut copied = copy(&view);
+            for code in codes {
+                view = step(&view, code);
+                copied = copy(&step(&copied, code));
+                prop_assert_eq!(view.shape(), copied.shape());
+                prop_assert_eq!(view.to_vec::<i64>(), copied.to_vec::<i64>());
+            }
+        }
+    }
+
+    #[test]
+    fn minus_one_takes_what_is_left() {
+        let x = Tensor::zeros([2, 3, 4]);
+        assert_eq!(x.reshape([-1, 6]).shape(), [4, 6]);
+        assert_eq!(x.reshape(-1).shape(), [24]);
+        assert_eq!(Tensor::zeros([0, 3]).reshape([3, -1]).shape(), [3, 0]);
+        let text = |sizes: &[i64]| x.try_reshape(sizes).unwrap_err().kind().to_string();
+        assert_eq!(
+            text(&[-1, 5]),
+            "reshape: [2, 3, 4] cannot become [-1, 5]: 24 elements are not a multiple of 5"
+        );
+        assert!(text(&[-1, -1]).contains("only one size may be -1"));
+        assert!(text(&[-1, 0]).contains("is not determined"));
+        assert!(text(&[-1, -2]).contains("sizes start at 0"));
+        assert!(text(&[i64::MIN]).contains("sizes start at 0"));
+        assert!(text(&[i64::MAX, i64::MAX, -1]).contains("not a multiple"));
+        assert_eq!(
+            text(&[5, 5]),
+            "reshape: shapes [2, 3, 4] and [5, 5]: the first has 24 elements, the second 25; they must be equal"
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! Slicing with ranges, steps, negative indices, new axes and an ellipsis: views.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::ops::prelude::*;
 use crate::shape::Strides;
@@ -52,33 +52,46 @@ impl From<RangeFull> for Slice {
     }
 }
 
+/// A position as i64. One too large for that lies beyond every axis, and so does the largest i64.
+fn bound(at: impl TryInto<i64>) -> i64 {
+    at.try_into().unwrap_or(i64::MAX)
+}
+
+/// One past the last position that is meant: `None` after the very last, -1, since one past it would be position 0.
+fn past(last: i64) -> Option<i64> {
+    (last != -1).then(|| last.saturating_add(1))
+}
+
 macro_rules! from_integers {
     ($($int:ty)*) => {$(
         impl From<$int> for Slice {
             fn from(at: $int) -> Slice {
-                Slice::At(at as i64)
+                Slice::At(bound(at))
             }
         }
         impl From<Range<$int>> for Slice {
             fn from(r: Range<$int>) -> Slice {
-                Slice::Range { start: Some(r.start as i64), end: Some(r.end as i64), step: 1 }
+                Slice::Range { start: Some(bound(r.start)), end: Some(bound(r.end)), step: 1 }
             }
         }
         impl From<RangeFrom<$int>> for Slice {
             fn from(r: RangeFrom<$int>) -> Slice {
-                Slice::Range { start: Some(r.start as i64), end: None, step: 1 }
+                Slice::Range { start: Some(bound(r.start)), end: None, step: 1 }
             }
         }
         impl From<RangeTo<$int>> for Slice {
             fn from(r: RangeTo<$int>) -> Slice {
-                Slice::Range { start: None, end: Some(r.end as i64), step: 1 }
+                Slice::Range { start: None, end: Some(bound(r.end)), step: 1 }
             }
         }
         impl From<RangeInclusive<$int>> for Slice {
             fn from(r: RangeInclusive<$int>) -> Slice {
-                // -1 as the last one is the end itself: one past it would be position 0.
-                let end = (*r.end() as i64 != -1).then_some(*r.end() as i64 + 1);
-                Slice::Range { start: Some(*r.start() as i64), end, step: 1 }
+                Slice::Range { start: Some(bound(*r.start())), end: past(bound(*r.end())), step: 1 }
+            }
+        }
+        impl From<RangeToInclusive<$int>> for Slice {
+            fn from(r: RangeToInclusive<$int>) -> Slice {
+                Slice::Range { start: None, end: past(bound(r.end)), step: 1 }
             }
         }
     )*};
@@ -477,3 +490,118 @@ pub(super) const ENTRY: Entry = Entry {
         },
     }],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The positions that Python's rules give, by walking: bounds count from the end once if negative, and the walk starts inside.
+    fn walked(n: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Vec<usize> {
+        let n = n as i128;
+        let meant = |b: i64| if b < 0 { b as i128 + n } else { b as i128 };
+        let mut at = match start.map(meant) {
+            Some(s) if step > 0 => s.max(0),
+            Some(s) => s.min(n - 1),
+            None if step > 0 => 0,
+            None => n - 1,
+        };
+        let within = |at: i128| match end.map(meant) {
+            Some(e) if step > 0 => at < e,
+            Some(e) => at > e,
+            None => true,
+        };
+        let mut out = Vec::new();
+        while (0..n).contains(&at) && within(at) {
+            out.push(at as usize);
+            at += step as i128;
+        }
+        out
+    }
+
+    #[test]
+    fn cuts_are_those_of_python_up_to_the_ends_of_i64() {
+        let mut bounds: Vec<_> = (-6..=6).map(Some).collect();
+        bounds.extend([None, Some(i64::MIN), Some(i64::MAX)]);
+        let steps: Vec<i64> = (-5..=5)
+            .filter(|&s| s != 0)
+            .chain([i64::MIN, i64::MAX])
+            .collect();
+        for n in 0..5 {
+            for &start in &bounds {
+                for &end in &bounds {
+                    for &step in &steps {
+                        let cut = cut(n, start, end, step);
+                        let at = |i: usize| cut.start as i64 + i as i64 * cut.step as i64;
+                        let got: Vec<usize> = (0..cut.count).map(|i| at(i) as usize).collect();
+                        assert_eq!(
+                            got,
+                            walked(n, start, end, step),
+                            "{n} {start:?} {end:?} {step}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// What `list(range(5))[...]` gives in Python.
+    #[test]
+    fn ranges_are_read_as_in_python() {
+        let x = Tensor::arange(0, 5);
+        let range = |start, end, step| Slice::Range {
+            start: Some(start),
+            end: Some(end),
+            step,
+        };
+        // To the very last: a range that Rust takes for an empty one.
+        let last = Slice::from(RangeInclusive::new(1, -1));
+        let cases: [(Slice, &[i64]); 10] = [
+            ((-100..100).into(), &[0, 1, 2, 3, 4]),
+            ((..-2).into(), &[0, 1, 2]),
+            (last, &[1, 2, 3, 4]),
+            ((..=2).into(), &[0, 1, 2]),
+            ((0..usize::MAX).into(), &[0, 1, 2, 3, 4]),
+            ((0..=usize::MAX).into(), &[0, 1, 2, 3, 4]),
+            ((..=i64::MAX).into(), &[0, 1, 2, 3, 4]),
+            (range(100, -100, -2), &[4, 2, 0]),
+            (range(3, 0, -1), &[3, 2, 1]),
+            (range(0, 3, -1), &[]),
+        ];
+        for (slice, want) in cases {
+            assert_eq!(x.slice(&[slice]).to_vec::<i64>(), want, "{slice:?}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_axis_and_the_way_out() {
+        let text = |r: Result<Tensor>| r.unwrap_err().kind().to_string();
+        let x = Tensor::zeros([2, 3]);
+        for at in [-4, 3, i64::MIN, i64::MAX] {
+            assert_eq!(
+                text(x.try_slice(&[Slice::Ellipsis, at.into()])),
+                format!("slice: shape [2, 3]: there is no position {at} on axis 1 of size 3")
+            );
+        }
+        assert!(x.try_slice(&[usize::MAX.into()]).is_err());
+        assert_eq!(
+            text(x.try_slice(&[Slice::from(..).step(0)])),
+            "slice: shape [2, 3]: a step of 0 goes nowhere; use 1 or -1"
+        );
+        assert_eq!(
+            text(x.try_slice(&[0.into(), 0.into(), 0.into()])),
+            "slice: shape [2, 3]: 3 slices for 2 axes"
+        );
+        assert!(x.try_slice(&[Slice::Ellipsis; 2]).is_err());
+        assert!(x.try_slice(&[Slice::NewAxis; 7]).is_err());
+        for (start, size) in [(2, 2), (4, 0), (usize::MAX, 2), (0, usize::MAX)] {
+            assert_eq!(
+                text(x.try_narrow(-1, start, size)),
+                format!(
+                    "narrow: shape [2, 3]: {size} positions from {start} on do not lie within axis 1 of size 3"
+                )
+            );
+        }
+        assert_eq!(x.narrow(1, 3, 0).shape(), [2, 0]);
+        assert!(x.try_narrow(2, 0, 1).is_err());
+    }
+}

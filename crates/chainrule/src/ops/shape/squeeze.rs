@@ -1,4 +1,5 @@
-//! `squeeze` and `unsqueeze`: axes of size 1 taken out and put in, without a copy.
+//! `squeeze`, `unsqueeze` and `flatten`: axes of size 1 taken out and put in, and neighbouring axes joined. All are
+//! reshapes, with the rules of that op.
 
 use crate::ops::prelude::*;
 
@@ -43,27 +44,114 @@ methods! {
     /// ```
     pub fn unsqueeze / try_unsqueeze(&self, axis: i64) -> Tensor {
         let shape = self.shape();
-        let longer = shape.with_axis("unsqueeze", 0, 1)?;
-        let axis = longer.axis("unsqueeze", axis)?;
-        self.try_reshape(shape.with_axis("unsqueeze", axis, 1)?)
+        let rank = shape.rank() as i64;
+        let at = if axis < 0 { axis + rank + 1 } else { axis };
+        if !(0..=rank).contains(&at) {
+            let why = format!("a new axis cannot be at {axis}; its places run from {} to {rank}", -rank - 1);
+            return Err(Error::shape("unsqueeze", &[&shape], why));
+        }
+        self.try_reshape(shape.with_axis("unsqueeze", at as usize, 1)?)
+    }
+
+    /// The axes from `start` to `end`, both included, joined to one: a view where the memory allows, else a copy. Negative ones count from
+    /// the end. A 0-d tensor gets one axis of size 1. Gradient: `dx = g` in the shape of `x`.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let x = Tensor::zeros([2, 3, 4]);
+    /// assert_eq!(x.flatten(1, -1).shape(), [2, 12]);
+    /// assert_eq!(x.flatten(0, -1).shape(), [24]);
+    /// ```
+    pub fn flatten / try_flatten(&self, start: i64, end: i64) -> Tensor {
+        let shape = self.shape();
+        if shape.rank() == 0 && (-1..=0).contains(&start) && (-1..=0).contains(&end) {
+            return self.try_reshape([1]);
+        }
+        let (first, last) = (shape.axis("flatten", start)?, shape.axis("flatten", end)?);
+        if first > last {
+            let why = format!("axis {start} comes after axis {end}; the first to join must not come after the last");
+            return Err(Error::shape("flatten", &[&shape], why));
+        }
+        let joined: usize = shape[first..=last].iter().product();
+        let sizes = shape[..first].iter().copied().chain([joined]);
+        let sizes: Vec<usize> = sizes.chain(shape[last + 1..].iter().copied()).collect();
+        self.try_reshape(sizes)
     }
 }
 
 pub(super) const ENTRY: Entry = Entry {
     name: "squeeze",
     family: Family::Shape,
-    signature: "x.squeeze(axes), x.unsqueeze(axis)",
-    formula: "x without, or with, axes of size 1",
+    signature: "x.squeeze(axes), x.unsqueeze(axis), x.flatten(start, end)",
+    formula: "x without, or with, axes of size 1, or with axes joined",
     gradient: "dx = g in the shape of x",
     at_kinks: "",
     samples: |g| {
         vec![
-            Sample::new("squeeze", vec![normal(g, [2, 1, 3, 1])], |x| x[0].try_squeeze([1, -1])),
-            Sample::new("unsqueeze", vec![normal(g, [2, 3])], |x| x[0].try_unsqueeze(-1)),
+            Sample::new("squeeze", vec![normal(g, [2, 1, 3, 1])], |x| {
+                x[0].try_squeeze([1, -1])
+            }),
+            Sample::new("unsqueeze", vec![normal(g, [2, 3])], |x| {
+                x[0].try_unsqueeze(-1)
+            }),
+            Sample::new("flatten", vec![normal(g, [2, 3, 2])], |x| {
+                x[0].try_flatten(0, 1)
+            }),
             Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_unsqueeze(0)),
             Sample::new("empty", vec![normal(g, [0, 1])], |x| x[0].try_squeeze(1)),
-            Sample::new("of a transposed view", vec![normal(g, [3, 2])], |x| x[0].try_t()?.try_unsqueeze(1)),
+            Sample::new("of a transposed view", vec![normal(g, [3, 2])], |x| {
+                x[0].try_t()?.try_unsqueeze(1)
+            }),
         ]
     },
     mistakes: &[],
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+
+    #[test]
+    fn axes_go_and_come() {
+        let x = Tensor::zeros([1, 2, 1]);
+        assert_eq!(x.squeeze(0).shape(), [2, 1]);
+        assert_eq!(x.squeeze([0, -1]).shape(), [2]);
+        assert_eq!(x.squeeze_all().unsqueeze(-2).shape(), [1, 2]);
+        assert_eq!(
+            Tensor::scalar(1.0f32).unsqueeze(0).unsqueeze(-1).shape(),
+            [1, 1]
+        );
+        assert_eq!(Tensor::zeros([1, 1]).squeeze_all().rank(), 0);
+    }
+
+    #[test]
+    fn flatten_joins_a_range() {
+        let x = Tensor::zeros([2, 3, 0, 4]);
+        assert_eq!(x.flatten(0, 1).shape(), [6, 0, 4]);
+        assert_eq!(x.flatten(-2, -1).shape(), [2, 3, 0]);
+        assert_eq!(x.flatten(1, 1).shape(), x.shape());
+        assert_eq!(Tensor::scalar(1.0f32).flatten(0, -1).shape(), [1]);
+        let turned = Tensor::from([[1, 2], [3, 4]]).t();
+        assert_eq!(turned.flatten(0, 1).to_vec::<i64>(), [1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn errors_name_the_axis_and_the_way_out() {
+        let text = |r: crate::Result<Tensor>| r.unwrap_err().kind().to_string();
+        let x = Tensor::zeros([2, 1]);
+        assert_eq!(
+            text(x.try_squeeze(0)),
+            "squeeze: shape [2, 1]: axis 0 has size 2; only axes of size 1 can go"
+        );
+        assert_eq!(
+            text(x.try_unsqueeze(3)),
+            "unsqueeze: shape [2, 1]: a new axis cannot be at 3; its places run from -3 to 2"
+        );
+        assert_eq!(
+            text(x.try_flatten(1, 0)),
+            "flatten: shape [2, 1]: axis 1 comes after axis 0; the first to join must not come after the last"
+        );
+        assert!(x.try_unsqueeze(i64::MIN).is_err());
+        assert!(Tensor::zeros([1; 8]).try_unsqueeze(0).is_err());
+    }
+}
