@@ -1,0 +1,166 @@
+//! Layers against the values that PyTorch computed, and what modules promise: names, modes, states.
+
+mod common;
+
+use chainrule::nn::{BatchNorm1d, Embedding, Layer, Linear, Module, Relu, Sequential, StateDict, Tanh};
+use chainrule::{DType, Generator, Tensor};
+use common::{Reference, distance};
+
+/// The largest difference there may be, relative to the largest magnitude where that is above 1.
+const TOLERANCE: f64 = 1e-9;
+
+#[track_caller]
+fn assert_close(got: &Tensor, want: &Tensor, what: &str) {
+    let apart = distance(got, want);
+    assert!(apart <= TOLERANCE, "{what}: {apart:.1e} apart");
+}
+
+/// Gives a layer of f64 the parameters and buffers of a case.
+fn state(file: &Reference, case: &str, names: &[&str]) -> StateDict {
+    names.iter().map(|name| (name.to_string(), file.get(&format!("{case}.before.{name}")))).collect()
+}
+
+/// A layer's result and the gradients of its input and parameters, against the file.
+fn check(file: &Reference, case: &str, layer: &impl Layer, parameters: &[(&str, &Tensor)]) {
+    let x = file.get(&format!("{case}.x0"));
+    let x = if x.dtype().is_float() { x.parameter() } else { x };
+    let y = layer.forward(&x);
+    assert_close(&y, &file.get(&format!("{case}.y")), case);
+    y.backward_with().gradient(&file.get(&format!("{case}.dout"))).run().unwrap();
+    if x.requires_grad() {
+        assert_close(&x.grad().unwrap(), &file.get(&format!("{case}.grad.x0")), case);
+    }
+    for (name, p) in parameters {
+        let expected = file.get(&format!("{case}.grad.{name}"));
+        assert_close(&p.grad().unwrap(), &expected, &format!("{case} {name}"));
+    }
+}
+
+fn f64_leaf(shape: &[usize]) -> Tensor {
+    Tensor::full(shape, 0.0, DType::F64).parameter()
+}
+
+#[test]
+fn linear_is_that_of_pytorch() {
+    let file = Reference::read("layers");
+    let layer = Linear { weight: f64_leaf(&[3, 5]), bias: Some(f64_leaf(&[3])) };
+    layer.load_state_dict(&state(&file, "linear", &["weight", "bias"])).unwrap();
+    let bias = layer.bias.as_ref().unwrap();
+    check(&file, "linear", &layer, &[("weight", &layer.weight), ("bias", bias)]);
+
+    let layer = Linear { weight: f64_leaf(&[3, 5]), bias: None };
+    layer.load_state_dict(&state(&file, "linear_3d", &["weight"])).unwrap();
+    check(&file, "linear_3d", &layer, &[("weight", &layer.weight)]);
+}
+
+/// A batch norm in f64: the layer's own tensors are f32.
+fn batch_norm_f64() -> BatchNorm1d {
+    let mut layer = BatchNorm1d::new(6);
+    layer.gain = f64_leaf(&[6]);
+    layer.bias = f64_leaf(&[6]);
+    layer.running_mean = Tensor::full([6], 0.0, DType::F64).buffer();
+    layer.running_var = Tensor::full([6], 1.0, DType::F64).buffer();
+    layer
+}
+
+const NORM: [&str; 5] = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"];
+
+#[test]
+fn batch_norm_is_that_of_pytorch() {
+    let file = Reference::read("layers");
+    for case in ["batch_norm_train", "batch_norm_train_3d", "batch_norm_eval"] {
+        let layer = batch_norm_f64();
+        layer.load_state_dict(&state(&file, case, &NORM)).unwrap();
+        if case == "batch_norm_eval" {
+            layer.eval();
+        }
+        check(&file, case, &layer, &[("weight", &layer.gain), ("bias", &layer.bias)]);
+        for (name, buffer) in layer.named_buffers() {
+            assert_close(&buffer, &file.get(&format!("{case}.after.{name}")), case);
+        }
+    }
+}
+
+#[test]
+fn calibration_takes_the_statistics_of_a_whole_set() {
+    let layer = BatchNorm1d::new(2);
+    layer.calibrate(&Tensor::from([[1.0f32, 10.0], [3.0, 10.0], [5.0, 40.0]])).unwrap();
+    assert_eq!(layer.running_mean.to_vec::<f32>(), [3.0, 20.0]);
+    assert_eq!(layer.running_var.to_vec::<f32>(), [4.0, 300.0]);
+}
+
+fn net() -> Sequential {
+    let g = &mut Generator::manual_seed(5);
+    Sequential::new()
+        .with(Embedding::new(7, 4, g))
+        .with(Linear::new(4, 6, false, g))
+        .with(Relu)
+        .with(Linear::new(6, 2, true, g))
+        .with(Tanh)
+}
+
+#[test]
+fn names_follow_the_fields() {
+    let names: Vec<String> = net().named_parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["0.weight", "1.weight", "3.weight", "3.bias"]);
+    let names: Vec<String> = BatchNorm1d::new(1).named_buffers().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["running_mean", "running_var", "num_batches_tracked"]);
+    assert_eq!(net().parameter_count(), 7 * 4 + 4 * 6 + 6 * 2 + 2);
+}
+
+#[test]
+fn a_state_moves_from_one_module_to_another() {
+    let (a, b) = (net(), net());
+    for p in b.parameters() {
+        p.set(&p.zeros_like());
+    }
+    let x = Tensor::from([0i64, 3, 6]);
+    let before = a.forward(&x).to_vec::<f32>();
+    let state = a.state_dict();
+    b.load_state_dict(&state).unwrap();
+    assert_eq!(b.forward(&x).to_vec::<f32>(), before);
+    // The state is a copy of the values: changing the module afterwards leaves it alone.
+    a.parameters()[0].set(&a.parameters()[0].zeros_like());
+    assert_eq!(b.forward(&x).to_vec::<f32>(), before);
+    assert!(state["0.weight"].to_vec::<f32>().iter().any(|&w| w != 0.0));
+}
+
+#[test]
+fn a_state_that_does_not_fit_changes_nothing() {
+    let net = net();
+    let before = net.state_dict();
+    let mut missing = before.clone();
+    missing.remove("3.bias");
+    let mut unknown = before.clone();
+    unknown.insert("extra".into(), Tensor::zeros(1));
+    let mut shape = before.clone();
+    shape.insert("0.weight".into(), Tensor::zeros([7, 5]));
+    for (state, word) in [(missing, "3.bias"), (unknown, "extra"), (shape, "[7, 5]")] {
+        let text = net.load_state_dict(&state).unwrap_err().to_string();
+        assert!(text.starts_with("load_state_dict: ") && text.contains(word), "{text}");
+    }
+    for (name, t) in net.state_dict() {
+        assert_eq!(t.to_vec::<f32>(), before[&name].to_vec::<f32>());
+    }
+}
+
+#[test]
+fn frozen_parameters_get_no_gradient() {
+    let layer = Linear::new(2, 2, true, &mut Generator::manual_seed(0));
+    layer.weight.set_requires_grad(false).unwrap();
+    layer.forward(&Tensor::ones([1, 2])).sum_all().backward();
+    assert!(layer.weight.grad().is_none());
+    assert_eq!(layer.bias.as_ref().unwrap().grad().unwrap().to_vec::<f32>(), [1.0, 1.0]);
+}
+
+#[test]
+fn impossible_layers_are_errors() {
+    let g = &mut Generator::manual_seed(0);
+    assert!(Linear::try_new(0, 1, true, g).is_err());
+    assert!(Embedding::try_new(1, 0, g).is_err());
+    assert!(BatchNorm1d::try_new(3, -1.0, 0.1).is_err());
+    let text = BatchNorm1d::new(3).try_forward(&Tensor::zeros(3)).unwrap_err().to_string();
+    assert!(text.contains("BatchNorm1d: shape [3]"), "{text}");
+    let text = Linear::new(3, 2, true, g).try_forward(&Tensor::zeros([4, 5])).unwrap_err().to_string();
+    assert!(text.contains("matmul: shapes [4, 5] and [3, 2]") && text.contains("called at"), "{text}");
+}
