@@ -254,9 +254,7 @@ impl Cli {
     {
         let cli = Cli::try_parse_from(words)?;
         if let Command::Train(Train::Names(train)) = &cli.command {
-            train
-                .check()
-                .map_err(|text| Cli::command().error(ErrorKind::ValueValidation, text))?;
+            train.check().map_err(|text| Cli::command().error(ErrorKind::ValueValidation, text))?;
         }
         Ok(cli)
     }
@@ -296,9 +294,7 @@ fn one_line(text: &str) -> String {
 fn whole(text: &str, what: &str, least: u64, most: u64) -> Result<u64, String> {
     match text.parse() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(format!(
-            "{what} must be a whole number from {least} to {most}, in plain digits"
-        )),
+        _ => Err(format!("{what} must be a whole number from {least} to {most}, in plain digits")),
     }
 }
 
@@ -337,12 +333,7 @@ fn learning_rate(text: &str) -> Result<f64, String> {
 }
 
 fn decay_step(text: &str) -> Result<u64, String> {
-    whole(
-        text,
-        "the step at which the learning rate falls",
-        0,
-        MAX_STEPS,
-    )
+    whole(text, "the step at which the learning rate falls", 0, MAX_STEPS)
 }
 
 fn seed(text: &str) -> Result<u64, String> {

@@ -80,10 +80,7 @@ mod tests {
     fn start() -> (Child, BufReader<ChildStdout>) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .arg(format!(
-                "{}::run",
-                module_path!().split_once("::").unwrap().1
-            ))
+            .arg(format!("{}::run", module_path!().split_once("::").unwrap().1))
             .env(PLAYS_THE_RUN, "1")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -97,17 +94,12 @@ mod tests {
         let mut line = String::new();
         while line.trim() != word {
             line.clear();
-            assert!(
-                out.read_line(&mut line).unwrap() > 0,
-                "ended before saying {word}"
-            );
+            assert!(out.read_line(&mut line).unwrap() > 0, "ended before saying {word}");
         }
     }
 
     fn send(signal: &str, child: &Child) {
-        let status = Command::new("kill")
-            .args([signal, &child.id().to_string()])
-            .status();
+        let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
         assert!(status.unwrap().success());
     }
 

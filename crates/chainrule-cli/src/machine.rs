@@ -11,8 +11,7 @@ use chainrule::{DType, Generator, Tensor};
 /// Only the first call can size the pool.
 pub fn with_threads<R: Send>(threads: Option<usize>, work: impl FnOnce() -> R + Send) -> Result<R> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
-    pool.build_global()
-        .context("cannot start the threads; try a smaller --threads")?;
+    pool.build_global().context("cannot start the threads; try a smaller --threads")?;
     if rayon::current_num_threads() == 1 {
         return Ok(work());
     }
@@ -47,19 +46,13 @@ pub struct Stopwatch {
 impl Stopwatch {
     /// Starts.
     pub fn start() -> Stopwatch {
-        Stopwatch {
-            began: Instant::now(),
-            cpu: cpu_seconds(),
-        }
+        Stopwatch { began: Instant::now(), cpu: cpu_seconds() }
     }
 
     /// The seconds on the clock, and those of the processor where the system tells them.
     pub fn read(&self) -> (f64, Option<f64>) {
         let wall = self.began.elapsed().as_secs_f64();
-        (
-            wall,
-            cpu_seconds().zip(self.cpu).map(|(now, then)| now - then),
-        )
+        (wall, cpu_seconds().zip(self.cpu).map(|(now, then)| now - then))
     }
 }
 
@@ -87,10 +80,7 @@ mod tests {
         }
         let (wall, cpu) = watch.read();
         // Other tests run in this process too, so there is no upper bound worth a check.
-        assert!(
-            wall >= 0.1 && cpu.is_some_and(|cpu| cpu > 0.0),
-            "{wall} {cpu:?}"
-        );
+        assert!(wall >= 0.1 && cpu.is_some_and(|cpu| cpu > 0.0), "{wall} {cpu:?}");
     }
 
     #[test]

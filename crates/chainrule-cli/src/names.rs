@@ -57,9 +57,7 @@ impl NamesData {
 /// How many rows go through the model at once.
 fn part_rows(model: &NamesMlp) -> usize {
     let sizes = model.config();
-    let widest = (sizes.context * sizes.embedding)
-        .max(sizes.hidden)
-        .max(sizes.symbols);
+    let widest = (sizes.context * sizes.embedding).max(sizes.hidden).max(sizes.symbols);
     (PART_NUMBERS / widest).max(1)
 }
 
@@ -69,13 +67,11 @@ pub fn mean_loss(model: &NamesMlp, pairs: &NameDataset) -> Result<f64> {
     let (rows, context) = (part_rows(model), model.config().context);
     let contexts = pairs.contexts.chunks(rows * context);
     let sum = no_grad(|| {
-        contexts
-            .zip(pairs.targets.chunks(rows))
-            .try_fold(0.0, |sum, (x, y)| {
-                let logits = model.try_forward(&Tensor::try_from_slice(x, [y.len(), context])?)?;
-                let loss = logits.try_cross_entropy(&Tensor::try_from_slice(y, [y.len()])?)?;
-                Ok::<f64, chainrule::Error>(sum + loss.try_item()? * y.len() as f64)
-            })
+        contexts.zip(pairs.targets.chunks(rows)).try_fold(0.0, |sum, (x, y)| {
+            let logits = model.try_forward(&Tensor::try_from_slice(x, [y.len(), context])?)?;
+            let loss = logits.try_cross_entropy(&Tensor::try_from_slice(y, [y.len()])?)?;
+            Ok::<f64, chainrule::Error>(sum + loss.try_item()? * y.len() as f64)
+        })
     })?;
     Ok(sum / pairs.count as f64)
 }
@@ -90,10 +86,7 @@ pub fn calibrate(model: &NamesMlp, pairs: &NameDataset) -> Result<()> {
 /// Writes the weights and then the settings; each file whole or not at all.
 pub fn save(folder: &RunFolder, model: &NamesMlp, config: &RunConfig) -> Result<()> {
     // One entry only: the order of several would differ from run to run, and so would the file.
-    let about = format!(
-        "{} model of chainrule {}",
-        config.model.kind, config.versions.chainrule
-    );
+    let about = format!("{} model of chainrule {}", config.model.kind, config.versions.chainrule);
     let about = BTreeMap::from([("about".to_owned(), about)]);
     let settings = config.to_text()?;
     folder.write(MODEL_FILE, &io::serialize(&model.state_dict(), &about)?)?;
@@ -116,9 +109,7 @@ pub fn load(folder: &Path) -> Result<(NamesMlp, RunConfig)> {
 fn check_state(state: &StateDict, model: &NamesMlp) -> Result<(), String> {
     model.load_state_dict(state).map_err(|e| {
         let text = e.to_string();
-        text.strip_prefix("load_state_dict: ")
-            .unwrap_or(&text)
-            .to_owned()
+        text.strip_prefix("load_state_dict: ").unwrap_or(&text).to_owned()
     })?;
     if let Some((name, _)) = state.iter().find(|(_, tensor)| !tensor.is_finite()) {
         return Err(format!("`{name}` holds values that are not finite"));

@@ -88,11 +88,7 @@ fn draw(losses: &[(u64, f64)], title: &str) -> Scene {
         plots.push(line(mean, STRONG, 2.4).with_legend(label).into());
     } else {
         // Drawn even without points, since there would be no axes otherwise.
-        plots.push(
-            line(points.clone(), STRONG, 1.6)
-                .with_legend("each step")
-                .into(),
-        );
+        plots.push(line(points.clone(), STRONG, 1.6).with_legend("each step").into());
     }
     if (1..=FEW).contains(&points.len()) {
         let dots = ScatterPlot::new().with_data(points.clone());
@@ -115,10 +111,7 @@ fn draw(losses: &[(u64, f64)], title: &str) -> Scene {
 }
 
 fn line(points: Vec<Point>, color: &str, width: f64) -> LinePlot {
-    LinePlot::new()
-        .with_data(points)
-        .with_color(color)
-        .with_stroke_width(width)
+    LinePlot::new().with_data(points).with_color(color).with_stroke_width(width)
 }
 
 fn layout(points: &[Point], left_out: usize, title: &str) -> Layout {
@@ -146,9 +139,9 @@ fn layout(points: &[Point], left_out: usize, title: &str) -> Layout {
         0 if points.is_empty() => layout.with_subtitle("no steps"),
         0 => layout,
         1 => layout.with_subtitle("1 step left out: its loss is not a finite number above zero"),
-        n => layout.with_subtitle(format!(
-            "{n} steps left out: loss not a finite number above zero"
-        )),
+        n => {
+            layout.with_subtitle(format!("{n} steps left out: loss not a finite number above zero"))
+        }
     }
 }
 
@@ -198,9 +191,7 @@ fn block_means(points: &[Point], window: usize) -> Vec<Point> {
         .filter(|block| 2 * block.len() >= window)
         .map(|block| {
             let n = block.len() as f64;
-            let (x, y) = block
-                .iter()
-                .fold((0.0, 0.0), |(x, y), p| (x + p.0, y + p.1));
+            let (x, y) = block.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0, y + p.1));
             (x / n, y / n)
         })
         .collect()
@@ -222,11 +213,7 @@ fn thin(points: &[Point], stretches: usize) -> Vec<Point> {
         let (Some(&low), Some(&high)) = (low, high) else {
             continue;
         };
-        kept.extend(if low.0 <= high.0 {
-            [low, high]
-        } else {
-            [high, low]
-        });
+        kept.extend(if low.0 <= high.0 { [low, high] } else { [high, low] });
     }
     kept.push(*last);
     kept
@@ -240,12 +227,7 @@ mod tests {
     /// A run of `n` steps whose loss falls and jumps about.
     fn run(n: u64) -> Vec<(u64, f64)> {
         (1..=n)
-            .map(|step| {
-                (
-                    step,
-                    2.0 + 30.0 / (10.0 + step as f64) + (step * 7 % 10) as f64 / 20.0,
-                )
-            })
+            .map(|step| (step, 2.0 + 30.0 / (10.0 + step as f64) + (step * 7 % 10) as f64 / 20.0))
             .collect()
     }
 
@@ -259,10 +241,7 @@ mod tests {
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut bytes).unwrap();
         let samples = info.color_type.samples();
-        let grey = bytes
-            .chunks(samples)
-            .map(|p| *p[..3].iter().max().unwrap())
-            .collect();
+        let grey = bytes.chunks(samples).map(|p| *p[..3].iter().max().unwrap()).collect();
         let picture = (info.width as usize, info.height as usize, grey);
         (fs::read_to_string(svg).unwrap(), picture)
     }
@@ -289,10 +268,7 @@ mod tests {
             "mean of 1,000 steps",
             "200,000",
         ] {
-            assert!(
-                svg.contains(&format!(">{text}</text>")),
-                "{text} is missing"
-            );
+            assert!(svg.contains(&format!(">{text}</text>")), "{text} is missing");
         }
         assert_eq!((png.0, png.1), (1_800, 960));
     }
@@ -305,28 +281,12 @@ mod tests {
         let title = ([300.0, 600.0], [10.0, 36.0]);
         assert_eq!(ink(&without, title.0, title.1), 0);
         assert!(ink(&with, title.0, title.1) > 500, "no title");
-        assert!(
-            ink(&with, [20.0, 140.0], [50.0, 66.0]) > 100,
-            "no label of the loss"
-        );
-        assert!(
-            ink(&with, [400.0, 500.0], [458.0, 476.0]) > 100,
-            "no label of the steps"
-        );
-        assert!(
-            ink(&with, [10.0, 54.0], [90.0, 420.0]) > 100,
-            "no losses at the axis"
-        );
-        assert!(
-            ink(&with, [60.0, 860.0], [428.0, 444.0]) > 100,
-            "no steps at the axis"
-        );
+        assert!(ink(&with, [20.0, 140.0], [50.0, 66.0]) > 100, "no label of the loss");
+        assert!(ink(&with, [400.0, 500.0], [458.0, 476.0]) > 100, "no label of the steps");
+        assert!(ink(&with, [10.0, 54.0], [90.0, 420.0]) > 100, "no losses at the axis");
+        assert!(ink(&with, [60.0, 860.0], [428.0, 444.0]) > 100, "no steps at the axis");
         for (edge, across) in [("left", [0.0, 4.0]), ("right", [896.0, 900.0])] {
-            assert_eq!(
-                ink(&with, across, [0.0, 480.0]),
-                0,
-                "something is cut at the {edge} edge"
-            );
+            assert_eq!(ink(&with, across, [0.0, 480.0]), 0, "something is cut at the {edge} edge");
         }
     }
 
@@ -372,10 +332,7 @@ mod tests {
             // The axes: lines of many dark pixels.
             assert!(ink(&png, [59.0, 61.0], [80.0, 420.0]) > 500, "{losses:?}");
             let dots = svg.matches("<circle").count();
-            assert_eq!(
-                dots,
-                losses.iter().filter(|(_, loss)| loss.is_finite()).count()
-            );
+            assert_eq!(dots, losses.iter().filter(|(_, loss)| loss.is_finite()).count());
         }
     }
 
@@ -391,12 +348,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let missing = dir.path().join("missing/loss.svg");
         let error = loss_curve(&run(3), "", &missing, &dir.path().join("a.png")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("a folder of the path is missing"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("a folder of the path is missing"), "{error}");
     }
 
     #[test]
@@ -409,10 +361,7 @@ mod tests {
     fn block_means_are_means_and_a_short_rest_is_left_out() {
         let points: Vec<Point> = (0..10).map(|i| (f64::from(i), f64::from(i * i))).collect();
         // (0 + 1 + 4 + 9) / 4, (16 + 25 + 36 + 49) / 4, (64 + 81) / 2
-        assert_eq!(
-            block_means(&points, 4),
-            [(1.5, 3.5), (5.5, 31.5), (8.5, 72.5)]
-        );
+        assert_eq!(block_means(&points, 4), [(1.5, 3.5), (5.5, 31.5), (8.5, 72.5)]);
         assert_eq!(block_means(&points[..9], 4).len(), 2);
         assert_eq!(block_means(&points, 1), points);
         assert_eq!(block_means(&[], 4), []);
@@ -426,10 +375,7 @@ mod tests {
         assert!((100..=202).contains(&kept.len()), "{}", kept.len());
         assert!(kept.is_sorted_by(|a, b| a.0 <= b.0));
         assert!(kept.iter().all(|p| points.contains(p)));
-        assert_eq!(
-            range(kept.iter().map(|p| p.1)),
-            range(points.iter().map(|p| p.1))
-        );
+        assert_eq!(range(kept.iter().map(|p| p.1)), range(points.iter().map(|p| p.1)));
         assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[9_998]));
         assert_eq!(thin(&points[..200], 100), points[..200]);
         assert_eq!(thin(&[], 100), []);

@@ -55,13 +55,7 @@ impl Progress {
             View::Bar(_) => 1,
             View::Lines(_) => tenth_after(0, total),
         };
-        Progress {
-            total,
-            view,
-            loss: SmoothLoss::default(),
-            pace: Pace::start(),
-            next,
-        }
+        Progress { total, view, loss: SmoothLoss::default(), pace: Pace::start(), next }
     }
 
     /// Tells that `done` steps are finished, and the loss of the last one. Costs a few nanoseconds,
@@ -93,12 +87,7 @@ impl Progress {
                 self.next = done.saturating_add(self.pace.stride);
             }
             View::Lines(out) => {
-                let line = line(
-                    done,
-                    self.total,
-                    &self.loss.text(),
-                    self.pace.began.elapsed(),
-                );
+                let line = line(done, self.total, &self.loss.text(), self.pace.began.elapsed());
                 // A log that can no longer be written is no reason to end the run.
                 let _ = writeln!(out, "{line}");
                 self.next = tenth_after(done, self.total);
@@ -112,12 +101,9 @@ fn style() -> ProgressStyle {
         "{wide_bar} {human_pos}/{human_len} steps  loss {msg}  {per_sec}  {eta} left",
     )
     .expect("the template is checked by a test")
-    .with_key(
-        "per_sec",
-        |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
-            let _ = write!(out, "{} steps/s", rate(state.per_sec()));
-        },
-    )
+    .with_key("per_sec", |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{} steps/s", rate(state.per_sec()));
+    })
 }
 
 /// The first step after `done` at which another tenth of `total` is full; never, after the last.
@@ -175,21 +161,13 @@ impl SmoothLoss {
         self.last_is_finite = loss.is_finite();
         if self.last_is_finite {
             self.count += 1;
-            let share = if self.count < 100 {
-                1.0 / self.count as f64
-            } else {
-                NEWEST
-            };
+            let share = if self.count < 100 { 1.0 / self.count as f64 } else { NEWEST };
             self.mean += share * (loss - self.mean);
         }
     }
 
     fn value(&self) -> f64 {
-        if self.last_is_finite {
-            self.mean
-        } else {
-            f64::NAN
-        }
+        if self.last_is_finite { self.mean } else { f64::NAN }
     }
 
     fn text(&self) -> String {
@@ -214,14 +192,7 @@ struct Pace {
 impl Pace {
     fn start() -> Pace {
         let now = Instant::now();
-        Pace {
-            began: now,
-            stride: 1,
-            last_step: 0,
-            last_look: now,
-            last_draw: None,
-            looks: 0,
-        }
+        Pace { began: now, stride: 1, last_step: 0, last_look: now, last_draw: None, looks: 0 }
     }
 
     /// Reads the clock, sets the next stride, and says whether it is time to draw.
@@ -280,16 +251,9 @@ mod tests {
         let lines = lines_of(20_000);
         assert_eq!(lines.len(), 10);
         for (tenth, line) in (1..).zip(&lines) {
-            let start = format!(
-                "step {}/20000 ({}%)  loss 2.5000  ",
-                tenth * 2_000,
-                tenth * 10
-            );
+            let start = format!("step {}/20000 ({}%)  loss 2.5000  ", tenth * 2_000, tenth * 10);
             assert!(line.starts_with(&start), "{line}");
-            assert!(
-                line.contains(" steps/s  ") && line.ends_with(" left"),
-                "{line}"
-            );
+            assert!(line.contains(" steps/s  ") && line.ends_with(" left"), "{line}");
         }
     }
 
@@ -298,10 +262,8 @@ mod tests {
         assert_eq!(lines_of(1).len(), 1);
         assert_eq!(lines_of(3).len(), 3);
         assert_eq!(lines_of(10).len(), 10);
-        let starts: Vec<_> = lines_of(11)
-            .iter()
-            .map(|l| l.split('/').next().unwrap().to_owned())
-            .collect();
+        let starts: Vec<_> =
+            lines_of(11).iter().map(|l| l.split('/').next().unwrap().to_owned()).collect();
         assert_eq!(
             starts,
             ["2", "3", "4", "5", "6", "7", "8", "9", "10", "11"].map(|n| format!("step {n}"))
@@ -317,24 +279,15 @@ mod tests {
             progress.step(done, 1.0);
         }
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
-        let steps: Vec<_> = text
-            .lines()
-            .map(|l| l.split(['/', ' ']).nth(1).unwrap())
-            .collect();
+        let steps: Vec<_> = text.lines().map(|l| l.split(['/', ' ']).nth(1).unwrap()).collect();
         assert_eq!(steps, ["35", "99", "100"]);
     }
 
     #[test]
     fn times_and_rates_read_well() {
         let line = |done, ms| line(done, 20_000, "2.4", Duration::from_millis(ms));
-        assert_eq!(
-            line(2_000, 100),
-            "step 2000/20000 (10%)  loss 2.4  20000 steps/s  1s left"
-        );
-        assert_eq!(
-            line(200, 100_000),
-            "step 200/20000 (1%)  loss 2.4  2.0 steps/s  2h 45m left"
-        );
+        assert_eq!(line(2_000, 100), "step 2000/20000 (10%)  loss 2.4  20000 steps/s  1s left");
+        assert_eq!(line(200, 100_000), "step 200/20000 (1%)  loss 2.4  2.0 steps/s  2h 45m left");
         assert_eq!(
             line(20_000, 0),
             "step 20000/20000 (100%)  loss 2.4  20000000000000 steps/s  0s left"
@@ -343,10 +296,7 @@ mod tests {
             [duration(185.2), duration(59.6), duration(f64::NAN)],
             ["3m 05s", "1m 00s", "0s"]
         );
-        assert_eq!(
-            [rate(0.25), rate(7.34), rate(33_100.4)],
-            ["0.25", "7.3", "33100"]
-        );
+        assert_eq!([rate(0.25), rate(7.34), rate(33_100.4)], ["0.25", "7.3", "33100"]);
     }
 
     #[test]
@@ -377,11 +327,7 @@ mod tests {
         // Some thirty looks until the stride has doubled to its size, then one in about 50 ms, or
         // a few more after the machine paused.
         let most = 100.0 + 4.0 * began.elapsed().as_secs_f64() / LOOK_EVERY.as_secs_f64();
-        assert!(
-            (progress.pace.looks as f64) < most,
-            "{} looks",
-            progress.pace.looks
-        );
+        assert!((progress.pace.looks as f64) < most, "{} looks", progress.pace.looks);
         progress.finish();
     }
 
@@ -391,9 +337,7 @@ mod tests {
         for done in 1..=4 {
             std::thread::sleep(Duration::from_millis(110));
             progress.step(done, 2.5);
-            let View::Bar(bar) = &progress.view else {
-                unreachable!("made as a bar")
-            };
+            let View::Bar(bar) = &progress.view else { unreachable!("made as a bar") };
             assert_eq!((bar.position(), bar.message().as_str()), (done, "2.5000"));
         }
         progress.finish();

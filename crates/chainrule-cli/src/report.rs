@@ -63,9 +63,7 @@ impl Row {
             value: stats,
             gradient,
             saturated: is_tanh.then(|| beyond() / value.len() as f64),
-            update: lr
-                .zip(gradient)
-                .map(|(lr, g)| (lr * g.std / stats.std).log10()),
+            update: lr.zip(gradient).map(|(lr, g)| (lr * g.std / stats.std).log10()),
         }
     }
 }
@@ -73,9 +71,7 @@ impl Row {
 /// The rows of one step: the parameters, then the named intermediates of `loss` in the order of the
 /// forward pass, which was run inside `record_all` and walked back.
 pub fn rows(parameters: &[(String, Tensor)], loss: &Tensor, lr: f64) -> (Vec<Row>, Vec<Row>) {
-    let parameters = parameters
-        .iter()
-        .map(|(name, p)| Row::new(name, p, Some(lr)));
+    let parameters = parameters.iter().map(|(name, p)| Row::new(name, p, Some(lr)));
     let named = loss.recorded().into_iter();
     let named = named.filter_map(|t| Some(Row::new(&t.name()?, &t, None)));
     (parameters.collect(), named.collect())
@@ -84,29 +80,13 @@ pub fn rows(parameters: &[(String, Tensor)], loss: &Tensor, lr: f64) -> (Vec<Row
 /// The table as text, at most 100 columns wide for names and shapes of usual length.
 pub fn table(parameters: &[Row], intermediates: &[Row]) -> Result<String> {
     let all = || parameters.iter().chain(intermediates);
-    let name = all()
-        .map(|row| row.name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(12);
-    let shape = all()
-        .map(|row| dims(&row.shape).len())
-        .max()
-        .unwrap_or(0)
-        .max(7);
+    let name = all().map(|row| row.name.chars().count()).max().unwrap_or(0).max(12);
+    let shape = all().map(|row| dims(&row.shape).len()).max().unwrap_or(0).max(7);
     let mut out = String::new();
     let lead = name + shape + 2;
-    writeln!(
-        out,
-        "{:lead$} {:-^32}  {:-^32}",
-        "", " value ", " gradient "
-    )?;
+    writeln!(out, "{:lead$} {:-^32}  {:-^32}", "", " value ", " gradient ")?;
     let heads = "    mean      std     norm zeros";
-    writeln!(
-        out,
-        "{:name$}  {:<shape$} {heads}  {heads}  sat  upd",
-        "", "shape"
-    )?;
+    writeln!(out, "{:name$}  {:<shape$} {heads}  {heads}  sat  upd", "", "shape")?;
     for (title, rows) in [("parameters", parameters), ("intermediates", intermediates)] {
         writeln!(out, "{title}")?;
         for row in rows {
@@ -122,24 +102,14 @@ pub fn table(parameters: &[Row], intermediates: &[Row]) -> Result<String> {
             writeln!(out, "{}", line.trim_end())?;
         }
     }
-    writeln!(
-        out,
-        "zeros: share of exact zeros; sat: share with |tanh| > {SATURATED};"
-    )?;
-    write!(
-        out,
-        "upd: log10 of std(update) / std(value), about -3 in a run that learns well"
-    )?;
+    writeln!(out, "zeros: share of exact zeros; sat: share with |tanh| > {SATURATED};")?;
+    write!(out, "upd: log10 of std(update) / std(value), about -3 in a run that learns well")?;
     Ok(out)
 }
 
 fn dims(shape: &[usize]) -> String {
     let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
-    if dims.is_empty() {
-        "-".to_owned()
-    } else {
-        dims.join("x")
-    }
+    if dims.is_empty() { "-".to_owned() } else { dims.join("x") }
 }
 
 fn stats(stats: Option<Stats>) -> String {
@@ -247,18 +217,13 @@ mod tests {
         let expected = (0.1 * slope / 2.0).log10();
         assert!((parameters[0].update.unwrap() - expected).abs() < 1e-5);
         let text = table(&parameters, &named).unwrap();
-        assert!(
-            text.lines().all(|line| line.chars().count() <= WIDTH),
-            "{text}"
-        );
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains(" 50%"), "{text}");
     }
 
     #[test]
     fn numbers_fit_their_columns() {
-        for x in [
-            0.0, -0.0, 1e-300, -1.234e-30, -0.0123456, 9.99999, -99.999, -999.99, -1e300,
-        ] {
+        for x in [0.0, -0.0, 1e-300, -1.234e-30, -0.0123456, 9.99999, -99.999, -999.99, -1e300] {
             assert!(number(x).len() <= 8, "{}", number(x));
         }
         assert_eq!(
@@ -266,10 +231,7 @@ mod tests {
             ["0.0123", "-1.5e-5", "-"]
         );
         assert_eq!(number(12_345.0), "1.2e4");
-        assert_eq!(
-            [percent(0.0), percent(1e-6), percent(0.999_99)],
-            ["  0%", " <1%", " 99%"]
-        );
+        assert_eq!([percent(0.0), percent(1e-6), percent(0.999_99)], ["  0%", " <1%", " 99%"]);
         assert_eq!([percent(1.0), percent(0.123)], ["100%", " 12%"]);
         assert_eq!(
             [count(0), count(999), count(1_000), count(1_234_567)],
@@ -279,10 +241,7 @@ mod tests {
 
     #[test]
     fn steps_are_counted_in_words() {
-        assert_eq!(
-            [steps(0), steps(1), steps(2_000)],
-            ["0 steps", "1 step", "2,000 steps"]
-        );
+        assert_eq!([steps(0), steps(1), steps(2_000)], ["0 steps", "1 step", "2,000 steps"]);
     }
 
     #[test]

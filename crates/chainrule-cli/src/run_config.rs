@@ -73,18 +73,13 @@ pub struct Versions {
 impl Versions {
     /// Those of this program.
     pub fn current() -> Versions {
-        Versions {
-            format: FORMAT,
-            chainrule: env!("CARGO_PKG_VERSION").to_owned(),
-        }
+        Versions { format: FORMAT, chainrule: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
 
 /// The symbols of the names models, in the order of their numbers.
 fn vocabulary() -> String {
-    (0..Vocabulary::SIZE as i64)
-        .filter_map(|n| Vocabulary.decode(n))
-        .collect()
+    (0..Vocabulary::SIZE as i64).filter_map(|n| Vocabulary.decode(n)).collect()
 }
 
 impl ModelConfig {
@@ -102,18 +97,8 @@ impl ModelConfig {
 
     /// The sizes, as the model takes them.
     pub fn sizes(&self) -> NamesMlpConfig {
-        let ModelConfig {
-            context,
-            embedding,
-            hidden,
-            ..
-        } = *self;
-        NamesMlpConfig {
-            symbols: Vocabulary::SIZE,
-            context,
-            embedding,
-            hidden,
-        }
+        let ModelConfig { context, embedding, hidden, .. } = *self;
+        NamesMlpConfig { symbols: Vocabulary::SIZE, context, embedding, hidden }
     }
 }
 
@@ -128,15 +113,8 @@ impl RunConfig {
     /// Reads the file of the run in `folder` and checks that its model can be built.
     pub fn read(folder: &Path) -> Result<RunConfig> {
         if !folder.is_dir() {
-            let what = if folder.exists() {
-                "is not a folder"
-            } else {
-                "there is no such folder"
-            };
-            bail!(
-                "{}: {what}; give the folder of a training run",
-                folder.display()
-            );
+            let what = if folder.exists() { "is not a folder" } else { "there is no such folder" };
+            bail!("{}: {what}; give the folder of a training run", folder.display());
         }
         let path = folder.join(FILE);
         let mut text = String::new();
@@ -145,14 +123,10 @@ impl RunConfig {
         match read {
             Ok(n) if n as u64 > MOST_BYTES => bail!("{}: too large for settings", path.display()),
             Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => bail!(
-                "{}: no such file; give the folder of a training run",
-                path.display()
-            ),
-            Err(e) => bail!(
-                "{}: cannot be read ({e}); train again or restore it",
-                path.display()
-            ),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                bail!("{}: no such file; give the folder of a training run", path.display())
+            }
+            Err(e) => bail!("{}: cannot be read ({e}); train again or restore it", path.display()),
         }
         Self::parse(&text)
             .map_err(|why| anyhow!("{}: {why}; train again or restore the file", path.display()))
@@ -160,16 +134,11 @@ impl RunConfig {
 
     fn parse(text: &str) -> Result<RunConfig, String> {
         let config: RunConfig = toml::from_str(text).map_err(|e| {
-            let line = e
-                .span()
-                .map_or(1, |at| text[..at.start].matches('\n').count() + 1);
+            let line = e.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
             format!("line {line}: {}", e.message().replace('\n', " "))
         })?;
         if config.versions.format != FORMAT {
-            return Err(format!(
-                "written in format {}, not {FORMAT}",
-                config.versions.format
-            ));
+            return Err(format!("written in format {}, not {FORMAT}", config.versions.format));
         }
         let model = &config.model;
         if model.kind != "names" || model.vocabulary != vocabulary() {
@@ -217,26 +186,15 @@ mod tests {
     fn what_is_written_is_read_back() {
         let text = config().to_text().unwrap();
         assert_eq!(RunConfig::parse(&text), Ok(config()));
-        assert!(
-            text.contains("vocabulary = \".abcdefghijklmnopqrstuvwxyz\""),
-            "{text}"
-        );
+        assert!(text.contains("vocabulary = \".abcdefghijklmnopqrstuvwxyz\""), "{text}");
     }
 
     #[test]
     fn broken_settings_are_told_in_one_line() {
         let good = config().to_text().unwrap();
         for (from, to, part) in [
-            (
-                "hidden = 200",
-                "hidden = 0",
-                "the width of the hidden layer",
-            ),
-            (
-                "hidden = 200",
-                "hidden = 9000000000",
-                "the width of the hidden layer",
-            ),
+            ("hidden = 200", "hidden = 0", "the width of the hidden layer"),
+            ("hidden = 200", "hidden = 9000000000", "the width of the hidden layer"),
             ("hidden = 200", "hidden = -1", "line "),
             ("hidden = 200", "hidden = ", "line "),
             ("hidden = 200", "", "hidden"),

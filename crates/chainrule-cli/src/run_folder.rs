@@ -73,9 +73,7 @@ impl RunFolder {
                  replace the files of an earlier run"
             );
         }
-        Ok(RunFolder {
-            path: path.to_owned(),
-        })
+        Ok(RunFolder { path: path.to_owned() })
     }
 
     /// A new folder `<base>/<kind>-<number>`, numbered after the last one.
@@ -95,10 +93,7 @@ impl RunFolder {
                 Err(e) => return Err(cannot("make the folder", &path, &e)),
             }
         }
-        bail!(
-            "{} holds too many runs; give a folder with --out",
-            base.display()
-        )
+        bail!("{} holds too many runs; give a folder with --out", base.display())
     }
 }
 
@@ -136,11 +131,7 @@ pub fn write_atomic_with(
     if let Err(e) = written.and_then(|()| fs::rename(&temporary, path)) {
         // Nothing can be done if this fails too; the first error is the one to tell.
         let _ = fs::remove_file(&temporary);
-        let kept = if path.is_file() {
-            " (the earlier file is unchanged)"
-        } else {
-            ""
-        };
+        let kept = if path.is_file() { " (the earlier file is unchanged)" } else { "" };
         return Err(anyhow!("{}{kept}", cannot("write", path, &e)));
     }
     // The new name is safe on the disk once the folder is. Some file systems refuse this; the file
@@ -158,19 +149,13 @@ fn temporary_file(path: &Path, name: &std::ffi::OsStr) -> io::Result<(File, Path
         temporary.push(name);
         temporary.push(format!(".{}-{attempt}.tmp", std::process::id()));
         let temporary = path.with_file_name(temporary);
-        match OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-        {
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
     }
-    Err(io::Error::other(
-        "a hundred unfinished files of this name lie in the folder; remove them",
-    ))
+    Err(io::Error::other("a hundred unfinished files of this name lie in the folder; remove them"))
 }
 
 /// One line that says what could not be done, why, and what helps.
@@ -183,10 +168,7 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
         Kind::NotADirectory | Kind::AlreadyExists => {
             ("a part of the path is a file", "choose another folder")
         }
-        Kind::IsADirectory => (
-            "a folder has this name",
-            "rename it or choose another folder",
-        ),
+        Kind::IsADirectory => ("a folder has this name", "rename it or choose another folder"),
         Kind::NotFound => ("a folder of the path is missing", "check the path"),
         _ => return anyhow!("cannot {what} {}: {error}", path.display()),
     };
@@ -226,9 +208,7 @@ impl MetricsWriter {
         self.line.clear();
         serde_json::to_writer(&mut self.line, row).context("cannot write the metrics as JSON")?;
         self.line.push(b'\n');
-        self.out
-            .write_all(&self.line)
-            .map_err(|e| cannot("write", &self.path, &e))?;
+        self.out.write_all(&self.line).map_err(|e| cannot("write", &self.path, &e))?;
         if self.flushed.elapsed() >= FLUSH_EVERY {
             self.flush()?;
         }
@@ -238,9 +218,7 @@ impl MetricsWriter {
     /// Sends all lines to the file.
     pub fn flush(&mut self) -> Result<()> {
         self.flushed = Instant::now();
-        self.out
-            .flush()
-            .map_err(|e| cannot("write", &self.path, &e))
+        self.out.flush().map_err(|e| cannot("write", &self.path, &e))
     }
 
     /// Sends all lines to the file and closes it. Dropping does so too but cannot tell of an error.
@@ -280,13 +258,7 @@ mod tests {
         assert_eq!(made("mnist"), base.join("mnist-0001"));
         fs::remove_dir(base.join("names-0001")).unwrap();
         fs::create_dir(base.join("names-0041")).unwrap();
-        for other in [
-            "names-0099x",
-            "names-99999999999999999999",
-            "names-7",
-            "names-",
-            "names",
-        ] {
+        for other in ["names-0099x", "names-99999999999999999999", "names-7", "names-", "names"] {
             fs::create_dir(base.join(other)).unwrap();
         }
         assert_eq!(made("names"), base.join("names-0042"));
@@ -301,19 +273,11 @@ mod tests {
         let paths: Vec<PathBuf> = std::thread::scope(|scope| {
             let start = || {
                 (0..25)
-                    .map(|_| {
-                        RunFolder::numbered(dir.path(), "names")
-                            .unwrap()
-                            .path()
-                            .to_owned()
-                    })
+                    .map(|_| RunFolder::numbered(dir.path(), "names").unwrap().path().to_owned())
                     .collect::<Vec<_>>()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
-            threads
-                .into_iter()
-                .flat_map(|thread| thread.join().unwrap())
-                .collect()
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
         let distinct: std::collections::BTreeSet<_> = paths.iter().collect();
         assert_eq!((paths.len(), distinct.len()), (200, 200));
@@ -337,10 +301,7 @@ mod tests {
         fs::write(&notes, "mine").unwrap();
         fs::write(dir.path().join("model.bin"), "old").unwrap();
         let text = one_line(RunFolder::create("names", Some(dir.path()), false));
-        assert!(
-            text.contains("is not empty; choose") && text.contains("--force"),
-            "{text}"
-        );
+        assert!(text.contains("is not empty; choose") && text.contains("--force"), "{text}");
         let folder = RunFolder::create("names", Some(dir.path()), true).unwrap();
         folder.write("model.bin", b"new").unwrap();
         assert_eq!(fs::read_to_string(&notes).unwrap(), "mine");
@@ -355,10 +316,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         for force in [false, true] {
             let text = one_line(RunFolder::create("names", Some(&file), force));
-            assert!(
-                text.contains("taken is a file, not a folder; choose another"),
-                "{text}"
-            );
+            assert!(text.contains("taken is a file, not a folder; choose another"), "{text}");
             let text = one_line(RunFolder::create("names", Some(&file.join("sub")), force));
             assert!(text.contains("a part of the path is a file"), "{text}");
         }
@@ -382,11 +340,7 @@ mod tests {
         for text in [
             one_line(RunFolder::create("names", Some(&locked.join("sub")), false)),
             one_line(RunFolder::numbered(&locked, "names")),
-            one_line(
-                RunFolder::create("names", Some(&locked), false)
-                    .unwrap()
-                    .write("a", b""),
-            ),
+            one_line(RunFolder::create("names", Some(&locked), false).unwrap().write("a", b"")),
             one_line(MetricsWriter::create(&locked.join("metrics.jsonl"))),
         ] {
             assert!(text.contains(help), "{text}");
@@ -415,17 +369,11 @@ mod tests {
             File::create("/dev/full")?.write_all(b"x")
         };
         let text = one_line(write_atomic_with(&path, half));
-        assert!(
-            text.ends_with("model.bin: the disk is full; free some space"),
-            "{text}"
-        );
+        assert!(text.ends_with("model.bin: the disk is full; free some space"), "{text}");
         assert!(names_in(dir.path()).is_empty());
         write_atomic(&path, b"earlier").unwrap();
         let text = one_line(write_atomic_with(&path, half));
-        assert!(
-            text.ends_with("free some space (the earlier file is unchanged)"),
-            "{text}"
-        );
+        assert!(text.ends_with("free some space (the earlier file is unchanged)"), "{text}");
         assert_eq!(fs::read(&path).unwrap(), b"earlier");
         assert_eq!(names_in(dir.path()), ["model.bin"]);
     }
@@ -442,10 +390,7 @@ mod tests {
         let path = dir.path().join("model.bin");
         write_atomic(&path, b"earlier").unwrap();
         let text = one_line(write_atomic(&path, &vec![1; 8 << 20]));
-        assert!(
-            text.contains("the disk is full") && text.contains("unchanged"),
-            "{text}"
-        );
+        assert!(text.contains("the disk is full") && text.contains("unchanged"), "{text}");
         assert_eq!(fs::read(&path).unwrap(), b"earlier");
         assert_eq!(names_in(dir.path()), ["model.bin"]);
     }
@@ -473,9 +418,7 @@ mod tests {
             let mut metrics = folder.metrics("metrics.jsonl").unwrap();
             for step in 0..3 {
                 let loss = [3.25, f64::NAN, f64::INFINITY][step];
-                metrics
-                    .record(&json!({"step": step, "loss": loss}))
-                    .unwrap();
+                metrics.record(&json!({"step": step, "loss": loss})).unwrap();
             }
             if finish {
                 metrics.finish().unwrap()
@@ -483,10 +426,8 @@ mod tests {
                 drop(metrics)
             }
             let text = fs::read_to_string(folder.file("metrics.jsonl")).unwrap();
-            let rows: Vec<serde_json::Value> = text
-                .lines()
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect();
+            let rows: Vec<serde_json::Value> =
+                text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert_eq!(rows[0], json!({"step": 0, "loss": 3.25}));
             assert_eq!(rows[2], json!({"step": 2, "loss": null}));
             assert_eq!((rows.len(), text.ends_with("}\n")), (3, true));
@@ -499,11 +440,7 @@ mod tests {
         let path = dir.path().join("metrics.jsonl");
         let mut metrics = MetricsWriter::create(&path).unwrap();
         metrics.record(&1).unwrap();
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            "",
-            "still in the buffer"
-        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "", "still in the buffer");
         metrics.flushed = Instant::now().checked_sub(FLUSH_EVERY).unwrap();
         metrics.record(&2).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n");
@@ -515,10 +452,7 @@ mod tests {
         let mut metrics = MetricsWriter::create(Path::new("/dev/full")).unwrap();
         metrics.record(&1).unwrap();
         let text = one_line(metrics.finish());
-        assert_eq!(
-            text,
-            "cannot write /dev/full: the disk is full; free some space"
-        );
+        assert_eq!(text, "cannot write /dev/full: the disk is full; free some space");
         let mut metrics = MetricsWriter::create(Path::new("/dev/full")).unwrap();
         let failed = (0..100_000).any(|step| metrics.record(&step).is_err());
         assert!(failed, "a buffer that overflows must tell");

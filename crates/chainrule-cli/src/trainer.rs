@@ -23,11 +23,7 @@ impl Schedule {
     /// The rate of the step after `done` steps.
     #[inline]
     pub fn rate(&self, done: u64) -> f64 {
-        if done < self.decay_at {
-            self.lr
-        } else {
-            self.lr / 10.0
-        }
+        if done < self.decay_at { self.lr } else { self.lr / 10.0 }
     }
 }
 
@@ -68,11 +64,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<Trainer<'a>> {
         model.train();
         let sgd = Sgd::try_new(model.parameters(), schedule.rate(0), SgdOptions::default())?;
-        let kept = Kept {
-            done: 0,
-            state: model.state_dict(),
-            generator: generator.state(),
-        };
+        let kept = Kept { done: 0, state: model.state_dict(), generator: generator.state() };
         Ok(Trainer {
             model,
             sgd,
@@ -124,15 +116,13 @@ impl<'a> Trainer<'a> {
 
     #[inline]
     fn draw(&mut self) -> Result<(Tensor, Tensor)> {
-        self.generator
-            .fill_randint(0, self.pairs.count as i64, &mut self.picked)?;
+        self.generator.fill_randint(0, self.pairs.count as i64, &mut self.picked)?;
         let width = self.model.config().context;
         self.contexts.clear();
         self.targets.clear();
         for &row in &self.picked {
             let row = row as usize;
-            self.contexts
-                .extend_from_slice(&self.pairs.contexts[row * width..(row + 1) * width]);
+            self.contexts.extend_from_slice(&self.pairs.contexts[row * width..(row + 1) * width]);
             self.targets.push(self.pairs.targets[row]);
         }
         let n = self.picked.len();
@@ -164,10 +154,7 @@ impl<'a> Trainer<'a> {
                         Some(name) => format!(" (which made `{name}`)"),
                         None => String::new(),
                     };
-                    format!(
-                        "the first op that gave {} was `{}`{made}",
-                        first.value, first.op
-                    )
+                    format!("the first op that gave {} was `{}`{made}", first.value, first.op)
                 }
                 None => "no op gave it when the batch was run again".to_owned(),
             }));
@@ -200,9 +187,7 @@ impl<'a> Trainer<'a> {
                 return Ok(Broken(culprit.unwrap_or_else(|| self.first_bad_update())));
             }
         }
-        Ok(Broken(
-            "the run did not repeat itself, so the op is not known".to_owned(),
-        ))
+        Ok(Broken("the run did not repeat itself, so the op is not known".to_owned()))
     }
 
     fn first_bad_update(&self) -> String {
@@ -215,10 +200,7 @@ impl<'a> Trainer<'a> {
             })
         });
         let name = bad.map_or("a parameter", |(name, _)| name);
-        format!(
-            "the update of step {} made `{name}` overflow",
-            self.done + 1
-        )
+        format!("the update of step {} made `{name}` overflow", self.done + 1)
     }
 }
 
@@ -255,18 +237,12 @@ mod tests {
 
     fn scaled_normal(shape: [usize; 2], factor: f64) -> Tensor {
         let generator = &mut Generator::manual_seed(5);
-        Tensor::randn(shape, chainrule::DType::F32, generator)
-            .try_mul(factor)
-            .unwrap()
+        Tensor::randn(shape, chainrule::DType::F32, generator).try_mul(factor).unwrap()
     }
 
     fn bits(model: &NamesMlp) -> Vec<u64> {
         let state = model.state_dict();
-        state
-            .values()
-            .flat_map(Tensor::to_f64_vec)
-            .map(f64::to_bits)
-            .collect()
+        state.values().flat_map(Tensor::to_f64_vec).map(f64::to_bits).collect()
     }
 
     /// Takes steps until a loss is not finite; the step of that loss and the reason.
@@ -284,22 +260,9 @@ mod tests {
 
     #[test]
     fn the_rate_falls_to_a_tenth() {
-        let schedule = Schedule {
-            lr: 0.1,
-            decay_at: 2,
-        };
-        assert_eq!(
-            [0, 1, 2, 9].map(|done| schedule.rate(done)),
-            [0.1, 0.1, 0.01, 0.01]
-        );
-        assert_eq!(
-            Schedule {
-                lr: 0.1,
-                decay_at: 0
-            }
-            .rate(0),
-            0.01
-        );
+        let schedule = Schedule { lr: 0.1, decay_at: 2 };
+        assert_eq!([0, 1, 2, 9].map(|done| schedule.rate(done)), [0.1, 0.1, 0.01, 0.01]);
+        assert_eq!(Schedule { lr: 0.1, decay_at: 0 }.rate(0), 0.01);
     }
 
     #[test]
@@ -309,10 +272,7 @@ mod tests {
         model.w1.set(&scaled_normal([30, 200], 1e36));
         let before = bits(&model);
         let pairs = pairs();
-        let schedule = Schedule {
-            lr: 0.1,
-            decay_at: 9,
-        };
+        let schedule = Schedule { lr: 0.1, decay_at: 9 };
         let mut trainer = Trainer::new(&model, &pairs, 32, schedule, generator).unwrap();
         let loss = trainer.forward().unwrap();
         let first = trainer.explain().unwrap().0;
@@ -329,10 +289,7 @@ mod tests {
         model.w2.set(&scaled_normal([200, 27], 1e30));
         let before = bits(&model);
         let pairs = pairs();
-        let schedule = Schedule {
-            lr: 1e12,
-            decay_at: 9,
-        };
+        let schedule = Schedule { lr: 1e12, decay_at: 9 };
         let mut trainer = Trainer::new(&model, &pairs, 32, schedule, generator).unwrap();
         let (step, why) = train_until_it_breaks(&mut trainer);
         assert_eq!((step, trainer.done), (2, 0));
@@ -347,24 +304,16 @@ mod tests {
         // gradient of 1e35 or more that comes from W2 overflows there, and the loss is that of b2 alone.
         model.w1.set(&Tensor::zeros([30, 200]));
         model.b1.set(&Tensor::zeros([200]));
-        model
-            .bngain
-            .set(&Tensor::full([1, 200], 1e4, chainrule::DType::F32));
+        model.bngain.set(&Tensor::full([1, 200], 1e4, chainrule::DType::F32));
         model.bnbias.set(&Tensor::zeros([1, 200]));
         model.w2.set(&scaled_normal([200, 27], 1e37));
         let before = bits(&model);
         let pairs = pairs();
-        let schedule = Schedule {
-            lr: 1e-3,
-            decay_at: 9,
-        };
+        let schedule = Schedule { lr: 1e-3, decay_at: 9 };
         let mut trainer = Trainer::new(&model, &pairs, 32, schedule, generator).unwrap();
         let (step, why) = train_until_it_breaks(&mut trainer);
         assert_eq!((step, trainer.done), (2, 0));
-        assert!(
-            why.starts_with("the first op whose gradient overflowed was `"),
-            "{why}"
-        );
+        assert!(why.starts_with("the first op whose gradient overflowed was `"), "{why}");
         assert_eq!(bits(&model), before);
     }
 
@@ -372,10 +321,7 @@ mod tests {
     #[test]
     fn a_run_that_breaks_later_is_followed_to_the_last_good_state() {
         let pairs = pairs();
-        let schedule = Schedule {
-            lr: 0.1,
-            decay_at: 1_000,
-        };
+        let schedule = Schedule { lr: 0.1, decay_at: 1_000 };
         let at = KEEP_EVERY + 20;
         let broken = |spoil: bool| {
             let (model, generator) = model();
@@ -387,9 +333,7 @@ mod tests {
             }
             if spoil {
                 // As if the last update had made it so; the kept state knows nothing of it.
-                model
-                    .b2
-                    .set(&Tensor::full([27], f64::INFINITY, chainrule::DType::F32));
+                model.b2.set(&Tensor::full([27], f64::INFINITY, chainrule::DType::F32));
                 let loss = trainer.forward().unwrap();
                 assert!(!loss.item().is_finite());
                 let why = trainer.explain().unwrap().0;

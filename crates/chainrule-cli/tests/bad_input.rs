@@ -24,10 +24,7 @@ fn usage_mistakes() {
         ("train names --lr fast", "the learning rate must be"),
         ("train names --seed x", "the seed"),
         ("train names --threads 0", "the number of threads"),
-        (
-            "train names --hidden 65536 --context 64 --embedding 4096",
-            "make one of them smaller",
-        ),
+        ("train names --hidden 65536 --context 64 --embedding 4096", "make one of them smaller"),
         ("train names --stepz 3", "--stepz"),
         ("train digits", "digits"),
         ("sample", "<DIR>"),
@@ -79,11 +76,7 @@ fn eval_refuses_the_same_data() {
     let place = Place::new();
     place.train("run", "");
     fs::write(place.path("capital"), "emma\nOlivia\n").unwrap();
-    for (file, part) in [
-        ("capital", "line 2"),
-        ("missing", "no such file"),
-        (".", "folder"),
-    ] {
+    for (file, part) in [("capital", "line 2"), ("missing", "no such file"), (".", "folder")] {
         let error = place.refused(&format!("eval run --data {file}"), 1);
         assert!(error.contains(part), "{error}");
     }
@@ -148,27 +141,17 @@ fn broken_and_foreign_weights() {
         ("one byte", vec![0]),
         ("cut in the header", good[..100].to_vec()),
         ("cut in the data", good[..good.len() - 1].to_vec()),
-        (
-            "text",
-            b"these are not weights, whatever the name says".to_vec(),
-        ),
+        ("text", b"these are not weights, whatever the name says".to_vec()),
         ("huge header", huge),
         ("overlap", weights(overlap, 12)),
         ("outside", weights(outside, 8)),
         ("foreign", weights(foreign, 8)),
-        (
-            "other shapes",
-            fs::read(place.path("other/model.safetensors")).unwrap(),
-        ),
+        ("other shapes", fs::read(place.path("other/model.safetensors")).unwrap()),
         ("not finite", infinite),
     ];
     for (what, bytes) in cases {
         fs::write(&model, &bytes).unwrap();
-        for words in [
-            "sample run",
-            "eval run --data names.txt",
-            "sample run --json",
-        ] {
+        for words in ["sample run", "eval run --data names.txt", "sample run --json"] {
             let error = place.refused(words, 1);
             assert!(error.contains("model.safetensors: "), "{what}: {error}");
         }
@@ -188,15 +171,9 @@ fn broken_settings() {
     for (what, text) in [
         ("empty", String::new()),
         ("no TOML", "[[[".to_owned()),
-        (
-            "wrong size",
-            good.replace("hidden = 20", "hidden = 999999999999"),
-        ),
+        ("wrong size", good.replace("hidden = 20", "hidden = 999999999999")),
         ("other size", good.replace("hidden = 20", "hidden = 21")),
-        (
-            "no number",
-            good.replace("hidden = 20", "hidden = \"wide\""),
-        ),
+        ("no number", good.replace("hidden = 20", "hidden = \"wide\"")),
     ] {
         fs::write(&config, text).unwrap();
         let error = place.refused("sample run", 1);
@@ -205,21 +182,9 @@ fn broken_settings() {
     fs::write(&config, b"\xff\xfe\0").unwrap();
     assert!(place.refused("eval run", 1).contains("config.toml"));
     fs::remove_file(&config).unwrap();
-    assert!(
-        place
-            .refused("eval run", 1)
-            .contains("config.toml: no such file")
-    );
-    assert!(
-        place
-            .refused("sample nowhere", 1)
-            .contains("no such folder")
-    );
-    assert!(
-        place
-            .refused("sample names.txt", 1)
-            .contains("not a folder")
-    );
+    assert!(place.refused("eval run", 1).contains("config.toml: no such file"));
+    assert!(place.refused("sample nowhere", 1).contains("no such folder"));
+    assert!(place.refused("sample names.txt", 1).contains("not a folder"));
 }
 
 /// A disk without room for the model: a limit on the size of files, met as an error and not as the signal
@@ -236,28 +201,16 @@ fn a_disk_without_room_leaves_the_earlier_model() {
         env!("CARGO_BIN_EXE_chainrule")
     );
     let mut shell = std::process::Command::new("sh");
-    let output = shell
-        .args(["-c", &script])
-        .current_dir(place.path("."))
-        .output()
-        .unwrap();
+    let output = shell.args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
     let error = one_error(&output, 1);
     assert!(
         error.contains("model.safetensors") && error.contains("earlier file is unchanged"),
         "{error}"
     );
     let kept = |contents: &[(String, Vec<u8>)]| -> Vec<(String, Vec<u8>)> {
-        contents
-            .iter()
-            .filter(|(name, _)| name != "metrics.jsonl")
-            .cloned()
-            .collect()
+        contents.iter().filter(|(name, _)| name != "metrics.jsonl").cloned().collect()
     };
-    assert_eq!(
-        kept(&place.contents("run")),
-        kept(&before),
-        "nothing lost and nothing left over"
-    );
+    assert_eq!(kept(&place.contents("run")), kept(&before), "nothing lost and nothing left over");
     assert!(place.json("sample run --count 1 --json")["samples"].is_array());
 }
 
@@ -270,10 +223,7 @@ fn metrics_that_cannot_be_written_end_the_run_in_good_order() {
     std::os::unix::fs::symlink("/dev/full", place.path("run/metrics.jsonl")).unwrap();
     let words = "train names --data names.txt --steps 3000 --hidden 5 --json --out run --force";
     let error = one_error(&place.run(words), 1);
-    assert!(
-        error.contains("metrics.jsonl") && error.contains("the disk is full"),
-        "{error}"
-    );
+    assert!(error.contains("metrics.jsonl") && error.contains("the disk is full"), "{error}");
     assert!(place.json("sample run --count 1 --json")["samples"].is_array());
 }
 
@@ -288,12 +238,8 @@ fn a_closed_output_is_no_panic() {
         "train names --data names.txt --steps 3 --hidden 5 --quiet",
         "--help",
     ] {
-        let mut child = place
-            .command(words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            place.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(text(&output.stderr), "", "{words}");

@@ -14,36 +14,17 @@ fn a_loss_that_is_not_finite_stops_the_run_and_names_the_op() {
     let output = place.run(words);
     let error = common::one_error(&output, 1);
     assert!(error.contains("error: the loss of step 2 is "), "{error}");
-    assert!(
-        error.contains(": the first op that gave ") && error.contains(" was `"),
-        "{error}"
-    );
-    assert!(
-        error.contains("try a smaller --lr") && error.contains("is in run"),
-        "{error}"
-    );
+    assert!(error.contains(": the first op that gave ") && error.contains(" was `"), "{error}");
+    assert!(error.contains("try a smaller --lr") && error.contains("is in run"), "{error}");
     let got = last_json(&output);
-    assert_eq!(
-        (&got["steps"], &got["interrupted"]),
-        (&1.into(), &false.into())
-    );
-    assert!(
-        got["error"]
-            .as_str()
-            .is_some_and(|text| error.contains(text)),
-        "{got}"
-    );
+    assert_eq!((&got["steps"], &got["interrupted"]), (&1.into(), &false.into()));
+    assert!(got["error"].as_str().is_some_and(|text| error.contains(text)), "{got}");
     // The weights are those after the one good step: the same as those of a run of that length.
     let one = "train names --data names.txt --steps 1 --lr-decay-at 9 --lr 1e30 --out one --json";
     assert!(common::one_error(&place.run(one), 1).contains("the loss over the training set is "));
     let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
     assert_eq!(model("run"), model("one"));
-    assert_eq!(
-        text(&fs::read(place.path("run/metrics.jsonl")).unwrap())
-            .lines()
-            .count(),
-        2
-    );
+    assert_eq!(text(&fs::read(place.path("run/metrics.jsonl")).unwrap()).lines().count(), 2);
 }
 
 #[cfg(unix)]
@@ -59,11 +40,7 @@ mod signals {
     /// Starts a long run and waits until it has written metrics, so that it is in the middle of it.
     fn start(place: &Place, more: &str) -> Child {
         let mut command = place.command(&format!("{LONG} {more}"));
-        let child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let metrics = place.path("run/metrics.jsonl");
         let began = Instant::now();
         while fs::metadata(&metrics).map_or(0, |m| m.len()) == 0 {
@@ -75,13 +52,7 @@ mod signals {
 
     fn interrupt(child: &Child) {
         let id = child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-INT", &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     }
 
     #[test]
@@ -94,18 +65,9 @@ mod signals {
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
         let out = text(&output.stdout);
         let last = out.lines().last().unwrap();
-        assert!(
-            last.starts_with("interrupted after ") && last.ends_with("is in run"),
-            "{last}"
-        );
+        assert!(last.starts_with("interrupted after ") && last.ends_with("is in run"), "{last}");
         assert!(!text(&output.stderr).contains("panicked"));
-        let files = [
-            "config.toml",
-            "loss.png",
-            "loss.svg",
-            "metrics.jsonl",
-            "model.safetensors",
-        ];
+        let files = ["config.toml", "loss.png", "loss.svg", "metrics.jsonl", "model.safetensors"];
         assert_eq!(place.files("run"), files);
         assert_eq!(place.json("sample run --count 2 --json")["count"], 2);
     }
@@ -135,19 +97,11 @@ mod signals {
         let mut line = String::new();
         while !line.contains("Ctrl-C again") {
             line.clear();
-            assert!(
-                errors.read_line(&mut line).unwrap() > 0,
-                "no answer to the first"
-            );
+            assert!(errors.read_line(&mut line).unwrap() > 0, "no answer to the first");
         }
         interrupt(&child);
         let mut out = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut out)
-            .unwrap();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130));
     }
 }

@@ -13,23 +13,15 @@ use serde_json::Value;
 #[test]
 fn help_and_version() {
     let place = Place::new();
-    for words in [
-        "--help",
-        "train --help",
-        "train names --help",
-        "sample -h",
-        "eval -h",
-        "bench -h",
-    ] {
+    for words in
+        ["--help", "train --help", "train names --help", "sample -h", "eval -h", "bench -h"]
+    {
         let output = place.run(words);
         assert!(output.status.success(), "{words}");
         assert!(text(&output.stdout).contains("Usage: chainrule"), "{words}");
     }
     let output = place.run("--version");
-    assert_eq!(
-        text(&output.stdout),
-        format!("chainrule {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(text(&output.stdout), format!("chainrule {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 /// The built-in list, a numbered folder, and what a run leaves in it.
@@ -37,14 +29,8 @@ fn help_and_version() {
 fn a_first_run_needs_no_file_and_fills_a_folder() {
     let place = Place::new();
     let got = place.json("train names --steps 40 --json");
-    assert_eq!(
-        (&got["steps"], &got["parameters"]),
-        (&40.into(), &12_297.into())
-    );
-    assert_eq!(
-        (&got["interrupted"], &got["error"]),
-        (&false.into(), &Value::Null)
-    );
+    assert_eq!((&got["steps"], &got["parameters"]), (&40.into(), &12_297.into()));
+    assert_eq!((&got["interrupted"], &got["error"]), (&false.into(), &Value::Null));
     assert_eq!(got["samples"].as_array().unwrap().len(), 20);
     // A model that knows nothing has a loss of ln 27 = 3.296; forty steps make a little of that good.
     for part in ["train_loss", "val_loss", "test_loss"] {
@@ -54,69 +40,36 @@ fn a_first_run_needs_no_file_and_fills_a_folder() {
     let [seconds, each] = ["seconds", "us_per_step"].map(|key| got[key].as_f64().unwrap());
     assert!(seconds > 0.0 && (each - seconds * 1e6 / 40.0).abs() < 1.0);
     assert_eq!(got["folder"], "runs/names-0001");
-    let files = [
-        "config.toml",
-        "loss.png",
-        "loss.svg",
-        "metrics.jsonl",
-        "model.safetensors",
-    ];
+    let files = ["config.toml", "loss.png", "loss.svg", "metrics.jsonl", "model.safetensors"];
     assert_eq!(place.files("runs/names-0001"), files);
     let file = |name: &str| fs::read(place.path("runs/names-0001").join(name)).unwrap();
 
-    let rows: Vec<Value> = text(&file("metrics.jsonl"))
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let rows: Vec<Value> =
+        text(&file("metrics.jsonl")).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(rows.len(), 41);
     for (i, row) in rows[..40].iter().enumerate() {
         assert_eq!(row["step"], i + 1);
         assert!(row["loss"].as_f64().unwrap() > 0.0);
         assert_eq!(row["lr"], if i < 20 { 0.1 } else { 0.01 });
     }
-    assert_eq!(
-        (&rows[40]["final"], &rows[40]["val_loss"]),
-        (&true.into(), &got["val_loss"])
-    );
+    assert_eq!((&rows[40]["final"], &rows[40]["val_loss"]), (&true.into(), &got["val_loss"]));
 
     let config: toml::Table = text(&file("config.toml")).parse().unwrap();
     assert_eq!(config["model"]["hidden"].as_integer(), Some(200));
     assert_eq!(config["training"]["seed"].as_integer(), Some(2_147_483_647));
-    assert_eq!(
-        config["model"]["vocabulary"].as_str().map(str::len),
-        Some(27)
-    );
-    assert!(
-        config["data"]["label"]
-            .as_str()
-            .unwrap()
-            .contains("built-in")
-    );
-    assert_eq!(
-        config["versions"]["chainrule"].as_str(),
-        Some(env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(config["model"]["vocabulary"].as_str().map(str::len), Some(27));
+    assert!(config["data"]["label"].as_str().unwrap().contains("built-in"));
+    assert_eq!(config["versions"]["chainrule"].as_str(), Some(env!("CARGO_PKG_VERSION")));
 
-    let png = png::Decoder::new(std::io::Cursor::new(file("loss.png")))
-        .read_info()
-        .unwrap();
+    let png = png::Decoder::new(std::io::Cursor::new(file("loss.png"))).read_info().unwrap();
     assert!(png.info().width >= 800 && png.info().height >= 400);
     let svg = text(&file("loss.svg"));
-    assert!(
-        svg.trim_start().starts_with("<svg") || svg.contains("<?xml"),
-        "{}",
-        &svg[..80]
-    );
+    assert!(svg.trim_start().starts_with("<svg") || svg.contains("<?xml"), "{}", &svg[..80]);
     assert!(svg.trim_end().ends_with("</svg>"));
 
     let state = io::parse(&file("model.safetensors")).unwrap();
     let names: Vec<&str> = state.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "C", "W1", "W2", "b1", "b2", "bnbias", "bngain", "bnmean", "bnvar"
-        ]
-    );
+    assert_eq!(names, ["C", "W1", "W2", "b1", "b2", "bnbias", "bngain", "bnmean", "bnvar"]);
     // The statistics are those of the training set, not the 0 and 1 that they begin with.
     assert!(state["bnmean"].to_f64_vec().iter().any(|&x| x != 0.0));
     assert!(state["bnvar"].to_f64_vec().iter().any(|&x| x != 1.0));
@@ -134,26 +87,16 @@ fn what_is_printed_for_people_fits_100_columns() {
     for line in out.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    for name in [
-        "C", "W1", "b1", "W2", "b2", "bngain", "bnbias", "emb", "hprebn", "hpreact", "h", "logits",
-    ] {
-        assert!(
-            out.lines()
-                .any(|l| l.split_whitespace().next() == Some(name)),
-            "{name} in\n{out}"
-        );
+    for name in
+        ["C", "W1", "b1", "W2", "b2", "bngain", "bnbias", "emb", "hprebn", "hpreact", "h", "logits"]
+    {
+        assert!(out.lines().any(|l| l.split_whitespace().next() == Some(name)), "{name} in\n{out}");
     }
-    assert!(
-        out.contains("12,297 parameters") && out.contains("loss: train "),
-        "{out}"
-    );
+    assert!(out.contains("12,297 parameters") && out.contains("loss: train "), "{out}");
     assert!(out.ends_with("the model is in run\n"), "{out}");
     // Standard error is no terminal here: a line about every tenth, and no bar.
     let err = text(&output.stderr);
-    assert!(
-        err.lines().count() == 10 && err.contains("steps/s"),
-        "{err}"
-    );
+    assert!(err.lines().count() == 10 && err.contains("steps/s"), "{err}");
     let quiet = place.run("train names --data names.txt --steps 5 --out quiet --quiet");
     assert_eq!(text(&quiet.stderr), "");
 }
@@ -162,20 +105,13 @@ fn what_is_printed_for_people_fits_100_columns() {
 fn the_same_seed_gives_the_same_run_and_another_seed_another() {
     let place = Place::new();
     let seeds = ["--seed 1", "--seed 1", "--seed 2"];
-    let got: Vec<Value> = seeds
-        .iter()
-        .enumerate()
-        .map(|(i, seed)| place.train(&format!("r{i}"), seed))
-        .collect();
+    let got: Vec<Value> =
+        seeds.iter().enumerate().map(|(i, seed)| place.train(&format!("r{i}"), seed)).collect();
     for key in ["train_loss", "val_loss", "test_loss", "samples"] {
         assert_eq!(got[0][key], got[1][key], "{key}");
     }
     assert_ne!(got[0]["train_loss"], got[2]["train_loss"]);
-    assert_eq!(
-        place.contents("r0")[4],
-        place.contents("r1")[4],
-        "the weights"
-    );
+    assert_eq!(place.contents("r0")[4], place.contents("r1")[4], "the weights");
 }
 
 /// 500 small steps, and a few that are large enough for several threads.
@@ -217,27 +153,16 @@ fn eval_gives_the_losses_of_the_run() {
         let found = place.json("eval run --data part.txt --json");
         assert_eq!(found["loss"], got[key], "{key}");
         let examples: usize = part.iter().map(|name| name.len() + 1).sum();
-        assert_eq!(
-            (&found["examples"], &found["names"]),
-            (&examples.into(), &part.len().into())
-        );
+        assert_eq!((&found["examples"], &found["names"]), (&examples.into(), &part.len().into()));
     }
     // Without --data: the list that it was trained on, from any folder.
     let whole = place.json("eval run --data names.txt --json");
     fs::create_dir(place.path("sub")).unwrap();
     let elsewhere = place.path("sub");
-    let output = place
-        .command("eval ../run --json")
-        .current_dir(elsewhere)
-        .output()
-        .unwrap();
+    let output = place.command("eval ../run --json").current_dir(elsewhere).output().unwrap();
     assert_eq!(last_json(&output)["loss"], whole["loss"]);
     let output = place.run("eval run");
-    assert!(
-        text(&output.stdout).starts_with("loss "),
-        "{}",
-        text(&output.stdout)
-    );
+    assert!(text(&output.stdout).starts_with("loss "), "{}", text(&output.stdout));
 }
 
 #[test]
@@ -248,26 +173,14 @@ fn sample_gives_as_many_names_as_asked_for_and_repeats_itself() {
     let names = got["samples"].as_array().unwrap();
     assert_eq!(names.len(), 5);
     for name in names {
-        assert!(
-            name.as_str()
-                .unwrap()
-                .bytes()
-                .all(|b| b.is_ascii_lowercase()),
-            "{name}"
-        );
+        assert!(name.as_str().unwrap().bytes().all(|b| b.is_ascii_lowercase()), "{name}");
     }
     let lines = text(&place.run("sample run --count 5 --seed 3").stdout);
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(Value::from(lines), got["samples"]);
-    assert_ne!(
-        place.json("sample run --count 5 --seed 4 --json")["samples"],
-        got["samples"]
-    );
+    assert_ne!(place.json("sample run --count 5 --seed 4 --json")["samples"], got["samples"]);
     // The defaults are those of the names at the end of the training.
-    assert_eq!(
-        place.json("sample run --json")["samples"],
-        trained["samples"]
-    );
+    assert_eq!(place.json("sample run --json")["samples"], trained["samples"]);
 }
 
 #[test]
@@ -313,17 +226,12 @@ fn the_first_thousand_losses_are_those_of_pytorch() {
         eprintln!("skipped: CHAINRULE_DATA does not name a folder with names.txt");
         return;
     };
-    let reference = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../chainrule/tests/data/names_run.safetensors"
-    );
+    let reference =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../chainrule/tests/data/names_run.safetensors");
     let expected = io::load(reference).unwrap()["losses"].to_f64_vec();
     let place = Place::new();
     let names = std::path::Path::new(&folder).join("names.txt");
-    let words = format!(
-        "train names --data {} --steps 2000 --out run --json",
-        names.display()
-    );
+    let words = format!("train names --data {} --steps 2000 --out run --json", names.display());
     assert_eq!(place.json(&words)["parameters"], 12_297);
     let rows = text(&fs::read(place.path("run/metrics.jsonl")).unwrap());
     let mut worst: f64 = 0.0;
@@ -340,10 +248,7 @@ fn the_first_thousand_losses_are_those_of_pytorch() {
 fn bench_prints_its_figures_last() {
     let place = Place::new();
     let got = place.json("bench names --mode eager --threads 1 --rounds 1 --json");
-    assert_eq!(
-        (&got["workload"], &got["mode"]),
-        (&"names".into(), &"eager".into())
-    );
+    assert_eq!((&got["workload"], &got["mode"]), (&"names".into(), &"eager".into()));
     assert_eq!(got["threads"], 1);
     let [least, middle] = ["us_min", "us_median"].map(|key| got[key].as_f64().unwrap());
     assert!(least > 0.0 && least <= middle);

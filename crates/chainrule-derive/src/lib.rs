@@ -24,7 +24,10 @@ struct Attributes {
 
 fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     let Data::Struct(data) = &input.data else {
-        return Err(syn::Error::new_spanned(&input.ident, "Module can be derived for structs only"));
+        return Err(syn::Error::new_spanned(
+            &input.ident,
+            "Module can be derived for structs only",
+        ));
     };
     let mut rows = Vec::new();
     for (i, field) in fields(&data.fields).enumerate() {
@@ -76,7 +79,9 @@ fn attributes(field: &Field) -> syn::Result<Attributes> {
             } else if meta.path.is_ident("name") {
                 out.name = Some(meta.value()?.parse::<LitStr>()?.value());
             } else {
-                return Err(meta.error("unknown attribute; there are buffer, skip and name = \"...\""));
+                return Err(
+                    meta.error("unknown attribute; there are buffer, skip and name = \"...\"")
+                );
             }
             Ok(())
         })?;

@@ -22,12 +22,8 @@ use DType::{Bool, F32, F64, I64};
 /// The kinds are ordered bool, integer, float, and the wider float wins. An integer with an f32 gives f32 (NumPy would
 /// give float64 here; as in PyTorch, integers never widen a float). A Rust or Python scalar takes the tensor's dtype, except that
 /// a float scalar turns an integer or bool tensor into the default float, f32.
-const PROMOTION: [[DType; 4]; 4] = [
-    [Bool, I64, F32, F64],
-    [I64, I64, F32, F64],
-    [F32, F32, F32, F64],
-    [F64, F64, F64, F64],
-];
+const PROMOTION: [[DType; 4]; 4] =
+    [[Bool, I64, F32, F64], [I64, I64, F32, F64], [F32, F32, F32, F64], [F64, F64, F64, F64]];
 
 impl DType {
     /// The dtype that holds both, by the table of promotion.

@@ -89,36 +89,22 @@ pub enum Error {
 impl Error {
     /// An error about an argument.
     pub fn argument(op: &'static str, why: impl Into<String>) -> Self {
-        Error::Argument {
-            op,
-            why: why.into(),
-        }
+        Error::Argument { op, why: why.into() }
     }
 
     /// An error about shapes.
     pub fn shape(op: &'static str, shapes: &[&Shape], why: impl Into<String>) -> Self {
-        Error::Shape {
-            op,
-            shapes: shapes.iter().map(|s| **s).collect(),
-            why: why.into(),
-        }
+        Error::Shape { op, shapes: shapes.iter().map(|s| **s).collect(), why: why.into() }
     }
 
     /// An error about dtypes.
     pub fn dtype(op: &'static str, dtypes: &[DType], why: impl Into<String>) -> Self {
-        Error::DType {
-            op,
-            dtypes: dtypes.to_vec(),
-            why: why.into(),
-        }
+        Error::DType { op, dtypes: dtypes.to_vec(), why: why.into() }
     }
 
     /// An error in a backward or forward pass.
     pub fn gradient(op: &'static str, why: impl Into<String>) -> Self {
-        Error::Gradient {
-            op,
-            why: why.into(),
-        }
+        Error::Gradient { op, why: why.into() }
     }
 
     /// The error without the line of the caller.
@@ -133,10 +119,7 @@ impl Error {
     pub(crate) fn at(self, location: &'static Location<'static>) -> Self {
         match self {
             Error::At { .. } => self,
-            other => Error::At {
-                source: Box::new(other),
-                location,
-            },
+            other => Error::At { source: Box::new(other), location },
         }
     }
 }
@@ -152,11 +135,7 @@ struct Shapes<'a>(&'a [Shape]);
 
 impl fmt::Display for Shapes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.len() == 1 {
-            "shape "
-        } else {
-            "shapes "
-        })?;
+        f.write_str(if self.0.len() == 1 { "shape " } else { "shapes " })?;
         list(f, self.0)
     }
 }
@@ -165,11 +144,7 @@ struct DTypes<'a>(&'a [DType]);
 
 impl fmt::Display for DTypes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.len() == 1 {
-            "dtype "
-        } else {
-            "dtypes "
-        })?;
+        f.write_str(if self.0.len() == 1 { "dtype " } else { "dtypes " })?;
         list(f, self.0)
     }
 }

@@ -17,19 +17,13 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a single number.
-    pub const SCALAR: Shape = Shape {
-        dims: [0; MAX_RANK],
-        rank: 0,
-    };
+    pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
     /// A shape of these sizes. Panics beyond eight axes; [`IntoShape`] gives an error instead.
     #[inline]
     #[track_caller]
     pub fn new(dims: &[usize]) -> Shape {
-        let mut shape = Shape {
-            dims: [0; MAX_RANK],
-            rank: dims.len() as u8,
-        };
+        let mut shape = Shape { dims: [0; MAX_RANK], rank: dims.len() as u8 };
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape
     }
@@ -63,26 +57,16 @@ impl Shape {
         if self.dims().contains(&0) {
             return Some(0);
         }
-        let n = self
-            .dims()
-            .iter()
-            .try_fold(1usize, |n, &d| n.checked_mul(d))?;
+        let n = self.dims().iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
         (n <= isize::MAX as usize / 8).then_some(n)
     }
 
     /// The shape with one more axis in front of `axis`.
     pub(crate) fn with_axis(&self, op: &'static str, axis: usize, size: usize) -> Result<Shape> {
         if self.rank() == MAX_RANK {
-            return Err(Error::shape(
-                op,
-                &[self],
-                "a tensor has at most 8 axes; reshape it first",
-            ));
+            return Err(Error::shape(op, &[self], "a tensor has at most 8 axes; reshape it first"));
         }
-        let mut out = Shape {
-            dims: [0; MAX_RANK],
-            rank: self.rank + 1,
-        };
+        let mut out = Shape { dims: [0; MAX_RANK], rank: self.rank + 1 };
         out.dims[..axis].copy_from_slice(&self.dims[..axis]);
         out.dims[axis] = size;
         out.dims[axis + 1..=self.rank()].copy_from_slice(&self.dims[axis..self.rank()]);
@@ -91,10 +75,7 @@ impl Shape {
 
     /// The shape without this axis.
     pub(crate) fn without_axis(&self, axis: usize) -> Shape {
-        let mut out = Shape {
-            dims: [0; MAX_RANK],
-            rank: self.rank - 1,
-        };
+        let mut out = Shape { dims: [0; MAX_RANK], rank: self.rank - 1 };
         out.dims[..axis].copy_from_slice(&self.dims[..axis]);
         out.dims[axis..self.rank() - 1].copy_from_slice(&self.dims[axis + 1..self.rank()]);
         out
@@ -118,11 +99,7 @@ impl Shape {
         if self == other {
             return Some(*self);
         }
-        let (long, short) = if self.rank >= other.rank {
-            (self, other)
-        } else {
-            (other, self)
-        };
+        let (long, short) = if self.rank >= other.rank { (self, other) } else { (other, self) };
         let mut out = *long;
         let lead = long.rank() - short.rank();
         for (i, &s) in short.dims().iter().enumerate() {
@@ -148,11 +125,7 @@ impl Shape {
             0 => "a 0-d tensor has no axes".to_string(),
             _ => format!("axes run from {} to {}", -rank, rank - 1),
         };
-        Err(Error::shape(
-            op,
-            &[self],
-            format!("there is no axis {axis}; {range}"),
-        ))
+        Err(Error::shape(op, &[self], format!("there is no axis {axis}; {range}")))
     }
 }
 
@@ -204,16 +177,10 @@ fn shape_of(op: &'static str, sizes: impl ExactSizeIterator<Item = i128>) -> Res
             format!("{} axes asked for; a tensor has at most 8", sizes.len()),
         ));
     }
-    let mut shape = Shape {
-        dims: [0; MAX_RANK],
-        rank: sizes.len() as u8,
-    };
+    let mut shape = Shape { dims: [0; MAX_RANK], rank: sizes.len() as u8 };
     for (d, size) in shape.dims.iter_mut().zip(sizes) {
         *d = usize::try_from(size).map_err(|_| {
-            Error::argument(
-                op,
-                format!("a size of {size} is not possible; sizes start at 0"),
-            )
+            Error::argument(op, format!("a size of {size} is not possible; sizes start at 0"))
         })?;
     }
     if shape.checked_numel().is_none() {
@@ -313,11 +280,7 @@ fn axes_of(op: &'static str, shape: &Shape, list: impl Iterator<Item = i64>) -> 
     for a in list {
         let bit = Axes::one(shape.axis(op, a)?);
         if axes.0 & bit.0 != 0 {
-            return Err(Error::shape(
-                op,
-                &[shape],
-                format!("axis {a} is named twice"),
-            ));
+            return Err(Error::shape(op, &[shape], format!("axis {a} is named twice")));
         }
         axes.0 |= bit.0;
     }
@@ -444,10 +407,7 @@ mod tests {
         let twice = [0, -2].into_axes("sum", &s).unwrap_err().to_string();
         assert_eq!(twice, "sum: shape [2, 3]: axis -2 is named twice");
         let beyond = 2.into_axes("sum", &s).unwrap_err().to_string();
-        assert_eq!(
-            beyond,
-            "sum: shape [2, 3]: there is no axis 2; axes run from -2 to 1"
-        );
+        assert_eq!(beyond, "sum: shape [2, 3]: there is no axis 2; axes run from -2 to 1");
         assert_eq!(Axes::all(&Shape::new(&[1; 8])).len(), 8);
         assert_eq!(Axes::one(0).reduce(&s, true), [1, 3]);
         assert_eq!(Axes::one(0).reduce(&s, false), [3]);
@@ -456,13 +416,7 @@ mod tests {
     #[test]
     fn impossible_shapes_are_errors() {
         assert!([1usize; 9].into_shape("zeros").is_err());
-        assert!(
-            [-1, 2]
-                .into_shape("zeros")
-                .unwrap_err()
-                .to_string()
-                .contains("-1")
-        );
+        assert!([-1, 2].into_shape("zeros").unwrap_err().to_string().contains("-1"));
         assert!([usize::MAX, 2].into_shape("zeros").is_err());
         assert_eq!([usize::MAX, 0].into_shape("zeros").unwrap().numel(), 0);
     }

@@ -79,9 +79,8 @@ fn the_list_of_pages_is_complete() {
     let files = fs::read_dir(pages_folder()).expect("the folder of the book");
     let files = files.map(|entry| entry.expect("an entry").file_name());
     let files = files.map(|name| name.into_string().expect("a plain name"));
-    let there: BTreeSet<String> = files
-        .filter(|name| name.ends_with(".md") && name != "SUMMARY.md")
-        .collect();
+    let there: BTreeSet<String> =
+        files.filter(|name| name.ends_with(".md") && name != "SUMMARY.md").collect();
     assert!(!there.is_empty());
     assert_eq!(once, there, "left: SUMMARY.md, right: the folder");
 }

@@ -15,11 +15,7 @@ struct Case {
 
 impl Case {
     fn new(name: &'static str) -> Case {
-        Case {
-            name,
-            reference: Reference::read("layers"),
-            leaves: Vec::new(),
-        }
+        Case { name, reference: Reference::read("layers"), leaves: Vec::new() }
     }
 
     fn get(&self, key: &str) -> Tensor {
@@ -52,9 +48,7 @@ impl Case {
         self.equal("y", y);
         (y * self.get("dout")).sum_all().backward();
         for (key, leaf) in &self.leaves {
-            let grad = leaf
-                .try_grad()
-                .unwrap_or_else(|e| panic!("{}: {key}: {e}", self.name));
+            let grad = leaf.try_grad().unwrap_or_else(|e| panic!("{}: {key}: {e}", self.name));
             self.equal(&format!("grad.{key}"), &grad);
         }
     }
@@ -63,11 +57,7 @@ impl Case {
 #[test]
 fn linear() {
     let mut case = Case::new("linear");
-    let (x, w, b) = (
-        case.input("x0"),
-        case.parameter("weight"),
-        case.parameter("bias"),
-    );
+    let (x, w, b) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
     case.check(&(x.matmul(&w.t()) + b));
 }
 
@@ -88,20 +78,13 @@ fn embedding_with_padding() {
 /// Training mode: normalised by the biased variance; the running statistics move a tenth of the way to the mean and the unbiased one.
 fn batch_norm_train(name: &'static str) {
     let mut case = Case::new(name);
-    let (x, gain, bias) = (
-        case.input("x0"),
-        case.parameter("weight"),
-        case.parameter("bias"),
-    );
+    let (x, gain, bias) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
     let (y, mean, var) = x.batch_norm_train(Some(&gain), Some(&bias), 1e-5, 0);
     case.check(&y);
     let n = (x.numel() / x.shape()[1]) as f64;
     let moved = |before: &str, now: Tensor| case.get(before) * 0.9 + now * 0.1;
     case.equal("after.running_mean", &moved("before.running_mean", mean));
-    case.equal(
-        "after.running_var",
-        &moved("before.running_var", var * (n / (n - 1.0))),
-    );
+    case.equal("after.running_var", &moved("before.running_var", var * (n / (n - 1.0))));
 }
 
 #[test]
@@ -117,15 +100,8 @@ fn batch_norm_in_training_3d() {
 #[test]
 fn batch_norm_in_evaluation() {
     let mut case = Case::new("batch_norm_eval");
-    let (x, gain, bias) = (
-        case.input("x0"),
-        case.parameter("weight"),
-        case.parameter("bias"),
-    );
-    let (mean, var) = (
-        case.get("before.running_mean"),
-        case.get("before.running_var"),
-    );
+    let (x, gain, bias) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
+    let (mean, var) = (case.get("before.running_mean"), case.get("before.running_var"));
     case.check(&x.batch_norm_eval(&mean, &var, Some(&gain), Some(&bias), 1e-5));
 }
 
@@ -147,10 +123,7 @@ fn log_softmax() {
 fn cross_entropy_with_an_ignored_row() {
     let mut case = Case::new("cross_entropy");
     let x = case.input("x0");
-    let options = CrossEntropy {
-        ignore_index: Some(-1),
-        ..CrossEntropy::default()
-    };
+    let options = CrossEntropy { ignore_index: Some(-1), ..CrossEntropy::default() };
     case.check(&x.cross_entropy_with(&case.get("x1"), &options));
 }
 
@@ -158,11 +131,8 @@ fn cross_entropy_with_an_ignored_row() {
 fn cross_entropy_summed_and_smoothed() {
     let mut case = Case::new("cross_entropy_sum_smooth");
     let x = case.input("x0");
-    let options = CrossEntropy {
-        reduction: Reduction::Sum,
-        label_smoothing: 0.1,
-        ..CrossEntropy::default()
-    };
+    let options =
+        CrossEntropy { reduction: Reduction::Sum, label_smoothing: 0.1, ..CrossEntropy::default() };
     case.check(&x.cross_entropy_with(&case.get("x1"), &options));
 }
 

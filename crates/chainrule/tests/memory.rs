@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
 use chainrule::nn::Module;
+use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
 use chainrule::optim::{Optimizer, Sgd};
 use chainrule::{Generator, Tensor};
 

@@ -26,12 +26,7 @@ enum BatchNorm {
 impl Model {
     fn new(parameters: &[(&'static str, Tensor)]) -> Model {
         let p = |name: &str| {
-            parameters
-                .iter()
-                .find(|(n, _)| *n == name)
-                .expect("a parameter")
-                .1
-                .clone()
+            parameters.iter().find(|(n, _)| *n == name).expect("a parameter").1.clone()
         };
         Model {
             c: p("C"),
@@ -46,11 +41,7 @@ impl Model {
 
     fn hidden(&self, contexts: &Tensor) -> Tensor {
         let rows = contexts.shape()[0] as i64;
-        self.c
-            .embedding(contexts)
-            .reshape([rows, 30])
-            .matmul(&self.w1)
-            + &self.b1
+        self.c.embedding(contexts).reshape([rows, 30]).matmul(&self.w1) + &self.b1
     }
 
     fn head(&self, normalised: &Tensor, targets: &Tensor) -> Tensor {
@@ -115,20 +106,11 @@ fn follows_pytorch(how: BatchNorm) {
     let (losses, model, parameters) = train(&training, how);
     let mut failures = Vec::new();
     let want = reference.get("losses").to_f64_vec();
-    let worst = losses
-        .iter()
-        .zip(&want)
-        .map(|(a, b)| (a - b).abs())
-        .enumerate();
-    let (step, apart) = worst
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .expect("a thousand losses");
+    let worst = losses.iter().zip(&want).map(|(a, b)| (a - b).abs()).enumerate();
+    let (step, apart) = worst.max_by(|a, b| a.1.total_cmp(&b.1)).expect("a thousand losses");
     println!("{how:?}: losses within {apart:.1e} (step {step})");
     if apart > 1e-5 || apart.is_nan() {
-        failures.push(format!(
-            "loss of step {step}: {} for {}",
-            losses[step], want[step]
-        ));
+        failures.push(format!("loss of step {step}: {} for {}", losses[step], want[step]));
     }
     for (name, p) in &parameters {
         let apart = distance(p, &reference.get(&format!("end.{name}")));
@@ -141,20 +123,10 @@ fn follows_pytorch(how: BatchNorm) {
         let (contexts, targets) = training.all();
         let h = model.hidden(&contexts);
         let (mean, var) = statistics(&h);
-        let train = model
-            .head(&model.normalise(&h, &mean, &var), &targets)
-            .item();
+        let train = model.head(&model.normalise(&h, &mean, &var), &targets).item();
         let (contexts, targets) = validation.all();
         let h = model.hidden(&contexts);
-        [
-            ("train", train),
-            (
-                "val",
-                model
-                    .head(&model.normalise(&h, &mean, &var), &targets)
-                    .item(),
-            ),
-        ]
+        [("train", train), ("val", model.head(&model.normalise(&h, &mean, &var), &targets).item())]
     });
     for (name, loss) in losses {
         let want = reference.get(name).item();

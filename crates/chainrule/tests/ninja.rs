@@ -41,14 +41,8 @@ fn run(
     contexts: &Tensor,
     targets: &Tensor,
 ) -> Pass {
-    let p = |name: &str| {
-        parameters
-            .iter()
-            .find(|(n, _)| *n == name)
-            .expect("a parameter")
-            .1
-            .clone()
-    };
+    let p =
+        |name: &str| parameters.iter().find(|(n, _)| *n == name).expect("a parameter").1.clone();
     let n = 32.0;
     let (steps, loss) = record_all(|| {
         let emb = p("C").embedding(contexts);
@@ -96,10 +90,7 @@ fn run(
     });
     loss.backward();
     assert_eq!(loss.dtype(), dtype);
-    let tensors = parameters
-        .into_iter()
-        .chain(STEPS.into_iter().zip(steps))
-        .collect();
+    let tensors = parameters.into_iter().chain(STEPS.into_iter().zip(steps)).collect();
     Pass { tensors, loss }
 }
 
@@ -116,11 +107,7 @@ fn pass(dtype: DType, reference: &Reference) -> Pass {
     if let Some((train, _)) = names_data("ninja: the batch from names.txt") {
         assert_eq!(train.len(), 182_625);
         let drawn = train.batch(&rows.to_vec::<i64>());
-        assert_eq!(
-            drawn.0.to_vec::<i64>(),
-            contexts.to_vec::<i64>(),
-            "contexts"
-        );
+        assert_eq!(drawn.0.to_vec::<i64>(), contexts.to_vec::<i64>(), "contexts");
         assert_eq!(drawn.1.to_vec::<i64>(), targets.to_vec::<i64>(), "targets");
         (contexts, targets) = drawn;
     }
@@ -141,23 +128,14 @@ fn named(pass: &Pass) -> Vec<(String, Tensor)> {
 
 #[track_caller]
 fn report(failures: Vec<String>) {
-    assert!(
-        failures.is_empty(),
-        "{} differ\n  {}",
-        failures.len(),
-        failures.join("\n  ")
-    );
+    assert!(failures.is_empty(), "{} differ\n  {}", failures.len(), failures.join("\n  "));
 }
 
 #[test]
 fn parameters_are_drawn_as_in_pytorch() {
     let reference = Reference::read("ninja_f32");
     for (name, t) in names_parameters(64, DType::F32).0 {
-        assert_eq!(
-            t.to_vec::<f32>(),
-            reference.get(name).to_vec::<f32>(),
-            "{name}"
-        );
+        assert_eq!(t.to_vec::<f32>(), reference.get(name).to_vec::<f32>(), "{name}");
     }
 }
 
@@ -190,9 +168,7 @@ fn every_intermediate_in_f32() {
             failures.push(format!("{name}: {apart:.1e} from PyTorch's f32"));
         }
         if ours_off > 2.0 * theirs_off {
-            failures.push(format!(
-                "{name}: {ours_off:.1e} from f64, PyTorch {theirs_off:.1e}"
-            ));
+            failures.push(format!("{name}: {ours_off:.1e} from f64, PyTorch {theirs_off:.1e}"));
         }
     }
     report(failures);

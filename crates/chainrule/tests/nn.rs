@@ -2,7 +2,9 @@
 
 mod common;
 
-use chainrule::nn::{BatchNorm1d, Embedding, Layer, Linear, Module, Relu, Sequential, StateDict, Tanh};
+use chainrule::nn::{
+    BatchNorm1d, Embedding, Layer, Linear, Module, Relu, Sequential, StateDict, Tanh,
+};
 use chainrule::{DType, Generator, Tensor};
 use common::{Reference, distance};
 
@@ -17,7 +19,10 @@ fn assert_close(got: &Tensor, want: &Tensor, what: &str) {
 
 /// Gives a layer of f64 the parameters and buffers of a case.
 fn state(file: &Reference, case: &str, names: &[&str]) -> StateDict {
-    names.iter().map(|name| (name.to_string(), file.get(&format!("{case}.before.{name}")))).collect()
+    names
+        .iter()
+        .map(|name| (name.to_string(), file.get(&format!("{case}.before.{name}"))))
+        .collect()
 }
 
 /// A layer's result and the gradients of its input and parameters, against the file.
@@ -103,7 +108,8 @@ fn net() -> Sequential {
 fn names_follow_the_fields() {
     let names: Vec<String> = net().named_parameters().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["0.weight", "1.weight", "3.weight", "3.bias"]);
-    let names: Vec<String> = BatchNorm1d::new(1).named_buffers().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> =
+        BatchNorm1d::new(1).named_buffers().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["running_mean", "running_var", "num_batches_tracked"]);
     assert_eq!(net().parameter_count(), 7 * 4 + 4 * 6 + 6 * 2 + 2);
 }
@@ -161,6 +167,10 @@ fn impossible_layers_are_errors() {
     assert!(BatchNorm1d::try_new(3, -1.0, 0.1).is_err());
     let text = BatchNorm1d::new(3).try_forward(&Tensor::zeros(3)).unwrap_err().to_string();
     assert!(text.contains("BatchNorm1d: shape [3]"), "{text}");
-    let text = Linear::new(3, 2, true, g).try_forward(&Tensor::zeros([4, 5])).unwrap_err().to_string();
-    assert!(text.contains("matmul: shapes [4, 5] and [3, 2]") && text.contains("called at"), "{text}");
+    let text =
+        Linear::new(3, 2, true, g).try_forward(&Tensor::zeros([4, 5])).unwrap_err().to_string();
+    assert!(
+        text.contains("matmul: shapes [4, 5] and [3, 2]") && text.contains("called at"),
+        "{text}"
+    );
 }

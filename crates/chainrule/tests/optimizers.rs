@@ -9,11 +9,7 @@ use common::{Reference, distance};
 /// The updates of `make`'s optimizer on the reference's noisy quadratic, against the trajectory `name`.
 fn follows(name: &str, make: impl Fn(Vec<Tensor>) -> Box<dyn Optimizer>) {
     let reference = Reference::read("optimizers");
-    let (a, noise, want) = (
-        reference.get("A"),
-        reference.get("noise"),
-        reference.get(name),
-    );
+    let (a, noise, want) = (reference.get("A"), reference.get("noise"), reference.get(name));
     let w = reference.get("w0").parameter();
     let mut optimizer = make(vec![w.clone()]);
     for i in 0..20 {
@@ -38,30 +34,13 @@ fn sgd_follows_pytorch() {
 
 #[test]
 fn sgd_with_momentum_follows_pytorch() {
-    let momentum = SgdOptions {
-        momentum: 0.9,
-        ..SgdOptions::default()
-    };
+    let momentum = SgdOptions { momentum: 0.9, ..SgdOptions::default() };
     follows("sgd_momentum", sgd(0.05, momentum));
-    follows(
-        "sgd_dampening",
-        sgd(
-            0.05,
-            SgdOptions {
-                dampening: 0.5,
-                ..momentum
-            },
-        ),
-    );
+    follows("sgd_dampening", sgd(0.05, SgdOptions { dampening: 0.5, ..momentum }));
 }
 
 #[test]
 fn sgd_with_nesterov_and_weight_decay_follows_pytorch() {
-    let options = SgdOptions {
-        momentum: 0.9,
-        weight_decay: 0.01,
-        nesterov: true,
-        dampening: 0.0,
-    };
+    let options = SgdOptions { momentum: 0.9, weight_decay: 0.01, nesterov: true, dampening: 0.0 };
     follows("sgd_nesterov", sgd(0.05, options));
 }

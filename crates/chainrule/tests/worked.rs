@@ -46,15 +46,8 @@ fn softmax_minus_one_hot() {
     // The lectures print four digits; the file has all that f32 gives.
     for (i, printed) in [-0.3410, 0.2424, 0.0986].into_iter().enumerate() {
         for got in [by_loss[i], by_hand[i]] {
-            assert!(
-                (got - want[i]).abs() < 1e-7,
-                "element {i}: {got} for {}",
-                want[i]
-            );
-            assert!(
-                (got - printed).abs() < 5e-5,
-                "element {i}: {got} for {printed}"
-            );
+            assert!((got - want[i]).abs() < 1e-7, "element {i}: {got} for {}", want[i]);
+            assert!((got - printed).abs() < 5e-5, "element {i}: {got} for {printed}");
         }
     }
 }

@@ -75,36 +75,17 @@ fn every_option_arrives_where_it_belongs() {
 
 #[test]
 fn the_other_commands_are_read() {
-    let Command::Sample(sample) = read("sample runs/a --count 3 --seed 9 --json")
-        .unwrap()
-        .command
+    let Command::Sample(sample) = read("sample runs/a --count 3 --seed 9 --json").unwrap().command
     else {
         panic!("not sample")
     };
-    assert_eq!(
-        sample,
-        Sample {
-            run: "runs/a".into(),
-            count: 3,
-            seed: 9,
-            json: true
-        }
-    );
+    assert_eq!(sample, Sample { run: "runs/a".into(), count: 3, seed: 9, json: true });
     let Command::Eval(eval) = read("eval runs/a --data f").unwrap().command else {
         panic!("not eval")
     };
-    assert_eq!(
-        eval,
-        Eval {
-            run: "runs/a".into(),
-            data: Some("f".into()),
-            json: false
-        }
-    );
+    assert_eq!(eval, Eval { run: "runs/a".into(), data: Some("f".into()), json: false });
     let words = "bench mnist --mode eager --threads 2 --rounds 9 --fused";
-    let Command::Bench(bench) = read(words).unwrap().command else {
-        panic!("not bench")
-    };
+    let Command::Bench(bench) = read(words).unwrap().command else { panic!("not bench") };
     assert_eq!((bench.workload, bench.mode), (Workload::Mnist, Mode::Eager));
     assert_eq!((bench.threads, bench.rounds), (Some(2), Some(9)));
     assert_eq!((bench.fused, bench.json), (true, false));
@@ -133,25 +114,11 @@ fn limits_are_exact() {
             format!("train names --{option} {value} {}", narrow.join(" "))
         };
         for accepted in [least, most] {
-            assert!(
-                read(&words(accepted.to_string())).is_ok(),
-                "{option} {accepted}"
-            );
+            assert!(read(&words(accepted.to_string())).is_ok(), "{option} {accepted}");
         }
         let beyond = [least.checked_sub(1), Some(most + 1)].into_iter().flatten();
-        let senseless = [
-            "-1",
-            "-5",
-            "1.5",
-            "nan",
-            "1e3",
-            "abc",
-            "99999999999999999999999",
-        ];
-        for value in beyond
-            .map(|n| n.to_string())
-            .chain(senseless.map(String::from))
-        {
+        let senseless = ["-1", "-5", "1.5", "nan", "1e3", "abc", "99999999999999999999999"];
+        for value in beyond.map(|n| n.to_string()).chain(senseless.map(String::from)) {
             let text = refused(&words(value.clone()));
             let start = format!("error: invalid value '{value}' for '--{option} <");
             let end = format!("a whole number from {least} to {most}, in plain digits");
@@ -162,9 +129,7 @@ fn limits_are_exact() {
 
 #[test]
 fn learning_rates_must_be_positive_and_not_overflow() {
-    for value in [
-        "-1", "-0.5", "0", "-0", "nan", "inf", "1.1e30", "1e400", "fast", "0,1",
-    ] {
+    for value in ["-1", "-0.5", "0", "-0", "nan", "inf", "1.1e30", "1e400", "fast", "0,1"] {
         assert_eq!(
             refused(&format!("train names --lr {value}")),
             format!(
@@ -174,35 +139,20 @@ fn learning_rates_must_be_positive_and_not_overflow() {
         );
     }
     for value in ["1e30", "1e-300", "0.1", ".5"] {
-        assert_eq!(
-            train(&format!("--lr {value}")).lr,
-            value.parse::<f64>().unwrap()
-        );
+        assert_eq!(train(&format!("--lr {value}")).lr, value.parse::<f64>().unwrap());
     }
 }
 
 #[test]
 fn usage_mistakes_are_told_in_one_line() {
     for (words, part) in [
-        (
-            "train names --stepz 3",
-            "unexpected argument '--stepz' found tip: a similar",
-        ),
+        ("train names --stepz 3", "unexpected argument '--stepz' found tip: a similar"),
         ("sample", "not provided: <DIR>"),
-        (
-            "train names --lr x",
-            "the learning rate must be a number above 0",
-        ),
-        (
-            "bench gpt",
-            "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist]",
-        ),
+        ("train names --lr x", "the learning rate must be a number above 0"),
+        ("bench gpt", "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist]"),
     ] {
         let text = one_line(&read(words).unwrap_err().to_string());
-        assert!(
-            text.contains(part) && text.ends_with(" (see --help)"),
-            "{text}"
-        );
+        assert!(text.contains(part) && text.ends_with(" (see --help)"), "{text}");
         assert!(!text.contains('\n') && !text.contains("Usage"), "{text}");
     }
 }
@@ -210,24 +160,15 @@ fn usage_mistakes_are_told_in_one_line() {
 #[test]
 fn a_batch_of_one_is_told_why() {
     let text = refused("train names --batch 1");
-    assert!(
-        text.contains("batch normalisation needs at least 2 examples"),
-        "{text}"
-    );
+    assert!(text.contains("batch normalisation needs at least 2 examples"), "{text}");
 }
 
 #[test]
 fn a_model_or_batch_that_fills_the_memory_is_refused() {
     let text = refused("train names --hidden 65536 --context 64 --embedding 4096");
-    assert!(
-        text.contains("weights, more than 100000000; make one of them smaller"),
-        "{text}"
-    );
+    assert!(text.contains("weights, more than 100000000; make one of them smaller"), "{text}");
     let text = refused("train names --batch 1000000 --hidden 65536");
-    assert!(
-        text.contains("--batch 1000000 makes a layer of 65536000000 values"),
-        "{text}"
-    );
+    assert!(text.contains("--batch 1000000 makes a layer of 65536000000 values"), "{text}");
 }
 
 #[test]
@@ -257,12 +198,7 @@ fn usage_mistakes_end_with_status_2_and_help_with_0() {
 #[test]
 fn the_help_names_every_option_and_default() {
     let help = read("train names --help").unwrap_err().to_string();
-    for part in [
-        "[default: 20000]",
-        "[default: 0.1]",
-        "[default: half of the steps]",
-        "--fused",
-    ] {
+    for part in ["[default: 20000]", "[default: 0.1]", "[default: half of the steps]", "--fused"] {
         assert!(help.contains(part), "{part} is missing in\n{help}");
     }
     for line in help.lines() {

@@ -26,18 +26,8 @@ struct Plan {
     groups: usize,
 }
 
-const NAMES: Plan = Plan {
-    name: "names",
-    warm_up: 300,
-    group: 500,
-    groups: 7,
-};
-const MNIST: Plan = Plan {
-    name: "mnist",
-    warm_up: 3,
-    group: 1,
-    groups: 15,
-};
+const NAMES: Plan = Plan { name: "names", warm_up: 300, group: 500, groups: 7 };
+const MNIST: Plan = Plan { name: "mnist", warm_up: 3, group: 1, groups: 15 };
 
 /// The last line of `--json`.
 #[derive(Serialize)]
@@ -97,11 +87,7 @@ fn measure(args: &Bench) -> Result<()> {
          of {} step(s)",
         measured.workload,
         measured.mode,
-        if args.fused {
-            " with fused operations"
-        } else {
-            ""
-        },
+        if args.fused { " with fused operations" } else { "" },
         measured.us_min,
         measured.us_median,
         plan.group
@@ -157,9 +143,7 @@ impl Names {
         };
         let embedding = weight(27, 10, 1.0, 0.0)?.try_parameter()?;
         let w1 = weight(30, 200, 5.0 / 3.0 / 30f64.sqrt(), 0.0)?.try_parameter()?;
-        let b1 = weight(1, 200, 0.1, 0.0)?
-            .try_reshape(200)?
-            .try_parameter()?;
+        let b1 = weight(1, 200, 0.1, 0.0)?.try_reshape(200)?.try_parameter()?;
         let w2 = weight(200, 27, 0.1, 0.0)?.try_parameter()?;
         let b2 = weight(1, 27, 0.1, 0.0)?.try_reshape(27)?.try_parameter()?;
         let (mut gain, mut bias) = (weight(1, 200, 0.1, 1.0)?, weight(1, 200, 0.1, 0.0)?);
@@ -170,19 +154,7 @@ impl Names {
         let (gain, bias) = (gain.try_parameter()?, bias.try_parameter()?);
         let all = [&embedding, &w1, &b1, &w2, &b2, &gain, &bias].map(Tensor::clone);
         let sgd = Sgd::new(all.to_vec(), 0.1);
-        Ok(Names {
-            contexts,
-            targets,
-            embedding,
-            w1,
-            b1,
-            w2,
-            b2,
-            gain,
-            bias,
-            sgd,
-            fused,
-        })
+        Ok(Names { contexts, targets, embedding, w1, b1, w2, b2, gain, bias, sgd, fused })
     }
 
     fn run(&mut self, generator: &mut Generator) -> Result<()> {
@@ -206,24 +178,16 @@ impl Names {
 
     /// Written as in the programs that it is compared with.
     fn loss(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        let embedded = self
-            .embedding
-            .try_embedding(x)?
-            .try_reshape([Self::BATCH, 30])?;
+        let embedded = self.embedding.try_embedding(x)?.try_reshape([Self::BATCH, 30])?;
         let h = embedded.try_matmul(&self.w1)?.try_add(&self.b1)?;
         let normalised = if self.fused {
             h.try_batch_norm(Some(&self.gain), Some(&self.bias), 1e-5, 1)?
         } else {
             let (mean, var) = (h.try_mean(0, true)?, h.try_var(0, 1, true)?);
             let scaled = self.gain.try_mul(&h.try_sub(&mean)?)?;
-            scaled
-                .try_mul(&var.try_add(1e-5)?.try_pow(-0.5)?)?
-                .try_add(&self.bias)?
+            scaled.try_mul(&var.try_add(1e-5)?.try_pow(-0.5)?)?.try_add(&self.bias)?
         };
-        let logits = normalised
-            .try_tanh()?
-            .try_matmul(&self.w2)?
-            .try_add(&self.b2)?;
+        let logits = normalised.try_tanh()?.try_matmul(&self.w2)?.try_add(&self.b2)?;
         Ok(logits.try_cross_entropy(y)?)
     }
 }
@@ -255,13 +219,7 @@ impl Mnist {
             .with(Relu)
             .with(layer(1024, 10)?);
         let sgd = Sgd::new(net.parameters(), 0.01);
-        Ok(Mnist {
-            pictures,
-            digits,
-            net,
-            sgd,
-            batch: 0,
-        })
+        Ok(Mnist { pictures, digits, net, sgd, batch: 0 })
     }
 
     fn run(&mut self) -> Result<()> {

@@ -22,12 +22,7 @@ struct Evaluated<'a> {
 pub fn run(args: &Eval) -> Result<()> {
     let (model, config) = names::load(&args.run)?;
     let trained_on = config.data.file.map(PathBuf::from);
-    let list = names::read_list(
-        args.data
-            .as_ref()
-            .or(trained_on.as_ref())
-            .map(PathBuf::as_path),
-    )?;
+    let list = names::read_list(args.data.as_ref().or(trained_on.as_ref()).map(PathBuf::as_path))?;
     let pairs = NameDataset::build(list.names(), config.model.context)?;
     let loss = machine::with_threads(None, || names::mean_loss(&model, &pairs))??;
     if args.json {

@@ -114,13 +114,7 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
         if !args.fused {
             model = model.with_primitive_batch_norm();
         }
-        let mut run = Run {
-            args,
-            list: &list,
-            data: &data,
-            folder: &folder,
-            model: &model,
-        };
+        let mut run = Run { args, list: &list, data: &data, folder: &folder, model: &model };
         run.announce();
         run.whole(generator, metrics, &interrupt)
     })?
@@ -168,10 +162,7 @@ impl Run<'_> {
                 summary.folder
             )));
         }
-        metrics.record(&FinalRow {
-            r#final: true,
-            summary: &summary,
-        })?;
+        metrics.record(&FinalRow { r#final: true, summary: &summary })?;
         metrics.finish()?;
         self.draw(&trained)?;
         if self.args.json {
@@ -190,17 +181,9 @@ impl Run<'_> {
         interrupt: &Interrupt,
     ) -> Result<Trained> {
         let args = self.args;
-        let schedule = Schedule {
-            lr: args.lr,
-            decay_at: args.decay_at(),
-        };
-        let mut trainer = Trainer::new(
-            self.model,
-            &self.data.train,
-            args.batch,
-            schedule,
-            generator,
-        )?;
+        let schedule = Schedule { lr: args.lr, decay_at: args.decay_at() };
+        let mut trainer =
+            Trainer::new(self.model, &self.data.train, args.batch, schedule, generator)?;
         let mut progress = Progress::new(args.steps, args.quiet, args.json);
         let stride = args.steps.div_ceil(MOST_LOSSES);
         let mut losses = Vec::new();
@@ -221,11 +204,7 @@ impl Run<'_> {
             let (step, lr) = (trainer.done + 1, trainer.rate());
             if !value.is_finite() {
                 let why = trainer.explain()?.0;
-                end = End::NotFinite {
-                    step,
-                    loss: value,
-                    why,
-                };
+                end = End::NotFinite { step, loss: value, why };
                 break;
             }
             trainer.backward(&loss)?;
@@ -236,11 +215,7 @@ impl Run<'_> {
             progress.step(step, value);
             if step.is_multiple_of(stride) || is_last {
                 losses.push((step, value));
-                if let Err(error) = metrics.record(&StepRow {
-                    step,
-                    loss: value as f32,
-                    lr,
-                }) {
+                if let Err(error) = metrics.record(&StepRow { step, loss: value as f32, lr }) {
                     end = End::Metrics(error);
                     break;
                 }
@@ -248,13 +223,7 @@ impl Run<'_> {
         }
         let seconds = began.elapsed().as_secs_f64();
         progress.finish();
-        Ok(Trained {
-            end,
-            steps: trainer.done,
-            seconds,
-            losses,
-            table,
-        })
+        Ok(Trained { end, steps: trainer.done, seconds, losses, table })
     }
 
     fn config(&self, steps_taken: u64) -> RunConfig {
@@ -290,9 +259,7 @@ impl Run<'_> {
             return None;
         };
         let lr = self.args.lr;
-        Some(format!(
-            "the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"
-        ))
+        Some(format!("the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"))
     }
 
     /// The losses over the three parts, and some names.

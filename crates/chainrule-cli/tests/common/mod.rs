@@ -18,9 +18,7 @@ pub struct Place {
 impl Place {
     /// A fresh folder; it goes away with the value.
     pub fn new() -> Place {
-        let place = Place {
-            dir: tempfile::tempdir().unwrap(),
-        };
+        let place = Place { dir: tempfile::tempdir().unwrap() };
         let names = NameList::embedded().names()[..300].join("\n");
         fs::write(place.path("names.txt"), names).unwrap();
         place
@@ -34,10 +32,7 @@ impl Place {
     /// The program, to be started in the folder.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chainrule"));
-        command
-            .args(words.split_whitespace())
-            .current_dir(self.dir.path())
-            .stdin(Stdio::null());
+        command.args(words.split_whitespace()).current_dir(self.dir.path()).stdin(Stdio::null());
         command
     }
 
@@ -87,10 +82,7 @@ impl Place {
             let bytes = fs::read(self.dir.path().join(folder).join(&name)).unwrap();
             (name, bytes)
         };
-        self.files(folder.to_str().unwrap())
-            .into_iter()
-            .map(read)
-            .collect()
+        self.files(folder.to_str().unwrap()).into_iter().map(read).collect()
     }
 }
 
@@ -112,10 +104,7 @@ pub fn one_error(output: &Output, status: i32) -> String {
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
-    assert!(
-        !error.contains("panicked") && !error.contains("backtrace"),
-        "{error}"
-    );
+    assert!(!error.contains("panicked") && !error.contains("backtrace"), "{error}");
     assert!(error.starts_with("error: "), "{error}");
     error
 }

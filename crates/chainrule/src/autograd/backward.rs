@@ -105,11 +105,6 @@ impl Tensor {
 
     /// A backward pass with options: an upstream gradient, keeping the graph, recording the pass itself.
     pub fn backward_with(&self) -> Backward<'_> {
-        Backward {
-            root: self,
-            gradient: None,
-            keep_graph: false,
-            create_graph: false,
-        }
+        Backward { root: self, gradient: None, keep_graph: false, create_graph: false }
     }
 }

@@ -112,12 +112,7 @@ pub(super) fn brief(t: &Tensor, few: usize) -> String {
         let mut words = elements.into_iter().map(number);
         return nested(&t.shape(), &mut words);
     }
-    let Statistics {
-        mean,
-        std,
-        min,
-        max,
-    } = statistics(&elements);
+    let Statistics { mean, std, min, max } = statistics(&elements);
     format!(
         "{} mean {} std {} min {} max {}",
         t.shape(),

@@ -41,14 +41,9 @@ where
     F: Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
 {
     let start = next_number();
-    let given = fresh(inputs.iter().map(|t| t.value()), |i| {
-        inputs[i].requires_grad()
-    })?;
+    let given = fresh(inputs.iter().map(|t| t.value()), |i| inputs[i].requires_grad())?;
     let output = {
-        let _guard = Mode::get()
-            .with(Mode::SAVE_NOTHING)
-            .without(Mode::RECORD_ALL)
-            .enter();
+        let _guard = Mode::get().with(Mode::SAVE_NOTHING).without(Mode::RECORD_ALL).enter();
         f(&given)?
     };
     let captured = captured(&output, start);
@@ -72,11 +67,7 @@ fn fresh(
 ) -> Result<Vec<Tensor>> {
     let leaf = |(i, value)| {
         let constant = Tensor::from_parts(value, Source::None);
-        if wanted(i) {
-            constant.try_parameter()
-        } else {
-            Ok(constant)
-        }
+        if wanted(i) { constant.try_parameter() } else { Ok(constant) }
     };
     values.enumerate().map(leaf).collect()
 }
@@ -88,9 +79,7 @@ fn captured(output: &Tensor, start: u64) -> Vec<Tensor> {
     let mut found = BTreeMap::new();
     for source in sources.chain([output.source()]) {
         if source.requires_grad() && source.number() < start {
-            found
-                .entry(source.number())
-                .or_insert_with(|| stand_in(source));
+            found.entry(source.number()).or_insert_with(|| stand_in(source));
         }
     }
     found.into_values().collect()
@@ -105,10 +94,7 @@ fn stand_in(source: &Source) -> Tensor {
                 crate::DType::F64 => Value::scalar(0.0f64),
                 _ => Value::scalar(0.0f32),
             };
-            let layout = Layout {
-                offset: 0,
-                strides: [0; MAX_RANK],
-            };
+            let layout = Layout { offset: 0, strides: [0; MAX_RANK] };
             Arc::new(Value::view(&Arc::new(zero), node.meta.shape, layout))
         }
         Source::None => unreachable!("only what needs a gradient is captured"),
@@ -162,18 +148,10 @@ impl Checkpoint {
         let output = (self.f)(&given)?;
         if output.meta() != self.meta {
             let why = "the function gave another shape or dtype when it was run again; it must compute the same both times";
-            return Err(Error::shape(
-                self.name(),
-                &[&self.meta.shape, &output.shape()],
-                why,
-            ));
+            return Err(Error::shape(self.name(), &[&self.meta.shape, &output.shape()], why));
         }
         let captured = self.captured.iter().map(stand_in);
-        Ok(Again {
-            start,
-            output,
-            inputs: given.into_iter().chain(captured).collect(),
-        })
+        Ok(Again { start, output, inputs: given.into_iter().chain(captured).collect() })
     }
 
     /// An error if a captured leaf was given a new value in the meantime.
@@ -218,15 +196,10 @@ impl Op for Checkpoint {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let Again {
-            start,
-            output,
-            inputs,
-        } = self.again(at, Mode::get())?;
+        let Again { start, output, inputs } = self.again(at, Mode::get())?;
         let mut grads: Grads = inputs.iter().map(|_| None).collect();
-        let asked: Vec<usize> = (0..inputs.len())
-            .filter(|&i| wanted.get(i) && inputs[i].requires_grad())
-            .collect();
+        let asked: Vec<usize> =
+            (0..inputs.len()).filter(|&i| wanted.get(i) && inputs[i].requires_grad()).collect();
         if !output.requires_grad() {
             return Ok(grads);
         }
@@ -247,9 +220,8 @@ impl Op for Checkpoint {
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let again = self.again(at, Mode::get().with(Mode::SAVE_ALL))?;
         let moving = again.inputs.iter().zip(tangents);
-        let (inputs, tangents): (Vec<Tensor>, Vec<Tensor>) = moving
-            .filter_map(|(x, t)| Some((x.clone(), t.clone()?)))
-            .unzip();
+        let (inputs, tangents): (Vec<Tensor>, Vec<Tensor>) =
+            moving.filter_map(|(x, t)| Some((x.clone(), t.clone()?))).unzip();
         push_forward(&again.output, &inputs, &tangents, at.is_linked())
     }
 }
@@ -295,11 +267,7 @@ mod tests {
         fn new() -> Net {
             let w = |_| numbers(25, [5, 5]).parameter();
             let b = |_| numbers(5, [5]).parameter();
-            Net {
-                x: numbers(15, [3, 5]).parameter(),
-                w: [0, 1].map(w),
-                b: [0, 1].map(b),
-            }
+            Net { x: numbers(15, [3, 5]).parameter(), w: [0, 1].map(w), b: [0, 1].map(b) }
         }
 
         fn loss(&self, checkpointed: bool) -> Tensor {
@@ -322,9 +290,7 @@ mod tests {
     fn bits(grads: Vec<Option<Tensor>>) -> Vec<Vec<u32>> {
         let of = |g: Option<Tensor>| g.unwrap().to_vec::<f32>();
         let grads = grads.into_iter().map(of);
-        grads
-            .map(|g| g.iter().map(|x| x.to_bits()).collect())
-            .collect()
+        grads.map(|g| g.iter().map(|x| x.to_bits()).collect()).collect()
     }
 
     #[test]
@@ -389,10 +355,7 @@ mod tests {
         };
         let of = |loss: &Tensor| {
             let grads = grad(loss, &[&x, &w], false).unwrap();
-            grads
-                .into_iter()
-                .flat_map(|g| g.unwrap().to_vec::<f64>())
-                .collect::<Vec<_>>()
+            grads.into_iter().flat_map(|g| g.unwrap().to_vec::<f64>()).collect::<Vec<_>>()
         };
         let (plain, saved) = (of(&loss(false)), of(&loss(true)));
         for (a, b) in plain.iter().zip(&saved) {
@@ -412,9 +375,7 @@ mod tests {
         // The function captures what it is differentiated with respect to, and is given it too.
         let saved = |x: &Tensor| {
             let captured = x.clone();
-            checkpoint(move |x| Ok((x[0].tanh() * &captured).exp()), &[x])
-                .unwrap()
-                .sum_all()
+            checkpoint(move |x| Ok((x[0].tanh() * &captured).exp()), &[x]).unwrap().sum_all()
         };
         let close = |a: &Tensor, b: &Tensor| {
             for (a, b) in a.to_f64_vec().iter().zip(b.to_f64_vec()) {
@@ -429,14 +390,8 @@ mod tests {
         let third = |f: &dyn Fn(&Tensor) -> Tensor| {
             let x = x.parameter();
             let first = grad(&f(&x), &[&x], true).unwrap().remove(0).unwrap();
-            let second = grad(&(&first * &v).sum_all(), &[&x], true)
-                .unwrap()
-                .remove(0)
-                .unwrap();
-            grad(&(&second * &v).sum_all(), &[&x], false)
-                .unwrap()
-                .remove(0)
-                .unwrap()
+            let second = grad(&(&first * &v).sum_all(), &[&x], true).unwrap().remove(0).unwrap();
+            grad(&(&second * &v).sum_all(), &[&x], false).unwrap().remove(0).unwrap()
         };
         close(&third(&saved), &third(&plain));
     }
@@ -501,9 +456,6 @@ mod tests {
         )
         .unwrap();
         let error = y.try_backward().unwrap_err().to_string();
-        assert!(
-            error.contains("another shape or dtype when it was run again"),
-            "{error}"
-        );
+        assert!(error.contains("another shape or dtype when it was run again"), "{error}");
     }
 }

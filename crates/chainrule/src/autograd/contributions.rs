@@ -95,10 +95,7 @@ impl Tensor {
                 gradient: upstream,
             }]);
         }
-        let mut collector = Collector {
-            number: t.source().number(),
-            found: Vec::new(),
-        };
+        let mut collector = Collector { number: t.source().number(), found: Vec::new() };
         let walk = Walk {
             keep_graph: true,
             targets: Some(std::slice::from_ref(t)),
@@ -133,10 +130,7 @@ mod tests {
             }
         }
         let parts = loss.contributions(&w).unwrap();
-        let from: Vec<_> = parts
-            .iter()
-            .map(|c| (c.op(), c.tensor(), c.position()))
-            .collect();
+        let from: Vec<_> = parts.iter().map(|c| (c.op(), c.tensor(), c.position())).collect();
         let expected = [
             ("mul", Some("scaled"), 1),
             ("add", None, 1),
@@ -146,11 +140,7 @@ mod tests {
         assert_eq!(from, expected);
         let lines: Vec<_> = parts.iter().map(|c| c.location().unwrap().line()).collect();
         assert_eq!(lines, [lines[1] + 1, lines[1], lines[1], lines[1]]);
-        assert!(
-            parts
-                .iter()
-                .all(|c| c.location().unwrap().file().ends_with("contributions.rs"))
-        );
+        assert!(parts.iter().all(|c| c.location().unwrap().file().ends_with("contributions.rs")));
         assert!(w.grad().is_none());
     }
 
@@ -160,15 +150,9 @@ mod tests {
         let other = Tensor::scalar(1.0f64).parameter();
         let loss = &x * 2.0;
         let own = loss.contributions(&loss).unwrap();
-        assert_eq!(
-            (own[0].op(), own[0].gradient().item(), own.len()),
-            ("backward", 1.0, 1)
-        );
+        assert_eq!((own[0].op(), own[0].gradient().item(), own.len()), ("backward", 1.0, 1));
         assert!(loss.contributions(&other).unwrap().is_empty());
-        let error = loss
-            .contributions(&Tensor::scalar(1.0f64))
-            .unwrap_err()
-            .to_string();
+        let error = loss.contributions(&Tensor::scalar(1.0f64)).unwrap_err().to_string();
         assert!(error.contains("is a constant"), "{error}");
     }
 }

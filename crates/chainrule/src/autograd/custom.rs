@@ -89,12 +89,7 @@ fn run(op: Arc<dyn CustomOp>, inputs: &[&Tensor]) -> Result<Tensor> {
     let name = intern(op.name());
     let constants: Vec<Tensor> = inputs.iter().map(|t| t.detach()).collect();
     let output = no_grad(|| op.forward(&constants))?;
-    let node = Custom {
-        name,
-        op,
-        meta: output.meta(),
-        first: Mutex::new(Some(output.value())),
-    };
+    let node = Custom { name, op, meta: output.meta(), first: Mutex::new(Some(output.value())) };
     apply(node, inputs)
 }
 
@@ -116,11 +111,7 @@ where
     F: Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
     B: Fn(&CustomContext, &Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
 {
-    let closures = Closures {
-        name: name.to_string(),
-        forward,
-        backward,
-    };
+    let closures = Closures { name: name.to_string(), forward, backward };
     CustomFn(Arc::new(closures))
 }
 
@@ -283,9 +274,8 @@ impl Op for Custom {
         }
         let grads = self.backward(at, &probe, wanted)?;
         let pairs = grads.iter().zip(tangents);
-        let pairs: Vec<(&Tensor, Tensor)> = pairs
-            .filter_map(|(g, t)| Some((g.as_ref()?, t.clone()?)))
-            .collect();
+        let pairs: Vec<(&Tensor, Tensor)> =
+            pairs.filter_map(|(g, t)| Some((g.as_ref()?, t.clone()?))).collect();
         let mut linked = pairs.clone();
         linked.retain(|(g, _)| g.requires_grad());
         let walk = Walk {
@@ -310,11 +300,7 @@ impl Custom {
             reverse += product;
             scale += size;
         }
-        let tolerance = if jt.dtype() == crate::DType::F64 {
-            1e-9
-        } else {
-            1e-3
-        };
+        let tolerance = if jt.dtype() == crate::DType::F64 { 1e-9 } else { 1e-3 };
         if (forward - reverse).abs() > tolerance * scale {
             let why = "it has no forward rule of its own, and none follows from its backward, which is not linear in the cotangent or leaves the \
                        tape: write it in tensor operations on the cotangent";
@@ -415,10 +401,7 @@ mod tests {
         assert_close(&hessian(f, &b).unwrap(), &hessian(g, &b).unwrap());
         assert_close(&hvp(f, &b, &a).unwrap(), &hvp(g, &b, &a).unwrap());
         let both = [a.clone(), b.clone()];
-        let tangents = [
-            Tensor::from([1.0f64, 2.0, 3.0]),
-            Tensor::from([-1.0f64, 0.5, 0.0]),
-        ];
+        let tangents = [Tensor::from([1.0f64, 2.0, 3.0]), Tensor::from([-1.0f64, 0.5, 0.0])];
         let (_, ours) = jvp(|x| gate().apply(&[&x[0], &x[1]]).unwrap(), &both, &tangents).unwrap();
         let (_, plain) = jvp(|x| &x[0] * x[1].tanh(), &both, &tangents).unwrap();
         assert_close(&ours, &plain);
@@ -457,10 +440,7 @@ mod tests {
     #[test]
     fn errors_name_the_op_and_its_line() {
         let number = failure(|_, g| Ok(vec![Some(g.clone())]));
-        assert!(
-            number.starts_with("mine: its backward gave 1 gradients for 2 inputs"),
-            "{number}"
-        );
+        assert!(number.starts_with("mine: its backward gave 1 gradients for 2 inputs"), "{number}");
         assert!(number.contains("custom.rs:"), "{number}");
         let shape = failure(|_, g| Ok(vec![Some(g.sum_all()), Some(g.clone())]));
         assert!(shape.starts_with(
@@ -468,10 +448,7 @@ mod tests {
         ));
         let stretched =
             failure(|_, g| Ok(vec![Some(Tensor::try_stack(&[g, g], 0)?), Some(g.clone())]));
-        assert!(
-            stretched.contains("sum over axes that were broadcast"),
-            "{stretched}"
-        );
+        assert!(stretched.contains("sum over axes that were broadcast"), "{stretched}");
         let missing = failure(|_, g| Ok(vec![Some(g.clone()), None]));
         assert!(
             missing.starts_with("mine: its backward gave no gradient for input 1"),
@@ -481,11 +458,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_passed_on() {
-        let op = custom(
-            "wild",
-            |x| Ok(x[0].clone()),
-            |_, g| Ok(vec![Some(g * f64::INFINITY)]),
-        );
+        let op = custom("wild", |x| Ok(x[0].clone()), |_, g| Ok(vec![Some(g * f64::INFINITY)]));
         let x = Tensor::from([1.0f64]).parameter();
         op.apply(&[&x]).unwrap().sum_all().backward();
         assert_eq!(x.grad().unwrap().item(), f64::INFINITY);
@@ -507,19 +480,11 @@ mod tests {
         hidden().apply(&[&x]).unwrap().sum_all().backward();
         assert_eq!(x.grad().unwrap().to_vec::<f64>(), [2.0; 3]);
         let f = |x: &[Tensor]| hidden().apply(&[&x[0]]).unwrap();
-        let error = jvp(f, std::slice::from_ref(&a), &[b])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("hidden: it has no forward rule"),
-            "{error}"
-        );
+        let error = jvp(f, std::slice::from_ref(&a), &[b]).unwrap_err().to_string();
+        assert!(error.starts_with("hidden: it has no forward rule"), "{error}");
         let y = hidden().apply(&[&(&x * &x)]).unwrap().exp().sum_all();
         let error = grad(&y, &[&x], true).unwrap_err().to_string();
-        assert!(
-            error.starts_with("hidden: the gradient of input 0 is cut off"),
-            "{error}"
-        );
+        assert!(error.starts_with("hidden: the gradient of input 0 is cut off"), "{error}");
         // A half of the rule on the tape and a half off it.
         let half = custom(
             "half",
@@ -535,11 +500,7 @@ mod tests {
     #[test]
     fn names_may_be_made_at_run_time() {
         let name = format!("op {}", 7);
-        let op = custom(
-            &name,
-            |x| Ok(x[0].clone()),
-            |_, g| Ok(vec![Some(g.clone())]),
-        );
+        let op = custom(&name, |x| Ok(x[0].clone()), |_, g| Ok(vec![Some(g.clone())]));
         let y = op.apply(&[&Tensor::scalar(1.0f32).parameter()]).unwrap();
         assert_eq!(y.op_name(), Some("op 7"));
         assert!(std::ptr::eq(intern("op 7"), intern(&name)));

@@ -49,27 +49,13 @@ fn pull(
         return Err(Error::gradient("grad", why));
     }
     let targets: Vec<Tensor> = inputs.iter().map(|&t| t.clone()).collect();
-    let walk = Walk {
-        create_graph,
-        keep_graph: true,
-        targets: Some(&targets),
-        ..Walk::default()
-    };
+    let walk = Walk { create_graph, keep_graph: true, targets: Some(&targets), ..Walk::default() };
     walk.run(&[(y, upstream)])
 }
 
 /// Fresh leaves with the values of `inputs`; linked to them if they carry gradients, so that derivatives can be nested.
 fn fresh(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-    inputs
-        .iter()
-        .map(|t| {
-            if t.requires_grad() {
-                t.alias()
-            } else {
-                t.try_parameter()
-            }
-        })
-        .collect()
+    inputs.iter().map(|t| if t.requires_grad() { t.alias() } else { t.try_parameter() }).collect()
 }
 
 /// `f(inputs)` and its gradients: `f` must return a single element.
@@ -149,28 +135,18 @@ pub fn jvp(
     tangents: &[Tensor],
 ) -> Result<(Tensor, Tensor)> {
     if inputs.len() != tangents.len() {
-        let why = format!(
-            "{} inputs but {} tangents; give one for each",
-            inputs.len(),
-            tangents.len()
-        );
+        let why =
+            format!("{} inputs but {} tangents; give one for each", inputs.len(), tangents.len());
         return Err(Error::argument("jvp", why));
     }
-    if let Some((x, t)) = inputs
-        .iter()
-        .zip(tangents)
-        .find(|(x, t)| x.meta() != t.meta())
-    {
+    if let Some((x, t)) = inputs.iter().zip(tangents).find(|(x, t)| x.meta() != t.meta()) {
         let why = "a tangent must have the shape and dtype of its input";
         return Err(Error::shape("jvp", &[&x.shape(), &t.shape()], why));
     }
     let nested = inputs.iter().chain(tangents).any(Tensor::requires_grad);
     let leaves = fresh(inputs)?;
     let y = {
-        let _guard = Mode::get()
-            .with(Mode::SAVE_ALL)
-            .without(Mode::NO_GRAD)
-            .enter();
+        let _guard = Mode::get().with(Mode::SAVE_ALL).without(Mode::NO_GRAD).enter();
         f(&leaves)
     };
     let dy = push_forward(&y, &leaves, tangents, nested)?;
@@ -185,17 +161,9 @@ pub(super) fn push_forward(
     link: bool,
 ) -> Result<Tensor> {
     let mode = Mode::get();
-    let _guard = if link {
-        mode.without(Mode::NO_GRAD)
-    } else {
-        mode.with(Mode::NO_GRAD)
-    }
-    .enter();
-    let mut known: HashMap<u64, Tensor> = leaves
-        .iter()
-        .zip(tangents)
-        .map(|(leaf, t)| (leaf.source().number(), t.clone()))
-        .collect();
+    let _guard = if link { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) }.enter();
+    let mut known: HashMap<u64, Tensor> =
+        leaves.iter().zip(tangents).map(|(leaf, t)| (leaf.source().number(), t.clone())).collect();
     let lowest = known.keys().copied().min().unwrap_or(u64::MAX);
     for node in reachable([y.source()].into_iter(), lowest) {
         let of = |input: &Source| known.get(&input.number()).cloned();
@@ -208,17 +176,11 @@ pub(super) fn push_forward(
         let tangent = node.op.jvp(&at, &tangents)?;
         if tangent.meta() != node.meta {
             let why = "its forward rule gave a tangent of another shape or dtype";
-            return Err(Error::shape(
-                node.op.name(),
-                &[&node.meta.shape, &tangent.shape()],
-                why,
-            ));
+            return Err(Error::shape(node.op.name(), &[&node.meta.shape, &tangent.shape()], why));
         }
         known.insert(node.number, tangent);
     }
-    Ok(known
-        .remove(&y.source().number())
-        .unwrap_or_else(|| y.zeros_like()))
+    Ok(known.remove(&y.source().number()).unwrap_or_else(|| y.zeros_like()))
 }
 
 /// The Jacobian of `f` at `x` by reverse mode: shape `f(x).shape` followed by `x.shape`.
@@ -235,15 +197,10 @@ pub fn jacobian(f: impl FnOnce(&Tensor) -> Tensor, x: &Tensor) -> Result<Tensor>
     let y = enable_grad(|| f(&leaf));
     let mut rows = Vec::with_capacity(y.numel());
     for i in 0..y.numel() {
-        let one_hot = Tensor::arange(0, y.numel() as i64)
-            .try_eq(i as i64)?
-            .try_to_dtype(y.dtype())?;
-        let row = pull_dense(
-            &y,
-            one_hot.try_reshape(y.shape())?,
-            std::slice::from_ref(&leaf),
-            nested,
-        )?;
+        let one_hot =
+            Tensor::arange(0, y.numel() as i64).try_eq(i as i64)?.try_to_dtype(y.dtype())?;
+        let row =
+            pull_dense(&y, one_hot.try_reshape(y.shape())?, std::slice::from_ref(&leaf), nested)?;
         rows.extend(row);
     }
     let shape: Vec<usize> = y.shape().iter().chain(x.shape().iter()).copied().collect();

@@ -73,10 +73,7 @@ impl Graph {
             let _ = writeln!(dot, "  t{i} [shape=box{look}, label=\"{label}\"];");
             if let Some(op) = t.op {
                 let op = escape(op);
-                let _ = writeln!(
-                    dot,
-                    "  o{i} [shape=ellipse, label=\"{op}\"];\n  o{i} -> t{i};"
-                );
+                let _ = writeln!(dot, "  o{i} [shape=ellipse, label=\"{op}\"];\n  o{i} -> t{i};");
             }
             for input in &t.inputs {
                 let _ = writeln!(dot, "  t{input} -> o{i};");
@@ -286,10 +283,7 @@ impl Collector<'_> {
         if let Some(rest) = self.rest {
             self.tensors[rest].stands_for = left_out.max(1);
         }
-        Graph {
-            tensors: self.tensors,
-            left_out,
-        }
+        Graph { tensors: self.tensors, left_out }
     }
 }
 
@@ -403,9 +397,7 @@ mod tests {
         let boxes = graph.to_svg().matches("<rect").count();
         assert_eq!(boxes, 241 + 1);
 
-        let many: Vec<Tensor> = (0..1000)
-            .map(|i| Tensor::scalar(i as f64).parameter())
-            .collect();
+        let many: Vec<Tensor> = (0..1000).map(|i| Tensor::scalar(i as f64).parameter()).collect();
         let many: Vec<&Tensor> = many.iter().collect();
         let graph = Tensor::try_stack(&many, 0).unwrap().sum_all().graph();
         assert!(graph.tensors().len() <= 241 && graph.left_out() > 700);
@@ -413,22 +405,12 @@ mod tests {
 
     #[test]
     fn large_tensors_are_summed_up() {
-        let x = Tensor::from([1.0f64, 2.0, 3.0, 4.0, 5.0])
-            .parameter()
-            .named("x");
+        let x = Tensor::from([1.0f64, 2.0, 3.0, 4.0, 5.0]).parameter().named("x");
         let graph = (&x * 2.0).sum_all().graph();
         let lines = graph.tensors().last().unwrap().lines();
         // The standard deviation of 1 .. 5 as a sample is sqrt(10 / 4).
-        let x = graph
-            .tensors()
-            .iter()
-            .find(|t| t.name.is_some())
-            .unwrap()
-            .lines();
-        assert_eq!(
-            x,
-            ["x", "f64 [5]", "value 3 \u{b1} 1.58114", "grad  2 \u{b1} 0"]
-        );
+        let x = graph.tensors().iter().find(|t| t.name.is_some()).unwrap().lines();
+        assert_eq!(x, ["x", "f64 [5]", "value 3 \u{b1} 1.58114", "grad  2 \u{b1} 0"]);
         assert_eq!(lines, ["constant", "value 2"]);
     }
 }

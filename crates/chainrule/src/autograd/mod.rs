@@ -36,30 +36,14 @@ pub(crate) fn by_definition(
     let definition = op.definition()?;
     let differentiate = || {
         // Aliases tell apart an input that is given twice, and one that is computed from another.
-        let inputs = at
-            .inputs()
-            .iter()
-            .map(Tensor::alias)
-            .collect::<Result<Vec<_>>>()?;
+        let inputs = at.inputs().iter().map(Tensor::alias).collect::<Result<Vec<_>>>()?;
         let output = definition(&inputs)?;
-        let targets: Vec<Tensor> = (0..inputs.len())
-            .filter(|&i| wanted.get(i))
-            .map(|i| inputs[i].clone())
-            .collect();
-        let walk = Walk {
-            create_graph: true,
-            targets: Some(&targets),
-            ..Walk::default()
-        };
+        let targets: Vec<Tensor> =
+            (0..inputs.len()).filter(|&i| wanted.get(i)).map(|i| inputs[i].clone()).collect();
+        let walk = Walk { create_graph: true, targets: Some(&targets), ..Walk::default() };
         let mut found = walk.run(&[(&output, cotangent.clone())])?.into_iter();
         Ok((0..inputs.len())
-            .map(|i| {
-                if wanted.get(i) {
-                    found.next().flatten()
-                } else {
-                    None
-                }
-            })
+            .map(|i| if wanted.get(i) { found.next().flatten() } else { None })
             .collect())
     };
     Some(differentiate())

@@ -87,11 +87,8 @@ impl Layout {
     fn new(tensors: &[GraphTensor]) -> Layout {
         let depth = layers(tensors);
         let last = depth.iter().copied().max().unwrap_or(0);
-        let mut layout = Layout {
-            slots: Vec::new(),
-            links: Vec::new(),
-            layers: vec![Vec::new(); last + 1],
-        };
+        let mut layout =
+            Layout { slots: Vec::new(), links: Vec::new(), layers: vec![Vec::new(); last + 1] };
         for (i, t) in tensors.iter().enumerate() {
             let lines = t.lines();
             let widest = lines.iter().map(|l| columns(l)).max().unwrap_or(0);
@@ -252,20 +249,14 @@ impl Layout {
                 let other = &self.slots[n];
                 other.x + (port - 0.5) * other.width
             });
-            let (n, sum) = above
-                .chain(below)
-                .fold((0, 0.0), |(n, sum), x| (n + 1, sum + x));
+            let (n, sum) = above.chain(below).fold((0, 0.0), |(n, sum), x| (n + 1, sum + x));
             // Whoever has no wish stays; arrows over several layers should be straight.
             let (wish, weight) = match (n, slot.tensor) {
                 (0, _) => (slot.x, 0.1),
                 (n, None) => (sum / n as f64, 3.0),
                 (n, Some(_)) => (sum / n as f64, 1.0),
             };
-            let mut block = Block {
-                wish: (wish - offsets[k]) * weight,
-                weight,
-                start: k,
-            };
+            let mut block = Block { wish: (wish - offsets[k]) * weight, weight, start: k };
             while let Some(before) =
                 blocks.pop_if(|b| b.wish / b.weight > block.wish / block.weight)
             {
@@ -289,10 +280,7 @@ impl Layout {
         let mut top = MARGIN;
         let mut bands = Vec::new();
         for layer in &self.layers {
-            let height = layer
-                .iter()
-                .map(|&s| self.slots[s].height)
-                .fold(0.0, f64::max);
+            let height = layer.iter().map(|&s| self.slots[s].height).fold(0.0, f64::max);
             bands.push((top, height));
             top += height + GAP_Y;
         }
@@ -301,16 +289,8 @@ impl Layout {
 
     fn write(&self, tensors: &[GraphTensor]) -> String {
         let bands = self.bands();
-        let left = self
-            .slots
-            .iter()
-            .map(|s| s.x - s.width / 2.0)
-            .fold(f64::INFINITY, f64::min);
-        let right = self
-            .slots
-            .iter()
-            .map(|s| s.x + s.width / 2.0)
-            .fold(0.0, f64::max);
+        let left = self.slots.iter().map(|s| s.x - s.width / 2.0).fold(f64::INFINITY, f64::min);
+        let right = self.slots.iter().map(|s| s.x + s.width / 2.0).fold(0.0, f64::max);
         let shift = MARGIN - left;
         let width = right - left + 2.0 * MARGIN;
         let height = bands.last().map_or(0.0, |(top, height)| top + height) + MARGIN;
@@ -326,13 +306,7 @@ impl Layout {
             if let Some(i) = slot.tensor {
                 let (top, height) = bands[slot.layer];
                 let y = top + (height - slot.height) / 2.0;
-                write_box(
-                    &tensors[i],
-                    slot,
-                    slot.x - slot.width / 2.0 + shift,
-                    y,
-                    &mut out,
-                );
+                write_box(&tensors[i], slot, slot.x - slot.width / 2.0 + shift, y, &mut out);
             }
         }
         out.push_str("</svg>\n");
@@ -349,28 +323,17 @@ impl Layout {
             let y0 = top + (height + from.height) / 2.0;
             let bottom = top + height;
             let (top, height) = bands[to.layer];
-            let y1 = if to.tensor.is_some() {
-                top + (height - to.height) / 2.0
-            } else {
-                top
-            };
+            let y1 = if to.tensor.is_some() { top + (height - to.height) / 2.0 } else { top };
             let mut path = match from.tensor {
                 Some(_) => format!("M{x0:.1} {y0:.1} L{x0:.1} {bottom:.1}"),
                 None => format!("M{x0:.1} {:.1} L{x0:.1} {bottom:.1}", bands[from.layer].0),
             };
             let middle = (bottom + top) / 2.0;
-            let _ = write!(
-                path,
-                " C{x0:.1} {middle:.1} {x1:.1} {middle:.1} {x1:.1} {top:.1}"
-            );
+            let _ = write!(path, " C{x0:.1} {middle:.1} {x1:.1} {middle:.1} {x1:.1} {top:.1}");
             if y1 > top {
                 let _ = write!(path, " L{x1:.1} {y1:.1}");
             }
-            let head = if to.tensor.is_some() {
-                " marker-end=\"url(#arrow)\""
-            } else {
-                ""
-            };
+            let head = if to.tensor.is_some() { " marker-end=\"url(#arrow)\"" } else { "" };
             if drawn.insert(path.clone()) {
                 let _ = writeln!(
                     out,
@@ -410,11 +373,7 @@ fn write_box(t: &GraphTensor, slot: &Slot, x: f64, y: f64, out: &mut String) {
         baseline += HEAD;
     }
     for (k, line) in t.lines().iter().enumerate() {
-        let bold = if k == 0 && t.name.is_some() {
-            " font-weight=\"bold\""
-        } else {
-            ""
-        };
+        let bold = if k == 0 && t.name.is_some() { " font-weight=\"bold\"" } else { "" };
         let _ = writeln!(
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\" xml:space=\"preserve\"{bold}>{}</text>",
@@ -427,9 +386,7 @@ fn write_box(t: &GraphTensor, slot: &Slot, x: f64, y: f64, out: &mut String) {
 
 /// How many columns of a monospace font the text takes; East Asian characters take two.
 fn columns(text: &str) -> usize {
-    text.chars()
-        .map(|c| if c >= '\u{1100}' { 2 } else { 1 })
-        .sum()
+    text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum()
 }
 
 /// As text of XML, which has no way to write control characters.
@@ -497,10 +454,7 @@ mod tests {
         let graph = tangle();
         let layout = Layout::new(graph.tensors());
         for link in &layout.links {
-            assert_eq!(
-                layout.slots[link.from].layer + 1,
-                layout.slots[link.to].layer
-            );
+            assert_eq!(layout.slots[link.from].layer + 1, layout.slots[link.to].layer);
         }
         let wanted: usize = graph.tensors().iter().map(|t| t.inputs.len()).sum();
         let arrived = layout.links.iter();

@@ -18,10 +18,7 @@ fn gradient(t: &Tensor) -> Vec<f64> {
 fn assert_close(got: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len());
     for (a, b) in got.iter().zip(expected) {
-        assert!(
-            (a - b).abs() <= tolerance * (1.0 + b.abs()),
-            "{a} is not {b}"
-        );
+        assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{a} is not {b}");
     }
 }
 
@@ -149,10 +146,7 @@ fn detach_and_no_grad_cut_the_tape() {
     });
     assert!(is_grad_enabled() && !constant.requires_grad());
     let why = error_of(constant.try_backward());
-    assert!(
-        why.contains("parameter()") && why.contains("no_grad"),
-        "{why}"
-    );
+    assert!(why.contains("parameter()") && why.contains("no_grad"), "{why}");
     // A panic inside leaves the mode as it was.
     let caught = std::panic::catch_unwind(|| no_grad(|| panic!("on purpose")));
     assert!(caught.is_err() && is_grad_enabled());
@@ -174,10 +168,7 @@ fn more_than_one_element_needs_an_upstream_gradient() {
     let x = Tensor::from([1.0f64, 2.0, 3.0]).parameter();
     let y = &x * &x;
     let why = error_of(y.try_backward());
-    assert!(
-        why.starts_with("backward: shape [3]: without an upstream gradient"),
-        "{why}"
-    );
+    assert!(why.starts_with("backward: shape [3]: without an upstream gradient"), "{why}");
     assert!(why.contains("backward_with().gradient(&g).run()"), "{why}");
     let wrong = Tensor::from([1.0f64, 2.0]);
     let why = error_of(y.backward_with().gradient(&wrong).run());
@@ -198,14 +189,8 @@ fn the_graph_is_freed_unless_kept() {
     y.backward();
     assert_eq!(gradient(&x), [12.0]);
     let why = error_of(y.try_backward());
-    assert!(
-        why.starts_with("mul: its saved values were freed by an earlier backward"),
-        "{why}"
-    );
-    assert!(
-        why.contains("keep_graph") && why.contains("tests.rs:"),
-        "{why}"
-    );
+    assert!(why.starts_with("mul: its saved values were freed by an earlier backward"), "{why}");
+    assert!(why.contains("keep_graph") && why.contains("tests.rs:"), "{why}");
     assert_eq!(gradient(&x), [12.0]);
 }
 
@@ -236,10 +221,7 @@ fn a_hook_sees_the_whole_gradient_once() {
     hook.unwrap().remove();
     x.zero_grad();
     z.backward();
-    assert_eq!(
-        (gradient(&x), calls.load(Ordering::Relaxed)),
-        (vec![4.0], 1)
-    );
+    assert_eq!((gradient(&x), calls.load(Ordering::Relaxed)), (vec![4.0], 1));
 }
 
 #[test]
@@ -252,10 +234,7 @@ fn hooks_on_leaves_and_their_errors() {
     assert_eq!(gradient(&x), [7.0, 7.0]);
     let bad = x.register_hook(|g| Some(g.sum_all())).unwrap();
     let why = error_of((&x * 2.0).sum_all().try_backward());
-    assert!(
-        why.contains("a hook must return a gradient of the same shape"),
-        "{why}"
-    );
+    assert!(why.contains("a hook must return a gradient of the same shape"), "{why}");
     bad.remove();
     assert!(Tensor::scalar(1.0f64).register_hook(|_| None).is_err());
 }
@@ -299,21 +278,11 @@ fn derivatives_as_functions() {
     let (x, y) = (Tensor::scalar(3.0f64), Tensor::scalar(4.0f64));
     let f = |p: &[Tensor]| &p[0] * &p[0] * &p[1];
     let (value, grads) = value_and_grad(f, &[x.clone(), y.clone()]).unwrap();
-    assert_eq!(
-        (value.item(), grads[0].item(), grads[1].item()),
-        (36.0, 24.0, 9.0)
-    );
+    assert_eq!((value.item(), grads[0].item(), grads[1].item()), (36.0, 24.0, 9.0));
     let (value, back) = vjp(f, &[x.clone(), y.clone()], &Tensor::scalar(2.0f64)).unwrap();
-    assert_eq!(
-        (value.item(), back[0].item(), back[1].item()),
-        (36.0, 48.0, 18.0)
-    );
-    let (value, slope) = jvp(
-        f,
-        &[x.clone(), y],
-        &[Tensor::scalar(1.0f64), Tensor::scalar(10.0f64)],
-    )
-    .unwrap();
+    assert_eq!((value.item(), back[0].item(), back[1].item()), (36.0, 48.0, 18.0));
+    let (value, slope) =
+        jvp(f, &[x.clone(), y], &[Tensor::scalar(1.0f64), Tensor::scalar(10.0f64)]).unwrap();
     assert_eq!((value.item(), slope.item()), (36.0, 24.0 + 90.0));
     // An input that is not used gets zeros.
     let (_, grads) = value_and_grad(|p| &p[0] * 2.0, &[x.clone(), x]).unwrap();
@@ -429,8 +398,7 @@ fn saved_values_outlive_a_change_of_the_leaf() {
     let y = (&view * &view).sum_all();
     x.set(&Tensor::from([[10.0f64, 20.0], [30.0, 40.0]]));
     assert_eq!(view.to_vec::<f64>(), [1.0, 3.0, 2.0, 4.0]);
-    x.update::<f64>("test", |elements| elements.fill(-1.0))
-        .unwrap();
+    x.update::<f64>("test", |elements| elements.fill(-1.0)).unwrap();
     y.backward();
     assert_eq!(gradient(&x), [2.0, 4.0, 6.0, 8.0]);
     // What is computed from now on sees the new value.
@@ -443,8 +411,7 @@ fn saved_values_outlive_a_change_of_the_leaf() {
 fn an_update_in_place_does_not_reach_a_view() {
     let x = Tensor::from([1.0f64, 2.0]).parameter();
     let y = x.reshape([2, 1]);
-    x.update::<f64>("test", |elements| elements.fill(0.0))
-        .unwrap();
+    x.update::<f64>("test", |elements| elements.fill(0.0)).unwrap();
     assert_eq!(y.to_vec::<f64>(), [1.0, 2.0]);
     assert_eq!(x.to_vec::<f64>(), [0.0, 0.0]);
 }

@@ -135,11 +135,9 @@ struct Recorder<'a> {
 impl Observer for Recorder<'_> {
     fn arrive(&mut self, target: &Source, gradient: &Tensor) {
         let (op, location, inputs) = match target {
-            Source::Node(node) => (
-                Some(node.op.name()),
-                Some(node.location),
-                inputs(self.chart, node),
-            ),
+            Source::Node(node) => {
+                (Some(node.op.name()), Some(node.location), inputs(self.chart, node))
+            }
             _ => (None, None, Vec::new()),
         };
         self.steps.push(Step {
@@ -157,11 +155,7 @@ impl Observer for Recorder<'_> {
 
     fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
         let input = &node.inputs[i];
-        let edge = |other| Part {
-            other,
-            position: i,
-            gradient: part.clone(),
-        };
+        let edge = |other| Part { other, position: i, gradient: part.clone() };
         let from = self.chart.label(&Source::Node(node.clone()));
         let waiting = self.waiting.entry(input.number()).or_default();
         waiting.push(edge(from));
@@ -209,16 +203,9 @@ impl Tensor {
     /// Like [`Tensor::trace`], but returns the error.
     pub fn try_trace(&self) -> Result<Trace> {
         let chart = Chart::of(self);
-        let mut recorder = Recorder {
-            chart: &chart,
-            steps: Vec::new(),
-            waiting: HashMap::new(),
-        };
+        let mut recorder = Recorder { chart: &chart, steps: Vec::new(), waiting: HashMap::new() };
         chart.walk("trace", self, &mut recorder)?;
-        Ok(Trace {
-            root: chart.label(self.source()),
-            steps: recorder.steps,
-        })
+        Ok(Trace { root: chart.label(self.source()), steps: recorder.steps })
     }
 }
 
@@ -262,11 +249,7 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: &Step, indent: &str) -> fmt::Res
     }
     for part in &step.sent {
         let of = brief(&part.gradient, FEW);
-        writeln!(
-            f,
-            "{indent}sent   {of} to {} (input {})",
-            part.other, part.position
-        )?;
+        writeln!(f, "{indent}sent   {of} to {} (input {})", part.other, part.position)?;
     }
     Ok(())
 }
@@ -327,18 +310,13 @@ mod tests {
         // Nothing changed, and the graph is still there.
         assert!(a.grad().is_none() && c.grad().is_none());
         d.backward();
-        assert_eq!(
-            (a.grad().unwrap().item(), b.grad().unwrap().item()),
-            (-2.0, 2.0)
-        );
+        assert_eq!((a.grad().unwrap().item(), b.grad().unwrap().item()), (-2.0, 2.0));
         assert_eq!(c.grad().unwrap().item(), 1.0);
     }
 
     #[test]
     fn the_data_of_a_pass() {
-        let w = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]])
-            .parameter()
-            .named("w");
+        let w = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]).parameter().named("w");
         let h = w.matmul(&Tensor::from([[1.0f32], [1.0]])).tanh().named("h");
         let trace = h.sum_all().trace();
         let ops: Vec<_> = trace.steps().iter().map(Step::op).collect();
@@ -351,19 +329,9 @@ mod tests {
         // tanh keeps its result, so its value is known without record_all; the matmul's is not kept by anybody.
         assert_eq!(step.value().unwrap().to_vec::<f32>(), h.to_vec::<f32>());
         assert!(trace.step("matmul#2").unwrap().value().is_none());
-        assert!(
-            trace
-                .step("h")
-                .unwrap()
-                .location()
-                .unwrap()
-                .file()
-                .ends_with("trace.rs")
-        );
+        assert!(trace.step("h").unwrap().location().unwrap().file().ends_with("trace.rs"));
         let sum = |step: &Step| {
-            step.received()
-                .iter()
-                .fold(0.0, |s, p| s + p.gradient().sum_all().item())
+            step.received().iter().fold(0.0, |s, p| s + p.gradient().sum_all().item())
         };
         for step in &trace.steps()[1..] {
             assert_eq!(sum(step), step.cotangent().sum_all().item());
@@ -373,10 +341,7 @@ mod tests {
     #[test]
     fn what_cannot_be_traced() {
         let error = Tensor::scalar(1.0f32).try_trace().unwrap_err().to_string();
-        assert!(
-            error.starts_with("trace: the tensor does not depend"),
-            "{error}"
-        );
+        assert!(error.starts_with("trace: the tensor does not depend"), "{error}");
         let x = Tensor::from([1.0f32, 2.0]).parameter();
         let error = (&x * 2.0).try_trace().unwrap_err().to_string();
         assert!(error.contains("single element"), "{error}");

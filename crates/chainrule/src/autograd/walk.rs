@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::ops::{add_values, sum_to};
 use crate::tensor::Tensor;
-use crate::tensor::node::{Mode, Node, Notes, SavedValues, Source, lock};
+use crate::tensor::node::{Mode, Node, Notes, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Meta;
 
@@ -71,9 +71,7 @@ impl PartialOrd for Part {
 impl Ord for Part {
     /// Largest number first; of one number, the first to arrive.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.number
-            .cmp(&other.number)
-            .then(other.arrival.cmp(&self.arrival))
+        self.number.cmp(&other.number).then(other.arrival.cmp(&self.arrival))
     }
 }
 
@@ -81,41 +79,22 @@ impl Walk<'_> {
     /// Walks back from `roots` with their upstream gradients. The gradients of the targets come back, `None` where nothing arrived.
     pub fn run(mut self, roots: &[(&Tensor, Tensor)]) -> Result<Vec<Option<Tensor>>> {
         let mode = Mode::get();
-        let mode = if self.create_graph {
-            mode.without(Mode::NO_GRAD)
-        } else {
-            mode.with(Mode::NO_GRAD)
-        };
-        let _guard = mode
-            .without(Mode::RECORD_ALL)
-            .without(Mode::SAVE_NOTHING)
-            .enter();
+        let mode =
+            if self.create_graph { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) };
+        let _guard = mode.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
 
-        let needed = self
-            .targets
-            .map(|targets| needed(roots, targets, self.floor));
+        let needed = self.targets.map(|targets| needed(roots, targets, self.floor));
         let mut found = Found::new(self.targets);
         let mut heap = BinaryHeap::new();
         let mut arrival = 0;
         let mut push = |heap: &mut BinaryHeap<Part>, target: Source, gradient: Tensor| {
             arrival += 1;
-            heap.push(Part {
-                number: target.number(),
-                arrival,
-                target,
-                gradient,
-            });
+            heap.push(Part { number: target.number(), arrival, target, gradient });
         };
         for (root, gradient) in roots {
             push(&mut heap, root.source().clone(), gradient.clone());
         }
-        while let Some(Part {
-            number,
-            target,
-            mut gradient,
-            ..
-        }) = heap.pop()
-        {
+        while let Some(Part { number, target, mut gradient, .. }) = heap.pop() {
             while heap.peek().is_some_and(|next| next.number == number) {
                 let next = heap.pop().expect("it was there a moment ago");
                 gradient = add_values(gradient, &next.gradient)?;
@@ -214,8 +193,7 @@ impl Walk<'_> {
         {
             return grads;
         }
-        op.vjp(&at, &gradient, wanted)
-            .map_err(|e| e.at(node.location))
+        op.vjp(&at, &gradient, wanted).map_err(|e| e.at(node.location))
     }
 }
 
@@ -290,11 +268,7 @@ fn needed(roots: &[(&Tensor, Tensor)], targets: &[Tensor], floor: u64) -> HashSe
     let mut needed: HashSet<u64> = targets.iter().map(|t| t.source().number()).collect();
     let lowest = needed.iter().copied().min().unwrap_or(u64::MAX).max(floor);
     for node in reachable(roots.iter().map(|(root, _)| root.source()), lowest) {
-        if node
-            .inputs
-            .iter()
-            .any(|input| needed.contains(&input.number()))
-        {
+        if node.inputs.iter().any(|input| needed.contains(&input.number())) {
             needed.insert(node.number);
         }
     }
@@ -320,9 +294,7 @@ pub(crate) fn reachable<'a>(
     };
     roots.for_each(|root| visit(root, &mut seen, &mut open));
     while let Some(node) = open.pop() {
-        node.inputs
-            .iter()
-            .for_each(|input| visit(input, &mut seen, &mut open));
+        node.inputs.iter().for_each(|input| visit(input, &mut seen, &mut open));
         out.push(node);
     }
     out.sort_unstable_by_key(|node| node.number);

@@ -23,11 +23,7 @@ impl DotProduct {
     /// A gradient of all zeros does not hide: the scale then comes from the other side.
     pub fn error(&self) -> f64 {
         let apart = (self.forward - self.reverse).abs();
-        if apart == 0.0 {
-            0.0
-        } else {
-            apart / self.scale
-        }
+        if apart == 0.0 { 0.0 } else { apart / self.scale }
     }
 }
 
@@ -51,10 +47,8 @@ pub fn dot_product(
     let inputs: Vec<Tensor> = inputs.iter().map(Tensor::detach).collect();
     let value = no_grad(|| f(&inputs));
     let v = probe(value.shape(), value.dtype(), generator)?;
-    let u: Vec<Tensor> = inputs
-        .iter()
-        .map(|x| probe(x.shape(), x.dtype(), generator))
-        .collect::<Result<_>>()?;
+    let u: Vec<Tensor> =
+        inputs.iter().map(|x| probe(x.shape(), x.dtype(), generator)).collect::<Result<_>>()?;
     let (_, tangent) = jvp(&f, &inputs, &u)?;
     let (_, gradients) = vjp(&f, &inputs, &v)?;
     let (forward, size) = inner(&v, &tangent);
@@ -64,9 +58,5 @@ pub fn dot_product(
         reverse += sum;
         other += size;
     }
-    Ok(DotProduct {
-        forward,
-        reverse,
-        scale: size.max(other),
-    })
+    Ok(DotProduct { forward, reverse, scale: size.max(other) })
 }

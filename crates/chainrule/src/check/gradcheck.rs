@@ -145,11 +145,8 @@ fn worst(reverse: &[f64], forward: &[f64]) -> (f64, usize) {
     let mut found = (0.0, 0);
     for (j, (a, b)) in both().enumerate() {
         let apart = (a - b).abs();
-        let error = if apart == 0.0 {
-            0.0
-        } else {
-            apart / a.abs().max(b.abs()).max(largest * 1e-3)
-        };
+        let error =
+            if apart == 0.0 { 0.0 } else { apart / a.abs().max(b.abs()).max(largest * 1e-3) };
         // A NaN is worse than any number, and stays.
         if error > found.0 || (error.is_nan() && !f64::is_nan(found.0)) {
             found = (error, j);

@@ -51,7 +51,5 @@ fn probe(shape: Shape, dtype: DType, generator: &mut Generator) -> Result<Tensor
 fn inner(a: &Tensor, b: &Tensor) -> (f64, f64) {
     let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
     let terms = a.iter().zip(&b).map(|(x, y)| x * y);
-    terms.fold((0.0, 0.0), |(sum, size), term| {
-        (sum + term, size + term.abs())
-    })
+    terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
 }

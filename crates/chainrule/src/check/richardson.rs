@@ -59,9 +59,8 @@ pub fn richardson(
     let origin = no_grad(|| f(&inputs));
     let at = |step: f64| -> Result<Vec<f64>> {
         let moved = inputs.iter().zip(directions);
-        let moved: Vec<Tensor> = moved
-            .map(|(x, u)| x.try_add(&u.detach().try_mul(step)?))
-            .collect::<Result<_>>()?;
+        let moved: Vec<Tensor> =
+            moved.map(|(x, u)| x.try_add(&u.detach().try_mul(step)?)).collect::<Result<_>>()?;
         let value = no_grad(|| f(&moved));
         if value.shape() != origin.shape() {
             let why = "the function must return the same shape at every point";
@@ -79,13 +78,7 @@ pub fn richardson(
     for (i, &middle) in origin.to_f64_vec().iter().enumerate() {
         let points: Vec<Point> = samples
             .iter()
-            .map(|(step, up, down)| Point {
-                step: *step,
-                reach,
-                up: up[i],
-                middle,
-                down: down[i],
-            })
+            .map(|(step, up, down)| Point { step: *step, reach, up: up[i], middle, down: down[i] })
             .collect();
         let (value, error) = extrapolate(&points);
         if kinked(&points, value, error) {

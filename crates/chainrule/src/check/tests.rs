@@ -18,20 +18,14 @@ fn points() -> Tensor {
 
 #[test]
 fn differences_agree_with_calculus() {
-    let (x, u) = (
-        Tensor::from([0.7f64, -2.0, 11.0]),
-        Tensor::from([1.0f64, 0.5, -0.25]),
-    );
+    let (x, u) = (Tensor::from([0.7f64, -2.0, 11.0]), Tensor::from([1.0f64, 0.5, -0.25]));
     let found = richardson(|x| x[0].tanh() + (&x[0] * 0.5).exp(), &[x], &[u]).unwrap();
     let slope = |x: f64| 1.0 / x.cosh().powi(2) + 0.5 * (0.5 * x).exp();
     let want = [slope(0.7), slope(-2.0) * 0.5, slope(11.0) * -0.25];
     for (i, want) in want.iter().enumerate() {
         let (got, error) = (found.value.at::<f64>(&[i]), found.error.at::<f64>(&[i]));
         assert!((got - want).abs() <= 1e-10 * want.abs(), "{got} for {want}");
-        assert!(
-            (got - want).abs() <= error && error < 1e-8 * want.abs(),
-            "{error}"
-        );
+        assert!((got - want).abs() <= error && error < 1e-8 * want.abs(), "{error}");
     }
     assert_eq!(found.kinks, [] as [usize; 0]);
 }
@@ -40,12 +34,7 @@ fn differences_agree_with_calculus() {
 fn differences_see_kinks_at_the_point_and_beside_it() {
     // |x| as a function that no tape knows.
     let f = |x: &[Tensor]| {
-        Tensor::from(
-            x[0].to_f64_vec()
-                .into_iter()
-                .map(f64::abs)
-                .collect::<Vec<_>>(),
-        )
+        Tensor::from(x[0].to_f64_vec().into_iter().map(f64::abs).collect::<Vec<_>>())
     };
     let x = Tensor::from([0.0f64, 1.0, -1.0, 1e-4]);
     let u = Tensor::from([1.0f64, 1.0, 1.0, 1.0]);
@@ -57,18 +46,8 @@ fn differences_see_kinks_at_the_point_and_beside_it() {
     let step = |x: &[Tensor]| Tensor::scalar(x[0].item().floor());
     let root = |x: &[Tensor]| Tensor::scalar(x[0].item().sqrt());
     let one = [Tensor::scalar(1.0f64)];
-    assert_eq!(
-        richardson(step, &[Tensor::scalar(2.0f64)], &one)
-            .unwrap()
-            .kinks,
-        [0]
-    );
-    assert_eq!(
-        richardson(root, &[Tensor::scalar(0.0f64)], &one)
-            .unwrap()
-            .kinks,
-        [0]
-    );
+    assert_eq!(richardson(step, &[Tensor::scalar(2.0f64)], &one).unwrap().kinks, [0]);
+    assert_eq!(richardson(root, &[Tensor::scalar(0.0f64)], &one).unwrap().kinks, [0]);
 }
 
 #[test]
@@ -76,12 +55,7 @@ fn right_gradients_pass() {
     let report = gradcheck(|x| spoilt(&x[0], Tensor::clone), &[points()]).unwrap();
     assert!(report.passed(), "{report}");
     let mut generator = Generator::manual_seed(5);
-    let test = dot_product(
-        |x| spoilt(&x[0], Tensor::clone),
-        &[points()],
-        &mut generator,
-    )
-    .unwrap();
+    let test = dot_product(|x| spoilt(&x[0], Tensor::clone), &[points()], &mut generator).unwrap();
     assert!(test.error() < 1e-14, "{test:?}");
 }
 
@@ -136,10 +110,7 @@ fn a_kink_is_told_apart_from_a_failure() {
         &x[0] * sign
     };
     let report = gradcheck(f, &[Tensor::from([0.0f64, 1.0])]).unwrap();
-    assert!(
-        report.passed() && report.inputs[0].directional.kink,
-        "{report}"
-    );
+    assert!(report.passed() && report.inputs[0].directional.kink, "{report}");
 }
 
 #[test]
@@ -158,10 +129,7 @@ fn second_derivatives_can_be_checked_too() {
 
 #[test]
 fn empty_and_0d_inputs_pass() {
-    let inputs = [
-        Tensor::full([0, 3], 0.0, DType::F64),
-        Tensor::scalar(0.5f64),
-    ];
+    let inputs = [Tensor::full([0, 3], 0.0, DType::F64), Tensor::scalar(0.5f64)];
     let report = gradcheck(|x| &x[0] * &x[1] + x[1].tanh(), &inputs).unwrap();
     assert!(report.passed(), "{report}");
     let scalar = gradcheck(|x| x[0].tanh(), &[Tensor::scalar(0.5f64)]).unwrap();

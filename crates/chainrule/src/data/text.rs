@@ -65,11 +65,7 @@ impl Vocabulary {
     /// Spells a row of numbers, up to the first end symbol or the end of the row; `None` if one of
     /// them is no symbol. This is how a sampled name is printed.
     pub fn spell(self, numbers: &[i64]) -> Option<String> {
-        numbers
-            .iter()
-            .take_while(|&&n| n != Self::END)
-            .map(|&n| self.decode(n))
-            .collect()
+        numbers.iter().take_while(|&&n| n != Self::END).map(|&n| self.decode(n)).collect()
     }
 }
 
@@ -103,10 +99,7 @@ impl NameList {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 Err(DataError::NotFound { path: label })
             }
-            Err(source) => Err(DataError::Unreadable {
-                path: label,
-                source,
-            }),
+            Err(source) => Err(DataError::Unreadable { path: label, source }),
         }
     }
 
@@ -133,11 +126,7 @@ impl NameList {
             }
             let line = index + 1;
             if name.len() > MAX_NAME_BYTES {
-                return Err(DataError::TooLong {
-                    path: label.into(),
-                    line,
-                    bytes: name.len(),
-                });
+                return Err(DataError::TooLong { path: label.into(), line, bytes: name.len() });
             }
             check_letters(name, label, line)?;
             names.push(name.to_owned());
@@ -145,10 +134,7 @@ impl NameList {
         if names.is_empty() {
             return Err(DataError::Empty { path: label.into() });
         }
-        Ok(NameList {
-            names,
-            label: label.to_owned(),
-        })
+        Ok(NameList { names, label: label.to_owned() })
     }
 
     /// The small list that is part of the library, so that a first run needs no file.
@@ -184,22 +170,14 @@ impl NameList {
         let n = self.names.len();
         if n < MIN_NAMES_TO_SPLIT {
             let path = self.label.clone();
-            return Err(DataError::TooFew {
-                path,
-                have: n,
-                need: MIN_NAMES_TO_SPLIT,
-            });
+            return Err(DataError::TooFew { path, have: n, need: MIN_NAMES_TO_SPLIT });
         }
         let mut train = self.names.clone();
         shuffle(&mut train);
         // In floating point on purpose: int(0.8 * n) as Python computes it.
         let test = train.split_off((0.9 * n as f64) as usize);
         let validation = train.split_off((0.8 * n as f64) as usize);
-        Ok(NameSplit {
-            train,
-            validation,
-            test,
-        })
+        Ok(NameSplit { train, validation, test })
     }
 }
 
@@ -251,10 +229,7 @@ impl NameDataset {
                 && targets.try_reserve_exact(count).is_ok()
         });
         if !room {
-            return Err(DataError::TooMany {
-                pairs: count,
-                context,
-            });
+            return Err(DataError::TooMany { pairs: count, context });
         }
         let mut window = vec![Vocabulary::END; context];
         for name in names {
@@ -270,26 +245,17 @@ impl NameDataset {
                 }
             }
         }
-        Ok(NameDataset {
-            contexts,
-            targets,
-            count,
-        })
+        Ok(NameDataset { contexts, targets, count })
     }
 }
 
 /// The text of a file without its byte-order mark.
 fn decode_utf8<'a>(bytes: &'a [u8], label: &str) -> Result<&'a str, DataError> {
     if let Some(byte) = bytes.iter().position(|&b| b == 0) {
-        return Err(DataError::Binary {
-            path: label.into(),
-            byte,
-        });
+        return Err(DataError::Binary { path: label.into(), byte });
     }
-    let text = std::str::from_utf8(bytes).map_err(|e| DataError::NotUtf8 {
-        path: label.into(),
-        byte: e.valid_up_to(),
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|e| DataError::NotUtf8 { path: label.into(), byte: e.valid_up_to() })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
@@ -310,13 +276,7 @@ fn check_letters(name: &str, label: &str, line: usize) -> Result<(), DataError> 
     } else {
         name.to_owned()
     };
-    Err(DataError::BadSymbol {
-        path: label.into(),
-        line,
-        name: shown,
-        symbol,
-        advice,
-    })
+    Err(DataError::BadSymbol { path: label.into(), line, name: shown, symbol, advice })
 }
 
 #[cfg(test)]
@@ -362,10 +322,7 @@ mod tests {
     fn a_wrong_character_is_named_with_its_line_and_its_name() {
         let cases: [(&[u8], &str); 5] = [
             (b"emma\n\nZoe", "line 3: \"Zoe\" holds 'Z'"),
-            (
-                "ava\nren\u{e9}e".as_bytes(),
-                "line 2: \"ren\u{e9}e\" holds '\u{e9}'",
-            ),
+            ("ava\nren\u{e9}e".as_bytes(), "line 2: \"ren\u{e9}e\" holds '\u{e9}'"),
             (b"mary ann", "line 1: \"mary ann\" holds ' '"),
             (b"a.b", "line 1: \"a.b\" holds '.'"),
             (b"a\x1b[31mb", "line 1: \"a\\u{1b}[31mb\" holds '\\u{1b}'"),
@@ -407,28 +364,17 @@ mod tests {
         let folder = std::env::temp_dir();
         let path = folder.display().to_string();
         let error = NameList::read(&folder).unwrap_err();
-        assert!(
-            matches!(&error, DataError::IsFolder { path: p } if *p == path),
-            "{error}"
-        );
+        assert!(matches!(&error, DataError::IsFolder { path: p } if *p == path), "{error}");
         let error = NameList::read(folder.join("no-such-list-of-names.txt")).unwrap_err();
         assert!(matches!(&error, DataError::NotFound { .. }), "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains("no-such-list-of-names.txt: no such file"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("no-such-list-of-names.txt: no such file"), "{error}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn an_endless_file_is_an_error() {
         let error = NameList::read("/dev/zero").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "/dev/zero: larger than 64 MiB; give a shorter list"
-        );
+        assert_eq!(error.to_string(), "/dev/zero: larger than 64 MiB; give a shorter list");
     }
 
     #[test]
@@ -444,10 +390,7 @@ mod tests {
         for number in [-1, 27, i64::MIN, i64::MAX, 256, 257] {
             assert_eq!(Vocabulary.decode(number), None);
         }
-        assert_eq!(
-            Vocabulary.spell(&[5, 13, 13, 1, 0, 2]).as_deref(),
-            Some("emma")
-        );
+        assert_eq!(Vocabulary.spell(&[5, 13, 13, 1, 0, 2]).as_deref(), Some("emma"));
         assert_eq!(Vocabulary.spell(&[5, 99]), None);
         assert_eq!(Vocabulary.spell(&[]).as_deref(), Some(""));
     }
@@ -474,10 +417,7 @@ mod tests {
         assert_eq!(pairs.contexts, [0, 1, 2, 0, 0, 3]);
         assert_eq!(pairs.targets, [1, 2, 0, 0, 3, 0]);
         let none = NameDataset::build(&[] as &[&str], 3).unwrap();
-        assert_eq!(
-            (none.count, none.contexts.len(), none.targets.len()),
-            (0, 0, 0)
-        );
+        assert_eq!((none.count, none.contexts.len(), none.targets.len()), (0, 0, 0));
         let bare = NameDataset::build(&["ab"], 0).unwrap();
         assert_eq!((bare.contexts.len(), bare.targets), (0, vec![1, 2, 0]));
     }
@@ -485,28 +425,12 @@ mod tests {
     #[test]
     fn a_wrong_name_or_too_large_a_context_is_an_error() {
         let error = NameDataset::build(&["ab", "a.b"], 3).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                DataError::BadSymbol {
-                    line: 2,
-                    symbol: '.',
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, DataError::BadSymbol { line: 2, symbol: '.', .. }), "{error}");
         for context in [usize::MAX, usize::MAX / 2, usize::MAX / 32] {
             let error = NameDataset::build(&["ab"], context).unwrap_err();
-            assert!(
-                matches!(error, DataError::TooMany { pairs: 3, .. }),
-                "{error}"
-            );
+            assert!(matches!(error, DataError::TooMany { pairs: 3, .. }), "{error}");
             let error = NameDataset::build(&[] as &[&str], context).unwrap_err();
-            assert!(
-                matches!(error, DataError::TooMany { pairs: 0, .. }),
-                "{error}"
-            );
+            assert!(matches!(error, DataError::TooMany { pairs: 0, .. }), "{error}");
         }
     }
 
@@ -530,10 +454,7 @@ mod tests {
         let list = parse(b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n").unwrap();
         let parts = list.split(|names| names.reverse()).unwrap();
         assert_eq!(parts.train, ["j", "i", "h", "g", "f", "e", "d", "c"]);
-        assert_eq!(
-            (parts.validation, parts.test),
-            (vec!["b".to_string()], vec!["a".to_string()])
-        );
+        assert_eq!((parts.validation, parts.test), (vec!["b".to_string()], vec!["a".to_string()]));
         assert_eq!(list.names()[0], "a", "the list itself is not shuffled");
     }
 

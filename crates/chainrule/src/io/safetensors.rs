@@ -28,7 +28,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
         return Err(error("this is a folder; name the .safetensors file in it".into()));
     }
     if size.len() > MOST_BYTES {
-        return Err(error(format!("{} bytes are more than any weights this library reads", size.len())));
+        return Err(error(format!(
+            "{} bytes are more than any weights this library reads",
+            size.len()
+        )));
     }
     let bytes = fs::read(path).map_err(|e| error(reason(&e)))?;
     parse(&bytes).map_err(|e| error(e.to_string()))
@@ -37,7 +40,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
 /// Reads all tensors from the bytes of a file.
 pub fn parse(bytes: &[u8]) -> Result<StateDict> {
     let file = SafeTensors::deserialize(bytes).map_err(|e| {
-        Error::argument("safetensors", format!("not a whole safetensors file ({e}); copy or save it again"))
+        Error::argument(
+            "safetensors",
+            format!("not a whole safetensors file ({e}); copy or save it again"),
+        )
     })?;
     file.iter().map(|(name, view)| Ok((name.to_string(), tensor(name, &view)?))).collect()
 }
@@ -77,22 +83,33 @@ pub fn serialize(tensors: &StateDict, metadata: &BTreeMap<String, String>) -> Re
             Ok((name.as_str(), view))
         })
         .collect::<Result<Vec<_>>>()?;
-    let metadata: HashMap<String, String> = metadata.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let metadata: HashMap<String, String> =
+        metadata.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let metadata = (!metadata.is_empty()).then_some(metadata);
     safetensors::serialize(views, metadata).map_err(|e| fail(&e))
 }
 
 fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<u8>)> {
     Ok(match t.dtype() {
-        DType::F32 => (Dtype::F32, t.try_to_vec::<f32>()?.iter().flat_map(|x| x.to_le_bytes()).collect()),
-        DType::F64 => (Dtype::F64, t.try_to_vec::<f64>()?.iter().flat_map(|x| x.to_le_bytes()).collect()),
-        DType::I64 => (Dtype::I64, t.try_to_vec::<i64>()?.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        DType::F32 => {
+            (Dtype::F32, t.try_to_vec::<f32>()?.iter().flat_map(|x| x.to_le_bytes()).collect())
+        }
+        DType::F64 => {
+            (Dtype::F64, t.try_to_vec::<f64>()?.iter().flat_map(|x| x.to_le_bytes()).collect())
+        }
+        DType::I64 => {
+            (Dtype::I64, t.try_to_vec::<i64>()?.iter().flat_map(|x| x.to_le_bytes()).collect())
+        }
         DType::Bool => (Dtype::BOOL, t.try_to_vec::<bool>()?.iter().map(|&b| b as u8).collect()),
     })
 }
 
 /// Writes the tensors to a file, all or nothing: a full disk leaves the earlier file as it was.
-pub fn save(path: impl AsRef<Path>, tensors: &StateDict, metadata: &BTreeMap<String, String>) -> Result<()> {
+pub fn save(
+    path: impl AsRef<Path>,
+    tensors: &StateDict,
+    metadata: &BTreeMap<String, String>,
+) -> Result<()> {
     let path = path.as_ref();
     let bytes = serialize(tensors, metadata)?;
     let error = |e: std::io::Error| Error::File { path: path.to_owned(), why: reason(&e) };
@@ -121,7 +138,9 @@ fn reason(e: &std::io::Error) -> String {
     match e.kind() {
         NotFound => "there is no such file; check the path".into(),
         PermissionDenied => "permission denied; check who owns the file and its folder".into(),
-        StorageFull => "the disk is full; free some room and save again (the earlier file is unchanged)".into(),
+        StorageFull => {
+            "the disk is full; free some room and save again (the earlier file is unchanged)".into()
+        }
         _ => e.to_string(),
     }
 }
@@ -149,7 +168,8 @@ mod tests {
         let back = load(&path).unwrap();
         for (name, t) in state() {
             assert_eq!((t.shape(), t.dtype()), (back[&name].shape(), back[&name].dtype()));
-            let bits = |t: &Tensor| t.to_f64_vec().into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            let bits =
+                |t: &Tensor| t.to_f64_vec().into_iter().map(f64::to_bits).collect::<Vec<_>>();
             assert_eq!(bits(&t), bits(&back[&name]), "{name}");
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "no temporary file is left");

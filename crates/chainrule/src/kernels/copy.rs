@@ -108,12 +108,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// At the first position.
     pub fn new(dims: &'a [usize], strides: &'a Strides, offset: usize) -> Self {
-        Walk {
-            dims,
-            strides,
-            index: [0; MAX_RANK],
-            at: offset,
-        }
+        Walk { dims, strides, index: [0; MAX_RANK], at: offset }
     }
 
     /// On to the next position; from the last back to the first.
@@ -151,13 +146,7 @@ mod tests {
         ] {
             strides[..2].copy_from_slice(&[rs, cs]);
             let mut out = vec![-1; rows * cols];
-            gather(
-                &data,
-                offset,
-                &strides,
-                &Shape::new(&[rows, cols]),
-                &mut out,
-            );
+            gather(&data, offset, &strides, &Shape::new(&[rows, cols]), &mut out);
             for i in 0..rows {
                 for j in 0..cols {
                     let at = offset as isize + i as isize * rs + j as isize * cs;

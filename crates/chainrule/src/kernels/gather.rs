@@ -80,11 +80,7 @@ impl Places<'_> {
             return;
         }
         let along = self.strides[self.axis] as usize;
-        let step = if self.axis == last {
-            0
-        } else {
-            self.strides[last] as usize
-        };
+        let step = if self.axis == last { 0 } else { self.strides[last] as usize };
         let mut at = [0usize; MAX_RANK];
         for (row, indices) in self.indices.chunks_exact(n).enumerate() {
             let before = (0..last).filter(|&a| a != self.axis);
@@ -170,12 +166,7 @@ mod tests {
         let x: Vec<i64> = (0..60).map(|i| i * i).collect();
         for axis in 0..3 {
             let indices: Vec<i64> = (0..24).map(|k| (k * 7 + 1) % dims[axis] as i64).collect();
-            let places = Places {
-                indices: &indices,
-                shape: &shape,
-                strides: &strides,
-                axis,
-            };
+            let places = Places { indices: &indices, shape: &shape, strides: &strides, axis };
             let place = |k: usize| {
                 let mut at = [k / 12, k / 4 % 3, k % 4];
                 at[axis] = indices[k] as usize;

@@ -104,18 +104,11 @@ fn select_body<const FMA: bool, T: Copy>(
             }
         } else {
             let at = |j: usize, splat: bool| if splat { 0 } else { j };
-            let (c0, a0, b0) = (
-                &c.data[i * c.step..],
-                &a.data[i * a.step..],
-                &b.data[i * b.step..],
-            );
+            let (c0, a0, b0) =
+                (&c.data[i * c.step..], &a.data[i * a.step..], &b.data[i * b.step..]);
             for (j, o) in out.iter_mut().enumerate() {
                 let pick = c0[at(j, c.splat)] != 0;
-                *o = if pick {
-                    a0[at(j, a.splat)]
-                } else {
-                    b0[at(j, b.splat)]
-                };
+                *o = if pick { a0[at(j, a.splat)] } else { b0[at(j, b.splat)] };
             }
         }
     }
@@ -166,36 +159,11 @@ mod tests {
             let rows = 3;
             let a: Vec<f32> = (0..rows * n).map(|i| i as f32 * 0.5).collect();
             let b: Vec<f32> = (0..rows.max(n)).map(|i| 1.0 - i as f32).collect();
-            let full = Rows {
-                data: &a,
-                step: n,
-                splat: false,
-            };
+            let full = Rows { data: &a, step: n, splat: false };
             for (b, at) in [
-                (
-                    Rows {
-                        data: &b,
-                        step: 0,
-                        splat: false,
-                    },
-                    (|_, j| j) as fn(usize, usize) -> usize,
-                ),
-                (
-                    Rows {
-                        data: &b,
-                        step: 1,
-                        splat: true,
-                    },
-                    |i, _| i,
-                ),
-                (
-                    Rows {
-                        data: &b,
-                        step: 0,
-                        splat: true,
-                    },
-                    |_, _| 0,
-                ),
+                (Rows { data: &b, step: 0, splat: false }, (|_, j| j) as fn(usize, usize) -> usize),
+                (Rows { data: &b, step: 1, splat: true }, |i, _| i),
+                (Rows { data: &b, step: 0, splat: true }, |_, _| 0),
             ] {
                 let (mut ab, mut ba) = (vec![0.0f32; rows * n], vec![0.0f32; rows * n]);
                 binary(full, b, n, &mut ab, |x, y| x - 2.0 * y);
@@ -218,29 +186,17 @@ mod tests {
             let a: Vec<i64> = (0..n as i64).collect();
             let rows = |splat| {
                 (
-                    Rows {
-                        data: &c[..],
-                        step: 0,
-                        splat,
-                    },
-                    Rows {
-                        data: &a[..],
-                        step: 0,
-                        splat: false,
-                    },
+                    Rows { data: &c[..], step: 0, splat },
+                    Rows { data: &a[..], step: 0, splat: false },
                 )
             };
             let minus = [-1i64];
-            let b = Rows {
-                data: &minus[..],
-                step: 0,
-                splat: true,
-            };
+            let b = Rows { data: &minus[..], step: 0, splat: true };
             let mut out = vec![7; n];
             let (c0, a0) = rows(false);
             select(c0, a0, b, n, &mut out);
-            for i in 0..n {
-                assert_eq!(out[i], if i % 3 == 0 { i as i64 } else { -1 });
+            for (i, &o) in out.iter().enumerate() {
+                assert_eq!(o, if i % 3 == 0 { i as i64 } else { -1 });
             }
         }
     }

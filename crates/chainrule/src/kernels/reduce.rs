@@ -158,8 +158,10 @@ fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
         let (e, f, g, h) = (row(4), row(5), row(6), row(7));
         for j in 0..n {
-            let half = out[j].plus(a[j].widen()).plus(b[j].widen()).plus(c[j].widen()).plus(d[j].widen());
-            out[j] = half.plus(e[j].widen()).plus(f[j].widen()).plus(g[j].widen()).plus(h[j].widen());
+            let half =
+                out[j].plus(a[j].widen()).plus(b[j].widen()).plus(c[j].widen()).plus(d[j].widen());
+            out[j] =
+                half.plus(e[j].widen()).plus(f[j].widen()).plus(g[j].widen()).plus(h[j].widen());
         }
     }
     for row in groups.remainder().chunks_exact(n) {
@@ -251,12 +253,14 @@ pub fn sum<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
     let (mut sums, mut totals) = (Vec::new(), vec![zero; inner]);
     if inner == 1 {
         sums.resize(count.div_ceil(BLOCK * LANES), zero);
-        sums.par_chunks_mut(PIECE / (BLOCK * LANES)).zip(x.par_chunks(PIECE)).for_each(|(sums, x)| {
-            let whole = x.len() / (BLOCK * LANES);
-            T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
-            let rest = &x[whole * BLOCK * LANES..];
-            T::sum_rows(rest, rest.len(), &mut sums[whole..]);
-        });
+        sums.par_chunks_mut(PIECE / (BLOCK * LANES)).zip(x.par_chunks(PIECE)).for_each(
+            |(sums, x)| {
+                let whole = x.len() / (BLOCK * LANES);
+                T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
+                let rest = &x[whole * BLOCK * LANES..];
+                T::sum_rows(rest, rest.len(), &mut sums[whole..]);
+            },
+        );
     } else if count > BLOCK {
         sums.resize(count.div_ceil(BLOCK) * inner, zero);
         let blocks = sums.par_chunks_mut(inner).zip(x.par_chunks(BLOCK * inner));
@@ -288,13 +292,10 @@ mod tests {
 
     #[test]
     fn sums_match_plain_sums_at_odd_sizes() {
-        for count in [
-            0usize, 1, 7, 8, 9, 15, 16, 17, 27, 127, 128, 129, 2049, 5000,
-        ] {
+        for count in [0usize, 1, 7, 8, 9, 15, 16, 17, 27, 127, 128, 129, 2049, 5000] {
             for inner in [1usize, 2, 15, 16, 17] {
-                let x: Vec<f64> = (0..2 * count * inner)
-                    .map(|i| ((i * 7919) % 1009) as f64)
-                    .collect();
+                let x: Vec<f64> =
+                    (0..2 * count * inner).map(|i| ((i * 7919) % 1009) as f64).collect();
                 let mut out = vec![f64::NAN; 2 * inner];
                 sum(&x, count, inner, &mut out);
                 for o in 0..2 {
@@ -326,10 +327,7 @@ mod tests {
             let mut out = vec![0.0; inner];
             sum(&x, x.len() / inner, inner, &mut out);
             let exact = 0.1f32 as f64 * (x.len() / inner) as f64;
-            assert!(
-                out.iter().all(|&o| o == exact as f32),
-                "{out:?} {exact}"
-            );
+            assert!(out.iter().all(|&o| o == exact as f32), "{out:?} {exact}");
         }
     }
 
@@ -347,9 +345,8 @@ mod tests {
 
     #[test]
     fn every_level_adds_in_the_same_order() {
-        for n in [
-            0usize, 1, 7, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129, 2047, 2048, 2049, 600_000,
-        ] {
+        for n in [0usize, 1, 7, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129, 2047, 2048, 2049, 600_000]
+        {
             let x: Vec<f32> = (0..3 * n).map(|i| (i as f32 * 0.37).sin()).collect();
             let (mut plain, mut best) = ([0.0f64; 3], [0.0f64; 3]);
             plain_rows(&x, n, &mut plain);

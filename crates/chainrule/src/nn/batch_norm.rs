@@ -81,7 +81,9 @@ impl BatchNorm1d {
     fn track(&self, mean: &Tensor, var: &Tensor, count: usize) -> Result<()> {
         let unbiased = count as f64 / (count as f64 - 1.0);
         let moved = |old: &Tensor, new: &Tensor, factor: f64| {
-            old.detach().try_mul(1.0 - self.momentum)?.try_add(&new.try_mul(self.momentum * factor)?)
+            old.detach()
+                .try_mul(1.0 - self.momentum)?
+                .try_add(&new.try_mul(self.momentum * factor)?)
         };
         self.running_mean.try_set(&moved(&self.running_mean, mean, 1.0)?)?;
         self.running_var.try_set(&moved(&self.running_var, var, unbiased)?)?;
@@ -98,7 +100,13 @@ impl Layer for BatchNorm1d {
         }
         let (gain, bias) = (Some(&self.gain), Some(&self.bias));
         if !self.training.is_on() {
-            return x.try_batch_norm_eval(&self.running_mean, &self.running_var, gain, bias, self.eps);
+            return x.try_batch_norm_eval(
+                &self.running_mean,
+                &self.running_var,
+                gain,
+                bias,
+                self.eps,
+            );
         }
         let (y, mean, var) = x.try_batch_norm_train(gain, bias, self.eps, 0)?;
         no_grad(|| self.track(&mean, &var, shape.numel() / shape[1]))?;

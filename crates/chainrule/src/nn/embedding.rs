@@ -33,7 +33,8 @@ impl Embedding {
     /// Like [`Embedding::new`], but returns the error.
     pub fn try_new(symbols: usize, width: usize, generator: &mut Generator) -> Result<Embedding> {
         if symbols == 0 || width == 0 {
-            let why = format!("needs at least one symbol and a width of one, got {symbols} and {width}");
+            let why =
+                format!("needs at least one symbol and a width of one, got {symbols} and {width}");
             return Err(Error::argument("Embedding", why));
         }
         Ok(Embedding { weight: normal([symbols, width], 0.0, 1.0, generator)?.try_parameter()? })

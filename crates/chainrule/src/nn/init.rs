@@ -35,13 +35,23 @@ impl Gain {
 }
 
 /// Normal numbers with this mean and standard deviation, f32.
-pub fn normal(shape: impl IntoShape, mean: f64, std: f64, generator: &mut Generator) -> Result<Tensor> {
+pub fn normal(
+    shape: impl IntoShape,
+    mean: f64,
+    std: f64,
+    generator: &mut Generator,
+) -> Result<Tensor> {
     let x = Tensor::try_randn(shape, DType::F32, generator)?;
     x.try_mul(std)?.try_add(mean)
 }
 
 /// Uniform numbers between `low` and `high`, f32.
-pub fn uniform(shape: impl IntoShape, low: f64, high: f64, generator: &mut Generator) -> Result<Tensor> {
+pub fn uniform(
+    shape: impl IntoShape,
+    low: f64,
+    high: f64,
+    generator: &mut Generator,
+) -> Result<Tensor> {
     let x = Tensor::try_rand(shape, DType::F32, generator)?;
     x.try_mul(high - low)?.try_add(low)
 }
@@ -57,14 +67,22 @@ pub fn fans(shape: &Shape) -> Result<(usize, usize)> {
 }
 
 /// Kaiming (He) normal: standard deviation `gain / sqrt(fan_in)`. He et al. 2015.
-pub fn kaiming_normal(shape: impl IntoShape, gain: Gain, generator: &mut Generator) -> Result<Tensor> {
+pub fn kaiming_normal(
+    shape: impl IntoShape,
+    gain: Gain,
+    generator: &mut Generator,
+) -> Result<Tensor> {
     let shape = shape.into_shape("kaiming_normal")?;
     let (fan_in, _) = fans(&shape)?;
     normal(shape, 0.0, gain.value() / (fan_in as f64).sqrt(), generator)
 }
 
 /// Kaiming (He) uniform: bounds `± gain * sqrt(3 / fan_in)`.
-pub fn kaiming_uniform(shape: impl IntoShape, gain: Gain, generator: &mut Generator) -> Result<Tensor> {
+pub fn kaiming_uniform(
+    shape: impl IntoShape,
+    gain: Gain,
+    generator: &mut Generator,
+) -> Result<Tensor> {
     let shape = shape.into_shape("kaiming_uniform")?;
     let (fan_in, _) = fans(&shape)?;
     let bound = gain.value() * (3.0 / fan_in as f64).sqrt();
@@ -72,14 +90,22 @@ pub fn kaiming_uniform(shape: impl IntoShape, gain: Gain, generator: &mut Genera
 }
 
 /// Xavier (Glorot) normal: standard deviation `gain * sqrt(2 / (fan_in + fan_out))`. Glorot and Bengio 2010.
-pub fn xavier_normal(shape: impl IntoShape, gain: Gain, generator: &mut Generator) -> Result<Tensor> {
+pub fn xavier_normal(
+    shape: impl IntoShape,
+    gain: Gain,
+    generator: &mut Generator,
+) -> Result<Tensor> {
     let shape = shape.into_shape("xavier_normal")?;
     let (fan_in, fan_out) = fans(&shape)?;
     normal(shape, 0.0, gain.value() * (2.0 / (fan_in + fan_out) as f64).sqrt(), generator)
 }
 
 /// Xavier (Glorot) uniform: bounds `± gain * sqrt(6 / (fan_in + fan_out))`.
-pub fn xavier_uniform(shape: impl IntoShape, gain: Gain, generator: &mut Generator) -> Result<Tensor> {
+pub fn xavier_uniform(
+    shape: impl IntoShape,
+    gain: Gain,
+    generator: &mut Generator,
+) -> Result<Tensor> {
     let shape = shape.into_shape("xavier_uniform")?;
     let (fan_in, fan_out) = fans(&shape)?;
     let bound = gain.value() * (6.0 / (fan_in + fan_out) as f64).sqrt();

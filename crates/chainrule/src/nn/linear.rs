@@ -35,15 +35,24 @@ impl Linear {
     }
 
     /// Like [`Linear::new`], but returns the error.
-    pub fn try_new(inputs: usize, outputs: usize, bias: bool, generator: &mut Generator) -> Result<Linear> {
+    pub fn try_new(
+        inputs: usize,
+        outputs: usize,
+        bias: bool,
+        generator: &mut Generator,
+    ) -> Result<Linear> {
         if inputs == 0 || outputs == 0 {
-            let why = format!("needs at least one input and one output, got {inputs} and {outputs}");
+            let why =
+                format!("needs at least one input and one output, got {inputs} and {outputs}");
             return Err(Error::argument("Linear", why));
         }
         // PyTorch writes this as Kaiming with slope sqrt(5), which comes to 1 / sqrt(fan_in).
-        let weight = kaiming_uniform([outputs, inputs], Gain::LeakyRelu(5f64.sqrt()), generator)?.try_parameter()?;
+        let weight = kaiming_uniform([outputs, inputs], Gain::LeakyRelu(5f64.sqrt()), generator)?
+            .try_parameter()?;
         let bound = 1.0 / (inputs as f64).sqrt();
-        let bias = bias.then(|| uniform(outputs, -bound, bound, generator)?.try_parameter()).transpose()?;
+        let bias = bias
+            .then(|| uniform(outputs, -bound, bound, generator)?.try_parameter())
+            .transpose()?;
         Ok(Linear { weight, bias })
     }
 }

@@ -63,7 +63,9 @@ impl<F: AsField> AsField for Option<F> {
 impl<F: AsField> AsField for Vec<F> {
     fn as_field(&self) -> Option<Field<'_>> {
         let fields = self.iter().enumerate();
-        Some(Field::List(fields.filter_map(|(i, f)| Some((i.to_string(), f.as_field()?))).collect()))
+        Some(Field::List(
+            fields.filter_map(|(i, f)| Some((i.to_string(), f.as_field()?))).collect(),
+        ))
     }
 }
 
@@ -176,8 +178,10 @@ pub trait Module {
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         let own: Vec<_> = self.named_parameters().into_iter().chain(self.named_buffers()).collect();
         let names: BTreeSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
-        let missing: Vec<&str> = names.iter().copied().filter(|name| !state.contains_key(*name)).collect();
-        let unknown: Vec<&str> = state.keys().map(String::as_str).filter(|name| !names.contains(name)).collect();
+        let missing: Vec<&str> =
+            names.iter().copied().filter(|name| !state.contains_key(*name)).collect();
+        let unknown: Vec<&str> =
+            state.keys().map(String::as_str).filter(|name| !names.contains(name)).collect();
         if !missing.is_empty() || !unknown.is_empty() {
             let why = format!(
                 "the state does not fit the module: missing [{}], not known [{}]",
@@ -231,7 +235,10 @@ impl Layer for Box<dyn Layer> {
 }
 
 /// The tensors that `pick` takes of the fields and of those inside them, with their full names.
-fn collect(fields: Vec<(String, Field<'_>)>, pick: fn(&Field<'_>) -> Option<Tensor>) -> Vec<(String, Tensor)> {
+fn collect(
+    fields: Vec<(String, Field<'_>)>,
+    pick: fn(&Field<'_>) -> Option<Tensor>,
+) -> Vec<(String, Tensor)> {
     let mut out = Vec::new();
     gather("", fields, pick, &mut out);
     out

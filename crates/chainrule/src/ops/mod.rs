@@ -20,8 +20,8 @@ mod shape;
 mod unary;
 
 pub(crate) use binary::add_values;
-pub(crate) use reduce::sum::sum_to;
 pub use fused::{CrossEntropy, Reduction};
+pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
 pub use shape::slice::Slice;
 
@@ -45,9 +45,17 @@ pub struct Entry {
     /// What it does where it has no derivative or at the edge of its domain.
     pub at_kinks: &'static str,
     /// Inputs to check it on; the first argument draws the random ones.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
     pub(crate) samples: fn(&mut Generator) -> Vec<Sample>,
     /// The classic wrong versions of its reverse rule.
     pub(crate) mistakes: &'static [Mistake],
+}
+
+impl Entry {
+    /// The classic wrong versions of the reverse rule: each with its name and what was done wrong.
+    pub fn classic_mistakes(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.mistakes.iter().map(|m| (m.name, m.what))
+    }
 }
 
 /// The families of ops, which are the folders under `ops/`.
@@ -69,12 +77,16 @@ pub enum Family {
     Fused,
 }
 
+/// A call of an op on its inputs.
+type Call = dyn Fn(&[Tensor]) -> Result<Tensor>;
+
 /// Inputs of an op and the call on them, in f64.
+#[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
 pub(crate) struct Sample {
     /// What is particular about it.
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
-    pub call: Box<dyn Fn(&[Tensor]) -> Result<Tensor>>,
+    pub call: Box<Call>,
     /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
     pub kink: bool,
     /// Whether second derivatives exist there.
@@ -88,13 +100,7 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample {
-            note,
-            inputs,
-            call: Box::new(call),
-            kink: false,
-            twice: true,
-        }
+        Sample { note, inputs, call: Box::new(call), kink: false, twice: true }
     }
 
     /// The same, at a kink.
@@ -111,6 +117,7 @@ pub(crate) struct Mistake {
     /// What was done instead of what.
     pub what: &'static str,
     /// The wrong rule.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests plant it"))]
     pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,
 }
 

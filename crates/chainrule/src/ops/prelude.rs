@@ -122,12 +122,8 @@ pub(crate) fn apply_promoted_float(op: impl Op, a: &Tensor, b: impl IntoTensor) 
 }
 
 /// Shapes that every elementwise unary op is sampled on: plain, 0-d, empty, and a large odd one.
-pub(crate) const UNARY_SHAPES: [(&str, &[usize]); 4] = [
-    ("matrix", &[3, 5]),
-    ("0-d", &[]),
-    ("empty", &[2, 0]),
-    ("odd rows", &[2, 3, 17]),
-];
+pub(crate) const UNARY_SHAPES: [(&str, &[usize]); 4] =
+    [("matrix", &[3, 5]), ("0-d", &[]), ("empty", &[2, 0]), ("odd rows", &[2, 3, 17])];
 
 /// Samples of a unary op whose inputs `draw` makes.
 pub(crate) fn unary_samples(
@@ -159,15 +155,11 @@ pub(crate) fn binary_samples(
     ];
     let mut out = Vec::new();
     for (note, a, b) in shapes {
-        out.push(Sample::new(note, vec![draw(g, a), draw(g, b)], move |x| {
-            call(&x[0], &x[1])
-        }));
+        out.push(Sample::new(note, vec![draw(g, a), draw(g, b)], move |x| call(&x[0], &x[1])));
     }
-    out.push(Sample::new(
-        "an operand used twice",
-        vec![draw(g, &[3, 4])],
-        move |x| call(&x[0], &x[0]),
-    ));
+    out.push(Sample::new("an operand used twice", vec![draw(g, &[3, 4])], move |x| {
+        call(&x[0], &x[0])
+    }));
     out.push(Sample::new(
         "a transposed view",
         vec![draw(g, &[4, 3]), draw(g, &[3, 4])],
@@ -193,14 +185,10 @@ pub(crate) fn reduce_samples(
     ];
     let mut out = Vec::new();
     for (note, shape, axes, keepdim) in cases {
-        out.push(Sample::new(note, vec![normal(g, shape)], move |x| {
-            call(&x[0], axes, keepdim)
-        }));
+        out.push(Sample::new(note, vec![normal(g, shape)], move |x| call(&x[0], axes, keepdim)));
     }
-    out.push(Sample::new(
-        "a transposed view",
-        vec![normal(g, [4, 3, 2])],
-        move |x| call(&x[0].try_transpose(0, 2)?, &[1], false),
-    ));
+    out.push(Sample::new("a transposed view", vec![normal(g, [4, 3, 2])], move |x| {
+        call(&x[0].try_transpose(0, 2)?, &[1], false)
+    }));
     out
 }

@@ -34,20 +34,32 @@ fn checked_lr(op: &'static str, lr: f64) -> Result<f64> {
     if lr.is_finite() && lr > 0.0 {
         return Ok(lr);
     }
-    Err(Error::argument(op, format!("the learning rate must be above 0 and finite, it is {lr}; try 0.1 or less")))
+    Err(Error::argument(
+        op,
+        format!("the learning rate must be above 0 and finite, it is {lr}; try 0.1 or less"),
+    ))
 }
 
 /// The parameters, if they can be trained.
 fn checked_parameters(op: &'static str, parameters: Vec<Tensor>) -> Result<Vec<Tensor>> {
     if parameters.is_empty() {
-        return Err(Error::argument(op, "there are no parameters to train; pass module.parameters()"));
+        return Err(Error::argument(
+            op,
+            "there are no parameters to train; pass module.parameters()",
+        ));
     }
     match parameters.iter().position(|p| !p.is_leaf() || p.source().number() == 0) {
-        Some(i) => Err(Error::argument(op, format!("tensor {i} is no parameter; make it with parameter()"))),
+        Some(i) => Err(Error::argument(
+            op,
+            format!("tensor {i} is no parameter; make it with parameter()"),
+        )),
         None => Ok(parameters),
     }
 }
 
 fn no_gradients(op: &'static str) -> Error {
-    Error::gradient(op, "no parameter has a gradient: call backward on a loss that uses them before step, and zero_grad after")
+    Error::gradient(
+        op,
+        "no parameter has a gradient: call backward on a loss that uses them before step, and zero_grad after",
+    )
 }

@@ -57,11 +57,17 @@ impl Sgd {
         let SgdOptions { momentum, dampening, weight_decay, nesterov } = options;
         for (name, x) in [("momentum", momentum), ("weight_decay", weight_decay)] {
             if !(x.is_finite() && x >= 0.0) {
-                return Err(Error::argument("Sgd", format!("{name} must be 0 or more and finite, it is {x}")));
+                return Err(Error::argument(
+                    "Sgd",
+                    format!("{name} must be 0 or more and finite, it is {x}"),
+                ));
             }
         }
         if !dampening.is_finite() {
-            return Err(Error::argument("Sgd", format!("dampening must be finite, it is {dampening}")));
+            return Err(Error::argument(
+                "Sgd",
+                format!("dampening must be finite, it is {dampening}"),
+            ));
         }
         if nesterov && (momentum == 0.0 || dampening != 0.0) {
             return Err(Error::argument("Sgd", "nesterov needs momentum above 0 and no dampening"));
@@ -72,9 +78,9 @@ impl Sgd {
     }
 
     /// The update of one parameter in one pass: `p -= lr * g`.
-    fn plain<T: Stored>(&self, p: &Tensor, g: &Tensor, minus_lr: T) -> Result<()>
+    fn plain<T>(&self, p: &Tensor, g: &Tensor, minus_lr: T) -> Result<()>
     where
-        T: std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
+        T: Stored + std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
     {
         let g = g.value_ref().contiguous()?;
         p.update::<T>("Sgd", |p| map::axpy(p, minus_lr, g.slice::<T>().expect("made contiguous")))

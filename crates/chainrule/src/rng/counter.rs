@@ -33,13 +33,7 @@ pub struct CounterRng {
 impl CounterRng {
     /// The stream `stream` of the seed `seed`, at its beginning.
     pub fn new(seed: u64, stream: u64) -> Self {
-        let mut rng = Self {
-            key: halves(seed),
-            stream,
-            block: 0,
-            words: [0; 4],
-            used: 0,
-        };
+        let mut rng = Self { key: halves(seed), stream, block: 0, words: [0; 4], used: 0 };
         rng.load(0);
         rng
     }
@@ -98,16 +92,8 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let [low0, high0] = halves(u64::from(counter[0]) * 0xd251_1f53);
         let [low1, high1] = halves(u64::from(counter[2]) * 0xcd9e_8d57);
-        counter = [
-            high1 ^ counter[1] ^ key[0],
-            low1,
-            high0 ^ counter[3] ^ key[1],
-            low0,
-        ];
-        key = [
-            key[0].wrapping_add(0x9e37_79b9),
-            key[1].wrapping_add(0xbb67_ae85),
-        ];
+        counter = [high1 ^ counter[1] ^ key[0], low1, high0 ^ counter[3] ^ key[1], low0];
+        key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
     }
     counter
 }
@@ -120,16 +106,8 @@ mod tests {
     #[test]
     fn known_answers_of_random123() {
         let cases = [
-            (
-                [0; 4],
-                [0; 2],
-                [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8],
-            ),
-            (
-                [!0; 4],
-                [!0; 2],
-                [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
-            ),
+            ([0; 4], [0; 2], [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
+            ([!0; 4], [!0; 2], [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]),
             (
                 [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
                 [0xa4093822, 0x299f31d0],
@@ -171,11 +149,7 @@ mod tests {
         let mut rng = CounterRng::new(1, 2);
         rng.next_u32();
         rng.skip(u64::MAX);
-        assert_eq!(
-            (rng.used, rng.block),
-            (0, 1 << 62),
-            "1 + (2^64 - 1) draws are 2^62 blocks"
-        );
+        assert_eq!((rng.used, rng.block), (0, 1 << 62), "1 + (2^64 - 1) draws are 2^62 blocks");
     }
 
     #[test]
@@ -193,9 +167,8 @@ mod tests {
     #[test]
     fn streams_and_seeds_differ() {
         let first = |seed, stream| CounterRng::new(seed, stream).next_u64();
-        let mut seen: Vec<u64> = (0..30)
-            .flat_map(|s| (0..30).map(move |t| first(s, t << 31)))
-            .collect();
+        let mut seen: Vec<u64> =
+            (0..30).flat_map(|s| (0..30).map(move |t| first(s, t << 31))).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 900);

@@ -128,11 +128,7 @@ impl Generator {
     /// `torch.Generator().manual_seed(seed)`. As in PyTorch only the low 32 bits of the seed
     /// choose the stream.
     pub fn manual_seed(seed: u64) -> Self {
-        Self {
-            seed,
-            engine: Mt19937::from_word(seed as u32),
-            next_normal: None,
-        }
+        Self { seed, engine: Mt19937::from_word(seed as u32), next_normal: None }
     }
 
     /// The seed that the generator was made with (`initial_seed()` in PyTorch).
@@ -172,8 +168,7 @@ impl Generator {
     pub fn fill_uniform_f32(&mut self, out: &mut [f32]) {
         let low_bits = (1 << 24) - 1;
         // By way of i32, for which processors have a conversion.
-        self.engine
-            .fill_with(out, |w| (w & low_bits) as i32 as f32 * (1.0 / 16_777_216.0));
+        self.engine.fill_with(out, |w| (w & low_bits) as i32 as f32 * (1.0 / 16_777_216.0));
     }
 
     /// `torch.rand(n, dtype=torch.float64)`: uniform numbers of [0, 1), the low 53 bits of a 64-bit
@@ -220,15 +215,12 @@ impl Generator {
 
     fn single_normal(&mut self) -> f64 {
         // Adding the mean, 0, makes 0 of -0.
-        self.next_normal
-            .take()
-            .map(|kept| kept + 0.0)
-            .unwrap_or_else(|| {
-                let (angle, radius) = (self.uniform_f64(), self.uniform_f64());
-                let (now, later) = normal::pair(angle, radius);
-                self.next_normal = Some(later);
-                now
-            })
+        self.next_normal.take().map(|kept| kept + 0.0).unwrap_or_else(|| {
+            let (angle, radius) = (self.uniform_f64(), self.uniform_f64());
+            let (now, later) = normal::pair(angle, radius);
+            self.next_normal = Some(later);
+            now
+        })
     }
 
     /// `torch.randint(low, high, (n,))`: integers of `low .. high`, a draw modulo the width each.

@@ -24,9 +24,7 @@ impl Mt19937 {
         words[0] = seed;
         for i in 1..WORDS {
             let last = words[i - 1];
-            words[i] = (last ^ (last >> 30))
-                .wrapping_mul(1_812_433_253)
-                .wrapping_add(i as u32);
+            words[i] = (last ^ (last >> 30)).wrapping_mul(1_812_433_253).wrapping_add(i as u32);
         }
         Self { words, next: 0 }
     }
@@ -151,10 +149,7 @@ mod tests {
     fn a_key_gives_the_authors_output() {
         let mut engine = Mt19937::from_key(&[0x123, 0x234, 0x345, 0x456]);
         let draws: Vec<u32> = (0..5).map(|_| engine.next_u32()).collect();
-        assert_eq!(
-            draws,
-            [1067595299, 955945823, 477289528, 4107218783, 4228976476]
-        );
+        assert_eq!(draws, [1067595299, 955945823, 477289528, 4107218783, 4228976476]);
     }
 
     #[test]

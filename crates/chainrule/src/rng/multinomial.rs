@@ -98,18 +98,14 @@ impl Generator {
         let greater =
             |best: (P, usize), next: (P, usize)| if next.0 > best.0 { next } else { best };
         // `count_positive` has made sure that there is a score.
-        self.scores(probs)
-            .reduce(greater)
-            .map_or(0, |(_, i)| i as i64)
+        self.scores(probs).reduce(greater).map_or(0, |(_, i)| i as i64)
     }
 
     fn draw_without_replacement<P: Probability>(&mut self, probs: &[P], count: usize) -> Vec<i64> {
         let mut scores: Vec<(P, usize)> = self.scores(probs).collect();
         // The greatest first, of equal ones the first. Scores are never NaN.
         let order = |a: &(P, usize), b: &(P, usize)| {
-            b.0.partial_cmp(&a.0)
-                .unwrap_or(Ordering::Equal)
-                .then(a.1.cmp(&b.1))
+            b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal).then(a.1.cmp(&b.1))
         };
         if count < scores.len() {
             scores.select_nth_unstable_by(count, order);
@@ -136,9 +132,7 @@ impl Generator {
         for partial in &mut sums {
             *partial = partial.divide(sum);
         }
-        Ok((0..count)
-            .map(|_| search(&sums, self.uniform_f64()))
-            .collect())
+        Ok((0..count).map(|_| search(&sums, self.uniform_f64())).collect())
     }
 }
 
@@ -153,17 +147,12 @@ fn count_positive<P: Probability>(probs: &[P]) -> Result<usize, RngError> {
     let mut positive = 0;
     for (index, &p) in probs.iter().enumerate() {
         if !(p >= P::ZERO && p.is_finite()) {
-            return Err(RngError::NotAWeight {
-                index,
-                weight: p.to_string(),
-            });
+            return Err(RngError::NotAWeight { index, weight: p.to_string() });
         }
         positive += usize::from(p > P::ZERO);
     }
     if positive == 0 {
-        return Err(RngError::NoWeight {
-            categories: probs.len(),
-        });
+        return Err(RngError::NoWeight { categories: probs.len() });
     }
     Ok(positive)
 }
@@ -176,15 +165,8 @@ mod tests {
     fn a_running_sum_owns_what_is_below_it_and_itself() {
         let sums = [0.0, 0.25_f32, 0.25, 0.5, 1.0, 1.0];
         let largest = 1.0 - f64::EPSILON / 2.0;
-        let cases = [
-            (0.0, 1),
-            (0.1, 1),
-            (0.25, 1),
-            (0.2500001, 3),
-            (0.5, 3),
-            (0.6, 4),
-            (largest, 4),
-        ];
+        let cases =
+            [(0.0, 1), (0.1, 1), (0.25, 1), (0.2500001, 3), (0.5, 3), (0.6, 4), (largest, 4)];
         for (u, category) in cases {
             assert_eq!(search(&sums, u), category, "{u}");
         }

@@ -115,10 +115,7 @@ fn sin_cos(x: f32) -> (f32, f32) {
     let (sin, cos) = if octant & 2 == 0 { (s, c) } else { (c, s) };
     let sin_sign = (octant as u32 & 4) << 29;
     let cos_sign = (!(octant - 2) as u32 & 4) << 29;
-    (
-        f32::from_bits(sin.to_bits() ^ sin_sign),
-        f32::from_bits(cos.to_bits() ^ cos_sign),
-    )
+    (f32::from_bits(sin.to_bits() ^ sin_sign), f32::from_bits(cos.to_bits() ^ cos_sign))
 }
 
 #[cfg(test)]
@@ -132,10 +129,7 @@ mod tests {
         for k in (1..=1 << 24).step_by(101) {
             let u = k as f32 / 16_777_216.0;
             let exact = f64::from(u).ln();
-            assert!(
-                (f64::from(log(u)) - exact).abs() <= 1.2e-7 * exact.abs().max(1e-7),
-                "log {u}"
-            );
+            assert!((f64::from(log(u)) - exact).abs() <= 1.2e-7 * exact.abs().max(1e-7), "log {u}");
             let angle = std::f32::consts::TAU * (1.0 - u);
             let (sin, cos) = sin_cos(angle);
             let (exact_sin, exact_cos) = f64::from(angle).sin_cos();
@@ -163,23 +157,12 @@ mod tests {
     #[test]
     fn the_smallest_and_the_largest_uniforms_stay_finite() {
         let largest = 1.0 - f32::EPSILON / 2.0;
-        for (u1, u2) in [
-            (0.0, 0.0),
-            (0.0, largest),
-            (largest, 0.0),
-            (largest, largest),
-        ] {
+        for (u1, u2) in [(0.0, 0.0), (0.0, largest), (largest, 0.0), (largest, largest)] {
             let mut block = [u1; BLOCK];
             block[8..].fill(u2);
             blocks_f32(std::slice::from_mut(&mut block));
-            assert!(
-                block.iter().all(|v| v.is_finite() && v.abs() < 6.0),
-                "{u1} {u2}: {block:?}"
-            );
-            assert!(
-                u1 != 0.0 || block.iter().all(|v| v.to_bits() == 0),
-                "radius 0 gives +0"
-            );
+            assert!(block.iter().all(|v| v.is_finite() && v.abs() < 6.0), "{u1} {u2}: {block:?}");
+            assert!(u1 != 0.0 || block.iter().all(|v| v.to_bits() == 0), "radius 0 gives +0");
         }
     }
 }

@@ -31,28 +31,15 @@ pub struct GeneratorState(pub(super) Generator);
 impl GeneratorState {
     /// The state as 5056 bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Generator {
-            seed,
-            engine,
-            next_normal,
-        } = &self.0;
+        let Generator { seed, engine, next_normal } = &self.0;
         // The draws left of the block, counted as PyTorch counts: 1 means that a new one is due.
-        let left = if engine.next == 0 {
-            1
-        } else {
-            WORDS + 1 - engine.next
-        };
+        let left = if engine.next == 0 { 1 } else { WORDS + 1 - engine.next };
         let mut bytes = Vec::with_capacity(LEN);
         bytes.extend(seed.to_le_bytes());
         bytes.extend((left as u32).to_le_bytes());
         bytes.extend(1_u32.to_le_bytes());
         bytes.extend((engine.next as u64).to_le_bytes());
-        bytes.extend(
-            engine
-                .words
-                .iter()
-                .flat_map(|&w| u64::from(w).to_le_bytes()),
-        );
+        bytes.extend(engine.words.iter().flat_map(|&w| u64::from(w).to_le_bytes()));
         bytes.extend(0_f64.to_le_bytes());
         bytes.extend(next_normal.unwrap_or(0.0).to_le_bytes());
         bytes.extend(0_f64.to_le_bytes());
@@ -79,9 +66,7 @@ impl GeneratorState {
         }
         let next = next as usize;
         if left as usize != if next == 0 { 1 } else { WORDS + 1 - next } {
-            return bad(format!(
-                "{next} words used and {left} left do not fit together"
-            ));
+            return bad(format!("{next} words used and {left} left do not fit together"));
         }
         let mut words = [0; WORDS];
         for (i, word) in words.iter_mut().enumerate() {
@@ -100,11 +85,7 @@ impl GeneratorState {
             return bad(format!("the kept normal number is {kept}"));
         }
         let engine = Mt19937 { words, next };
-        Ok(Self(Generator {
-            seed: long_at(bytes, 0),
-            engine,
-            next_normal,
-        }))
+        Ok(Self(Generator { seed: long_at(bytes, 0), engine, next_normal }))
     }
 }
 

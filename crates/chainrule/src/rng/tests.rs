@@ -8,12 +8,9 @@ use super::*;
 
 /// The 64-bit FNV-1a digest of the little-endian bytes of `values`.
 pub(super) fn digest<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> u64 {
-    values
-        .iter()
-        .flat_map(|&v| bytes(v))
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    values.iter().flat_map(|&v| bytes(v)).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// What `generator.safetensors` holds of one seed: draws it again, key by key, as bytes.
@@ -40,10 +37,7 @@ fn draw_reference(seed: u64) -> BTreeMap<String, Vec<u8>> {
     put("randint_182625_32", i64_bytes(&indices));
     put("randperm_100", i64_bytes(&g.randperm(100)));
     let chosen: Vec<i64> = (0..30)
-        .flat_map(|_| {
-            g.multinomial(&SOFTMAX_27.map(f32::from_bits), 1, true)
-                .unwrap()
-        })
+        .flat_map(|_| g.multinomial(&SOFTMAX_27.map(f32::from_bits), 1, true).unwrap())
         .collect();
     put("multinomial_p27_x30", i64_bytes(&chosen));
     g.fill_uniform_f32(&mut singles[..4]);
@@ -61,10 +55,7 @@ const SOFTMAX_27: [u32; 27] = [
 
 #[test]
 fn every_key_of_the_reference_file_is_equal_in_every_bit() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/data/generator.safetensors"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/generator.safetensors");
     let file = std::fs::read(path).unwrap();
     let reference = SafeTensors::deserialize(&file).unwrap();
     let mut drawn = BTreeMap::new();
@@ -143,16 +134,9 @@ fn the_kept_normal_number_is_shared_by_f32_and_f64() {
     let g = &mut Generator::manual_seed(11);
     assert_eq!(normal_f32(g, 1)[0].to_bits(), 0x3f3c_d549);
     assert_eq!(normal_f64(g, 1)[0].to_bits(), 0x3fff_2286_9b64_df1e);
-    let expected = [
-        0xbfe6_62a5_15e8_feb7,
-        0xbff4_d635_c707_0254,
-        0xbfe0_6ca4_da4b_1100,
-    ];
+    let expected = [0xbfe6_62a5_15e8_feb7, 0xbff4_d635_c707_0254, 0xbfe0_6ca4_da4b_1100];
     assert_eq!(normal_f64(g, 3), expected.map(f64::from_bits));
-    assert_eq!(
-        normal_f32(g, 2),
-        [0xbe8a_0b93, 0x3e7c_17d5].map(f32::from_bits)
-    );
+    assert_eq!(normal_f32(g, 2), [0xbe8a_0b93, 0x3e7c_17d5].map(f32::from_bits));
     normal_f32(g, 16);
     assert_eq!(normal_f32(g, 1)[0].to_bits(), 0x3ef7_c50e);
     assert_eq!(normal_f32(g, 1)[0].to_bits(), 0x3ec4_4ddb);
@@ -168,47 +152,13 @@ fn integers_of_every_width() {
         (-5, 5, [-1, -2, -3, 0, 4]),
         (0, 27, [3, 19, 25, 25, 3]),
         (-3, 1000, [308, 397, 466, 73, 216]),
-        (
-            0,
-            (1 << 28) - 1,
-            [189108313, 172810342, 161228081, 9703358, 10206311],
-        ),
-        (
-            0,
-            1 << 28,
-            [98672033, 138587255, 254799200, 86881750, 79675600],
-        ),
-        (
-            -7,
-            (1 << 28) - 7,
-            [2753663, 220183142, 24385190, 154014441, 66313319],
-        ),
-        (
-            0,
-            1 << 31,
-            [2147247803, 870421179, 555616591, 619758326, 227425080],
-        ),
-        (
-            0,
-            (1 << 32) - 1,
-            [3723695332, 832347654, 1598055191, 840523889, 2624840297],
-        ),
-        (
-            0,
-            1 << 32,
-            [742351541, 522284341, 2342748335, 1811292640, 2612448454],
-        ),
-        (
-            0,
-            (1 << 40) + 1,
-            [
-                304031550114,
-                841482249507,
-                671165443314,
-                250398630267,
-                363938028903,
-            ],
-        ),
+        (0, (1 << 28) - 1, [189108313, 172810342, 161228081, 9703358, 10206311]),
+        (0, 1 << 28, [98672033, 138587255, 254799200, 86881750, 79675600]),
+        (-7, (1 << 28) - 7, [2753663, 220183142, 24385190, 154014441, 66313319]),
+        (0, 1 << 31, [2147247803, 870421179, 555616591, 619758326, 227425080]),
+        (0, (1 << 32) - 1, [3723695332, 832347654, 1598055191, 840523889, 2624840297]),
+        (0, 1 << 32, [742351541, 522284341, 2342748335, 1811292640, 2612448454]),
+        (0, (1 << 40) + 1, [304031550114, 841482249507, 671165443314, 250398630267, 363938028903]),
         (
             -(1 << 62),
             1 << 62,
@@ -245,13 +195,7 @@ fn integers_of_every_width() {
         (
             i64::MIN,
             i64::MIN + 3,
-            [
-                i64::MIN,
-                -9223372036854775806,
-                -9223372036854775806,
-                i64::MIN,
-                i64::MIN,
-            ],
+            [i64::MIN, -9223372036854775806, -9223372036854775806, i64::MIN, i64::MIN],
         ),
     ];
     let mut g = Generator::manual_seed(12);
@@ -268,10 +212,7 @@ fn integers_of_every_width() {
 fn an_empty_range_is_an_error_and_draws_nothing() {
     let mut g = Generator::manual_seed(1);
     let error = g.fill_randint(3, 3, &mut [0]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "randint: needs low < high, got low 3 and high 3"
-    );
+    assert_eq!(error.to_string(), "randint: needs low < high, got low 3 and high 3");
     assert!(g.fill_randint(i64::MAX, i64::MIN, &mut []).is_err());
     assert_eq!(g, Generator::manual_seed(1));
 }
@@ -281,10 +222,7 @@ fn permutations_of_every_length_to_1000() {
     let mut g = Generator::manual_seed(13);
     let all: Vec<i64> = (0..=1000).flat_map(|n| g.randperm(n)).collect();
     assert_eq!(digest_i64(&all), 0xedb6_a6f5_cd5c_e9a5);
-    assert_eq!(
-        Generator::manual_seed(1).randperm(10),
-        [5, 6, 1, 2, 0, 8, 9, 3, 7, 4]
-    );
+    assert_eq!(Generator::manual_seed(1).randperm(10), [5, 6, 1, 2, 0, 8, 9, 3, 7, 4]);
 }
 
 /// The order of draws above 214,748,363 numbers, here of 12: computed from the draws of
@@ -299,12 +237,8 @@ fn permutations_too_long_for_32_bit_draws() {
 
 /// Draws 1, 2, 3, 10 and 40 of 50 weights without and with replacement.
 fn draws_of_50<P: Probability>(g: &mut Generator, weights: &[P]) -> Vec<Vec<i64>> {
-    let counts = [1, 2, 3, 10, 40]
-        .into_iter()
-        .flat_map(|c| [(c, false), (c, true)]);
-    counts
-        .map(|(count, again)| g.multinomial(weights, count, again).unwrap())
-        .collect()
+    let counts = [1, 2, 3, 10, 40].into_iter().flat_map(|c| [(c, false), (c, true)]);
+    counts.map(|(count, again)| g.multinomial(weights, count, again).unwrap()).collect()
 }
 
 #[test]
@@ -328,26 +262,16 @@ fn multinomial_draws_with_weights_of_zero() {
 fn multinomial_draws_of_a_thousand_weights() {
     let mut g = Generator::manual_seed(15);
     let all = |g: &mut Generator, draw: &dyn Fn(&mut Generator, usize, bool) -> Vec<i64>| {
-        let counts = [1, 5, 1000]
-            .into_iter()
-            .flat_map(|c| [(c, true), (c, false)]);
-        digest_i64(
-            &counts
-                .flat_map(|(c, again)| draw(g, c, again))
-                .collect::<Vec<_>>(),
-        )
+        let counts = [1, 5, 1000].into_iter().flat_map(|c| [(c, true), (c, false)]);
+        digest_i64(&counts.flat_map(|(c, again)| draw(g, c, again)).collect::<Vec<_>>())
     };
     let mut p = [0_f32; 1000];
     g.fill_uniform_f32(&mut p);
-    let drawn = all(&mut g, &|g, count, again| {
-        g.multinomial(&p, count, again).unwrap()
-    });
+    let drawn = all(&mut g, &|g, count, again| g.multinomial(&p, count, again).unwrap());
     assert_eq!(drawn, 0x4efd_faa3_8c61_02f7);
     let mut p = [0_f64; 1000];
     g.fill_uniform_f64(&mut p);
-    let drawn = all(&mut g, &|g, count, again| {
-        g.multinomial(&p, count, again).unwrap()
-    });
+    let drawn = all(&mut g, &|g, count, again| g.multinomial(&p, count, again).unwrap());
     assert_eq!(drawn, 0x1944_4974_a548_70f3);
 }
 
@@ -357,10 +281,7 @@ fn a_multinomial_draw_of_all_of_5000_weights() {
     let mut g = Generator::manual_seed(33);
     let mut p = [0_f32; 5000];
     g.fill_uniform_f32(&mut p);
-    assert_eq!(
-        digest_i64(&g.multinomial(&p, 5000, false).unwrap()),
-        0x2347_22c7_01db_80e1
-    );
+    assert_eq!(digest_i64(&g.multinomial(&p, 5000, false).unwrap()), 0x2347_22c7_01db_80e1);
 }
 
 /// Scores overflow to infinity here; of equal ones the first category wins.
@@ -374,15 +295,9 @@ fn multinomial_draws_of_the_largest_weights() {
 #[test]
 fn multinomial_says_what_is_wrong() {
     let message = |probs: &[f64], count, again| {
-        Generator::default()
-            .multinomial(probs, count, again)
-            .unwrap_err()
-            .to_string()
+        Generator::default().multinomial(probs, count, again).unwrap_err().to_string()
     };
-    assert_eq!(
-        message(&[1.0], 0, true),
-        "multinomial: needs at least 1 draw, got count 0"
-    );
+    assert_eq!(message(&[1.0], 0, true), "multinomial: needs at least 1 draw, got count 0");
     assert_eq!(
         message(&[0.0, 0.0], 1, true),
         "multinomial: needs a weight above 0, got 2 weights and none is"
@@ -416,10 +331,7 @@ fn multinomial_never_draws_a_weight_of_zero() {
         for _ in 0..200 {
             for (count, again) in [(1, true), (2, false), (5, true)] {
                 let drawn = g.multinomial(&probs, count, again).unwrap();
-                assert!(
-                    drawn.iter().all(|&i| i == 1 || i == 3),
-                    "{weight}: {drawn:?}"
-                );
+                assert!(drawn.iter().all(|&i| i == 1 || i == 3), "{weight}: {drawn:?}");
             }
         }
     }
@@ -431,18 +343,13 @@ fn multinomial_never_draws_a_weight_of_zero() {
 fn multinomial_follows_the_weights() {
     let mut g = Generator::manual_seed(17);
     let weights = [1.0, 2.0, 3.0, 4.0];
-    let singles = (0..100_000)
-        .map(|_| g.multinomial(&weights, 1, true).unwrap()[0])
-        .collect();
+    let singles = (0..100_000).map(|_| g.multinomial(&weights, 1, true).unwrap()[0]).collect();
     let many = g.multinomial(&weights, 100_000, true).unwrap();
     let drawn: [Vec<i64>; 2] = [singles, many];
     for draws in drawn {
         for (category, weight) in weights.iter().enumerate() {
             let count = draws.iter().filter(|&&i| i == category as i64).count() as f64;
-            assert!(
-                (count - weight * 10_000.0).abs() < 800.0,
-                "{category}: {count}"
-            );
+            assert!((count - weight * 10_000.0).abs() < 800.0, "{category}: {count}");
         }
     }
 }
@@ -455,11 +362,7 @@ fn state_bytes_are_those_of_pytorch() {
     next_bits(&mut g);
     assert_eq!(digest_of(&g), 0xf842_1163_aa3b_9403);
     normal_f32(&mut g, 3);
-    assert_eq!(
-        digest_of(&g),
-        0xa334_a060_5959_b828,
-        "with a kept normal number"
-    );
+    assert_eq!(digest_of(&g), 0xa334_a060_5959_b828, "with a kept normal number");
     g.fill_uniform_f32(&mut [0.0; 615]);
     assert_eq!(digest_of(&g), 0x5257_02ed_5525_5ce8, "with a used-up block");
     next_bits(&mut g);
@@ -491,34 +394,20 @@ fn a_damaged_state_is_an_error() {
         format!("generator state: {reason}; give the bytes of a saved state, unchanged")
     };
     assert_eq!(message(12, &[0]), framed("the generator was never seeded"));
-    assert_eq!(
-        message(16, &[0x71, 2]),
-        framed("at most 624 words can be used, got 625")
-    );
+    assert_eq!(message(16, &[0x71, 2]), framed("at most 624 words can be used, got 625"));
     assert_eq!(
         message(23, &[0xff]),
         framed("at most 624 words can be used, got 18374686479671623684")
     );
-    assert_eq!(
-        message(8, &[0, 0]),
-        framed("4 words used and 0 left do not fit together")
-    );
+    assert_eq!(message(8, &[0, 0]), framed("4 words used and 0 left do not fit together"));
     assert_eq!(
         message(24 + 8 * 3, &[0, 0, 0, 0, 1]),
         framed("word 3 is 4294967296, above 32 bits")
     );
-    assert_eq!(
-        message(24, &[0; 4992]),
-        framed("every word is 0, from which only zeros come")
-    );
-    assert_eq!(
-        message(5024, &f64::NAN.to_le_bytes()),
-        framed("the kept normal number is NaN")
-    );
+    assert_eq!(message(24, &[0; 4992]), framed("every word is 0, from which only zeros come"));
+    assert_eq!(message(5024, &f64::NAN.to_le_bytes()), framed("the kept normal number is NaN"));
     for length in [0, 1, 5055] {
-        let error = GeneratorState::from_bytes(&good[..length])
-            .unwrap_err()
-            .to_string();
+        let error = GeneratorState::from_bytes(&good[..length]).unwrap_err().to_string();
         assert_eq!(error, framed(&format!("has 5056 bytes, got {length}")));
     }
 }

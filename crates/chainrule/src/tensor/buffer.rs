@@ -24,10 +24,7 @@ impl Buffer {
     #[inline]
     pub fn new(bytes: usize) -> Option<Buffer> {
         let class = Class::of(bytes.div_ceil(BLOCK));
-        let kept = POOL
-            .try_with(|pool| pool.borrow_mut().take(class))
-            .ok()
-            .flatten();
+        let kept = POOL.try_with(|pool| pool.borrow_mut().take(class)).ok().flatten();
         match kept {
             Some(blocks) => Some(Buffer { blocks }),
             None => Buffer::fresh(class),
@@ -142,11 +139,7 @@ mod tests {
         for n in (0..5000).chain([1 << 20, (1 << 20) + 1, (1 << 30) - 1]) {
             let class = Class::of(n);
             assert!(class.blocks() >= n, "{n}");
-            assert!(
-                class.blocks() <= n + n / 4 + 1,
-                "{n} takes {}",
-                class.blocks()
-            );
+            assert!(class.blocks() <= n + n / 4 + 1, "{n} takes {}", class.blocks());
             assert_eq!(Class::of(class.blocks()).0, class.0, "{n}");
         }
     }
@@ -156,19 +149,12 @@ mod tests {
         for len in [0usize, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129] {
             let mut buffer = Buffer::new(len * 4).unwrap();
             let slice = buffer.as_mut_slice::<f32>(len);
-            assert!(len == 0 || slice.as_ptr().addr() % 64 == 0);
+            assert!(len == 0 || slice.as_ptr().addr().is_multiple_of(64));
             slice.fill(1.0);
         }
         let first = Buffer::new(4000).unwrap();
         let address = first.as_slice::<f32>(1).as_ptr().addr();
         drop(first);
-        assert_eq!(
-            Buffer::new(3990)
-                .unwrap()
-                .as_slice::<f32>(1)
-                .as_ptr()
-                .addr(),
-            address
-        );
+        assert_eq!(Buffer::new(3990).unwrap().as_slice::<f32>(1).as_ptr().addr(), address);
     }
 }

@@ -63,10 +63,7 @@ impl Deref for ValueRef<'_> {
 impl Tensor {
     #[inline]
     pub(crate) fn from_parts(value: Arc<Value>, source: Source) -> Tensor {
-        Tensor {
-            value: Some(value),
-            source,
-        }
+        Tensor { value: Some(value), source }
     }
 
     /// A constant.
@@ -183,18 +180,12 @@ impl Tensor {
                 "only f32 and f64 have gradients; convert with to_dtype first",
             ));
         }
-        Ok(Tensor {
-            value: None,
-            source: Source::Leaf(Arc::new(Leaf::new(self.value(), true))),
-        })
+        Ok(Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), true))) })
     }
 
     /// A leaf without a gradient whose value can be replaced: running statistics, counters.
     pub fn buffer(&self) -> Tensor {
-        Tensor {
-            value: None,
-            source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))),
-        }
+        Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
     }
 
     /// Whether this is a leaf: given, not computed.
@@ -404,10 +395,7 @@ impl Tensor {
         let hook: Hook = Arc::new(hook);
         notes.get_or_insert_default().hooks.push((number, hook));
         drop(notes);
-        Ok(HookHandle {
-            source: self.source.clone(),
-            number,
-        })
+        Ok(HookHandle { source: self.source.clone(), number })
     }
 
     /// The same value, cut off from the tape: no gradient flows back through it.
@@ -490,25 +478,13 @@ impl Tensor {
         let value = self.value_ref();
         let shape = *value.shape();
         if index.len() != shape.rank() || index.iter().zip(shape.iter()).any(|(i, d)| i >= d) {
-            raise(Error::shape(
-                "at",
-                &[&shape],
-                format!("there is no element {index:?}"),
-            ));
+            raise(Error::shape("at", &[&shape], format!("there is no element {index:?}")));
         }
         if value.dtype() != E::DTYPE {
-            raise(Error::dtype(
-                "at",
-                &[value.dtype()],
-                "convert with to_dtype first",
-            ));
+            raise(Error::dtype("at", &[value.dtype()], "convert with to_dtype first"));
         }
         let layout = value.layout();
-        let step: isize = index
-            .iter()
-            .zip(layout.strides)
-            .map(|(&i, s)| i as isize * s)
-            .sum();
+        let step: isize = index.iter().zip(layout.strides).map(|(&i, s)| i as isize * s).sum();
         E::load(value.strided::<E::Stored>()[(layout.offset as isize + step) as usize])
     }
 

@@ -178,11 +178,7 @@ impl Node {
             }
         }
         let notes = mode.has(Mode::RECORD_ALL).then(|| {
-            Box::new(Notes {
-                retain: true,
-                value: Some(output.clone()),
-                ..Notes::default()
-            })
+            Box::new(Notes { retain: true, value: Some(output.clone()), ..Notes::default() })
         });
         Arc::new(Node {
             number: next_number(),
@@ -191,13 +187,7 @@ impl Node {
             location,
             inputs: inputs
                 .iter()
-                .map(|t| {
-                    if t.requires_grad() {
-                        t.source().clone()
-                    } else {
-                        Source::None
-                    }
-                })
+                .map(|t| if t.requires_grad() { t.source().clone() } else { Source::None })
                 .collect(),
             saved: Mutex::new(saved),
             notes: Mutex::new(notes),
@@ -289,9 +279,7 @@ impl Mode {
     /// Sets the mode until the guard is dropped, even by a panic.
     #[inline]
     pub fn enter(self) -> ModeGuard {
-        ModeGuard {
-            before: MODE.replace(self),
-        }
+        ModeGuard { before: MODE.replace(self) }
     }
 }
 
@@ -317,10 +305,6 @@ mod tests {
 
     #[test]
     fn a_node_stays_within_its_budget() {
-        assert!(
-            size_of::<Node>() + 16 <= 320,
-            "a node takes {} bytes",
-            size_of::<Node>() + 16
-        );
+        assert!(size_of::<Node>() + 16 <= 320, "a node takes {} bytes", size_of::<Node>() + 16);
     }
 }

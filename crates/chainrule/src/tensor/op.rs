@@ -111,10 +111,7 @@ pub(crate) struct Outcome {
 impl From<Value> for Outcome {
     #[inline]
     fn from(value: Value) -> Self {
-        Outcome {
-            value,
-            extra: SmallVec::new(),
-        }
+        Outcome { value, extra: SmallVec::new() }
     }
 }
 
@@ -150,7 +147,6 @@ pub(crate) struct Wanted(u64);
 
 impl Wanted {
     pub const NONE: Wanted = Wanted(0);
-    pub const ALL: Wanted = Wanted(u64::MAX);
 
     /// Whether input `i` is. From the 63rd on they are all taken to be.
     #[inline]
@@ -179,44 +175,20 @@ pub(crate) struct Saves {
 
 impl Saves {
     /// Nothing: shapes are known anyway.
-    pub const NOTHING: Saves = Saves {
-        inputs: 0,
-        output: false,
-        extra: false,
-    };
+    pub const NOTHING: Saves = Saves { inputs: 0, output: false, extra: false };
     /// All inputs.
-    pub const INPUTS: Saves = Saves {
-        inputs: u64::MAX,
-        output: false,
-        extra: false,
-    };
+    pub const INPUTS: Saves = Saves { inputs: u64::MAX, output: false, extra: false };
     /// The result.
-    pub const OUTPUT: Saves = Saves {
-        inputs: 0,
-        output: true,
-        extra: false,
-    };
+    pub const OUTPUT: Saves = Saves { inputs: 0, output: true, extra: false };
     /// What the kernel gave beside the result.
-    pub const EXTRA: Saves = Saves {
-        inputs: 0,
-        output: false,
-        extra: true,
-    };
+    pub const EXTRA: Saves = Saves { inputs: 0, output: false, extra: true };
     /// All of it, for forward mode.
-    pub const ALL: Saves = Saves {
-        inputs: u64::MAX,
-        output: true,
-        extra: true,
-    };
+    pub const ALL: Saves = Saves { inputs: u64::MAX, output: true, extra: true };
 
     /// One input.
     #[inline]
     pub const fn input(i: usize) -> Saves {
-        Saves {
-            inputs: 1 << i,
-            output: false,
-            extra: false,
-        }
+        Saves { inputs: 1 << i, output: false, extra: false }
     }
 
     /// Both.
@@ -259,11 +231,7 @@ impl<'a> Saved<'a> {
         let value = self.values.inputs.get(i).and_then(Option::as_ref);
         let value =
             value.unwrap_or_else(|| panic!("{}: input {i} was not saved", self.node.op.name()));
-        let source = if self.link {
-            self.node.inputs[i].clone()
-        } else {
-            Source::None
-        };
+        let source = if self.link { self.node.inputs[i].clone() } else { Source::None };
         Tensor::from_parts(value.clone(), source)
     }
 
@@ -277,11 +245,7 @@ impl<'a> Saved<'a> {
         let value = self.values.output.as_ref();
         let value =
             value.unwrap_or_else(|| panic!("{}: the output was not saved", self.node.op.name()));
-        let source = if self.link {
-            Source::Node(self.node.clone())
-        } else {
-            Source::None
-        };
+        let source = if self.link { Source::Node(self.node.clone()) } else { Source::None };
         Tensor::from_parts(value.clone(), source)
     }
 
@@ -300,10 +264,7 @@ impl<'a> Saved<'a> {
         match self.node.inputs[i].meta() {
             Some(meta) => meta,
             None => {
-                self.values.inputs[i]
-                    .as_ref()
-                    .expect("a constant input that was not saved")
-                    .meta
+                self.values.inputs[i].as_ref().expect("a constant input that was not saved").meta
             }
         }
     }

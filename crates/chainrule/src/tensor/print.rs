@@ -91,13 +91,7 @@ fn elements<T: Stored>(value: &Value, format: impl FnOnce(&[T]) -> Vec<String>) 
     }
     let mut shown = Vec::new();
     let layout = value.layout();
-    collect(
-        value,
-        value.strided(),
-        0,
-        layout.offset as isize,
-        &mut shown,
-    );
+    collect(value, value.strided(), 0, layout.offset as isize, &mut shown);
     let mut words = format(&shown).into_iter();
     let mut out = String::new();
     nest(value.shape(), value.numel(), 0, &mut words, &mut out);
@@ -107,11 +101,7 @@ fn elements<T: Stored>(value: &Value, format: impl FnOnce(&[T]) -> Vec<String>) 
 /// The indices of an axis that are shown, and whether some are left out after the first few.
 fn shown_indices(size: usize, numel: usize) -> (impl Iterator<Item = usize>, bool) {
     let cut = numel > THRESHOLD && size > 2 * EDGE;
-    let (head, tail) = if cut {
-        (EDGE, size - EDGE)
-    } else {
-        (size, size)
-    };
+    let (head, tail) = if cut { (EDGE, size - EDGE) } else { (size, size) };
     ((0..head).chain(tail..size), cut)
 }
 
@@ -192,10 +182,8 @@ fn integers(shown: &[i64]) -> Vec<String> {
 }
 
 fn bools(shown: &[u8], shape: &Shape) -> Vec<String> {
-    let words: Vec<String> = shown
-        .iter()
-        .map(|&b| if b != 0 { "True" } else { "False" }.into())
-        .collect();
+    let words: Vec<String> =
+        shown.iter().map(|&b| if b != 0 { "True" } else { "False" }.into()).collect();
     if shape.rank() == 0 {
         return words;
     }
@@ -243,11 +231,7 @@ struct Parts {
 }
 
 fn floats<T: Float>(shown: &[T], digits: usize) -> Vec<String> {
-    let finite: Vec<T> = shown
-        .iter()
-        .copied()
-        .filter(|&x| x.into().is_finite())
-        .collect();
+    let finite: Vec<T> = shown.iter().copied().filter(|&x| x.into().is_finite()).collect();
     let scientific = is_scientific(&finite);
     let parts = |x: T| match scientific {
         true => scientific_parts(x, digits),
@@ -267,9 +251,7 @@ fn floats<T: Float>(shown: &[T], digits: usize) -> Vec<String> {
             };
         }
         if !scientific {
-            let Parts {
-                whole, fraction, ..
-            } = plain_parts(*x, digits);
+            let Parts { whole, fraction, .. } = plain_parts(*x, digits);
             return format!("{whole}.{fraction:<decimals$}");
         }
         // As many digits as the longest needs: of the others these go on beyond the shortest that tells them apart.
@@ -297,11 +279,7 @@ fn plain_parts<T: Float>(x: T, digits: usize) -> Parts {
     let shortest = x.to_string();
     let (whole, fraction) = shortest.split_once('.').unwrap_or((&shortest, ""));
     if fraction.len() <= digits {
-        return Parts {
-            whole: whole.into(),
-            fraction: fraction.into(),
-            exponent: String::new(),
-        };
+        return Parts { whole: whole.into(), fraction: fraction.into(), exponent: String::new() };
     }
     let rounded = format!("{x:.digits$}");
     let (whole, fraction) = rounded.split_once('.').unwrap_or((&rounded, ""));
@@ -316,18 +294,12 @@ fn scientific_parts<T: Float>(x: T, digits: usize) -> Parts {
     let split = |text: &str| {
         let (mantissa, exponent) = text.split_once('e').expect("LowerExp writes an exponent");
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        Parts {
-            whole: whole.into(),
-            fraction: fraction.into(),
-            exponent: exponent.into(),
-        }
+        Parts { whole: whole.into(), fraction: fraction.into(), exponent: exponent.into() }
     };
     let mut parts = split(&format!("{x:e}"));
     if parts.fraction.len() > digits {
         parts = split(&format!("{x:.digits$e}"));
-        parts
-            .fraction
-            .truncate(parts.fraction.trim_end_matches('0').len());
+        parts.fraction.truncate(parts.fraction.trim_end_matches('0').len());
     }
     parts
 }
@@ -345,24 +317,12 @@ mod tests {
             (Tensor::scalar(24.7041f32), "tensor(24.7041)"),
             (Tensor::scalar(1e-5f32), "tensor(1.e-05)"),
             (Tensor::from([1.0f32, 2.0, 3.0]), "tensor([1., 2., 3.])"),
-            (
-                Tensor::from([1.5f32, -2.25, 3.0]),
-                "tensor([ 1.5 , -2.25,  3.  ])",
-            ),
+            (Tensor::from([1.5f32, -2.25, 3.0]), "tensor([ 1.5 , -2.25,  3.  ])"),
             (Tensor::from([1e7f32, 1.5]), "tensor([1.0e+07, 1.5e+00])"),
             (Tensor::from([1e-8f32, 1.0]), "tensor([1.e-08, 1.e+00])"),
-            (
-                Tensor::from([0.0001f32, 0.0001]),
-                "tensor([0.0001, 0.0001])",
-            ),
-            (
-                Tensor::from([f32::NAN, inf, -1.0]),
-                "tensor([nan, inf, -1.])",
-            ),
-            (
-                Tensor::from([f32::NAN, inf, -inf]),
-                "tensor([ nan,  inf, -inf])",
-            ),
+            (Tensor::from([0.0001f32, 0.0001]), "tensor([0.0001, 0.0001])"),
+            (Tensor::from([f32::NAN, inf, -1.0]), "tensor([nan, inf, -1.])"),
+            (Tensor::from([f32::NAN, inf, -inf]), "tensor([ nan,  inf, -inf])"),
             (Tensor::from([inf, 1e-9f32]), "tensor([   inf, 1.e-09])"),
             (Tensor::from([-0.0f32, 0.0]), "tensor([-0.,  0.])"),
             (
@@ -377,10 +337,7 @@ mod tests {
                 Tensor::from([0.1f64 + 0.2, 1.0 / 3.0]),
                 "tensor([0.3       , 0.33333333], dtype=f64)",
             ),
-            (
-                Tensor::from([1e300f64, 1e-300]),
-                "tensor([1.e+300, 1.e-300], dtype=f64)",
-            ),
+            (Tensor::from([1e300f64, 1e-300]), "tensor([1.e+300, 1.e-300], dtype=f64)"),
             (Tensor::from([1i64, -200, 3]), "tensor([   1, -200,    3])"),
             (
                 Tensor::from([[true, false], [false, true]]),
@@ -438,10 +395,7 @@ mod tests {
     #[test]
     fn what_follows_the_elements() {
         assert_eq!(Tensor::zeros([0]).to_string(), "tensor([])");
-        assert_eq!(
-            Tensor::zeros([0, 3]).to_string(),
-            "tensor([], shape=[0, 3])"
-        );
+        assert_eq!(Tensor::zeros([0, 3]).to_string(), "tensor([], shape=[0, 3])");
         let none = Tensor::from(Vec::<i64>::new());
         assert_eq!(none.to_string(), "tensor([], dtype=i64)");
         let x = Tensor::from([0.5f64]).parameter();

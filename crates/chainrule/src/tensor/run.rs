@@ -40,14 +40,7 @@ pub(crate) fn apply_extra(
         && value.dtype().is_float()
         && inputs.iter().any(|t| t.requires_grad());
     let source = match flows {
-        true => Source::Node(Node::record(
-            Box::new(op),
-            inputs,
-            &values,
-            &value,
-            &extra,
-            location,
-        )),
+        true => Source::Node(Node::record(Box::new(op), inputs, &values, &value, &extra, location)),
         false => Source::None,
     };
     Ok((Tensor::from_parts(value, source), extra))
@@ -101,7 +94,8 @@ fn map(
     }
     let window = |v: &Value| Window { offset: 0, step: 0, splat: single(v) && numel != 1 };
     if numel < SERIAL {
-        let inputs: SmallVec<[Input<'_>; 3]> = values.iter().map(|v| input(v, &window(v), 0, 0, numel)).collect();
+        let inputs: SmallVec<[Input<'_>; 3]> =
+            values.iter().map(|v| input(v, &window(v), 0, 0, numel)).collect();
         kernel.tile(&inputs, numel, output(&mut out));
     } else {
         let windows: SmallVec<[Window; 3]> = values.iter().map(|v| window(v)).collect();
@@ -121,14 +115,9 @@ struct Window {
 /// A map whose operands have different shapes: brought to as few axes as possible, then run two axes at a time.
 fn broadcast(kernel: &dyn MapKernel, values: &[Arc<Value>], out: &mut Value) -> Result<()> {
     let shape = out.meta.shape;
-    let values = values
-        .iter()
-        .map(|v| v.contiguous())
-        .collect::<Result<Values>>()?;
-    let strides: SmallVec<[Strides; 3]> = values
-        .iter()
-        .map(|v| stretched(v.shape(), &shape))
-        .collect();
+    let values = values.iter().map(|v| v.contiguous()).collect::<Result<Values>>()?;
+    let strides: SmallVec<[Strides; 3]> =
+        values.iter().map(|v| stretched(v.shape(), &shape)).collect();
     let (dims, strides) = collapse(&shape, &strides);
     let rank = dims.len();
     let n = dims[rank - 1];
@@ -137,9 +126,7 @@ fn broadcast(kernel: &dyn MapKernel, values: &[Arc<Value>], out: &mut Value) -> 
     let mut index = [0usize; MAX_RANK];
     for block in 0..outer {
         let window = |s: &Strides| Window {
-            offset: (0..rank.saturating_sub(2))
-                .map(|a| index[a] * s[a] as usize)
-                .sum(),
+            offset: (0..rank.saturating_sub(2)).map(|a| index[a] * s[a] as usize).sum(),
             step: if rank > 1 { s[rank - 2] as usize } else { 0 },
             splat: s[rank - 1] == 0 && n != 1,
         };
@@ -179,11 +166,8 @@ fn collapse(
             continue;
         }
         let last = dims.len().wrapping_sub(1);
-        let merges = !dims.is_empty()
-            && strides
-                .iter()
-                .zip(&out)
-                .all(|(s, o)| o[last] == s[a] * d as isize);
+        let merges =
+            !dims.is_empty() && strides.iter().zip(&out).all(|(s, o)| o[last] == s[a] * d as isize);
         if merges {
             dims[last] *= d;
             for (o, s) in out.iter_mut().zip(strides) {
@@ -215,11 +199,8 @@ fn run_rows(
     let total = rows * n;
     let dtype = out.dtype();
     let tile = |first_row: usize, first: usize, n: usize, out: Output<'_>| {
-        let inputs: SmallVec<[Input<'_>; 3]> = values
-            .iter()
-            .zip(windows)
-            .map(|(v, w)| input(v, w, first_row, first, n))
-            .collect();
+        let inputs: SmallVec<[Input<'_>; 3]> =
+            values.iter().zip(windows).map(|(v, w)| input(v, w, first_row, first, n)).collect();
         kernel.tile(&inputs, n, out);
     };
     macro_rules! run {
@@ -250,7 +231,13 @@ fn run_rows(
 #[inline]
 fn input<'a>(value: &'a Value, w: &Window, row: usize, first: usize, n: usize) -> Input<'a> {
     #[inline]
-    fn rows<'a, T: Stored>(value: &'a Value, w: &Window, row: usize, first: usize, n: usize) -> Rows<'a, T> {
+    fn rows<'a, T: Stored>(
+        value: &'a Value,
+        w: &Window,
+        row: usize,
+        first: usize,
+        n: usize,
+    ) -> Rows<'a, T> {
         let data = value.slice::<T>().expect("operands of a map are contiguous");
         let data = &data[w.offset + row * w.step + if w.splat { 0 } else { first }..];
         let whole = w.step == 0 && !w.splat;
@@ -283,36 +270,19 @@ pub(crate) fn adjacent(x: &Arc<Value>, axes: Axes) -> Result<(Arc<Value>, Extent
     let matters = |a: &usize| shape[*a] != 1;
     let Some(first) = axes.iter().find(matters) else {
         // Only axes of size 1 go: every element stands for itself.
-        return Ok((
-            x.contiguous()?,
-            Extent {
-                outer: shape.numel(),
-                count: 1,
-                inner: 1,
-            },
-        ));
+        return Ok((x.contiguous()?, Extent { outer: shape.numel(), count: 1, inner: 1 }));
     };
     let last = axes.iter().rfind(matters).unwrap_or(first);
     let count = axes.count(&shape);
     if (first..=last).all(|a| axes.contains(a) || shape[a] == 1) {
         let outer = shape[..first].iter().product();
         let inner = shape[last + 1..].iter().product();
-        return Ok((
-            x.contiguous()?,
-            Extent {
-                outer,
-                count,
-                inner,
-            },
-        ));
+        return Ok((x.contiguous()?, Extent { outer, count, inner }));
     }
     let kept = (0..shape.rank()).filter(|&a| !axes.contains(a));
     let order: SmallVec<[usize; MAX_RANK]> = kept.chain(axes.iter()).collect();
     let from = x.layout();
-    let mut layout = Layout {
-        offset: from.offset,
-        strides: [0; MAX_RANK],
-    };
+    let mut layout = Layout { offset: from.offset, strides: [0; MAX_RANK] };
     let mut dims: SmallVec<[usize; MAX_RANK]> = SmallVec::new();
     for (i, &a) in order.iter().enumerate() {
         layout.strides[i] = from.strides[a];
@@ -321,14 +291,7 @@ pub(crate) fn adjacent(x: &Arc<Value>, axes: Axes) -> Result<(Arc<Value>, Extent
     let moved = Arc::new(Value::view(x, Shape::new(&dims), layout)).contiguous()?;
     let kept = (0..shape.rank()).filter(|&a| !axes.contains(a));
     let outer = kept.map(|a| shape[a]).product();
-    Ok((
-        moved,
-        Extent {
-            outer,
-            count,
-            inner: 1,
-        },
-    ))
+    Ok((moved, Extent { outer, count, inner: 1 }))
 }
 
 /// All elements of a contiguous value.

@@ -61,21 +61,11 @@ impl Value {
     /// A value with left-over contents; the caller writes every element.
     #[inline]
     pub fn uninit(op: &'static str, meta: Meta) -> Result<Value> {
-        let too_big = |bytes| Error::OutOfMemory {
-            op,
-            shape: meta.shape,
-            bytes,
-        };
-        let numel = meta
-            .shape
-            .checked_numel()
-            .ok_or_else(|| too_big(usize::MAX))?;
+        let too_big = |bytes| Error::OutOfMemory { op, shape: meta.shape, bytes };
+        let numel = meta.shape.checked_numel().ok_or_else(|| too_big(usize::MAX))?;
         let bytes = numel * meta.dtype.size();
         let buffer = Buffer::new(bytes).ok_or_else(|| too_big(bytes))?;
-        Ok(Value {
-            meta,
-            storage: Storage::Own(buffer),
-        })
+        Ok(Value { meta, storage: Storage::Own(buffer) })
     }
 
     /// A single number.
@@ -93,14 +83,8 @@ impl Value {
             Storage::Own(_) => base,
             Storage::View { base, .. } => base,
         };
-        let storage = Storage::View {
-            base: owner.clone(),
-            layout,
-        };
-        Value {
-            meta: Meta::new(shape, base.meta.dtype),
-            storage,
-        }
+        let storage = Storage::View { base: owner.clone(), layout };
+        Value { meta: Meta::new(shape, base.meta.dtype), storage }
     }
 
     #[inline]
@@ -122,10 +106,7 @@ impl Value {
     #[inline]
     pub fn layout(&self) -> Layout {
         match &self.storage {
-            Storage::Own(_) => Layout {
-                offset: 0,
-                strides: self.meta.shape.contiguous_strides(),
-            },
+            Storage::Own(_) => Layout { offset: 0, strides: self.meta.shape.contiguous_strides() },
             Storage::View { layout, .. } => *layout,
         }
     }
@@ -149,11 +130,7 @@ impl Value {
                 contiguous(&self.meta.shape, &layout.strides).then(|| {
                     let all = base.owned::<T>();
                     let n = self.numel();
-                    if n == 0 {
-                        &[]
-                    } else {
-                        &all[layout.offset..layout.offset + n]
-                    }
+                    if n == 0 { &[] } else { &all[layout.offset..layout.offset + n] }
                 })
             }
         }
@@ -200,11 +177,7 @@ impl Value {
     /// The same elements in row-major order: itself, or a copy.
     #[inline]
     pub fn contiguous(self: &Arc<Value>) -> Result<Arc<Value>> {
-        if self.is_contiguous() {
-            Ok(self.clone())
-        } else {
-            self.copied().map(Arc::new)
-        }
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copied().map(Arc::new) }
     }
 
     /// A copy of the elements in row-major order.
@@ -225,13 +198,7 @@ impl Value {
             Some(all) => out.copy_from_slice(all),
             None => {
                 let layout = self.layout();
-                copy::gather(
-                    self.strided(),
-                    layout.offset,
-                    &layout.strides,
-                    &self.meta.shape,
-                    out,
-                )
+                copy::gather(self.strided(), layout.offset, &layout.strides, &self.meta.shape, out)
             }
         }
     }
@@ -239,15 +206,6 @@ impl Value {
     /// The element of a value that has just one.
     pub fn first<T: Stored>(&self) -> T {
         self.strided::<T>()[self.layout().offset]
-    }
-
-    /// The same elements under another shape of as many; the elements must be contiguous.
-    pub fn reshaped(self: &Arc<Value>, shape: Shape) -> Value {
-        let layout = Layout {
-            offset: self.layout().offset,
-            strides: shape.contiguous_strides(),
-        };
-        Value::view(self, shape, layout)
     }
 }
 

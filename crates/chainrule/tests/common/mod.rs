@@ -34,18 +34,13 @@ impl Reference {
     /// One tensor.
     #[track_caller]
     pub fn get(&self, name: &str) -> Tensor {
-        self.0
-            .get(name)
-            .unwrap_or_else(|| panic!("the reference holds no {name}"))
-            .clone()
+        self.0.get(name).unwrap_or_else(|| panic!("the reference holds no {name}")).clone()
     }
 }
 
 /// A file of `tests/data`.
 pub fn data_path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
 fn numbers<const N: usize, T>(bytes: &[u8], read: fn([u8; N]) -> T) -> Vec<T> {
@@ -63,10 +58,7 @@ pub fn distance(got: &Tensor, want: &Tensor) -> f64 {
     let (got, want) = (got.to_f64_vec(), want.to_f64_vec());
     let scale = want.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
     let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs() / scale);
-    apart.fold(
-        0.0,
-        |m: f64, x| if x.is_nan() { f64::INFINITY } else { m.max(x) },
-    )
+    apart.fold(0.0, |m: f64, x| if x.is_nan() { f64::INFINITY } else { m.max(x) })
 }
 
 /// The parameters of the names model in the order in which they are drawn, and the generator that goes on after them. The draws are
@@ -96,10 +88,7 @@ pub struct Pairs {
 impl Pairs {
     fn build(names: &[String]) -> Pairs {
         let number = |c: char| i64::from(c as u8 - b'a') + 1;
-        let mut pairs = Pairs {
-            contexts: Vec::new(),
-            targets: Vec::new(),
-        };
+        let mut pairs = Pairs { contexts: Vec::new(), targets: Vec::new() };
         for name in names {
             let mut context = [0; 3];
             for symbol in name.chars().map(number).chain([0]) {
@@ -118,17 +107,10 @@ impl Pairs {
 
     /// The contexts and targets of some of them.
     pub fn batch(&self, rows: &[i64]) -> (Tensor, Tensor) {
-        let row = |&i: &i64| {
-            self.contexts[3 * i as usize..3 * i as usize + 3]
-                .iter()
-                .copied()
-        };
+        let row = |&i: &i64| self.contexts[3 * i as usize..3 * i as usize + 3].iter().copied();
         let contexts: Vec<i64> = rows.iter().flat_map(row).collect();
         let targets: Vec<i64> = rows.iter().map(|&i| self.targets[i as usize]).collect();
-        (
-            Tensor::from_slice(&contexts, [rows.len(), 3]),
-            Tensor::from(targets),
-        )
+        (Tensor::from_slice(&contexts, [rows.len(), 3]), Tensor::from(targets))
     }
 
     /// All of them.
@@ -151,8 +133,5 @@ pub fn names_data(test: &str) -> Option<(Pairs, Pairs)> {
     chainrule::rng::PythonRandom::seed(42).shuffle(&mut names);
     let cut = |share: f64| (share * names.len() as f64) as usize;
     let (first, second) = (cut(0.8), cut(0.9));
-    Some((
-        Pairs::build(&names[..first]),
-        Pairs::build(&names[first..second]),
-    ))
+    Some((Pairs::build(&names[..first]), Pairs::build(&names[first..second])))
 }

@@ -56,13 +56,7 @@ impl<T> Operand<T> {
     }
 
     fn transposed(self) -> Self {
-        Operand {
-            data: self.data,
-            rows: self.cols,
-            cols: self.rows,
-            row: self.col,
-            col: self.row,
-        }
+        Operand { data: self.data, rows: self.cols, cols: self.rows, row: self.col, col: self.row }
     }
 }
 
@@ -143,42 +137,14 @@ pub(super) unsafe fn product<T: Element>(
             return row(kernels, alpha, a, b, add, out, parallel);
         }
         if b.cols == 1 && (a.row == 1 || a.col == 1) {
-            return row(
-                kernels,
-                alpha,
-                b.transposed(),
-                a.transposed(),
-                add,
-                out,
-                parallel,
-            );
+            return row(kernels, alpha, b.transposed(), a.transposed(), add, out, parallel);
         }
         let plan = Plan::new(kernels, alpha, a, b, add, out, parallel);
-        let rows = if plan.pack_a {
-            a.rows.min(ROWS_GROUP)
-        } else {
-            a.rows
-        };
-        let cols = if plan.pack_b {
-            b.cols.min(COLS_GROUP)
-        } else {
-            b.cols
-        };
-        let depth = if plan.pack_a || plan.pack_b {
-            a.cols.min(DEPTH_GROUP)
-        } else {
-            a.cols
-        };
-        let a_len = if plan.pack_a {
-            rows.next_multiple_of(kernels.rows) * depth
-        } else {
-            0
-        };
-        let b_len = if plan.pack_b {
-            cols.next_multiple_of(kernels.lanes) * depth
-        } else {
-            0
-        };
+        let rows = if plan.pack_a { a.rows.min(ROWS_GROUP) } else { a.rows };
+        let cols = if plan.pack_b { b.cols.min(COLS_GROUP) } else { b.cols };
+        let depth = if plan.pack_a || plan.pack_b { a.cols.min(DEPTH_GROUP) } else { a.cols };
+        let a_len = if plan.pack_a { rows.next_multiple_of(kernels.rows) * depth } else { 0 };
+        let b_len = if plan.pack_b { cols.next_multiple_of(kernels.lanes) * depth } else { 0 };
         // Both parts stay aligned.
         let a_room = a_len.next_multiple_of(64);
         with_buffer(a_room + b_len, |buffer: *mut T| {
@@ -264,27 +230,12 @@ impl<T: Element> Group<'_, T> {
     ///
     /// The operands must be readable; the buffers must have room for the group.
     unsafe fn pack(&self, right: bool) {
-        let Plan {
-            kernels,
-            a,
-            b,
-            pack_a,
-            pack_b,
-            ..
-        } = *self.plan;
+        let Plan { kernels, a, b, pack_a, pack_b, .. } = *self.plan;
         let blocks = self.depth.div_ceil(DEPTH);
         // Full strips and panels only, so that tasks write apart from each other.
         let (a_lines, b_lines) = (8 * kernels.rows, 2 * kernels.cols);
-        let a_tasks = if pack_a {
-            self.rows.div_ceil(a_lines)
-        } else {
-            0
-        };
-        let b_tasks = if pack_b && right {
-            self.cols.div_ceil(b_lines)
-        } else {
-            0
-        };
+        let a_tasks = if pack_a { self.rows.div_ceil(a_lines) } else { 0 };
+        let b_tasks = if pack_b && right { self.cols.div_ceil(b_lines) } else { 0 };
         let task = |task: usize| {
             let (block, part) = (task / (a_tasks + b_tasks), task % (a_tasks + b_tasks));
             let from = block * DEPTH;
@@ -297,13 +248,7 @@ impl<T: Element> Group<'_, T> {
                     let len = a_lines.min(self.rows - line);
                     let padded = self.rows.next_multiple_of(kernels.rows);
                     let to = self.a_buffer.at(padded * from + line * k);
-                    let source = Source {
-                        data,
-                        line: a.row,
-                        depth: a.col,
-                        len,
-                        k,
-                    };
+                    let source = Source { data, line: a.row, depth: a.col, len, k };
                     kernels.pack(&source, to, kernels.rows, kernels.rows);
                 } else {
                     let line = (part - a_tasks) * b_lines;
@@ -311,23 +256,13 @@ impl<T: Element> Group<'_, T> {
                     let len = b_lines.min(self.cols - line);
                     let padded = self.cols.next_multiple_of(kernels.lanes);
                     let to = self.b_buffer.at(padded * from + line * k);
-                    let source = Source {
-                        data,
-                        line: b.col,
-                        depth: b.row,
-                        len,
-                        k,
-                    };
+                    let source = Source { data, line: b.col, depth: b.row, len, k };
                     kernels.pack(&source, to, kernels.cols, kernels.lanes);
                 }
             }
         };
         let numbers = (a_tasks * a_lines + b_tasks * b_lines) * self.depth;
-        run(
-            blocks * (a_tasks + b_tasks),
-            self.plan.parallel && numbers >= THREADED_PACK,
-            task,
-        );
+        run(blocks * (a_tasks + b_tasks), self.plan.parallel && numbers >= THREADED_PACK, task);
     }
 
     /// Computes the group, task by task.
@@ -340,15 +275,11 @@ impl<T: Element> Group<'_, T> {
         let (mut rows, mut cols) = (self.rows, self.cols);
         if (self.rows * self.cols).saturating_mul(self.depth) > TASK_WORK {
             cols = cols.min(TASK_COLS);
-            rows = rows.min(
-                TASK_ROWS
-                    .max(TASK_WORK / (cols * self.depth))
-                    .next_multiple_of(kernels.rows),
-            );
-            cols = self.cols.min(
-                cols.max(TASK_WORK / (rows * self.depth))
-                    .next_multiple_of(kernels.cols),
-            );
+            rows = rows
+                .min(TASK_ROWS.max(TASK_WORK / (cols * self.depth)).next_multiple_of(kernels.rows));
+            cols = self
+                .cols
+                .min(cols.max(TASK_WORK / (rows * self.depth)).next_multiple_of(kernels.cols));
         }
         let down = self.rows.div_ceil(rows);
         let across = self.cols.div_ceil(cols);
@@ -356,11 +287,7 @@ impl<T: Element> Group<'_, T> {
             let (row, col) = (task % down * rows, task / down * cols);
             let (end, cols) = (self.rows.min(row + rows), cols.min(self.cols - col));
             // With few depths, writing the result is the work: it goes row by row, not panel by panel.
-            let step = if self.depth <= SHALLOW {
-                2 * kernels.rows
-            } else {
-                rows
-            };
+            let step = if self.depth <= SHALLOW { 2 * kernels.rows } else { rows };
             for row in (row..end).step_by(step) {
                 // SAFETY: the tasks are disjoint parts of the group.
                 unsafe { self.part(row, step.min(end - row), col, cols) }
@@ -374,17 +301,7 @@ impl<T: Element> Group<'_, T> {
     ///
     /// As [`Group::compute`]; the part must lie inside the group.
     unsafe fn part(&self, row: usize, rows: usize, col: usize, cols: usize) {
-        let Plan {
-            kernels,
-            alpha,
-            a,
-            b,
-            add,
-            out,
-            pack_a,
-            pack_b,
-            ..
-        } = *self.plan;
+        let Plan { kernels, alpha, a, b, add, out, pack_a, pack_b, .. } = *self.plan;
         let out_row = b.cols;
         for from in (0..self.depth).step_by(DEPTH) {
             let k = DEPTH.min(self.depth - from);
@@ -449,11 +366,7 @@ unsafe fn row<T: Element>(
     // Where both would do: a single column is a single dot product.
     let dots = b.row == 1 && (b.col != 1 || b.cols == 1);
     let (k, n) = (b.rows, b.cols);
-    let wide = if k.saturating_mul(n) >= THREADED_ROW_WORK {
-        ROW_TASK_COLS
-    } else {
-        n
-    };
+    let wide = if k.saturating_mul(n) >= THREADED_ROW_WORK { ROW_TASK_COLS } else { n };
     let (out, b_data) = (Shared(out), Shared(b.data.cast_mut()));
     let gathered = if dots && a.col != 1 { k } else { 0 };
     with_buffer(gathered, |buffer: *mut T| {
@@ -463,11 +376,7 @@ unsafe fn row<T: Element>(
             for p in 0..gathered {
                 *buffer.add(p) = *a.data.add(p * a.col);
             }
-            Shared(if gathered > 0 {
-                buffer
-            } else {
-                a.data.cast_mut()
-            })
+            Shared(if gathered > 0 { buffer } else { a.data.cast_mut() })
         };
         run(n.div_ceil(wide), parallel, |task| {
             let from = task * wide;

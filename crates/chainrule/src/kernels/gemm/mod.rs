@@ -32,16 +32,11 @@ pub struct Mat<'a, T> {
     pub col_stride: isize,
 }
 
+#[cfg(test)]
 impl<'a, T> Mat<'a, T> {
     /// A matrix with contiguous rows.
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
-        Mat {
-            data,
-            rows,
-            cols,
-            row_stride: cols as isize,
-            col_stride: 1,
-        }
+        Mat { data, rows, cols, row_stride: cols as isize, col_stride: 1 }
     }
 
     /// The same elements with rows and columns exchanged.
@@ -77,15 +72,13 @@ pub struct Batch<'a> {
     pub b_strides: &'a [isize],
 }
 
+#[cfg(test)]
 impl Batch<'_> {
     /// No leading axes: one product.
-    const ONE: Batch<'static> = Batch {
-        sizes: &[],
-        a_strides: &[],
-        b_strides: &[],
-    };
+    const ONE: Batch<'static> = Batch { sizes: &[], a_strides: &[], b_strides: &[] };
 }
 
+#[cfg(test)]
 /// `out = alpha * a b`, or `out += alpha * a b`, in f32. `out` has contiguous rows.
 ///
 /// # Panics
@@ -95,15 +88,7 @@ pub fn gemm_f32(alpha: f32, a: Mat<'_, f32>, b: Mat<'_, f32>, accum: Accum, out:
     float_products(f32::current(), alpha, a, b, Batch::ONE, accum, out);
 }
 
-/// As [`gemm_f32`], in f64.
-///
-/// # Panics
-///
-/// As [`gemm_f32`].
-pub fn gemm_f64(alpha: f64, a: Mat<'_, f64>, b: Mat<'_, f64>, accum: Accum, out: &mut [f64]) {
-    float_products(f64::current(), alpha, a, b, Batch::ONE, accum, out);
-}
-
+#[cfg(test)]
 /// As [`gemm_f32`], in i64, where sums wrap around.
 ///
 /// # Panics
@@ -270,12 +255,8 @@ fn operand<T>(mat: &Mat<'_, T>, offset: usize) -> Operand<T> {
 /// Whether the left operands follow each other as the rows of one matrix, and the right one is always the same.
 fn rows_continue<T>(a: &Mat<'_, T>, batch: &Batch<'_>) -> bool {
     let mut next = a.rows as isize * a.row_stride;
-    for ((&size, &step), &b_step) in batch
-        .sizes
-        .iter()
-        .zip(batch.a_strides)
-        .zip(batch.b_strides)
-        .rev()
+    for ((&size, &step), &b_step) in
+        batch.sizes.iter().zip(batch.a_strides).zip(batch.b_strides).rev()
     {
         if size != 1 && (b_step != 0 || step != next) {
             return false;
@@ -315,10 +296,7 @@ fn check<T>(a: &Mat<'_, T>, b: &Mat<'_, T>, batch: &Batch<'_>, out: usize) -> us
         b.rows,
         b.cols
     );
-    let count = batch
-        .sizes
-        .iter()
-        .try_fold(1usize, |all, &size| all.checked_mul(size));
+    let count = batch.sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
     let all = count.and_then(|count| count.checked_mul(a.rows)?.checked_mul(b.cols));
     assert!(
         all == Some(out),
@@ -338,12 +316,9 @@ fn check<T>(a: &Mat<'_, T>, b: &Mat<'_, T>, batch: &Batch<'_>, out: usize) -> us
 fn inside<T>(name: &str, mat: &Mat<'_, T>, sizes: &[usize], strides: &[isize]) {
     let axes = [(mat.rows, mat.row_stride), (mat.cols, mat.col_stride)];
     let batch = sizes.iter().copied().zip(strides.iter().copied());
-    let last = axes
-        .into_iter()
-        .chain(batch)
-        .try_fold(0usize, |last, (size, stride)| {
-            last.checked_add(usize::try_from(stride).ok()?.checked_mul(size - 1)?)
-        });
+    let last = axes.into_iter().chain(batch).try_fold(0usize, |last, (size, stride)| {
+        last.checked_add(usize::try_from(stride).ok()?.checked_mul(size - 1)?)
+    });
     assert!(
         last.is_some_and(|last| last < mat.data.len()),
         "gemm: the {name} operand, {}x{} with strides {} and {}, reaches outside its {} elements",

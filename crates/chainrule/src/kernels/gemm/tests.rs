@@ -51,9 +51,7 @@ fn numbers<T: Number>(len: usize, seed: u64) -> Vec<T> {
 
 /// The levels that this machine can run.
 fn levels() -> impl Iterator<Item = Level> {
-    [Level::Portable, Level::Avx2, Level::Avx512]
-        .into_iter()
-        .filter(|&level| level <= detected())
+    [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= detected())
 }
 
 /// Compares `out` with the loops. The products of f32 are exact in f64; those of f64 add an error of the same bound.
@@ -105,10 +103,7 @@ fn check_both<T: Number>(what: &str, kernels: &'static Kernels<T>, a: Mat<'_, T>
 /// All forms of one product: each operand plain, transposed, with gaps, and broadcast along either axis.
 fn check_forms<T: Number>(level: Level, (m, k, n): (usize, usize, usize), forms: usize) {
     let kernels = T::kernels(level);
-    let (a, b) = (
-        numbers::<T>(3 * m * k + 7, 1),
-        numbers::<T>(3 * k * n + 7, 2),
-    );
+    let (a, b) = (numbers::<T>(3 * m * k + 7, 1), numbers::<T>(3 * k * n + 7, 2));
     let views = |data, rows: usize, cols: usize| {
         let mat = |row_stride: usize, col_stride: usize| Mat {
             data,
@@ -129,12 +124,7 @@ fn check_forms<T: Number>(level: Level, (m, k, n): (usize, usize, usize), forms:
     };
     for (i, a) in views(&a[..], m, k).into_iter().enumerate().take(forms) {
         for (j, b) in views(&b[..], k, n).into_iter().enumerate().take(forms) {
-            check_both(
-                &format!("{} {m}x{k}x{n}, forms {i} and {j}", level.name()),
-                kernels,
-                a,
-                b,
-            );
+            check_both(&format!("{} {m}x{k}x{n}, forms {i} and {j}", level.name()), kernels, a, b);
         }
     }
 }
@@ -174,14 +164,8 @@ fn products_of_sliced_and_broadcast_operands() {
 
 #[test]
 fn products_of_the_examples_and_beyond_the_block_sizes() {
-    let small = [
-        (32, 30, 200),
-        (30, 32, 200),
-        (32, 200, 30),
-        (32, 200, 27),
-        (200, 32, 27),
-        (32, 27, 200),
-    ];
+    let small =
+        [(32, 30, 200), (30, 32, 200), (32, 200, 30), (32, 200, 27), (200, 32, 27), (32, 27, 200)];
     let large = [
         (129, 128, 127),
         (97, 257, 193),
@@ -224,22 +208,10 @@ fn the_last_element_may_be_the_last_of_the_data_and_nothing_else_is_written() {
 #[test]
 fn without_depth_replace_clears_and_add_leaves() {
     let mut out = [f32::NAN; 6];
-    gemm_f32(
-        1.0,
-        Mat::new(&[], 2, 0),
-        Mat::new(&[], 0, 3),
-        Accum::Replace,
-        &mut out,
-    );
+    gemm_f32(1.0, Mat::new(&[], 2, 0), Mat::new(&[], 0, 3), Accum::Replace, &mut out);
     assert_eq!(out, [0.0; 6]);
     out = [7.0; 6];
-    gemm_f32(
-        1.0,
-        Mat::new(&[], 2, 0),
-        Mat::new(&[], 0, 3),
-        Accum::Add,
-        &mut out,
-    );
+    gemm_f32(1.0, Mat::new(&[], 2, 0), Mat::new(&[], 0, 3), Accum::Add, &mut out);
     assert_eq!(out, [7.0; 6]);
 }
 
@@ -250,13 +222,7 @@ fn not_a_number_and_infinity_pass_through() {
     a[5 * 40] = f32::INFINITY;
     let b = vec![1.0f32; 40 * 50];
     let mut out = vec![0.0; 9 * 50];
-    gemm_f32(
-        1.0,
-        Mat::new(&a, 9, 40),
-        Mat::new(&b, 40, 50),
-        Accum::Replace,
-        &mut out,
-    );
+    gemm_f32(1.0, Mat::new(&a, 9, 40), Mat::new(&b, 40, 50), Accum::Replace, &mut out);
     for (i, row) in out.chunks(50).enumerate() {
         let right = |x: &f32| match i {
             3 => x.is_nan(),
@@ -271,10 +237,7 @@ fn not_a_number_and_infinity_pass_through() {
 fn same_bits<T: Number>(what: &str, f: impl Fn() -> Vec<T> + Sync) {
     let expected: Vec<u64> = f().into_iter().map(T::bits).collect();
     for threads in [1, 2, 4] {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let got: Vec<u64> = pool.install(&f).into_iter().map(T::bits).collect();
         assert!(got == expected, "{what}: other bits with {threads} threads");
     }
@@ -292,16 +255,10 @@ fn the_bits_do_not_depend_on_the_threads() {
     ] {
         let (a, b) = (numbers::<f32>(m * k, 5), numbers::<f32>(k * n, 6));
         for form in 0..4 {
-            let a = if form & 1 == 0 {
-                Mat::new(&a, m, k)
-            } else {
-                Mat::new(&a, k, m).transposed()
-            };
-            let b = if form & 2 == 0 {
-                Mat::new(&b, k, n)
-            } else {
-                Mat::new(&b, n, k).transposed()
-            };
+            let a =
+                if form & 1 == 0 { Mat::new(&a, m, k) } else { Mat::new(&a, k, m).transposed() };
+            let b =
+                if form & 2 == 0 { Mat::new(&b, k, n) } else { Mat::new(&b, n, k).transposed() };
             let work = || {
                 let mut out = vec![f32::NAN; m * n];
                 gemm_f32(0.5, a, b, Accum::Replace, &mut out);
@@ -321,54 +278,24 @@ fn the_bits_do_not_depend_on_the_path() {
     let (m, k, n) = (200, 700, 150);
     let (a, b) = (numbers::<f32>(m * k, 7), numbers::<f32>(k * n, 8));
     let mut whole = vec![0.0; m * n];
-    gemm_f32(
-        1.0,
-        Mat::new(&a, m, k),
-        Mat::new(&b, k, n),
-        Accum::Replace,
-        &mut whole,
-    );
+    gemm_f32(1.0, Mat::new(&a, m, k), Mat::new(&b, k, n), Accum::Replace, &mut whole);
     for level in levels().filter(|&level| level > Level::Portable) {
         let mut out = vec![0.0; m * n];
         let (a, b) = (Mat::new(&a, m, k), Mat::new(&b, k, n));
-        float_products(
-            f32::kernels(level),
-            1.0,
-            a,
-            b,
-            Batch::ONE,
-            Accum::Replace,
-            &mut out,
-        );
+        float_products(f32::kernels(level), 1.0, a, b, Batch::ONE, Accum::Replace, &mut out);
         if level < crate::kernels::simd::level() {
             // Both fuse, in the same order.
             assert_eq!(out, whole, "{}", level.name());
         }
     }
-    for (row, rows, col, cols) in [
-        (0, 2, 0, 150),
-        (17, 13, 5, 20),
-        (190, 10, 148, 2),
-        (3, 40, 48, 50),
-    ] {
-        let part = Mat {
-            cols,
-            row_stride: n as isize,
-            ..Mat::new(&b[col..], k, cols)
-        };
+    for (row, rows, col, cols) in
+        [(0, 2, 0, 150), (17, 13, 5, 20), (190, 10, 148, 2), (3, 40, 48, 50)]
+    {
+        let part = Mat { cols, row_stride: n as isize, ..Mat::new(&b[col..], k, cols) };
         let mut out = vec![0.0; rows * cols];
-        gemm_f32(
-            1.0,
-            Mat::new(&a[row * k..], rows, k),
-            part,
-            Accum::Replace,
-            &mut out,
-        );
+        gemm_f32(1.0, Mat::new(&a[row * k..], rows, k), part, Accum::Replace, &mut out);
         for i in 0..rows {
-            assert_eq!(
-                out[i * cols..(i + 1) * cols],
-                whole[(row + i) * n + col..][..cols]
-            );
+            assert_eq!(out[i * cols..(i + 1) * cols], whole[(row + i) * n + col..][..cols]);
         }
     }
 }
@@ -387,20 +314,10 @@ fn check_batch(what: &str, a: Mat<'_, f32>, b: Mat<'_, f32>, batch: Batch<'_>) {
     let mut index = vec![0; batch.sizes.len()];
     for t in 0..count {
         let offset = |strides: &[isize]| {
-            index
-                .iter()
-                .zip(strides)
-                .map(|(&i, &s)| i * s as usize)
-                .sum::<usize>()
+            index.iter().zip(strides).map(|(&i, &s)| i * s as usize).sum::<usize>()
         };
-        let a = Mat {
-            data: &a.data[offset(batch.a_strides)..],
-            ..a
-        };
-        let b = Mat {
-            data: &b.data[offset(batch.b_strides)..],
-            ..b
-        };
+        let a = Mat { data: &a.data[offset(batch.a_strides)..], ..a };
+        let b = Mat { data: &b.data[offset(batch.b_strides)..], ..b };
         assert_product(what, 1.5, a, b, None, &out[t * size..][..size]);
         for axis in (0..index.len()).rev() {
             index[axis] += 1;
@@ -417,17 +334,8 @@ fn check_batch(what: &str, a: Mat<'_, f32>, b: Mat<'_, f32>, batch: Batch<'_>) {
 fn batches() {
     let (data, more) = (numbers::<f32>(400_000, 9), numbers::<f32>(400_000, 10));
     let (a, b) = (&data[..], &more[..]);
-    let batch = |sizes, a_strides, b_strides| Batch {
-        sizes,
-        a_strides,
-        b_strides,
-    };
-    check_batch(
-        "plain",
-        Mat::new(a, 5, 7),
-        Mat::new(b, 7, 9),
-        batch(&[6], &[35], &[63]),
-    );
+    let batch = |sizes, a_strides, b_strides| Batch { sizes, a_strides, b_strides };
+    check_batch("plain", Mat::new(a, 5, 7), Mat::new(b, 7, 9), batch(&[6], &[35], &[63]));
     check_batch(
         "one right operand",
         Mat::new(a, 5, 7),
@@ -440,12 +348,7 @@ fn batches() {
         Mat::new(b, 7, 9),
         batch(&[2, 3], &[35, 70], &[0, 0]),
     );
-    check_batch(
-        "one left operand",
-        Mat::new(a, 5, 7),
-        Mat::new(b, 7, 9),
-        batch(&[6], &[0], &[63]),
-    );
+    check_batch("one left operand", Mat::new(a, 5, 7), Mat::new(b, 7, 9), batch(&[6], &[0], &[63]));
     check_batch(
         "broadcast over one axis",
         Mat::new(a, 5, 7),
@@ -464,12 +367,7 @@ fn batches() {
         heads(b, 64, 4, 32).transposed(),
         batch(&[12, 4], &strides, &strides),
     );
-    check_batch(
-        "no axes",
-        Mat::new(a, 5, 7),
-        Mat::new(b, 7, 9),
-        batch(&[], &[], &[]),
-    );
+    check_batch("no axes", Mat::new(a, 5, 7), Mat::new(b, 7, 9), batch(&[], &[], &[]));
     check_batch(
         "no products",
         Mat::new(a, 5, 7),
@@ -489,32 +387,16 @@ fn integers_wrap() {
     let a = [i64::MAX, 2, 3, 4];
     let b = [2, 0, 1, 5];
     let mut out = [9; 4];
-    gemm_i64(
-        1,
-        Mat::new(&a, 2, 2),
-        Mat::new(&b, 2, 2),
-        Accum::Replace,
-        &mut out,
-    );
+    gemm_i64(1, Mat::new(&a, 2, 2), Mat::new(&b, 2, 2), Accum::Replace, &mut out);
     assert_eq!(out, [0, 10, 10, 20]);
-    gemm_i64(
-        -2,
-        Mat::new(&a, 2, 2),
-        Mat::new(&b, 2, 2).transposed(),
-        Accum::Add,
-        &mut out,
-    );
+    gemm_i64(-2, Mat::new(&a, 2, 2), Mat::new(&b, 2, 2).transposed(), Accum::Add, &mut out);
     assert_eq!(out, [4, -8, -2, -26]);
     let mut out = [9; 2];
     batched_i64(
         1,
         Mat::new(&[1, 2, 3, 4], 1, 2),
         Mat::new(&[5, 6], 2, 1),
-        Batch {
-            sizes: &[2],
-            a_strides: &[2],
-            b_strides: &[0],
-        },
+        Batch { sizes: &[2], a_strides: &[2], b_strides: &[0] },
         Accum::Replace,
         &mut out,
     );
@@ -528,34 +410,18 @@ fn what_does_not_fit_is_refused() {
         let result =
             std::panic::catch_unwind(|| gemm_f32(1.0, a, b, Accum::Add, &mut vec![0.0; out]));
         let message = result.expect_err("must be refused");
-        message
-            .downcast_ref::<String>()
-            .expect("a formatted message")
-            .clone()
+        message.downcast_ref::<String>().expect("a formatted message").clone()
     };
     let mat = |rows, cols| Mat::new(&data[..], rows, cols);
     assert!(refused(mat(3, 4), mat(3, 4), 12).contains("3x4 times 3x4: inner sizes differ"));
     assert!(refused(mat(3, 4), mat(4, 3), 8).contains("the output holds 8 elements"));
     assert!(refused(mat(4, 4), mat(4, 3), 12).contains("the left operand, 4x4"));
     assert!(
-        refused(
-            mat(3, 4),
-            Mat {
-                row_stride: 4,
-                ..mat(4, 3)
-            },
-            9
-        )
-        .contains("the right operand, 4x3")
+        refused(mat(3, 4), Mat { row_stride: 4, ..mat(4, 3) }, 9)
+            .contains("the right operand, 4x3")
     );
-    let negative = Mat {
-        row_stride: -1,
-        ..mat(3, 4)
-    };
+    let negative = Mat { row_stride: -1, ..mat(3, 4) };
     assert!(refused(negative, mat(4, 3), 9).contains("strides -1 and 1"));
-    let huge = Mat {
-        row_stride: isize::MAX,
-        ..mat(3, 4)
-    };
+    let huge = Mat { row_stride: isize::MAX, ..mat(3, 4) };
     assert!(refused(huge, mat(4, 3), 9).contains("reaches outside its 12 elements"));
 }

@@ -97,11 +97,7 @@ impl<T: Copy> Kernels<T> {
             let mut done = 0;
             while done < from.len {
                 let len = width.min(from.len - done);
-                let part = Source {
-                    data: from.data.add(done * from.line),
-                    len,
-                    ..*from
-                };
+                let part = Source { data: from.data.add(done * from.line), len, ..*from };
                 let wide = len.next_multiple_of(unit).min(width);
                 (self.transpose)(&part, to.add(done * from.k), wide);
                 done += width;
@@ -127,11 +123,7 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
             let mut right = [V::zero(); C];
             for (j, right) in right.iter_mut().enumerate() {
                 let at = b.add(j * V::LANES);
-                *right = if TAIL && j + 1 == C {
-                    V::load_part(at, mask)
-                } else {
-                    V::load(at)
-                };
+                *right = if TAIL && j + 1 == C { V::load_part(at, mask) } else { V::load(at) };
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let left = V::splat(*a.add(i * panel.a_row));
@@ -152,11 +144,7 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
                     (true, false) => alpha.mul_add(sum, V::load(at)),
                     (true, true) => alpha.mul_add(sum, V::load_part(at, mask)),
                 };
-                if part {
-                    value.store_part(at, mask)
-                } else {
-                    value.store(at)
-                }
+                if part { value.store_part(at, mask) } else { value.store(at) }
             }
         }
     }
@@ -243,27 +231,11 @@ unsafe fn row<V: Vector>(
     unsafe {
         let mut p = 0;
         while p + 8 <= k {
-            add_rows::<V, 8>(
-                n,
-                alpha,
-                a.add(p * a_step),
-                a_step,
-                b.add(p * b_row),
-                b_row,
-                out,
-            );
+            add_rows::<V, 8>(n, alpha, a.add(p * a_step), a_step, b.add(p * b_row), b_row, out);
             p += 8;
         }
         while p < k {
-            add_rows::<V, 1>(
-                n,
-                alpha,
-                a.add(p * a_step),
-                a_step,
-                b.add(p * b_row),
-                b_row,
-                out,
-            );
+            add_rows::<V, 1>(n, alpha, a.add(p * a_step), a_step, b.add(p * b_row), b_row, out);
             p += 1;
         }
     }
@@ -398,14 +370,8 @@ unsafe fn block_8x8(lines: &[*const f32; 8], p: usize, to: *mut f32, width: usiz
             let to = to.add(at * width);
             _mm256_storeu_ps(to, _mm256_shuffle_ps::<0b01_00_01_00>(x0, y0));
             _mm256_storeu_ps(to.add(width), _mm256_shuffle_ps::<0b11_10_11_10>(x0, y0));
-            _mm256_storeu_ps(
-                to.add(2 * width),
-                _mm256_shuffle_ps::<0b01_00_01_00>(x1, y1),
-            );
-            _mm256_storeu_ps(
-                to.add(3 * width),
-                _mm256_shuffle_ps::<0b11_10_11_10>(x1, y1),
-            );
+            _mm256_storeu_ps(to.add(2 * width), _mm256_shuffle_ps::<0b01_00_01_00>(x1, y1));
+            _mm256_storeu_ps(to.add(3 * width), _mm256_shuffle_ps::<0b11_10_11_10>(x1, y1));
         }
     }
 }

@@ -267,9 +267,7 @@ macro_rules! plain_vector {
             }
             #[inline(always)]
             unsafe fn load_part(from: *const $elem, mask: usize) -> Self {
-                Self(std::array::from_fn(|i| {
-                    if i < mask { *from.add(i) } else { 0.0 }
-                }))
+                Self(std::array::from_fn(|i| if i < mask { *from.add(i) } else { 0.0 }))
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $elem) {

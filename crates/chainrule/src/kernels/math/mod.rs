@@ -1,7 +1,7 @@
 //! Elementary functions over slices, for f32 and f64.
 //!
 //! [`scalar`] holds the f32 functions that other kernels fuse into their loops, [`Real`] puts both types behind one
-//! trait, [`pow`] the powers. For f32, exp, log, tanh, sigmoid and expm1 are within 3e-7 relative of the true value for
+//! trait, [`pow`] the powers. For f32, exp, log, tanh and sigmoid are within 3e-7 relative of the true value for
 //! every input, on every level of vector instructions; the levels differ in the last bits, since some have a fused
 //! multiply-add. For f64 each element goes to the standard library.
 
@@ -13,7 +13,6 @@ pub(crate) mod tests;
 
 pub use pow::{pow, pow_splat};
 pub use real::Real;
-pub use scalar::{cos_f32, exp_f32, expm1_f32, log_f32, sigmoid_f32, sin_f32, tanh_f32};
 
 use super::simd::vectorized;
 
@@ -38,11 +37,6 @@ fn map2<T: Real>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
 #[inline(always)]
 fn exp_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
     map(x, y, |x| x.exp::<FMA>());
-}
-
-#[inline(always)]
-fn expm1_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
-    map(x, y, |x| x.expm1::<FMA>());
 }
 
 #[inline(always)]
@@ -97,23 +91,9 @@ fn cos_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
     trig(x, y, |x| x.cos::<FMA>(), f64::cos);
 }
 
-#[inline(always)]
-fn tanh_grad_body<const FMA: bool, T: Real>(y: &[T], g: &[T], out: &mut [T]) {
-    map2(y, g, out, |y, g| g * (-y).mul_add::<FMA>(y, T::ONE));
-}
-
-#[inline(always)]
-fn sigmoid_grad_body<const FMA: bool, T: Real>(y: &[T], g: &[T], out: &mut [T]) {
-    map2(y, g, out, |y, g| g * (y * (T::ONE - y)));
-}
-
 vectorized! {
     /// `y = exp(x)`. Results below the normal range are kept as subnormals.
     pub fn exp_slice[T](x: &[T], y: &mut [T]) where [T: Real] = exp_body
-}
-vectorized! {
-    /// `y = exp(x) - 1`, accurate near 0.
-    pub fn expm1_slice[T](x: &[T], y: &mut [T]) where [T: Real] = expm1_body
 }
 vectorized! {
     /// `y = log(x)`, the natural logarithm: minus infinity at 0, NaN below.
@@ -142,12 +122,4 @@ vectorized! {
 vectorized! {
     /// `y = cos(x)`, as accurate as [`sin_slice`].
     pub fn cos_slice[T](x: &[T], y: &mut [T]) where [T: Real] = cos_body
-}
-vectorized! {
-    /// The gradient of tanh from its output `y`: `out = g * (1 - y * y)`.
-    pub fn tanh_grad[T](y: &[T], g: &[T], out: &mut [T]) where [T: Real] = tanh_grad_body
-}
-vectorized! {
-    /// The gradient of sigmoid from its output `y`: `out = g * y * (1 - y)`.
-    pub fn sigmoid_grad[T](y: &[T], g: &[T], out: &mut [T]) where [T: Real] = sigmoid_grad_body
 }

@@ -46,8 +46,6 @@ pub trait Real:
     fn mul_add<const FMA: bool>(self, b: Self, c: Self) -> Self;
     /// e to this power.
     fn exp<const FMA: bool>(self) -> Self;
-    /// e to this power, less 1.
-    fn expm1<const FMA: bool>(self) -> Self;
     /// The natural logarithm.
     fn log<const FMA: bool>(self) -> Self;
     /// The hyperbolic tangent.
@@ -104,7 +102,6 @@ macro_rules! real {
 
 real! { f32, scalar::TRIG_LIMIT;
     exp => scalar::exp_f32::<FMA>;
-    expm1 => scalar::expm1_f32::<FMA>;
     log => scalar::log_f32::<FMA>;
     tanh => scalar::tanh_f32::<FMA>;
     sigmoid => scalar::sigmoid_f32::<FMA>;
@@ -114,7 +111,6 @@ real! { f32, scalar::TRIG_LIMIT;
 
 real! { f64, f64::INFINITY;
     exp => f64::exp;
-    expm1 => f64::exp_m1;
     log => f64::ln;
     tanh => f64::tanh;
     sigmoid => sigmoid_f64;

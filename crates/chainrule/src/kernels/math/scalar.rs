@@ -47,16 +47,8 @@ fn reduced_expm1<const FMA: bool>(x: f32) -> (f32, f32, u32) {
     let r = mul_add_f32::<FMA>(n, -LN2_HI, x);
     let r = mul_add_f32::<FMA>(n, -LN2_LO, r);
     // (e^r - 1 - r) / r^2, to 1.4e-8 of e^r - 1.
-    let q = poly::<FMA, 5>(
-        r,
-        [
-            0.499_999_97,
-            0.166_665_43,
-            0.041_667_2,
-            0.008_366_58,
-            0.001_388_251,
-        ],
-    );
+    let q =
+        poly::<FMA, 5>(r, [0.499_999_97, 0.166_665_43, 0.041_667_2, 0.008_366_58, 0.001_388_251]);
     (mul_add_f32::<FMA>(r * r, q, r), n, shifted.to_bits())
 }
 
@@ -74,19 +66,6 @@ pub fn exp_f32<const FMA: bool>(x: f32) -> f32 {
     let one = 1f32.to_bits();
     let scaled = (p + 1.0) * f32::from_bits(half.wrapping_add(one));
     scaled * f32::from_bits(rest.wrapping_add(one))
-}
-
-/// e^x - 1, accurate near 0.
-#[inline(always)]
-pub fn expm1_f32<const FMA: bool>(x: f32) -> f32 {
-    let a = if 89.0 < x { 89.0 } else { x };
-    let a = if a < -18.0 { -18.0 } else { a };
-    let (p, _, bits) = reduced_expm1::<FMA>(a);
-    // 2^(n-1) rather than 2^n, which is infinite for n = 128.
-    let scale = f32::from_bits((bits << 23).wrapping_add(0.5f32.to_bits()));
-    let y = 2.0 * mul_add_f32::<FMA>(scale, p, scale - 0.5);
-    // Keeps the sign of zero and every bit of a subnormal.
-    if x.abs() < 1e-8 { x } else { y }
 }
 
 /// The hyperbolic tangent, as e / (e + 2) with e = exp(2|x|) - 1: exact in the limits at 0 and at infinity.
@@ -132,11 +111,7 @@ pub fn log_f32<const FMA: bool>(x: f32) -> f32 {
     let small = mul_add_f32::<FMA>(square, -0.5, small);
     let y = mul_add_f32::<FMA>(k, LN2_HI, f + small);
     let y = if x < f32::INFINITY { y } else { x };
-    let edge = if x == 0.0 {
-        f32::NEG_INFINITY
-    } else {
-        f32::NAN
-    };
+    let edge = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };
     if x > 0.0 { y } else { edge }
 }
 
@@ -145,10 +120,7 @@ pub fn log_f32<const FMA: bool>(x: f32) -> f32 {
 fn sin_reduced<const FMA: bool>(r: f32, turns: u32) -> f32 {
     let square = r * r;
     // (sin r - r) / r^3, to 5e-9 absolute in the sine.
-    let p = poly::<FMA, 4>(
-        square,
-        [-0.166_666_57, 0.008_333_015, -1.980_648e-4, 2.599_751_7e-6],
-    );
+    let p = poly::<FMA, 4>(square, [-0.166_666_57, 0.008_333_015, -1.980_648e-4, 2.599_751_7e-6]);
     let y = mul_add_f32::<FMA>(square * r, p, r);
     f32::from_bits(y.to_bits() ^ (turns << 31))
 }

@@ -43,14 +43,7 @@ impl Column for f64 {
     }
     #[inline(always)]
     fn column_squares(x: &[f64], c: usize, n: usize, mean: &[f64], totals: &mut [f64]) {
-        plain::sums(
-            x,
-            mean,
-            [c, 0],
-            n,
-            |x, mean| (x - mean) * (x - mean),
-            totals,
-        );
+        plain::sums(x, mean, [c, 0], n, |x, mean| (x - mean) * (x - mean), totals);
     }
     #[inline(always)]
     fn column_products(a: &[f64], b: &[f64], c: usize, n: usize, totals: &mut [f64]) {
@@ -86,14 +79,7 @@ impl Column for f32 {
     #[inline(always)]
     fn column_squares(x: &[f32], c: usize, n: usize, mean: &[f32], totals: &mut [f64]) {
         or_wide!(sums::<{ avx512::SQUARE }>(x, mean, [c, 0], n, totals));
-        plain::sums(
-            x,
-            mean,
-            [c, 0],
-            n,
-            |x, mean| (x - mean) * (x - mean),
-            totals,
-        );
+        plain::sums(x, mean, [c, 0], n, |x, mean| (x - mean) * (x - mean), totals);
     }
     #[inline(always)]
     fn column_products(a: &[f32], b: &[f32], c: usize, n: usize, totals: &mut [f64]) {

@@ -33,10 +33,7 @@ impl Group {
 
 /// Groups that cover c columns.
 fn groups(c: usize) -> impl Iterator<Item = Group> {
-    (0..c).step_by(COLUMNS).map(move |first| Group {
-        first,
-        width: COLUMNS.min(c - first),
-    })
+    (0..c).step_by(COLUMNS).map(move |first| Group { first, width: COLUMNS.min(c - first) })
 }
 
 #[inline(always)]
@@ -49,10 +46,7 @@ fn stats_body<const FMA: bool, T: Column>(
     var: &mut [T],
 ) {
     assert_eq!(x.len(), n * c, "{n} rows of {c}");
-    assert!(
-        mean.len() == c && var.len() == c,
-        "one mean and one variance a column"
-    );
+    assert!(mean.len() == c && var.len() == c, "one mean and one variance a column");
     let divisor = n as f64 - correction as f64;
     let mut sums = [0.0; COLUMNS];
     for group in groups(c) {
@@ -120,10 +114,7 @@ fn apply_body<const FMA: bool, T: Column>(
     mut xhat: Option<&mut [T]>,
 ) {
     assert!(x.len() == n * c && out.len() == x.len(), "{n} rows of {c}");
-    assert!(
-        xhat.as_ref().is_none_or(|xhat| xhat.len() == x.len()),
-        "{n} rows of {c}"
-    );
+    assert!(xhat.as_ref().is_none_or(|xhat| xhat.len() == x.len()), "{n} rows of {c}");
     by.assert_width(c);
     let mut scratch = [T::ZERO; COLUMNS];
     for group in groups(c) {
@@ -165,14 +156,8 @@ fn grad_body<const FMA: bool, T: Column>(
     dgain: &mut [T],
     dbias: &mut [T],
 ) {
-    assert!(
-        [up.g.len(), up.xhat.len(), dx.len()] == [n * c; 3],
-        "{n} rows of {c}"
-    );
-    assert!(
-        [up.inv_std.len(), dgain.len(), dbias.len()] == [c; 3],
-        "{c} columns"
-    );
+    assert!([up.g.len(), up.xhat.len(), dx.len()] == [n * c; 3], "{n} rows of {c}");
+    assert!([up.inv_std.len(), dgain.len(), dbias.len()] == [c; 3], "{c} columns");
     assert!(up.gain.is_none_or(|gain| gain.len() == c), "{c} columns");
     let divisor = n as f64 - up.correction as f64;
     let (mut sums, mut products) = ([0.0; COLUMNS], [0.0; COLUMNS]);
@@ -181,13 +166,7 @@ fn grad_body<const FMA: bool, T: Column>(
         let Group { first, width } = group;
         let start = first.min(up.g.len());
         T::column_sums(&up.g[start..], c, n, &mut sums[..width]);
-        T::column_products(
-            &up.g[start..],
-            &up.xhat[start..],
-            c,
-            n,
-            &mut products[..width],
-        );
+        T::column_products(&up.g[start..], &up.xhat[start..], c, n, &mut products[..width]);
         // dx = gain inv_std (g - mean(g) - xhat sum(g xhat) / (n - correction)).
         let mut factor = part_or(up.gain, group, T::ONE);
         for i in 0..width {

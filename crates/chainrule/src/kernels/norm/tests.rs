@@ -31,21 +31,11 @@ fn truth(x: &[f64], g: &[f64], gain: f64, correction: usize) -> Truth {
     let ddiff: Vec<f64> = g.iter().zip(&diff).map(through).collect();
     let dmean = -ddiff.iter().sum::<f64>();
     let dx = ddiff.iter().map(|d| d + dmean / n).collect();
-    Truth {
-        mean,
-        var,
-        xhat,
-        dx,
-        dgain,
-        dbias: g.iter().sum(),
-    }
+    Truth { mean, var, xhat, dx, dgain, dbias: g.iter().sum() }
 }
 
 fn close(name: &str, got: f64, truth: f64, tolerance: f64) {
-    assert!(
-        (got - truth).abs() <= tolerance * (1.0 + truth.abs()),
-        "{name}: {got} not {truth}"
-    );
+    assert!((got - truth).abs() <= tolerance * (1.0 + truth.abs()), "{name}: {got} not {truth}");
 }
 
 fn check<T: Column>(n: usize, c: usize, correction: usize, affine: bool, tolerance: f64) {
@@ -61,23 +51,12 @@ fn check<T: Column>(n: usize, c: usize, correction: usize, affine: bool, toleran
     batch_norm_stats(&x, n, c, correction, &mut mean, &mut var);
     inv_std(&var, T::from_f64(EPS), &mut inv);
     let (mut out, mut plain, mut xhat) = (zeros(n * c), zeros(n * c), zeros(n * c));
-    let by = Columns {
-        mean: &mean,
-        inv_std: &inv,
-        gain: gain_used,
-        bias: bias_used,
-    };
+    let by = Columns { mean: &mean, inv_std: &inv, gain: gain_used, bias: bias_used };
     batch_norm_apply(&x, n, c, by, &mut out, Some(&mut xhat));
     batch_norm_apply(&x, n, c, by, &mut plain, None);
     assert_eq!(out, plain);
     let (mut dx, mut dgain, mut dbias) = (zeros(n * c), zeros(c), zeros(c));
-    let up = Upstream {
-        g: &g,
-        xhat: &xhat,
-        inv_std: &inv,
-        gain: gain_used,
-        correction,
-    };
+    let up = Upstream { g: &g, xhat: &xhat, inv_std: &inv, gain: gain_used, correction };
     batch_norm_grad(up, n, c, &mut dx, &mut dgain, &mut dbias);
     for j in 0..c {
         let column = |v: &[T]| (0..n).map(|i| v[i * c + j].to_f64()).collect::<Vec<_>>();
@@ -99,9 +78,7 @@ fn check<T: Column>(n: usize, c: usize, correction: usize, affine: bool, toleran
 
 #[test]
 fn statistics_values_and_gradients() {
-    let widths = SIZES
-        .into_iter()
-        .chain([2, 3, 4, 5, 10, 31, 32, 33, 47, 200]);
+    let widths = SIZES.into_iter().chain([2, 3, 4, 5, 10, 31, 32, 33, 47, 200]);
     for c in widths.filter(|&c| c <= 200) {
         // Three rows may lie close together, which makes their gradient ill-conditioned.
         check::<f64>(3, c, 0, true, 1e-11);
@@ -120,23 +97,11 @@ fn many_rows_keep_their_accuracy() {
     let n = 200_000;
     let x: Vec<f32> = noise(n, 5).iter().map(|v| (v + 1000.0) as f32).collect();
     let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;
-    let var = x
-        .iter()
-        .map(|&x| (f64::from(x) - mean).powi(2))
-        .sum::<f64>()
-        / n as f64;
+    let var = x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / n as f64;
     let (mut m, mut v) = ([0.0f32], [0.0f32]);
     batch_norm_stats(&x, n, 1, 0, &mut m, &mut v);
-    assert!(
-        (f64::from(m[0]) - mean).abs() <= 6e-8 * mean,
-        "{} not {mean}",
-        m[0]
-    );
-    assert!(
-        (f64::from(v[0]) - var).abs() <= 2e-6 * var,
-        "{} not {var}",
-        v[0]
-    );
+    assert!((f64::from(m[0]) - mean).abs() <= 6e-8 * mean, "{} not {mean}", m[0]);
+    assert!((f64::from(v[0]) - var).abs() <= 2e-6 * var, "{} not {var}", v[0]);
 }
 
 /// A column's bits depend neither on its neighbours nor on the tile it falls into.
@@ -150,9 +115,6 @@ fn a_column_alone_gives_the_same_bits() {
         let column: Vec<f32> = (0..n).map(|i| x[i * c + j]).collect();
         let (mut m, mut v) = ([0.0], [0.0]);
         batch_norm_stats(&column, n, 1, 1, &mut m, &mut v);
-        assert_eq!(
-            [m[0].to_bits(), v[0].to_bits()],
-            [mean[j].to_bits(), var[j].to_bits()]
-        );
+        assert_eq!([m[0].to_bits(), v[0].to_bits()], [mean[j].to_bits(), var[j].to_bits()]);
     }
 }

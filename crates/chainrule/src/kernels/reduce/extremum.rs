@@ -143,10 +143,7 @@ fn max_columns_body<const FMA: bool, T: Ranked>(
     if inner == 0 {
         return;
     }
-    for (out, x) in out
-        .chunks_exact_mut(inner)
-        .zip(x.chunks_exact(count * inner))
-    {
+    for (out, x) in out.chunks_exact_mut(inner).zip(x.chunks_exact(count * inner)) {
         out.copy_from_slice(&x[..inner]);
         let mut groups = x[inner..].chunks_exact(4 * inner);
         for group in groups.by_ref() {
@@ -174,11 +171,7 @@ pub fn max<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
     }
-    if inner == 1 {
-        T::max_rows(x, count, out)
-    } else {
-        max_columns(x, count, inner, out)
-    }
+    if inner == 1 { T::max_rows(x, count, out) } else { max_columns(x, count, inner, out) }
 }
 
 #[inline(always)]
@@ -287,9 +280,8 @@ mod tests {
         for count in [1usize, 7, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129] {
             for inner in [1usize, 2, 15, 16, 17] {
                 for with_nan in [false, true] {
-                    let mut x: Vec<f64> = (0..3 * count * inner)
-                        .map(|i| ((i * 7919) % 13) as f64 - 20.0)
-                        .collect();
+                    let mut x: Vec<f64> =
+                        (0..3 * count * inner).map(|i| ((i * 7919) % 13) as f64 - 20.0).collect();
                     if with_nan {
                         (0..x.len()).step_by(11).for_each(|i| x[i] = f64::NAN);
                     }

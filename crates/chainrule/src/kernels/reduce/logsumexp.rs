@@ -25,10 +25,7 @@ pub fn logsumexp_columns<T: Real + Ranked + Summed>(
     let mut exps = vec![T::ZERO; rows * inner];
     let (mut shift, mut part) = (vec![T::ZERO; inner], vec![T::ZERO; inner]);
     let mut sum = vec![T::ZERO; inner];
-    for (out, x) in out
-        .chunks_exact_mut(inner)
-        .zip(x.chunks_exact(count * inner))
-    {
+    for (out, x) in out.chunks_exact_mut(inner).zip(x.chunks_exact(count * inner)) {
         extremum::max(x, count, inner, &mut shift);
         // An infinity is not taken out: infinity less infinity would be NaN.
         for s in &mut shift {
@@ -37,10 +34,7 @@ pub fn logsumexp_columns<T: Real + Ranked + Summed>(
         sum.fill(T::ZERO);
         for block in x.chunks(rows * inner) {
             let (shifted, exps) = (&mut shifted[..block.len()], &mut exps[..block.len()]);
-            for (to, row) in shifted
-                .chunks_exact_mut(inner)
-                .zip(block.chunks_exact(inner))
-            {
+            for (to, row) in shifted.chunks_exact_mut(inner).zip(block.chunks_exact(inner)) {
                 for ((to, &x), &s) in to.iter_mut().zip(row).zip(&shift) {
                     *to = x - s;
                 }

@@ -27,10 +27,7 @@ fn load(block: &[f32; LANES]) -> __m512 {
 #[target_feature(enable = "avx512f,avx512dq")]
 fn fold(v: __m512) -> f32 {
     let eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v));
-    let four = _mm_add_ps(
-        _mm256_castps256_ps128(eight),
-        _mm256_extractf128_ps::<1>(eight),
-    );
+    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
     let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
 }
@@ -118,7 +115,7 @@ pub fn moments_rows(x: &[f32], count: usize, scale: f32, mean: &mut [f32], var: 
             rest += sum_of(block, |v| _mm512_sub_ps(v, shift));
         }
         *mean = m;
-        *var = (squares - rest * (rest / n)) / scale;
+        *var = super::moments::corrected(squares, rest, n) / scale;
     }
 }
 

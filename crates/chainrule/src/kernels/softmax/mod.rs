@@ -39,10 +39,7 @@ fn exp_rows<const FMA: bool, T: Row>(
     e: &mut [T],
     shift_of: impl Fn(T) -> T,
 ) -> Rows<T> {
-    let mut rows = Rows {
-        shift: [T::ZERO; TILE_ROWS],
-        sum: [T::ONE; TILE_ROWS],
-    };
+    let mut rows = Rows { shift: [T::ZERO; TILE_ROWS], sum: [T::ONE; TILE_ROWS] };
     for (row, x) in x.chunks(n).enumerate() {
         let shift = shift_of(T::row_max(x));
         rows.shift[row] = shift;
@@ -101,10 +98,7 @@ fn log_sums<const FMA: bool, T: Row>(rows: &mut Rows<T>, count: usize) {
 /// Panics unless `x` is whole rows of length n and `y` as long.
 #[track_caller]
 fn assert_rows(x: usize, n: usize, y: usize) {
-    assert!(
-        x == y && (x == 0 || (n > 0 && x.is_multiple_of(n))),
-        "{x} elements, rows of {n}, {y}"
-    );
+    assert!(x == y && (x == 0 || (n > 0 && x.is_multiple_of(n))), "{x} elements, rows of {n}, {y}");
 }
 
 #[inline(always)]
@@ -146,11 +140,7 @@ fn logsumexp_body<const FMA: bool, T: Row>(x: &[T], n: usize, out: &mut [T]) {
     }
     // An infinite maximum is no shift: exp and log then give the infinity by themselves.
     let shift_of = |max: T| {
-        if max.abs() == T::INFINITY {
-            T::ZERO
-        } else {
-            max
-        }
+        if max.abs() == T::INFINITY { T::ZERO } else { max }
     };
     let mut scratch = [T::ZERO; TILE];
     if n > TILE {
@@ -204,10 +194,7 @@ fn log_softmax_grad_body<const FMA: bool, T: Row>(logp: &[T], g: &[T], n: usize,
     if n > TILE {
         for ((logp, g), out) in logp.chunks(n).zip(g.chunks(n)).zip(out.chunks_mut(n)) {
             let sum = T::row_sum(g);
-            let pieces = logp
-                .chunks(TILE)
-                .zip(g.chunks(TILE))
-                .zip(out.chunks_mut(TILE));
+            let pieces = logp.chunks(TILE).zip(g.chunks(TILE)).zip(out.chunks_mut(TILE));
             for ((logp, g), out) in pieces {
                 let p = &mut scratch[..g.len()];
                 exp_to::<FMA, T>(logp, p);
@@ -217,11 +204,7 @@ fn log_softmax_grad_body<const FMA: bool, T: Row>(logp: &[T], g: &[T], n: usize,
         return;
     }
     let tile = tile_rows(n) * n;
-    for ((logp, g), out) in logp
-        .chunks(tile)
-        .zip(g.chunks(tile))
-        .zip(out.chunks_mut(tile))
-    {
+    for ((logp, g), out) in logp.chunks(tile).zip(g.chunks(tile)).zip(out.chunks_mut(tile)) {
         let p = &mut scratch[..g.len()];
         exp_to::<FMA, T>(logp, p);
         for (row, (g, p)) in g.chunks(n).zip(p.chunks(n)).enumerate() {

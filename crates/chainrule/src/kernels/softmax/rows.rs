@@ -214,22 +214,11 @@ pub(in crate::kernels) mod avx512 {
     #[target_feature(enable = "avx512f,avx512dq")]
     fn fold<const MAX: bool>(v: __m512) -> f32 {
         let f = |a: __m128, b: __m128| {
-            if MAX {
-                _mm_max_ps(a, b)
-            } else {
-                _mm_add_ps(a, b)
-            }
+            if MAX { _mm_max_ps(a, b) } else { _mm_add_ps(a, b) }
         };
         let (low, high) = (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v));
-        let eight = if MAX {
-            _mm256_max_ps(low, high)
-        } else {
-            _mm256_add_ps(low, high)
-        };
-        let four = f(
-            _mm256_castps256_ps128(eight),
-            _mm256_extractf128_ps::<1>(eight),
-        );
+        let eight = if MAX { _mm256_max_ps(low, high) } else { _mm256_add_ps(low, high) };
+        let four = f(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
         let two = f(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(f(two, _mm_shuffle_ps::<1>(two, two)))
     }
@@ -292,10 +281,7 @@ pub(in crate::kernels) mod avx512 {
     pub fn row_scale(x: &[f32], factor: f32, out: &mut [f32]) {
         let factor = _mm512_set1_ps(factor);
         for (block, x) in x.chunks(LANES).enumerate() {
-            store(
-                &mut out[block * LANES..],
-                _mm512_mul_ps(load(x, factor), factor),
-            );
+            store(&mut out[block * LANES..], _mm512_mul_ps(load(x, factor), factor));
         }
     }
 

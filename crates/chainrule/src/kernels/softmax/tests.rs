@@ -24,10 +24,7 @@ const SHAPES: [(usize, usize); 16] = [
 
 /// f32 numbers in (-8, 8), as f32 and as f64.
 fn logits(count: usize, seed: u64) -> (Vec<f32>, Vec<f64>) {
-    let x: Vec<f32> = noise(count, seed)
-        .iter()
-        .map(|v| (v * 8.0) as f32)
-        .collect();
+    let x: Vec<f32> = noise(count, seed).iter().map(|v| (v * 8.0) as f32).collect();
     let wide = x.iter().map(|&x| x.into()).collect();
     (x, wide)
 }
@@ -43,10 +40,7 @@ fn compare(name: &str, narrow: &[f32], wide: &[f64], truth: &[f64], tolerance: f
     for (i, ((&narrow, &wide), &truth)) in narrow.iter().zip(wide).zip(truth).enumerate() {
         let (off, off_wide) = ((f64::from(narrow) - truth).abs(), (wide - truth).abs());
         assert!(off <= tolerance, "{name}, f32, {i}: {narrow} not {truth}");
-        assert!(
-            off_wide <= tolerance * 1e-8,
-            "{name}, f64, {i}: {wide} not {truth}"
-        );
+        assert!(off_wide <= tolerance * 1e-8, "{name}, f64, {i}: {wide} not {truth}");
     }
 }
 
@@ -70,9 +64,7 @@ fn values() {
         compare("logsumexp", &s, &sd, &sums, 2e-6);
 
         let targets: Vec<i64> = (0..rows).map(|row| (row * 5 % n) as i64).collect();
-        let losses: Vec<f64> = (0..rows)
-            .map(|r| -logp[r * n + targets[r] as usize])
-            .collect();
+        let losses: Vec<f64> = (0..rows).map(|r| -logp[r * n + targets[r] as usize]).collect();
         cross_entropy_rows(&x, &targets, n, &mut s, &mut y);
         cross_entropy_rows(&xd, &targets, n, &mut sd, &mut yd);
         compare("losses", &s, &sd, &losses, 2e-6);
@@ -92,25 +84,15 @@ fn gradients() {
         let (x, xd) = logits(rows * n, 8);
         let (g, gd) = logits(rows * n, 9);
         // The product with the Jacobian of the definition, p_i (delta_ij - p_j), entry by entry.
-        let p: Vec<f64> = xd
-            .chunks(n)
-            .flat_map(|x| x.iter().map(|v| (v - lse(x)).exp()))
-            .collect();
+        let p: Vec<f64> = xd.chunks(n).flat_map(|x| x.iter().map(|v| (v - lse(x)).exp())).collect();
         type Entry<'a> = &'a dyn Fn(&[f64], &[f64], usize) -> f64;
         let rows_of = |v: &[f64], f: Entry<'_>| -> Vec<f64> {
             let pairs = v.chunks(n).zip(gd.chunks(n));
-            pairs
-                .flat_map(|(p, g)| (0..n).map(|j| f(p, g, j)).collect::<Vec<_>>())
-                .collect()
+            pairs.flat_map(|(p, g)| (0..n).map(|j| f(p, g, j)).collect::<Vec<_>>()).collect()
         };
-        let soft = rows_of(&p, &|p, g, j| {
-            (0..n)
-                .map(|i| g[i] * p[i] * (f64::from(i == j) - p[j]))
-                .sum()
-        });
-        let log = rows_of(&p, &|p, g, j| {
-            (0..n).map(|i| g[i] * (f64::from(i == j) - p[j])).sum()
-        });
+        let soft =
+            rows_of(&p, &|p, g, j| (0..n).map(|i| g[i] * p[i] * (f64::from(i == j) - p[j])).sum());
+        let log = rows_of(&p, &|p, g, j| (0..n).map(|i| g[i] * (f64::from(i == j) - p[j])).sum());
         let (mut y, mut yd) = (vec![0.0; x.len()], vec![0.0; x.len()]);
         let (mut out, mut outd) = (y.clone(), yd.clone());
         softmax_rows(&x, n, &mut y);
@@ -191,9 +173,7 @@ fn long_sums_keep_their_accuracy() {
 /// The lanes and their folding are part of the contract: these bits hold at every level.
 #[test]
 fn sums_have_one_order() {
-    for n in [
-        0, 1, 7, 8, 9, 15, 16, 17, 27, 127, 128, 129, 1023, 1024, 1025, 5000,
-    ] {
+    for n in [0, 1, 7, 8, 9, 15, 16, 17, 27, 127, 128, 129, 1023, 1024, 1025, 5000] {
         let (x, _) = logits(n + 3, 11);
         let x = &x[3..];
         let mut total = 0.0f64;
@@ -211,10 +191,6 @@ fn sums_have_one_order() {
         }
         assert_eq!(f32::row_sum(x).to_bits(), (total as f32).to_bits(), "{n}");
         let squares: Vec<f32> = x.iter().map(|v| v * v).collect();
-        assert_eq!(
-            f32::row_dot(x, x).to_bits(),
-            f32::row_sum(&squares).to_bits(),
-            "{n}"
-        );
+        assert_eq!(f32::row_dot(x, x).to_bits(), f32::row_sum(&squares).to_bits(), "{n}");
     }
 }

@@ -91,10 +91,14 @@ impl NamesMlp {
     pub fn try_new(config: NamesMlpConfig, generator: &mut Generator) -> Result<NamesMlp> {
         let NamesMlpConfig { symbols, context, embedding, hidden } = config;
         if [symbols, context, embedding, hidden].contains(&0) {
-            return Err(Error::argument("NamesMlp", format!("every size must be 1 at least, got {config:?}")));
+            return Err(Error::argument(
+                "NamesMlp",
+                format!("every size must be 1 at least, got {config:?}"),
+            ));
         }
         let fan_in = context * embedding;
-        let mut randn = |rows: usize, cols: usize| Tensor::try_randn([rows, cols], DType::F32, generator);
+        let mut randn =
+            |rows: usize, cols: usize| Tensor::try_randn([rows, cols], DType::F32, generator);
         let vectors = randn(symbols, embedding)?;
         // The gain of tanh over the root of fan-in, so that the hidden units start neither dead nor saturated.
         let w1 = randn(fan_in, hidden)?.try_mul(5.0 / 3.0)?.try_div((fan_in as f64).sqrt())?;
@@ -181,7 +185,8 @@ impl NamesMlp {
     pub fn calibrate_in_parts(&self, contexts: &Tensor, rows: usize) -> Result<()> {
         let n = contexts.shape().first().copied().unwrap_or(0);
         if n < 2 || rows == 0 {
-            let why = format!("needs two contexts and parts of one row at least, got {n} and {rows}");
+            let why =
+                format!("needs two contexts and parts of one row at least, got {n} and {rows}");
             return Err(Error::argument("calibrate_in_parts", why));
         }
         let sum = |each: &dyn Fn(Tensor) -> Result<Tensor>| -> Result<Vec<f64>> {

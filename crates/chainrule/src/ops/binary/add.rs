@@ -116,10 +116,7 @@ mod tests {
         let x = Tensor::from([3.0f64]).parameter();
         let y = (&x * &x + x.sin()).sum_all();
         let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
-        let ddx = autograd::grad(&dx.sum_all(), &[&x], false)
-            .unwrap()
-            .remove(0)
-            .unwrap();
+        let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
         assert!((ddx.item() - (2.0 - 3f64.sin())).abs() < 1e-14);
     }
 
@@ -130,7 +127,7 @@ mod tests {
         let t = Tensor::from([true]);
         let error = t.try_add(&t).unwrap_err().to_string();
         assert!(error.contains("add") && error.contains("bool"), "{error}");
-        let error = a.try_add(&Tensor::zeros([3])).unwrap_err().to_string();
+        let error = a.try_add(Tensor::zeros([3])).unwrap_err().to_string();
         assert!(error.contains("[2]") && error.contains("[3]"), "{error}");
     }
 }

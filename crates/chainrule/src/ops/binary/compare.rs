@@ -26,10 +26,7 @@ impl Op for Compare {
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        Ok(Meta::new(
-            broadcast_shapes(self.name(), inputs)?,
-            DType::Bool,
-        ))
+        Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -45,10 +42,7 @@ impl Op for Compare {
     }
 
     fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(
-            self.name(),
-            "a comparison has no derivative",
-        ))
+        Err(Error::gradient(self.name(), "a comparison has no derivative"))
     }
 
     fn is_differentiable(&self) -> bool {
@@ -160,12 +154,9 @@ mod tests {
     #[test]
     fn comparisons_promote_broadcast_and_are_constants() {
         let x = Tensor::from([[1.0f32], [2.0]]).parameter();
-        let y = x.ge(&Tensor::from([1i64, 2]));
+        let y = x.ge(Tensor::from([1i64, 2]));
         assert_eq!(y.to_vec::<bool>(), [true, false, true, true]);
         assert!(!y.requires_grad());
-        assert_eq!(
-            Tensor::from([0i64, 1]).lt(0.5).to_vec::<bool>(),
-            [true, false]
-        );
+        assert_eq!(Tensor::from([0i64, 1]).lt(0.5).to_vec::<bool>(), [true, false]);
     }
 }

@@ -26,10 +26,7 @@ impl Op for Div {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let da = cotangent.try_div(at.input(1))?;
         // -g / b * y, with y = a / b.
-        let db = wanted
-            .get(1)
-            .then(|| da.try_mul(at.output())?.try_neg())
-            .transpose()?;
+        let db = wanted.get(1).then(|| da.try_mul(at.output())?.try_neg()).transpose()?;
         Ok(smallvec![Some(da), db])
     }
 
@@ -116,7 +113,7 @@ mod tests {
 
     #[test]
     fn integers_and_bools_become_floats() {
-        let x = Tensor::from([3i64]).div(&Tensor::from([2i64]));
+        let x = Tensor::from([3i64]).div(Tensor::from([2i64]));
         assert_eq!((x.dtype(), x.item()), (DType::F32, 1.5));
         let x = Tensor::from([true]).div(2);
         assert_eq!((x.dtype(), x.item()), (DType::F32, 0.5));

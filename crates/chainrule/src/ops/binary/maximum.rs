@@ -36,14 +36,8 @@ impl Op for Maximum {
             let tie = x.try_eq(other)?.try_to_dtype(dx.dtype())?;
             dx.try_mul(1.0 - smaller - tie * 0.5)
         };
-        let by_a = tangents[0]
-            .as_ref()
-            .map(|da| part(&a, &b, da))
-            .transpose()?;
-        let by_b = tangents[1]
-            .as_ref()
-            .map(|db| part(&b, &a, db))
-            .transpose()?;
+        let by_a = tangents[0].as_ref().map(|da| part(&a, &b, da)).transpose()?;
+        let by_b = tangents[1].as_ref().map(|db| part(&b, &a, db)).transpose()?;
         match (by_a, by_b) {
             (Some(a), Some(b)) => a.try_add(&b),
             (Some(d), None) | (None, Some(d)) => Ok(d),
@@ -87,10 +81,7 @@ impl Op for MaximumGrad {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (x, other) = (at.input(0), at.input(1));
-        let dg = wanted
-            .get(2)
-            .then(|| apply(MaximumGrad, &[&x, &other, cotangent]))
-            .transpose()?;
+        let dg = wanted.get(2).then(|| apply(MaximumGrad, &[&x, &other, cotangent])).transpose()?;
         let zeros = |t: &Tensor, i: usize| wanted.get(i).then(|| t.zeros_like());
         let zeros = (zeros(cotangent, 0), zeros(cotangent, 1));
         Ok(smallvec![zeros.0, zeros.1, dg])
@@ -203,10 +194,7 @@ mod tests {
                 &[1.0, 2.0, 1.0, nan, 1.0, nan, -0.0, 0.0],
             ],
             &[1.0, 2.0, 2.0, nan, nan, nan, -0.0, 0.0],
-            [
-                &[1.5, 0.0, 3.0, 3.0, 3.0, 3.0, 1.5, 1.5],
-                &[1.5, 3.0, 0.0, 3.0, 3.0, 3.0, 1.5, 1.5],
-            ],
+            [&[1.5, 0.0, 3.0, 3.0, 3.0, 3.0, 1.5, 1.5], &[1.5, 3.0, 0.0, 3.0, 3.0, 3.0, 1.5, 1.5]],
         );
     }
 

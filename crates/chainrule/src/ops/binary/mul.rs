@@ -19,20 +19,12 @@ impl Op for Mul {
     }
 
     fn saves(&self, wanted: Wanted) -> Saves {
-        Saves::input(1)
-            .when(wanted.get(0))
-            .and(Saves::input(0).when(wanted.get(1)))
+        Saves::input(1).when(wanted.get(0)).and(Saves::input(0).when(wanted.get(1)))
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let da = wanted
-            .get(0)
-            .then(|| cotangent.try_mul(at.input(1)))
-            .transpose()?;
-        let db = wanted
-            .get(1)
-            .then(|| cotangent.try_mul(at.input(0)))
-            .transpose()?;
+        let da = wanted.get(0).then(|| cotangent.try_mul(at.input(1))).transpose()?;
+        let db = wanted.get(1).then(|| cotangent.try_mul(at.input(0))).transpose()?;
         Ok(smallvec![da, db])
     }
 
@@ -88,10 +80,7 @@ pub(super) const ENTRY: Entry = Entry {
                 if !(wanted.get(0) && wanted.get(1)) {
                     return Ok(smallvec![Some(g.clone()), Some(g.clone())]);
                 }
-                Ok(smallvec![
-                    Some(g.try_mul(at.input(0))?),
-                    Some(g.try_mul(at.input(1))?)
-                ])
+                Ok(smallvec![Some(g.try_mul(at.input(0))?), Some(g.try_mul(at.input(1))?)])
             },
         },
         Mistake {

@@ -27,10 +27,7 @@ impl Op for Pow {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (a, b) = (at.input(0), at.input(1));
-        let da = wanted
-            .get(0)
-            .then(|| apply(PowGrad, &[&a, &b, cotangent]))
-            .transpose()?;
+        let da = wanted.get(0).then(|| apply(PowGrad, &[&a, &b, cotangent])).transpose()?;
         let db = wanted
             .get(1)
             .then(|| cotangent.try_mul(at.output().try_mul(log_base(&a, &b)?)?))
@@ -150,10 +147,7 @@ impl Op for PowGrad {
             let log = b.try_gt(1)?.try_where(&log_base(&a, &b)?, a.try_log()?)?;
             power.try_mul(b.try_mul(log)? + 1.0)
         });
-        let dg = wanted
-            .get(2)
-            .then(|| apply(PowGrad, &[&a, &b, cotangent]))
-            .transpose()?;
+        let dg = wanted.get(2).then(|| apply(PowGrad, &[&a, &b, cotangent])).transpose()?;
         Ok(smallvec![da.transpose()?, db.transpose()?, dg])
     }
 
@@ -165,8 +159,7 @@ impl Op for PowGrad {
         let by_a = tangents[0].as_ref().map(|da| {
             let factor = &b * (&b - 1);
             let slope = factor.try_mul(a.try_pow(&b - 2)?)?;
-            da.try_mul(&g)?
-                .try_mul(factor.try_eq(0)?.try_where(&zero, slope)?)
+            da.try_mul(&g)?.try_mul(factor.try_eq(0)?.try_where(&zero, slope)?)
         });
         let by_b = tangents[1].as_ref().map(|db| {
             let bent = &b * &power * a.try_log()?;
@@ -290,11 +283,7 @@ pub(super) const ENTRY: Entry = Entry {
             let x = normal(g, [3, 5]).lt(0.0).where_(&-&size, size);
             samples.push(Sample::new(note, vec![x], move |x| x[0].try_pow(e)));
         }
-        let broken = [
-            ("root", 0.5),
-            ("inverse root", -0.5),
-            ("to the power 1.7", 1.7),
-        ];
+        let broken = [("root", 0.5), ("inverse root", -0.5), ("to the power 1.7", 1.7)];
         for (note, e) in broken {
             let x = between(g, 0.5, 2.0, [3, 5]);
             samples.push(Sample::new(note, vec![x], move |x| x[0].try_pow(e)));
@@ -422,23 +411,14 @@ mod tests {
         for e in [0.0, 1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0, 1.7, -1.5, nan] {
             let one = Tensor::from(points.clone()).parameter();
             let many = Tensor::from(points.clone()).parameter();
-            let (y, z) = (
-                one.pow(e),
-                many.pow(&Tensor::full([points.len()], e, DType::F64)),
-            );
+            let (y, z) = (one.pow(e), many.pow(Tensor::full([points.len()], e, DType::F64)));
             y.sum_all().backward();
             z.sum_all().backward();
-            let pairs = [
-                (y.detach(), z.detach()),
-                (one.grad().unwrap(), many.grad().unwrap()),
-            ];
+            let pairs = [(y.detach(), z.detach()), (one.grad().unwrap(), many.grad().unwrap())];
             for (what, (y, z)) in ["value", "gradient"].iter().zip(pairs) {
                 for ((x, y), z) in points.iter().zip(y.to_vec::<f64>()).zip(z.to_vec::<f64>()) {
                     let same = y == z || (y.is_nan() && z.is_nan());
-                    assert!(
-                        same || (y - z).abs() <= 1e-15 * z.abs(),
-                        "{what} {x}^{e}: {y}, {z}"
-                    );
+                    assert!(same || (y - z).abs() <= 1e-15 * z.abs(), "{what} {x}^{e}: {y}, {z}");
                 }
             }
         }
@@ -447,13 +427,9 @@ mod tests {
     #[test]
     fn second_derivatives_at_0_are_those_of_pytorch() {
         let inf = f64::INFINITY;
-        for (e, first, second) in [
-            (2.0, 0.0, 2.0),
-            (1.0, 1.0, 0.0),
-            (0.0, 0.0, 0.0),
-            (0.5, inf, -inf),
-            (3.0, 0.0, 0.0),
-        ] {
+        for (e, first, second) in
+            [(2.0, 0.0, 2.0), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0), (0.5, inf, -inf), (3.0, 0.0, 0.0)]
+        {
             let x = Tensor::from([0.0f64]).parameter();
             let y = x.pow(e).sum_all();
             let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
@@ -474,10 +450,7 @@ mod tests {
         let root = Tensor::from([4i64]).pow(0.5);
         assert_eq!((root.dtype(), root.item()), (DType::F32, 2.0));
         let error = a.try_pow(-1).unwrap_err().to_string();
-        assert!(
-            error.contains("pow") && error.contains("negative"),
-            "{error}"
-        );
+        assert!(error.contains("pow") && error.contains("negative"), "{error}");
         let bools = Tensor::from([true]);
         assert!(bools.try_pow(&bools).is_err());
     }

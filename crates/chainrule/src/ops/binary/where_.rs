@@ -49,17 +49,13 @@ impl Op for Where {
             None => Tensor::try_full(Shape::SCALAR, 0.0, dtype),
         };
         let otherwise = at.input(0).try_eq(0)?;
-        otherwise
-            .try_where(&tangent(2)?, tangent(1)?)?
-            .try_expand(shape)
+        otherwise.try_where(&tangent(2)?, tangent(1)?)?.try_expand(shape)
     }
 }
 
 impl MapKernel for Where {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        let [Input::Bool(c), a, b] = inputs else {
-            unreachable!("infer admits no other dtypes")
-        };
+        let [Input::Bool(c), a, b] = inputs else { unreachable!("infer admits no other dtypes") };
         match (a, b, out) {
             (Input::F32(a), Input::F32(b), Output::F32(out)) => map::select(*c, *a, *b, n, out),
             (Input::F64(a), Input::F64(b), Output::F64(out)) => map::select(*c, *a, *b, n, out),

@@ -117,9 +117,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         let shape = shape.into_shape("randint")?;
         let mut drawn = Ok(());
-        let value = Value::build("randint", shape, |out| {
-            drawn = generator.fill_randint(low, high, out)
-        })?;
+        let value =
+            Value::build("randint", shape, |out| drawn = generator.fill_randint(low, high, out))?;
         drawn?;
         Ok(Tensor::constant(value))
     }

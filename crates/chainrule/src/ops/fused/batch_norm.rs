@@ -36,10 +36,8 @@ impl Op for BatchNorm {
         let dtype = float_inputs(self.name(), inputs)?;
         let x = inputs[0].shape;
         if let Some(other) = inputs[1..].iter().find(|m| m.shape != [x[1]]) {
-            let why = format!(
-                "gain and bias must have one element for each of the {} features",
-                x[1]
-            );
+            let why =
+                format!("gain and bias must have one element for each of the {} features", x[1]);
             return Err(Error::shape(self.name(), &[&x, &other.shape], why));
         }
         Ok(Meta::new(x, dtype))
@@ -74,9 +72,7 @@ impl Op for BatchNorm {
             let dv = d.try_mul(&dd)?.try_sum(0, true)?.try_mul(2.0 / divisor)?;
             // The derivative of v^(-1/2) is -v^(-3/2) / 2.
             let cube = root.try_mul(&root)?.try_mul(&root)?.try_mul(2.0)?;
-            let dhat = dd
-                .try_div(&root)?
-                .try_sub(&d.try_mul(&dv)?.try_div(&cube)?)?;
+            let dhat = dd.try_div(&root)?.try_sub(&d.try_mul(&dv)?.try_div(&cube)?)?;
             parts.push(match gain {
                 Some(gain) => dhat.try_mul(gain)?,
                 None => dhat,
@@ -141,10 +137,7 @@ fn grads(op: &BatchNorm, at: &Saved<'_>, g: &Tensor, correction: usize) -> Resul
 impl WholeKernel for BatchNorm {
     /// Beside the result: the normalised input, 1 / sqrt(variance + eps), the mean, and the variance.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let inputs = inputs
-            .iter()
-            .map(Value::contiguous)
-            .collect::<Result<SmallVec<[_; 3]>>>()?;
+        let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 3]>>>()?;
         match out.dtype {
             DType::F32 => self.forward::<f32>(&inputs, out),
             DType::F64 => self.forward::<f64>(&inputs, out),
@@ -172,10 +165,7 @@ impl BatchNorm {
         };
         norm::batch_norm_apply(x, n, c, by, y.as_mut(), Some(hat.as_mut()));
         let extra = [hat, inv_std, mean, var].map(Arc::new);
-        Ok(Outcome {
-            value: y,
-            extra: SmallVec::from_iter(extra),
-        })
+        Ok(Outcome { value: y, extra: SmallVec::from_iter(extra) })
     }
 }
 
@@ -208,10 +198,7 @@ impl Op for BatchNormGrad {
 
 impl WholeKernel for BatchNormGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let inputs = inputs
-            .iter()
-            .map(Value::contiguous)
-            .collect::<Result<SmallVec<[_; 4]>>>()?;
+        let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 4]>>>()?;
         match out.dtype {
             DType::F32 => self.backward::<f32>(&inputs, out),
             DType::F64 => self.backward::<f64>(&inputs, out),
@@ -234,10 +221,7 @@ impl BatchNormGrad {
             correction: self.correction,
         };
         norm::batch_norm_grad(up, n, c, dx.as_mut(), dgain.as_mut(), dbias.as_mut());
-        Ok(Outcome {
-            value: dx,
-            extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)),
-        })
+        Ok(Outcome { value: dx, extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)) })
     }
 }
 
@@ -343,10 +327,7 @@ fn features_last(x: &Tensor) -> Result<(Tensor, Option<Shape>)> {
     order.push(1);
     let moved = x.try_permute(&order)?;
     let (c, back) = (shape[1], moved.shape());
-    Ok((
-        moved.try_reshape([shape.without_axis(1).numel(), c])?,
-        Some(back),
-    ))
+    Ok((moved.try_reshape([shape.without_axis(1).numel(), c])?, Some(back)))
 }
 
 /// The reverse of [`features_last`].
@@ -383,11 +364,7 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     let mut out = Vec::new();
     for (note, shape, correction) in cases {
         let c = shape[1];
-        let inputs = vec![
-            normal(g, shape) * 2.0 + 1.0,
-            between(g, 0.5, 1.5, [c]),
-            normal(g, [c]),
-        ];
+        let inputs = vec![normal(g, shape) * 2.0 + 1.0, between(g, 0.5, 1.5, [c]), normal(g, [c])];
         out.push(Sample::new(note, inputs, move |x| {
             x[0].try_batch_norm(Some(&x[1]), Some(&x[2]), 1e-5, correction)
         }));
@@ -400,18 +377,14 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
         x[0].try_batch_norm(None, Some(&x[1]), 1e-3, 1)
     }));
     let transposed = vec![normal(g, [3, 4]), normal(g, [3])];
-    out.push(Sample::new(
-        "a transposed view, gain only",
-        transposed,
-        |x| x[0].try_t()?.try_batch_norm(Some(&x[1]), None, 1e-3, 1),
-    ));
+    out.push(Sample::new("a transposed view, gain only", transposed, |x| {
+        x[0].try_t()?.try_batch_norm(Some(&x[1]), None, 1e-3, 1)
+    }));
     out
 }
 
 fn this(op: &dyn Op) -> &BatchNorm {
-    (op as &dyn std::any::Any)
-        .downcast_ref()
-        .expect("the rule of batch_norm")
+    (op as &dyn std::any::Any).downcast_ref().expect("the rule of batch_norm")
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -421,11 +394,7 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
             let dx = g.try_mul(at.extra(1))?;
-            grads[0] = Some(affine(
-                dx,
-                this(op).gain.then(|| at.input(1)).as_ref(),
-                None,
-            )?);
+            grads[0] = Some(affine(dx, this(op).gain.then(|| at.input(1)).as_ref(), None)?);
             Ok(grads)
         },
     },

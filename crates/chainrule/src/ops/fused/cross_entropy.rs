@@ -151,17 +151,13 @@ impl CrossEntropyOp {
     fn in_steps(&self, x: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let options = &self.options;
         let all = targets.try_to_vec::<i64>()?;
-        let kept: Vec<i64> = (0..all.len() as i64)
-            .filter(|&row| !options.ignores(all[row as usize]))
-            .collect();
+        let kept: Vec<i64> =
+            (0..all.len() as i64).filter(|&row| !options.ignores(all[row as usize])).collect();
         let rows = Tensor::from(kept);
         let logp = log_softmax_in_steps(&x.try_index_select(0, &rows)?)?;
         let targets_kept = targets.try_index_select(0, &rows)?;
         let column = targets_kept.try_reshape([rows.numel(), 1])?;
-        let mut losses = logp
-            .try_gather(1, &column)?
-            .try_reshape([rows.numel()])?
-            .try_neg()?;
+        let mut losses = logp.try_gather(1, &column)?.try_reshape([rows.numel()])?.try_neg()?;
         if let Some(weight) = &options.weight {
             losses = losses.try_mul(&weight.try_index_select(0, &targets_kept)?)?;
         }
@@ -175,10 +171,7 @@ impl CrossEntropyOp {
             let share = s / x.shape()[1] as f64;
             losses = losses.try_mul(1.0 - s)?.try_sub(&even.try_mul(share)?)?;
         }
-        let back = IndexAdd {
-            axis: 0,
-            size: all.len(),
-        };
+        let back = IndexAdd { axis: 0, size: all.len() };
         self.reduce(&apply(back, &[&losses, &rows])?, targets)
     }
 
@@ -205,9 +198,7 @@ fn target_weights(options: &CrossEntropy, targets: &Tensor, like: Meta) -> Resul
     };
     let one_hot = targets.try_mul(&kept)?.try_one_hot(classes)?;
     let one_hot = one_hot.try_to_dtype(like.dtype)?;
-    let mut q = one_hot
-        .try_mul(1.0 - s)?
-        .try_add(s / classes.max(1) as f64)?;
+    let mut q = one_hot.try_mul(1.0 - s)?.try_add(s / classes.max(1) as f64)?;
     if let Some(weight) = &options.weight {
         let own = one_hot.try_matmul(weight)?.try_reshape(column)?;
         let even = weight.try_mul(s / classes.max(1) as f64)?;
@@ -234,10 +225,7 @@ impl WholeKernel for CrossEntropyOp {
             }
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome {
-            value,
-            extra: smallvec![Arc::new(probs)],
-        })
+        Ok(Outcome { value, extra: smallvec![Arc::new(probs)] })
     }
 }
 
@@ -446,11 +434,7 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     for (note, shape, targets) in [
         ("a small batch", [3, 5], vec![0i64, 4, 4]),
         ("one row", [1, 2], vec![1]),
-        (
-            "many rows of 27",
-            [33, 27],
-            (0..33).map(|i| i * 5 % 27).collect(),
-        ),
+        ("many rows of 27", [33, 27], (0..33).map(|i| i * 5 % 27).collect()),
         ("one class", [2, 1], vec![0, 0]),
     ] {
         let targets = Tensor::from(targets);
@@ -461,41 +445,11 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     let weight = between(g, 0.5, 2.0, [4]);
     let base = CrossEntropy::default();
     for (note, options) in [
-        (
-            "sum",
-            CrossEntropy {
-                reduction: Reduction::Sum,
-                ..base.clone()
-            },
-        ),
-        (
-            "each row",
-            CrossEntropy {
-                reduction: Reduction::None,
-                ..base.clone()
-            },
-        ),
-        (
-            "a row left out",
-            CrossEntropy {
-                ignore_index: Some(2),
-                ..base.clone()
-            },
-        ),
-        (
-            "smoothed",
-            CrossEntropy {
-                label_smoothing: 0.1,
-                ..base.clone()
-            },
-        ),
-        (
-            "weights",
-            CrossEntropy {
-                weight: Some(weight.clone()),
-                ..base.clone()
-            },
-        ),
+        ("sum", CrossEntropy { reduction: Reduction::Sum, ..base.clone() }),
+        ("each row", CrossEntropy { reduction: Reduction::None, ..base.clone() }),
+        ("a row left out", CrossEntropy { ignore_index: Some(2), ..base.clone() }),
+        ("smoothed", CrossEntropy { label_smoothing: 0.1, ..base.clone() }),
+        ("weights", CrossEntropy { weight: Some(weight.clone()), ..base.clone() }),
         (
             "everything, each row",
             CrossEntropy {
@@ -520,25 +474,18 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
             x[0].try_cross_entropy_with(&targets, &options)
         }));
     }
-    out.push(Sample::new(
-        "a transposed view",
-        vec![normal(g, [4, 3])],
-        |x| x[0].try_t()?.try_cross_entropy(&Tensor::from([3i64, 0, 1])),
-    ));
+    out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], |x| {
+        x[0].try_t()?.try_cross_entropy(&Tensor::from([3i64, 0, 1]))
+    }));
     out.push(Sample::new("no rows", vec![normal(g, [0, 3])], |x| {
-        let options = CrossEntropy {
-            reduction: Reduction::Sum,
-            ..CrossEntropy::default()
-        };
+        let options = CrossEntropy { reduction: Reduction::Sum, ..CrossEntropy::default() };
         x[0].try_cross_entropy_with(&Tensor::from(Vec::<i64>::new()), &options)
     }));
     out
 }
 
 fn this(op: &dyn Op) -> &CrossEntropyOp {
-    (op as &dyn std::any::Any)
-        .downcast_ref()
-        .expect("the rule of cross_entropy")
+    (op as &dyn std::any::Any).downcast_ref().expect("the rule of cross_entropy")
 }
 
 const MISTAKES: &[Mistake] = &[

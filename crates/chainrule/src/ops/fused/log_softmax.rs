@@ -36,10 +36,7 @@ impl Op for LogSoftmax {
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let e = shifted(&at.input(0))?.try_exp()?;
-        let mean = e
-            .try_mul(dx)?
-            .try_sum(-1, true)?
-            .try_div(&e.try_sum(-1, true)?)?;
+        let mean = e.try_mul(dx)?.try_sum(-1, true)?.try_div(&e.try_sum(-1, true)?)?;
         dx.try_sub(&mean)
     }
 

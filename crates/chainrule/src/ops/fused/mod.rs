@@ -19,13 +19,8 @@ use super::Entry;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-pub(super) const TABLE: &[&Entry] = &[
-    &softmax::ENTRY,
-    &log_softmax::ENTRY,
-    &cross_entropy::ENTRY,
-    &batch_norm::ENTRY,
-    &mse::ENTRY,
-];
+pub(super) const TABLE: &[&Entry] =
+    &[&softmax::ENTRY, &log_softmax::ENTRY, &cross_entropy::ENTRY, &batch_norm::ENTRY, &mse::ENTRY];
 
 /// The rules of an op that is the backward of a fused op: an error, should one ever be asked for.
 macro_rules! backward_only {

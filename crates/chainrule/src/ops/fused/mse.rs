@@ -164,11 +164,9 @@ pub(super) const ENTRY: Entry = Entry {
                 Sample::new(note, inputs, |x| x[0].try_mse(&x[1]))
             })
             .into();
-        out.push(Sample::new(
-            "a matrix against its transpose",
-            vec![normal(g, [3, 3])],
-            |x| x[0].try_mse(&x[0].try_t()?),
-        ));
+        out.push(Sample::new("a matrix against its transpose", vec![normal(g, [3, 3])], |x| {
+            x[0].try_mse(&x[0].try_t()?)
+        }));
         out
     },
     mistakes: &[

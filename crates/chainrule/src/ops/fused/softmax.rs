@@ -37,9 +37,7 @@ impl Op for Softmax {
         let s = e.try_sum(-1, true)?;
         let de = e.try_mul(tangents[0].as_ref().expect("the only tangent"))?;
         let ds = de.try_sum(-1, true)?;
-        de.try_mul(&s)?
-            .try_sub(&e.try_mul(&ds)?)?
-            .try_div(&s.try_mul(&s)?)
+        de.try_mul(&s)?.try_sub(&e.try_mul(&ds)?)?.try_div(&s.try_mul(&s)?)
     }
 
     fn definition(&self) -> Option<Definition<'_>> {
@@ -146,11 +144,9 @@ pub(super) fn row_samples(
         vec![normal(g, [3, 4]) + Tensor::from([[-2000.0f64], [700.0], [0.0]])],
         move |x| call(&x[0], -1),
     ));
-    out.push(Sample::new(
-        "a transposed view",
-        vec![normal(g, [4, 3])],
-        move |x| call(&x[0].try_t()?, -1),
-    ));
+    out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], move |x| {
+        call(&x[0].try_t()?, -1)
+    }));
     out
 }
 

@@ -10,17 +10,8 @@ use crate::{DType, Generator, Tensor, record_all};
 /// Fails unless the two have the same shape and dtype and agree to `tolerance`, relative to the larger of 1 and the value.
 #[track_caller]
 pub(super) fn close(what: &str, got: &Tensor, expected: &Tensor, tolerance: f64) {
-    assert_eq!(
-        (got.shape(), got.dtype()),
-        (expected.shape(), expected.dtype()),
-        "{what}"
-    );
-    for (i, (g, e)) in got
-        .to_f64_vec()
-        .into_iter()
-        .zip(expected.to_f64_vec())
-        .enumerate()
-    {
+    assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{what}");
+    for (i, (g, e)) in got.to_f64_vec().into_iter().zip(expected.to_f64_vec()).enumerate() {
         let same =
             g == e || (g.is_nan() && e.is_nan()) || (g - e).abs() <= tolerance * e.abs().max(1.0);
         assert!(same, "{what}, element {i}: {g}, not {e}");
@@ -54,11 +45,8 @@ fn kernels_agree_with_their_definitions() {
             if dtype == DType::F32 && sample.note == "far from zero" {
                 continue;
             }
-            let x: Vec<Tensor> = sample
-                .inputs
-                .iter()
-                .map(|x| x.to_dtype(dtype).parameter())
-                .collect();
+            let x: Vec<Tensor> =
+                sample.inputs.iter().map(|x| x.to_dtype(dtype).parameter()).collect();
             let y = (sample.call)(&x).unwrap();
             let g = Tensor::randn(y.shape(), DType::F64, &mut Generator::manual_seed(seed));
             let g = g.to_dtype(dtype);
@@ -98,10 +86,7 @@ fn by_definition(note: &str, y: &Tensor, tolerance: f64) {
 /// `<g, J v> = <J^T g, v>`, where the left side uses the forward rules and the right side the reverse ones.
 #[test]
 fn forward_and_reverse_rules_agree() {
-    for (note, sample, seed) in samples(Family::Fused)
-        .into_iter()
-        .chain(samples(Family::Index))
-    {
+    for (note, sample, seed) in samples(Family::Fused).into_iter().chain(samples(Family::Index)) {
         let generator = &mut Generator::manual_seed(seed);
         let random =
             |x: &Tensor, generator: &mut Generator| Tensor::randn(x.shape(), DType::F64, generator);
@@ -110,28 +95,15 @@ fn forward_and_reverse_rules_agree() {
         // All tangents at once, then one input at a time.
         for only in std::iter::once(None).chain((0..v.len()).map(Some)) {
             let v: Vec<Tensor> = (0..v.len())
-                .map(|i| {
-                    if only.is_none_or(|o| o == i) {
-                        v[i].clone()
-                    } else {
-                        v[i].zeros_like()
-                    }
-                })
+                .map(|i| if only.is_none_or(|o| o == i) { v[i].clone() } else { v[i].zeros_like() })
                 .collect();
             let (y, dy) = autograd::jvp(call, &sample.inputs, &v).unwrap();
             let g = random(&y, &mut Generator::manual_seed(seed + 1));
             let (_, pulled) = autograd::vjp(call, &sample.inputs, &g).unwrap();
             let left = (&g * &dy).sum_all().item();
-            let right: f64 = pulled
-                .iter()
-                .zip(&v)
-                .map(|(p, v)| (p * v).sum_all().item())
-                .sum();
+            let right: f64 = pulled.iter().zip(&v).map(|(p, v)| (p * v).sum_all().item()).sum();
             let size = 1.0 + left.abs();
-            assert!(
-                (left - right).abs() <= 1e-11 * size,
-                "{note}, {only:?}: {left} and {right}"
-            );
+            assert!((left - right).abs() <= 1e-11 * size, "{note}, {only:?}: {left} and {right}");
         }
     }
 }
@@ -170,11 +142,7 @@ fn mistakes_are_mistakes() {
                     caught |= off > 1e-3;
                 }
             }
-            assert!(
-                caught,
-                "{}: {} is not wrong on any sample",
-                entry.name, mistake.name
-            );
+            assert!(caught, "{}: {} is not wrong on any sample", entry.name, mistake.name);
         }
     }
 }

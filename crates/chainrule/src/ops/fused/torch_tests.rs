@@ -32,12 +32,10 @@ fn check(
     }
 }
 
-const X: [f64; 12] = [
-    1.475, 3.892, -1.399, -2.605, -1.027, -0.539, 0.492, 0.968, 0.901, -1.914, 3.002, -0.627,
-];
-const UP: [f64; 12] = [
-    -0.469, -2.143, 0.33, 0.231, 0.767, -0.247, 1.786, -0.978, -2.894, 2.388, 1.092, -4.15,
-];
+const X: [f64; 12] =
+    [1.475, 3.892, -1.399, -2.605, -1.027, -0.539, 0.492, 0.968, 0.901, -1.914, 3.002, -0.627];
+const UP: [f64; 12] =
+    [-0.469, -2.143, 0.33, 0.231, 0.767, -0.247, 1.786, -0.978, -2.894, 2.388, 1.092, -4.15];
 
 #[test]
 fn softmax_and_its_logarithm() {
@@ -146,14 +144,7 @@ fn infinite_logits() {
         x,
         &[1.0],
         &[1.003204434039084],
-        &[&[
-            -0.36552928931500245,
-            0.0,
-            0.36552928931500245,
-            0.0,
-            -0.25,
-            0.25,
-        ]],
+        &[&[-0.36552928931500245, 0.0, 0.36552928931500245, 0.0, -0.25, 0.25]],
     );
     check(
         "an impossible target",
@@ -161,14 +152,7 @@ fn infinite_logits() {
         x,
         &[1.0],
         &[INF],
-        &[&[
-            0.13447071068499755,
-            -0.5,
-            0.36552928931500245,
-            0.0,
-            -0.25,
-            0.25,
-        ]],
+        &[&[0.13447071068499755, -0.5, 0.36552928931500245, 0.0, -0.25, 0.25]],
     );
 }
 
@@ -198,11 +182,8 @@ fn cross_entropy() {
             -0.36537257381616695,
         ]],
     );
-    let options = CrossEntropy {
-        reduction: Reduction::Sum,
-        label_smoothing: 0.1,
-        ..CrossEntropy::default()
-    };
+    let options =
+        CrossEntropy { reduction: Reduction::Sum, label_smoothing: 0.1, ..CrossEntropy::default() };
     check(
         "sum, smoothed",
         |x| x[0].try_cross_entropy_with(&targets, &options),
@@ -262,12 +243,7 @@ fn cross_entropy() {
         |x| x[0].try_cross_entropy_with(&targets, &options),
         x,
         &[UP[0], UP[3], UP[6], UP[9]],
-        &[
-            16.14314043185542,
-            0.0,
-            0.938622974086859,
-            10.986930319540628,
-        ],
+        &[16.14314043185542, 0.0, 0.938622974086859, 10.986930319540628],
         &[&[
             -0.11468259242583355,
             -1.2858409852560297,
@@ -291,15 +267,9 @@ fn cross_entropy_of_nothing() {
     let none = Tensor::from(Vec::<i64>::new());
     let x = Tensor::zeros([0, 3]);
     assert!(x.cross_entropy(&none).item().is_nan());
-    let sum = CrossEntropy {
-        reduction: Reduction::Sum,
-        ..CrossEntropy::default()
-    };
+    let sum = CrossEntropy { reduction: Reduction::Sum, ..CrossEntropy::default() };
     assert_eq!(x.cross_entropy_with(&none, &sum).item(), 0.0);
-    let left_out = CrossEntropy {
-        ignore_index: Some(-1),
-        ..CrossEntropy::default()
-    };
+    let left_out = CrossEntropy { ignore_index: Some(-1), ..CrossEntropy::default() };
     let x = Tensor::zeros([2, 3]).parameter();
     let loss = x.cross_entropy_with(&Tensor::from([-1i64, -1]), &left_out);
     assert!(loss.item().is_nan());
@@ -312,11 +282,7 @@ const DBIAS: [f64; 3] = [3.936, -1.262, -6.961];
 
 #[test]
 fn batch_norm() {
-    let inputs = &[
-        (&X[..], &[4, 3][..]),
-        (&GAIN.0[..], &[3][..]),
-        (&GAIN.1[..], &[3][..]),
-    ];
+    let inputs = &[(&X[..], &[4, 3][..]), (&GAIN.0[..], &[3][..]), (&GAIN.1[..], &[3][..])];
     check(
         "biased variance",
         |x| x[0].try_batch_norm(Some(&x[1]), Some(&x[2]), 1e-5, 0),
@@ -402,18 +368,11 @@ fn batch_norm() {
 
 #[test]
 fn batch_norm_with_given_statistics() {
-    let (mean, var) = (
-        Tensor::from([0.1, -0.2, 0.3]),
-        Tensor::from([0.5, 1.5, 2.0]),
-    );
+    let (mean, var) = (Tensor::from([0.1, -0.2, 0.3]), Tensor::from([0.5, 1.5, 2.0]));
     check(
         "evaluation",
         |x| x[0].try_batch_norm_eval(&mean, &var, Some(&x[1]), Some(&x[2]), 1e-5),
-        &[
-            (&X[..], &[4, 3][..]),
-            (&GAIN.0[..], &[3][..]),
-            (&GAIN.1[..], &[3][..]),
-        ],
+        &[(&X[..], &[4, 3][..]), (&GAIN.0[..], &[3][..]), (&GAIN.1[..], &[3][..])],
         &UP,
         &[
             1.0722621015591,
@@ -452,12 +411,10 @@ fn batch_norm_with_given_statistics() {
 
 #[test]
 fn batch_norm_of_sequences() {
-    let x3 = [
-        -1.938, -4.271, -2.086, -3.415, 2.779, 0.346, -1.967, -2.187, 0.264, 0.389, -0.678, 3.319,
-    ];
-    let up = [
-        -0.482, -1.74, -0.077, 0.917, -2.939, 1.387, -0.611, 0.406, 1.377, 1.742, 1.083, 1.111,
-    ];
+    let x3 =
+        [-1.938, -4.271, -2.086, -3.415, 2.779, 0.346, -1.967, -2.187, 0.264, 0.389, -0.678, 3.319];
+    let up =
+        [-0.482, -1.74, -0.077, 0.917, -2.939, 1.387, -0.611, 0.406, 1.377, 1.742, 1.083, 1.111];
     let (gain, bias) = (Tensor::from(GAIN.0), Tensor::from(GAIN.1));
     check(
         "[n, c, l]",
@@ -521,25 +478,17 @@ fn errors_say_what_is_wrong() {
         error(x.try_cross_entropy(&t)),
         "cross_entropy: target 3 at position 1 is no class: the logits have 3 classes, numbered from 0 (to leave rows out, set ignore_index)"
     );
-    let left_out = |ignored| CrossEntropy {
-        ignore_index: Some(ignored),
-        ..CrossEntropy::default()
-    };
+    let left_out =
+        |ignored| CrossEntropy { ignore_index: Some(ignored), ..CrossEntropy::default() };
     assert!(x.try_cross_entropy_with(&t, &left_out(3)).is_ok());
     let wrong = Tensor::from([-1i64, -100]);
     let message = error(x.try_cross_entropy_with(&wrong, &left_out(-1)));
     assert!(message.contains("target -100 at position 1"), "{message}");
     assert!(error(x.try_cross_entropy(&Tensor::from([1.0f32, 0.0]))).contains("i64"));
     assert!(error(x.try_cross_entropy(&Tensor::from([1i64]))).contains("[2, 3]"));
-    let smoothing = CrossEntropy {
-        label_smoothing: 1.5,
-        ..CrossEntropy::default()
-    };
+    let smoothing = CrossEntropy { label_smoothing: 1.5, ..CrossEntropy::default() };
     assert!(error(x.try_cross_entropy_with(&t, &smoothing)).contains("1.5"));
-    let weight = CrossEntropy {
-        weight: Some(Tensor::zeros([2])),
-        ..CrossEntropy::default()
-    };
+    let weight = CrossEntropy { weight: Some(Tensor::zeros([2])), ..CrossEntropy::default() };
     assert!(x.try_cross_entropy_with(&t, &weight).is_err());
     assert!(x.to_dtype(crate::DType::I64).try_softmax(0).is_err());
     assert!(x.try_log_softmax(2).is_err());
@@ -547,27 +496,13 @@ fn errors_say_what_is_wrong() {
     let one = Tensor::zeros([1, 3]);
     for correction in [0, 1] {
         let message = error(one.try_batch_norm(None, None, 1e-5, correction));
-        assert!(
-            message.starts_with("batch_norm: ") && message.contains("[1, 3]"),
-            "{message}"
-        );
+        assert!(message.starts_with("batch_norm: ") && message.contains("[1, 3]"), "{message}");
     }
-    assert!(
-        Tensor::zeros([0, 3])
-            .try_batch_norm(None, None, 1e-5, 0)
-            .is_err()
-    );
+    assert!(Tensor::zeros([0, 3]).try_batch_norm(None, None, 1e-5, 0).is_err());
     assert!(x.try_batch_norm(None, None, 1e-5, 2).is_err());
     assert!(x.try_batch_norm(None, None, -1.0, 0).is_err());
-    assert!(
-        x.try_batch_norm(Some(&Tensor::zeros([2])), None, 1e-5, 0)
-            .is_err()
-    );
-    assert!(
-        Tensor::zeros([3])
-            .try_batch_norm(None, None, 1e-5, 0)
-            .is_err()
-    );
+    assert!(x.try_batch_norm(Some(&Tensor::zeros([2])), None, 1e-5, 0).is_err());
+    assert!(Tensor::zeros([3]).try_batch_norm(None, None, 1e-5, 0).is_err());
     let column = Tensor::zeros([2, 1]);
     assert!(error(column.try_mse(&Tensor::zeros([2]))).contains("same shape"));
 }

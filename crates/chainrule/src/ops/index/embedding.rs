@@ -27,9 +27,7 @@ impl Op for Embedding {
             return Err(Error::shape(self.name(), &[&weight.shape], why));
         }
         let rank = indices.shape.rank();
-        let shape = indices
-            .shape
-            .with_axis(self.name(), rank, weight.shape[1])?;
+        let shape = indices.shape.with_axis(self.name(), rank, weight.shape[1])?;
         Ok(Meta::new(shape, weight.dtype))
     }
 
@@ -42,10 +40,7 @@ impl Op for Embedding {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = EmbeddingGrad {
-            rows: at.input_shape(0)[0],
-            padding: self.padding,
-        };
+        let spread = EmbeddingGrad { rows: at.input_shape(0)[0], padding: self.padding };
         let dw = apply(spread, &[cotangent, &at.input(1)])?;
         Ok(smallvec![Some(dw), None])
     }
@@ -119,10 +114,7 @@ impl Op for EmbeddingGrad {
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dg = tangents[0].as_ref().expect("only the rows have a tangent");
-        let same = EmbeddingGrad {
-            rows: self.rows,
-            padding: self.padding,
-        };
+        let same = EmbeddingGrad { rows: self.rows, padding: self.padding };
         apply(same, &[dg, &at.input(1)])
     }
 }
@@ -196,12 +188,7 @@ pub(super) const ENTRY: Entry = Entry {
             ("a vector", &[4, 2], Tensor::from([3i64, 3]), None),
             ("no indices", &[4, 2], Tensor::from(Vec::<i64>::new()), None),
             ("rows of no elements", &[4, 0], Tensor::from([1i64]), None),
-            (
-                "padding",
-                &[4, 3],
-                Tensor::from([[0i64, 2, 2], [1, 0, 2]]),
-                Some(0),
-            ),
+            ("padding", &[4, 3], Tensor::from([[0i64, 2, 2], [1, 0, 2]]), Some(0)),
         ];
         let mut out: Vec<Sample> = cases
             .map(|(note, shape, indices, padding)| {
@@ -211,14 +198,10 @@ pub(super) const ENTRY: Entry = Entry {
                 })
             })
             .into();
-        out.push(Sample::new(
-            "a transposed table",
-            vec![normal(g, [2, 4])],
-            |x| {
-                let indices = Tensor::from([[3i64], [1], [3]]);
-                x[0].try_t()?.try_embedding(&indices.try_t()?)
-            },
-        ));
+        out.push(Sample::new("a transposed table", vec![normal(g, [2, 4])], |x| {
+            let indices = Tensor::from([[3i64], [1], [3]]);
+            x[0].try_t()?.try_embedding(&indices.try_t()?)
+        }));
         out
     },
     mistakes: &[Mistake {
@@ -242,9 +225,7 @@ mod tests {
     #[test]
     fn errors() {
         let table = Tensor::zeros([3, 2]);
-        let error = table
-            .try_embedding(&Tensor::from([[0i64, 1], [-1, 5]]))
-            .unwrap_err();
+        let error = table.try_embedding(&Tensor::from([[0i64, 1], [-1, 5]])).unwrap_err();
         assert_eq!(
             error.kind().to_string(),
             "embedding: index -1 at position 2 is outside a table of size 3; indices run from 0 to 2"
@@ -260,18 +241,13 @@ mod tests {
     /// of the upstream rows at its indices, and nothing for row 0: exact numbers here.
     #[test]
     fn padding_gets_no_gradient() {
-        let table = Tensor::arange(0, 14)
-            .to_dtype(DType::F32)
-            .reshape([7, 2])
-            .parameter();
+        let table = Tensor::arange(0, 14).to_dtype(DType::F32).reshape([7, 2]).parameter();
         let y = table.embedding_padded(&Tensor::from([[1i64, 2, 2], [0, 6, 2]]), 0);
         assert_eq!(
             y.to_vec::<f32>(),
             [2.0, 3.0, 4.0, 5.0, 4.0, 5.0, 0.0, 1.0, 12.0, 13.0, 4.0, 5.0]
         );
-        let g = Tensor::arange(1, 13)
-            .to_dtype(DType::F32)
-            .reshape([2, 3, 2]);
+        let g = Tensor::arange(1, 13).to_dtype(DType::F32).reshape([2, 3, 2]);
         (&y * &g).sum_all().backward();
         let expected = [
             0.0,

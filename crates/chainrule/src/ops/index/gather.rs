@@ -37,10 +37,7 @@ impl Op for Gather {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = ScatterAdd {
-            axis: self.axis,
-            shape: at.input_shape(0),
-        };
+        let spread = ScatterAdd { axis: self.axis, shape: at.input_shape(0) };
         let dx = apply(spread, &[cotangent, &at.input(1)])?;
         Ok(smallvec![Some(dx), None])
     }
@@ -78,12 +75,7 @@ fn places<'a>(
 ) -> Result<Places<'a>> {
     let elements: &[i64] = indices.slice().expect("made contiguous");
     expect_inside(op, elements, shape[axis], format_args!("axis {axis}"))?;
-    Ok(Places {
-        indices: elements,
-        shape: indices.shape(),
-        strides,
-        axis,
-    })
+    Ok(Places { indices: elements, shape: indices.shape(), strides, axis })
 }
 
 /// The reverse: elements added to zeros at the places that the indices name.
@@ -117,13 +109,8 @@ impl Op for ScatterAdd {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let dg = tangents[0]
-            .as_ref()
-            .expect("only the elements have a tangent");
-        let same = ScatterAdd {
-            axis: self.axis,
-            shape: self.shape,
-        };
+        let dg = tangents[0].as_ref().expect("only the elements have a tangent");
+        let same = ScatterAdd { axis: self.axis, shape: self.shape };
         apply(same, &[dg, &at.input(1)])
     }
 }
@@ -173,20 +160,8 @@ pub(super) const ENTRY: Entry = Entry {
         type Case<'a> = (&'a str, &'a [usize], i64, &'a [usize], &'a [i64]);
         let cases: [Case<'static>; 7] = [
             ("a column", &[3, 4], 1, &[3, 1], &[2, 0, 3]),
-            (
-                "repeated in a row",
-                &[2, 3],
-                -1,
-                &[2, 4],
-                &[0, 0, 2, 0, 1, 1, 1, 2],
-            ),
-            (
-                "rows, fewer columns",
-                &[3, 4],
-                0,
-                &[2, 3],
-                &[2, 0, 1, 2, 1, 1],
-            ),
+            ("repeated in a row", &[2, 3], -1, &[2, 4], &[0, 0, 2, 0, 1, 1, 1, 2]),
+            ("rows, fewer columns", &[3, 4], 0, &[2, 3], &[2, 0, 1, 2, 1, 1]),
             ("middle axis", &[2, 3, 2], 1, &[1, 2, 2], &[2, 0, 2, 1]),
             ("a vector", &[5], 0, &[3], &[4, 1, 4]),
             ("no indices", &[3, 2], 1, &[3, 0], &[]),
@@ -195,28 +170,21 @@ pub(super) const ENTRY: Entry = Entry {
         let mut out: Vec<Sample> = cases
             .map(|(note, shape, axis, of, indices)| {
                 let indices = Tensor::from_slice(indices, of);
-                Sample::new(note, vec![normal(g, shape)], move |x| {
-                    x[0].try_gather(axis, &indices)
-                })
+                Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_gather(axis, &indices))
             })
             .into();
-        out.push(Sample::new(
-            "transposed views",
-            vec![normal(g, [4, 3])],
-            |x| {
-                let indices = Tensor::from([[3i64, 0, 3], [1, 2, 0]]);
-                x[0].try_t()?.try_gather(1, &indices.try_t()?)
-            },
-        ));
+        out.push(Sample::new("transposed views", vec![normal(g, [4, 3])], |x| {
+            let indices = Tensor::from([[3i64, 0, 3], [1, 2, 0]]);
+            x[0].try_t()?.try_gather(1, &indices.try_t()?)
+        }));
         out
     },
     mistakes: &[Mistake {
         name: "overwritten instead of accumulated",
         what: "of the gradients of an element that is picked several times only the last is kept",
         rule: |op, at, g, wanted| {
-            let this = (op as &dyn std::any::Any)
-                .downcast_ref::<Gather>()
-                .expect("the rule of gather");
+            let this =
+                (op as &dyn std::any::Any).downcast_ref::<Gather>().expect("the rule of gather");
             let indices = at.input(1).value().contiguous()?;
             let shape = at.input_shape(0);
             let strides = shape.contiguous_strides();
@@ -258,10 +226,7 @@ mod tests {
         let cube = (&y * &y * &y).sum_all();
         let dx = grad(&cube, &[&x], true).unwrap().remove(0).unwrap();
         assert_eq!(dx.to_vec::<f64>(), [0.0, 36.0, 54.0, 48.0]);
-        let ddx = grad(&dx.sum_all(), &[&x], false)
-            .unwrap()
-            .remove(0)
-            .unwrap();
+        let ddx = grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
         assert_eq!(ddx.to_vec::<f64>(), [0.0, 36.0, 36.0, 24.0]);
     }
 }

@@ -35,10 +35,7 @@ impl Op for IndexSelect {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = IndexAdd {
-            axis: self.axis,
-            size: at.input_shape(0)[self.axis],
-        };
+        let spread = IndexAdd { axis: self.axis, size: at.input_shape(0)[self.axis] };
         let dx = apply(spread, &[cotangent, &at.input(1)])?;
         Ok(smallvec![Some(dx), None])
     }
@@ -54,12 +51,7 @@ impl WholeKernel for IndexSelect {
         let (x, indices) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let indices: &[i64] = indices.slice().expect("made contiguous");
         let size = x.shape()[self.axis];
-        expect_inside(
-            self.name(),
-            indices,
-            size,
-            format_args!("axis {}", self.axis),
-        )?;
+        expect_inside(self.name(), indices, size, format_args!("axis {}", self.axis))?;
         let inner = x.shape()[self.axis + 1..].iter().product();
         let mut value = Value::uninit(self.name(), out)?;
         match (array(&x), output(&mut value)) {
@@ -105,13 +97,8 @@ impl Op for IndexAdd {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let dg = tangents[0]
-            .as_ref()
-            .expect("only the slices have a tangent");
-        let same = IndexAdd {
-            axis: self.axis,
-            size: self.size,
-        };
+        let dg = tangents[0].as_ref().expect("only the slices have a tangent");
+        let same = IndexAdd { axis: self.axis, size: self.size };
         apply(same, &[dg, &at.input(1)])
     }
 }
@@ -181,14 +168,9 @@ pub(super) const ENTRY: Entry = Entry {
                 })
             })
             .into();
-        out.push(Sample::new(
-            "a transposed view",
-            vec![normal(g, [4, 3])],
-            |x| {
-                x[0].try_t()?
-                    .try_index_select(0, &Tensor::from([2i64, 0, 2]))
-            },
-        ));
+        out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], |x| {
+            x[0].try_t()?.try_index_select(0, &Tensor::from([2i64, 0, 2]))
+        }));
         out
     },
     mistakes: &[
@@ -268,10 +250,7 @@ mod tests {
         let cube = (&y * &y * &y).sum_all();
         let dx = grad(&cube, &[&x], true).unwrap().remove(0).unwrap();
         assert_eq!(dx.to_vec::<f64>(), [3.0, 0.0, 54.0]);
-        let ddx = grad(&dx.sum_all(), &[&x], false)
-            .unwrap()
-            .remove(0)
-            .unwrap();
+        let ddx = grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
         assert_eq!(ddx.to_vec::<f64>(), [6.0, 0.0, 36.0]);
     }
 }

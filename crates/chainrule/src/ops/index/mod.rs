@@ -16,12 +16,8 @@ use crate::error::{Error, Result};
 use crate::kernels::gather::first_outside;
 use crate::tensor::value::Meta;
 
-pub(super) const TABLE: &[&Entry] = &[
-    &index_select::ENTRY,
-    &embedding::ENTRY,
-    &gather::ENTRY,
-    &one_hot::ENTRY,
-];
+pub(super) const TABLE: &[&Entry] =
+    &[&index_select::ENTRY, &embedding::ENTRY, &gather::ENTRY, &one_hot::ENTRY];
 
 /// The error for indices that are no integers.
 fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {
@@ -46,10 +42,8 @@ fn expect_inside(
         0 => "it is empty".to_string(),
         _ => format!("indices run from 0 to {}", size - 1),
     };
-    let why = format!(
-        "index {} at position {at} is outside {what} of size {size}; {range}",
-        indices[at]
-    );
+    let why =
+        format!("index {} at position {at} is outside {what} of size {size}; {range}", indices[at]);
     Err(Error::argument(op, why))
 }
 

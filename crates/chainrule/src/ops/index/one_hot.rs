@@ -47,12 +47,7 @@ impl WholeKernel for OneHot {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let indices = inputs[0].contiguous()?;
         let indices: &[i64] = indices.slice().expect("made contiguous");
-        expect_inside(
-            self.name(),
-            indices,
-            self.classes,
-            format_args!("the set of classes"),
-        )?;
+        expect_inside(self.name(), indices, self.classes, format_args!("the set of classes"))?;
         let mut value = Value::uninit(self.name(), out)?;
         let rows: &mut [i64] = value.as_mut();
         rows.fill(0);
@@ -96,10 +91,7 @@ mod tests {
     #[test]
     fn shapes_and_errors() {
         let one = Tensor::scalar(1i64).one_hot(2);
-        assert_eq!(
-            (one.shape().dims(), one.to_vec::<i64>()),
-            (&[2][..], vec![0, 1])
-        );
+        assert_eq!((one.shape().dims(), one.to_vec::<i64>()), (&[2][..], vec![0, 1]));
         let none = Tensor::from(Vec::<i64>::new()).one_hot(4);
         assert_eq!(none.shape(), [0, 4]);
         let error = Tensor::from([0i64, 3]).try_one_hot(3).unwrap_err();

@@ -1,6 +1,6 @@
 //! `matmul`: the matrix product, with every combination of ranks that NumPy has.
 
-use crate::kernels::gemm::{self, Accum, Mat};
+use crate::kernels::gemm::{self, Accum, Batch, Mat};
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 
@@ -51,28 +51,20 @@ impl Op for MatMul {
     }
 
     fn saves(&self, wanted: Wanted) -> Saves {
-        Saves::input(1)
-            .when(wanted.get(0))
-            .and(Saves::input(0).when(wanted.get(1)))
+        Saves::input(1).when(wanted.get(0)).and(Saves::input(0).when(wanted.get(1)))
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let da = wanted
-            .get(0)
-            .then(|| cotangent.try_matmul(&at.input(1).try_t()?))
-            .transpose()?;
-        let db = wanted
-            .get(1)
-            .then(|| at.input(0).try_t()?.try_matmul(cotangent))
-            .transpose()?;
+        let da = wanted.get(0).then(|| cotangent.try_matmul(&at.input(1).try_t()?)).transpose()?;
+        let db = wanted.get(1).then(|| at.input(0).try_t()?.try_matmul(cotangent)).transpose()?;
         Ok(smallvec![da, db])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         match tangents {
-            [Some(da), Some(db)] => da
-                .try_matmul(&at.input(1))?
-                .try_add(&at.input(0).try_matmul(db)?),
+            [Some(da), Some(db)] => {
+                da.try_matmul(&at.input(1))?.try_add(&at.input(0).try_matmul(db)?)
+            }
             [Some(da), None] => da.try_matmul(&at.input(1)),
             [None, Some(db)] => at.input(0).try_matmul(db),
             _ => unreachable!("at least one tangent is given"),
@@ -83,11 +75,24 @@ impl Op for MatMul {
 impl WholeKernel for MatMul {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
+        let batch = out.shape.rank() - 2;
+        let (a_strides, b_strides) = (batch_strides(&a, batch), batch_strides(&b, batch));
+        let products = Batch {
+            sizes: &out.shape[..batch],
+            a_strides: &a_strides[..batch],
+            b_strides: &b_strides[..batch],
+        };
         let mut value = Value::uninit(self.name(), out)?;
         match output(&mut value) {
-            Output::F32(o) => batches(&a, &b, &out.shape, o, gemm::gemm_f32, 1.0),
-            Output::F64(o) => batches(&a, &b, &out.shape, o, gemm::gemm_f64, 1.0),
-            Output::I64(o) => batches(&a, &b, &out.shape, o, gemm::gemm_i64, 1),
+            Output::F32(o) => {
+                gemm::batched_f32(1.0, matrix(&a), matrix(&b), products, Accum::Replace, o)
+            }
+            Output::F64(o) => {
+                gemm::batched_f64(1.0, matrix(&a), matrix(&b), products, Accum::Replace, o)
+            }
+            Output::I64(o) => {
+                gemm::batched_i64(1, matrix(&a), matrix(&b), products, Accum::Replace, o)
+            }
             Output::Bool(_) => unreachable!("infer admits no bools"),
         }
         Ok(value.into())
@@ -97,46 +102,7 @@ impl WholeKernel for MatMul {
 /// The value, copied if it steps backward along an axis: products take strides from 0 up.
 fn forward(value: &Arc<Value>) -> Result<Arc<Value>> {
     let backward = value.layout().strides.iter().any(|&s| s < 0);
-    if backward {
-        value.copied().map(Arc::new)
-    } else {
-        Ok(value.clone())
-    }
-}
-
-/// One product for each matrix of the result.
-fn batches<T: Stored>(
-    a: &Value,
-    b: &Value,
-    shape: &Shape,
-    out: &mut [T],
-    product: impl Fn(T, Mat<'_, T>, Mat<'_, T>, Accum, &mut [T]),
-    one: T,
-) {
-    let batch = shape.rank() - 2;
-    let each = shape[batch] * shape[batch + 1];
-    if each == 0 || out.is_empty() {
-        return;
-    }
-    let (sa, sb) = (batch_strides(a, batch), batch_strides(b, batch));
-    let mut index = [0usize; MAX_RANK];
-    for out in out.chunks_exact_mut(each) {
-        let offset = |s: &Strides| (0..batch).map(|i| index[i] * s[i] as usize).sum();
-        product(
-            one,
-            matrix(a, offset(&sa)),
-            matrix(b, offset(&sb)),
-            Accum::Replace,
-            out,
-        );
-        for i in (0..batch).rev() {
-            index[i] += 1;
-            if index[i] < shape[i] {
-                break;
-            }
-            index[i] = 0;
-        }
-    }
+    if backward { value.copied().map(Arc::new) } else { Ok(value.clone()) }
 }
 
 /// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0 where they are stretched.
@@ -149,22 +115,17 @@ fn batch_strides(value: &Value, batch: usize) -> Strides {
     out
 }
 
-fn matrix<T: Stored>(value: &Value, offset: usize) -> Mat<'_, T> {
+/// The first matrix.
+fn matrix<T: Stored>(value: &Value) -> Mat<'_, T> {
     let (shape, layout) = (value.shape(), value.layout());
     let rank = shape.rank();
-    let (rows, cols) = (shape[rank - 2], shape[rank - 1]);
-    let (row_stride, col_stride) = (layout.strides[rank - 2], layout.strides[rank - 1]);
-    let data = if rows * cols == 0 {
-        &[]
-    } else {
-        &value.strided()[layout.offset + offset..]
-    };
+    let data = if shape.numel() == 0 { &[] } else { &value.strided()[layout.offset..] };
     Mat {
         data,
-        rows,
-        cols,
-        row_stride,
-        col_stride,
+        rows: shape[rank - 2],
+        cols: shape[rank - 1],
+        row_stride: layout.strides[rank - 2],
+        col_stride: layout.strides[rank - 1],
     }
 }
 
@@ -220,11 +181,7 @@ fn matmul_as(a: &Tensor, b: &Tensor, sa: &Shape, sb: &Shape) -> Result<Tensor> {
         let why = format!("the inner sizes {inner_a} and {inner_b} must be equal");
         return Err(Error::shape("matmul", &[sa, sb], why));
     }
-    if a.rank() > 2 {
-        a.try_matmul(b)
-    } else {
-        apply(MatMul, &[a, b])
-    }
+    if a.rank() > 2 { a.try_matmul(b) } else { apply(MatMul, &[a, b]) }
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -250,16 +207,12 @@ pub(super) const ENTRY: Entry = Entry {
         ];
         let mut out: Vec<Sample> = cases
             .map(|(note, a, b)| {
-                Sample::new(note, vec![normal(g, a), normal(g, b)], |x| {
-                    x[0].try_matmul(&x[1])
-                })
+                Sample::new(note, vec![normal(g, a), normal(g, b)], |x| x[0].try_matmul(&x[1]))
             })
             .into();
-        out.push(Sample::new(
-            "an operand used twice, transposed",
-            vec![normal(g, [3, 4])],
-            |x| x[0].try_matmul(&x[0].try_t()?),
-        ));
+        out.push(Sample::new("an operand used twice, transposed", vec![normal(g, [3, 4])], |x| {
+            x[0].try_matmul(&x[0].try_t()?)
+        }));
         out
     },
     mistakes: &[

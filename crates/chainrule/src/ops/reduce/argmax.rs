@@ -18,10 +18,7 @@ impl Op for ArgMax {
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         not_of_nothing(self.name(), &shape, self.axes)?;
-        Ok(Meta::new(
-            self.axes.reduce(&shape, self.keepdim),
-            DType::I64,
-        ))
+        Ok(Meta::new(self.axes.reduce(&shape, self.keepdim), DType::I64))
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -97,17 +94,11 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "of ties the first is meant; NaN is the largest",
     samples: |g| {
         vec![
-            Sample::new("rows", vec![normal(g, [3, 17])], |x| {
-                x[0].try_argmax(1, false)
-            }),
-            Sample::new("columns, kept", vec![normal(g, [4, 3])], |x| {
-                x[0].try_argmax(0, true)
-            }),
+            Sample::new("rows", vec![normal(g, [3, 17])], |x| x[0].try_argmax(1, false)),
+            Sample::new("columns, kept", vec![normal(g, [4, 3])], |x| x[0].try_argmax(0, true)),
             Sample::new("all", vec![normal(g, [2, 3])], |x| x[0].try_argmax_all()),
             Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_argmax_all()),
-            Sample::new("no rows", vec![normal(g, [0, 3])], |x| {
-                x[0].try_argmax(1, false)
-            }),
+            Sample::new("no rows", vec![normal(g, [0, 3])], |x| x[0].try_argmax(1, false)),
         ]
     },
     mistakes: &[],
@@ -123,10 +114,7 @@ mod tests {
         let (nan, inf) = (f32::NAN, f32::INFINITY);
         let x = Tensor::from([[1.0, nan, 3.0, nan], [inf, inf, 1.0, 0.0], [-inf; 4]]).parameter();
         let rows = x.argmax(1, true);
-        assert_eq!(
-            (rows.shape(), rows.requires_grad()),
-            (Tensor::zeros([3, 1]).shape(), false)
-        );
+        assert_eq!((rows.shape(), rows.requires_grad()), (Tensor::zeros([3, 1]).shape(), false));
         assert_eq!(rows.to_vec::<i64>(), [1, 0, 0]);
         assert_eq!(x.argmax_all().item(), 1.0);
         assert_eq!(x.argmax(0, false).to_vec::<i64>(), [1, 0, 0, 0]);

@@ -43,9 +43,7 @@ impl Op for LogSumExp {
         if x.numel() == 0 {
             return Tensor::try_full(at.output_meta().shape, 0.0, x.dtype());
         }
-        let weights = x
-            .try_sub(&x.detach().try_max(self.axes, true)?)?
-            .try_exp()?;
+        let weights = x.try_sub(&x.detach().try_max(self.axes, true)?)?.try_exp()?;
         let sum = dx.try_mul(&weights)?.try_sum(self.axes, self.keepdim)?;
         sum.try_div(&weights.try_sum(self.axes, self.keepdim)?)
     }
@@ -134,11 +132,7 @@ mod tests {
     const ROWS: [([f64; 2], f64, [f64; 2]); 5] = [
         ([INF, 1.0], INF, [f64::NAN, 0.0]),
         ([-INF, 1.0], 1.0, [0.0, 1.0]),
-        (
-            [1000.0, 1000.0],
-            1000.0 + std::f64::consts::LN_2,
-            [0.5, 0.5],
-        ),
+        ([1000.0, 1000.0], 1000.0 + std::f64::consts::LN_2, [0.5, 0.5]),
         ([-INF, -INF], -INF, [f64::NAN, f64::NAN]),
         ([f64::NAN, 1.0], f64::NAN, [f64::NAN, f64::NAN]),
     ];
@@ -176,16 +170,11 @@ mod tests {
     #[test]
     fn columns_agree_with_rows() {
         for (n, c) in [(1, 2), (7, 3), (129, 5), (3, 1030), (300, 17)] {
-            let x: Vec<f64> = (0..n * c)
-                .map(|i| ((i * 7919) % 101) as f64 / 7.0)
-                .collect();
+            let x: Vec<f64> = (0..n * c).map(|i| ((i * 7919) % 101) as f64 / 7.0).collect();
             let x = Tensor::from(x).reshape([n as i64, c as i64]);
             let by_rows = x.t().reshape([c as i64, n as i64]).logsumexp(1, false);
             let by_columns = x.logsumexp(0, false);
-            let pairs = by_rows
-                .to_vec::<f64>()
-                .into_iter()
-                .zip(by_columns.to_vec::<f64>());
+            let pairs = by_rows.to_vec::<f64>().into_iter().zip(by_columns.to_vec::<f64>());
             for (r, c) in pairs {
                 assert!((r - c).abs() <= 1e-13 * r.abs(), "{r} {c}");
             }

@@ -32,9 +32,7 @@ impl Op for Max {
         let x = at.input(0);
         let kept = self.axes.reduce(&x.shape(), true);
         let largest = self.are_largest(&x, &at.output().try_reshape(kept)?)?;
-        let share = cotangent
-            .try_reshape(kept)?
-            .try_div(&largest.try_sum(self.axes, true)?)?;
+        let share = cotangent.try_reshape(kept)?.try_div(&largest.try_sum(self.axes, true)?)?;
         Ok(smallvec![Some(largest.try_mul(&share)?)])
     }
 
@@ -171,14 +169,8 @@ mod tests {
     fn ties_share_the_gradient() {
         let x = Tensor::from([[1.0, 3.0, 3.0], [3.0, 2.0, 0.0]]);
         let third = 1.0 / 3.0;
-        assert_eq!(
-            gradient(&x, Tensor::max_all),
-            [0.0, third, third, third, 0.0, 0.0]
-        );
-        assert_eq!(
-            gradient(&x, |x| x.max(1, true)),
-            [0.0, 0.5, 0.5, 1.0, 0.0, 0.0]
-        );
+        assert_eq!(gradient(&x, Tensor::max_all), [0.0, third, third, third, 0.0, 0.0]);
+        assert_eq!(gradient(&x, |x| x.max(1, true)), [0.0, 0.5, 0.5, 1.0, 0.0, 0.0]);
         let dx = Tensor::from([[9.0, 1.0, 3.0], [5.0, 9.0, 9.0]]);
         let (_, dy) = jvp(|x| x[0].max(1, false), &[x], &[dx]).unwrap();
         assert_eq!(dy.to_vec::<f64>(), [2.0, 5.0]);
@@ -211,10 +203,7 @@ mod tests {
         let x = Tensor::from([[1i64, i64::MIN], [i64::MIN, i64::MIN]]);
         assert_eq!(x.max(1, false).to_vec::<i64>(), [1, i64::MIN]);
         let any = x.eq(1).max(0, false);
-        assert_eq!(
-            (any.dtype(), any.to_vec::<bool>()),
-            (DType::Bool, vec![true, false])
-        );
+        assert_eq!((any.dtype(), any.to_vec::<bool>()), (DType::Bool, vec![true, false]));
     }
 
     #[test]

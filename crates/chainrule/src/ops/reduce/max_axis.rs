@@ -35,10 +35,7 @@ impl Op for MaxAxis {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let positions = at.extra(0);
         let g = cotangent.try_reshape(positions.shape())?;
-        let place = Place {
-            axis: self.axis,
-            count: at.input_shape(0)[self.axis],
-        };
+        let place = Place { axis: self.axis, count: at.input_shape(0)[self.axis] };
         Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
     }
 
@@ -46,13 +43,11 @@ impl Op for MaxAxis {
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let shape = dx.shape();
-        let along: Vec<usize> = (0..shape.rank())
-            .map(|a| if a == self.axis { shape[a] } else { 1 })
-            .collect();
+        let along: Vec<usize> =
+            (0..shape.rank()).map(|a| if a == self.axis { shape[a] } else { 1 }).collect();
         let places = Tensor::arange(0, shape[self.axis] as i64).try_reshape(along)?;
         let one_hot = places.try_eq(at.extra(0))?.try_to_dtype(dx.dtype())?;
-        dx.try_mul(&one_hot)?
-            .try_sum(Axes::one(self.axis), self.keepdim)
+        dx.try_mul(&one_hot)?.try_sum(Axes::one(self.axis), self.keepdim)
     }
 }
 
@@ -73,10 +68,7 @@ impl WholeKernel for MaxAxis {
             (Array::Bool(x), Output::Bool(o)) => extremum::argmax(x, count, inner, o, positions),
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome {
-            value,
-            extra: smallvec![Arc::new(at)],
-        })
+        Ok(Outcome { value, extra: smallvec![Arc::new(at)] })
     }
 }
 
@@ -108,17 +100,11 @@ impl Op for Place {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let pick = Pick { axis: self.axis };
-        Ok(smallvec![
-            Some(apply(pick, &[cotangent, &at.input(1)])?),
-            None
-        ])
+        Ok(smallvec![Some(apply(pick, &[cotangent, &at.input(1)])?), None])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let place = Place {
-            axis: self.axis,
-            count: self.count,
-        };
+        let place = Place { axis: self.axis, count: self.count };
         let dx = tangents[0].as_ref().expect("the only tangent");
         apply(place, &[dx, &at.input(1)])
     }
@@ -163,14 +149,8 @@ impl Op for Pick {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let place = Place {
-            axis: self.axis,
-            count: at.input_shape(0)[self.axis],
-        };
-        Ok(smallvec![
-            Some(apply(place, &[cotangent, &at.input(1)])?),
-            None
-        ])
+        let place = Place { axis: self.axis, count: at.input_shape(0)[self.axis] };
+        Ok(smallvec![Some(apply(place, &[cotangent, &at.input(1)])?), None])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
@@ -241,11 +221,9 @@ pub(super) const ENTRY: Entry = Entry {
         out.push(Sample::new("0-d with an axis", vec![normal(g, ())], |x| {
             Ok(x[0].try_reshape([1])?.try_max_axis(0, false)?.0)
         }));
-        out.push(Sample::new(
-            "a transposed view",
-            vec![normal(g, [4, 3])],
-            |x| Ok(x[0].try_t()?.try_max_axis(1, false)?.0),
-        ));
+        out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], |x| {
+            Ok(x[0].try_t()?.try_max_axis(1, false)?.0)
+        }));
         let ties = Tensor::from([[1.0, 3.0, 3.0], [3.0, 2.0, 0.0]]);
         let tied = Sample::new("ties", vec![ties], |x| Ok(x[0].try_max_axis(1, false)?.0));
         out.push(tied.at_kink());
@@ -286,18 +264,12 @@ mod tests {
     fn the_first_of_ties_gets_the_gradient() {
         let x = Tensor::from([[1.0, 3.0, 3.0], [3.0, 2.0, 0.0]]).parameter();
         let (values, positions) = x.max_axis(1, true);
-        assert_eq!(
-            (values.shape(), positions.shape()),
-            (positions.shape(), values.shape())
-        );
+        assert_eq!((values.shape(), positions.shape()), (positions.shape(), values.shape()));
         assert_eq!(values.to_vec::<f64>(), [3.0, 3.0]);
         assert_eq!(positions.to_vec::<i64>(), [1, 0]);
         assert!(values.requires_grad() && !positions.requires_grad());
         values.sum_all().backward();
-        assert_eq!(
-            x.grad().unwrap().to_vec::<f64>(),
-            [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]
-        );
+        assert_eq!(x.grad().unwrap().to_vec::<f64>(), [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
     }
 
     /// As above.

@@ -105,18 +105,14 @@ pub(super) const ENTRY: Entry = Entry {
                 })
             })
             .into();
-        out.push(Sample::new(
-            "a transposed view",
-            vec![normal(g, [4, 3, 2])],
-            |x| x[0].try_transpose(0, 2)?.try_std(1, 1, false),
-        ));
+        out.push(Sample::new("a transposed view", vec![normal(g, [4, 3, 2])], |x| {
+            x[0].try_transpose(0, 2)?.try_std(1, 1, false)
+        }));
         // Of one element, or of equal ones, the deviation is 0: a kink.
         let one = Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_std(.., 0, false));
-        let equal = Sample::new(
-            "equal elements",
-            vec![Tensor::from([[2.0, 2.0, 2.0]])],
-            |x| x[0].try_std(1, 1, false),
-        );
+        let equal = Sample::new("equal elements", vec![Tensor::from([[2.0, 2.0, 2.0]])], |x| {
+            x[0].try_std(1, 1, false)
+        });
         out.extend([one.at_kink(), equal.at_kink()]);
         out
     },
@@ -159,9 +155,7 @@ mod tests {
         assert_eq!(y.item(), 0.0);
         let dx = autograd::grad(&y, &[&x], true).unwrap().remove(0).unwrap();
         assert_eq!(dx.to_vec::<f64>(), [0.0, 0.0]);
-        let ddx = autograd::grad(&dx.sum_all(), &[&x], false)
-            .unwrap()
-            .remove(0);
+        let ddx = autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0);
         assert_eq!(ddx.unwrap().to_vec::<f64>(), [0.0, 0.0]);
     }
 
@@ -174,11 +168,7 @@ mod tests {
             y.sum_all().backward();
             let (y, dx) = (y.to_vec::<f64>(), x.grad().unwrap().to_vec::<f64>());
             assert!(y[0] == f64::INFINITY && y[1].is_nan());
-            assert!(
-                dx[..2]
-                    .iter()
-                    .all(|d| if finite { *d == 0.0 } else { d.is_nan() })
-            );
+            assert!(dx[..2].iter().all(|d| if finite { *d == 0.0 } else { d.is_nan() }));
             assert!(dx[2..].iter().all(|d| d.is_nan()));
         }
     }

@@ -34,10 +34,7 @@ impl Op for Sum {
     }
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        tangents[0]
-            .as_ref()
-            .expect("the only tangent")
-            .try_sum(self.axes, self.keepdim)
+        tangents[0].as_ref().expect("the only tangent").try_sum(self.axes, self.keepdim)
     }
 }
 
@@ -86,16 +83,9 @@ pub(crate) fn sum_to(gradient: &Tensor, shape: &Shape) -> Result<Tensor> {
     let stretched =
         (0..from.rank()).filter(|&a| a < lead || (shape[a - lead] == 1 && from[a] != 1));
     let axes: Vec<usize> = stretched.collect();
-    let summed = if axes.is_empty() {
-        gradient.clone()
-    } else {
-        gradient.try_sum(axes.as_slice(), true)?
-    };
-    if summed.shape() == *shape {
-        Ok(summed)
-    } else {
-        summed.try_reshape(shape)
-    }
+    let summed =
+        if axes.is_empty() { gradient.clone() } else { gradient.try_sum(axes.as_slice(), true)? };
+    if summed.shape() == *shape { Ok(summed) } else { summed.try_reshape(shape) }
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -112,10 +102,7 @@ pub(super) const ENTRY: Entry = Entry {
         rule: |op, at, g, wanted| {
             let n = at.input_shape(0).numel() as f64 / at.output_meta().shape.numel() as f64;
             let grads = op.vjp(at, g, wanted)?;
-            Ok(grads
-                .into_iter()
-                .map(|g| g.map(|g| g * (1.0 / n)))
-                .collect())
+            Ok(grads.into_iter().map(|g| g.map(|g| g * (1.0 / n))).collect())
         },
     }],
 };
@@ -126,28 +113,17 @@ mod tests {
 
     #[test]
     fn integers_wrap_bools_are_counted_and_nothing_is_0() {
-        assert_eq!(
-            Tensor::from([i64::MAX, 1]).sum_all().to_vec::<i64>(),
-            [i64::MIN]
-        );
+        assert_eq!(Tensor::from([i64::MAX, 1]).sum_all().to_vec::<i64>(), [i64::MIN]);
         let count = Tensor::from([3, 1, 3]).eq(3).sum_all();
         assert_eq!((count.dtype(), count.item()), (DType::I64, 2.0));
-        assert_eq!(
-            Tensor::zeros([2, 0]).sum(1, false).to_vec::<f32>(),
-            [0.0, 0.0]
-        );
-        assert_eq!(
-            Tensor::zeros([0, 2]).sum(0, true).to_vec::<f32>(),
-            [0.0, 0.0]
-        );
+        assert_eq!(Tensor::zeros([2, 0]).sum(1, false).to_vec::<f32>(), [0.0, 0.0]);
+        assert_eq!(Tensor::zeros([0, 2]).sum(0, true).to_vec::<f32>(), [0.0, 0.0]);
     }
 
     /// Every set of axes of a view, against sums over single elements.
     #[test]
     fn axes_in_every_position_of_a_view() {
-        let x = Tensor::arange(0, 2 * 3 * 4 * 5)
-            .reshape([2, 3, 4, 5])
-            .permute(&[2, 0, 3, 1]);
+        let x = Tensor::arange(0, 2 * 3 * 4 * 5).reshape([2, 3, 4, 5]).permute(&[2, 0, 3, 1]);
         let shape = x.shape();
         for set in 0..16usize {
             let axes: Vec<usize> = (0..4).filter(|a| set >> a & 1 == 1).collect();
@@ -159,13 +135,12 @@ mod tests {
                     at[a] = rest % shape[a];
                     rest /= shape[a];
                 }
-                let to = (0..4).fold(0, |to, a| {
-                    if axes.contains(&a) {
-                        to
-                    } else {
-                        to * shape[a] + at[a]
-                    }
-                });
+                let to = (0..4).fold(
+                    0,
+                    |to, a| {
+                        if axes.contains(&a) { to } else { to * shape[a] + at[a] }
+                    },
+                );
                 want[to] += x.at::<i64>(&at);
             }
             assert_eq!(y.to_vec::<i64>(), want, "{axes:?}");

@@ -69,10 +69,7 @@ pub(super) fn variance(
         }
         _ => unreachable!("infer admits no other dtypes"),
     }
-    Ok(Outcome {
-        value: var,
-        extra: smallvec![Arc::new(mean)],
-    })
+    Ok(Outcome { value: var, extra: smallvec![Arc::new(mean)] })
 }
 
 /// The gradient of the variance of input 0 from that of the variance: one pass, with the mean of the forward pass. When it is
@@ -113,9 +110,7 @@ pub(super) fn var_tangent(
     let sum = |t: &Tensor| t.try_sum(axes, keepdim);
     let squares = sum(&x.try_mul(dx)?)?;
     let mean = sum(x)?.try_mul(sum(dx)?)?.try_mul(1.0 / n)?;
-    squares
-        .try_sub(&mean)?
-        .try_mul(2.0 / (n - correction as f64))
+    squares.try_sub(&mean)?.try_mul(2.0 / (n - correction as f64))
 }
 
 /// `factor * (x - mean) * g` in one pass, with broadcasting.
@@ -292,10 +287,7 @@ mod tests {
         assert!(y.iter().all(|y| y.is_nan()) && dx.is_empty());
         let (y, dx) = var_and_grad(&Tensor::from([5.0]), 1);
         assert!(y[0].is_nan() && dx[0].is_nan());
-        assert_eq!(
-            var_and_grad(&Tensor::from([5.0]), 0),
-            (vec![0.0], vec![0.0])
-        );
+        assert_eq!(var_and_grad(&Tensor::from([5.0]), 0), (vec![0.0], vec![0.0]));
         let (y, dx) = var_and_grad(&Tensor::from([f64::INFINITY, 1.0]), 1);
         assert!(y[0].is_nan() && dx[0].is_nan());
         assert_eq!(dx[1], f64::NEG_INFINITY);

@@ -71,10 +71,7 @@ impl Op for Cat {
 
 impl WholeKernel for Cat {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let inputs = inputs
-            .iter()
-            .map(Value::contiguous)
-            .collect::<Result<Vec<_>>>()?;
+        let inputs = inputs.iter().map(Value::contiguous).collect::<Result<Vec<_>>>()?;
         let mut value = Value::uninit(self.name(), out)?;
         match output(&mut value) {
             Output::F32(o) => self.join(&inputs, &out.shape, o),
@@ -91,10 +88,7 @@ impl Cat {
     fn join<T: Stored>(&self, inputs: &[Arc<Value>], shape: &Shape, out: &mut [T]) {
         let inner: usize = shape[self.axis + 1..].iter().product();
         let outer: usize = shape[..self.axis].iter().product();
-        let parts: Vec<&[T]> = inputs
-            .iter()
-            .map(|v| v.slice().expect("made contiguous"))
-            .collect();
+        let parts: Vec<&[T]> = inputs.iter().map(|v| v.slice().expect("made contiguous")).collect();
         let mut at = 0;
         for row in 0..outer {
             for (part, size) in parts.iter().zip(&self.sizes) {
@@ -134,17 +128,9 @@ impl Tensor {
             ));
         };
         let axis = first.shape().axis("cat", axis)?;
-        let dtype = tensors
-            .iter()
-            .fold(first.dtype(), |d, t| d.promote(t.dtype()));
-        let tensors = tensors
-            .iter()
-            .map(|t| t.try_to_dtype(dtype))
-            .collect::<Result<Vec<_>>>()?;
-        let sizes = tensors
-            .iter()
-            .map(|t| t.shape().get(axis).copied().unwrap_or(0))
-            .collect();
+        let dtype = tensors.iter().fold(first.dtype(), |d, t| d.promote(t.dtype()));
+        let tensors = tensors.iter().map(|t| t.try_to_dtype(dtype)).collect::<Result<Vec<_>>>()?;
+        let sizes = tensors.iter().map(|t| t.shape().get(axis).copied().unwrap_or(0)).collect();
         let refs: Vec<&Tensor> = tensors.iter().collect();
         apply(Cat { axis, sizes }, &refs)
     }
@@ -183,10 +169,7 @@ impl Tensor {
         }
         let axis = shape.with_axis("stack", 0, 1)?.axis("stack", axis)?;
         let longer = shape.with_axis("stack", axis, 1)?;
-        let tensors = tensors
-            .iter()
-            .map(|t| t.try_reshape(longer))
-            .collect::<Result<Vec<_>>>()?;
+        let tensors = tensors.iter().map(|t| t.try_reshape(longer)).collect::<Result<Vec<_>>>()?;
         Tensor::try_cat(&tensors.iter().collect::<Vec<_>>(), axis as i64)
     }
 }
@@ -212,25 +195,19 @@ pub(super) const ENTRY: Entry = Entry {
                 })
             })
             .into();
-        out.push(Sample::new(
-            "an operand used twice",
-            vec![normal(g, [2, 2])],
-            |x| Tensor::try_cat(&[&x[0], &x[0].try_t()?], 0),
-        ));
-        out.push(Sample::new(
-            "stack of 0-d",
-            vec![normal(g, ()), normal(g, ())],
-            |x| Tensor::try_stack(&[&x[0], &x[1]], 0),
-        ));
+        out.push(Sample::new("an operand used twice", vec![normal(g, [2, 2])], |x| {
+            Tensor::try_cat(&[&x[0], &x[0].try_t()?], 0)
+        }));
+        out.push(Sample::new("stack of 0-d", vec![normal(g, ()), normal(g, ())], |x| {
+            Tensor::try_stack(&[&x[0], &x[1]], 0)
+        }));
         out
     },
     mistakes: &[Mistake {
         name: "slice of the wrong part",
         what: "every input gets the first part of the gradient",
         rule: |op, at, g, wanted| {
-            let op = (op as &dyn std::any::Any)
-                .downcast_ref::<Cat>()
-                .expect("the rule of cat");
+            let op = (op as &dyn std::any::Any).downcast_ref::<Cat>().expect("the rule of cat");
             let smallest = op.sizes.iter().copied().min().unwrap_or(0);
             let mut grads = op.vjp(at, g, wanted)?;
             for (grad, &size) in grads.iter_mut().zip(&op.sizes) {

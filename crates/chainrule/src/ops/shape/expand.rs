@@ -35,10 +35,7 @@ impl Op for Expand {
     }
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        tangents[0]
-            .as_ref()
-            .expect("the only tangent")
-            .try_expand(self.shape)
+        tangents[0].as_ref().expect("the only tangent").try_expand(self.shape)
     }
 }
 
@@ -49,10 +46,7 @@ impl ViewKernel for Expand {
         for (a, &d) in shape.iter().enumerate() {
             strides[lead + a] = if d == 1 { 0 } else { layout.strides[a] };
         }
-        Some(Layout {
-            offset: layout.offset,
-            strides,
-        })
+        Some(Layout { offset: layout.offset, strides })
     }
 }
 

@@ -48,9 +48,7 @@ impl Op for Permute {
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         apply(
-            Permute {
-                from: self.from.clone(),
-            },
+            Permute { from: self.from.clone() },
             &[tangents[0].as_ref().expect("the only tangent")],
         )
     }
@@ -62,10 +60,7 @@ impl ViewKernel for Permute {
         for (s, &a) in strides.iter_mut().zip(&self.from) {
             *s = layout.strides[a as usize];
         }
-        Some(Layout {
-            offset: layout.offset,
-            strides,
-        })
+        Some(Layout { offset: layout.offset, strides })
     }
 }
 
@@ -125,29 +120,19 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "",
     samples: |g| {
         vec![
-            Sample::new("cycle", vec![normal(g, [2, 3, 4])], |x| {
-                x[0].try_permute(&[2, 0, 1])
-            }),
+            Sample::new("cycle", vec![normal(g, [2, 3, 4])], |x| x[0].try_permute(&[2, 0, 1])),
             Sample::new("transpose", vec![normal(g, [3, 5])], |x| x[0].try_t()),
             Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_permute(&[])),
-            Sample::new("empty", vec![normal(g, [0, 3])], |x| {
-                x[0].try_transpose(0, 1)
-            }),
+            Sample::new("empty", vec![normal(g, [0, 3])], |x| x[0].try_transpose(0, 1)),
         ]
     },
     mistakes: &[Mistake {
         name: "order not inverted",
         what: "the gradient is permuted by the same order instead of its inverse (the same only for a swap)",
         rule: |op, at, g, _| {
-            let op = (op as &dyn std::any::Any)
-                .downcast_ref::<Permute>()
-                .expect("the rule of permute");
-            let same = apply(
-                Permute {
-                    from: op.from.clone(),
-                },
-                &[g],
-            )?;
+            let op =
+                (op as &dyn std::any::Any).downcast_ref::<Permute>().expect("the rule of permute");
+            let same = apply(Permute { from: op.from.clone() }, &[g])?;
             // Where the sizes do not even fit, the mistaken code would reshape to make them.
             Ok(smallvec![Some(same.try_reshape(at.input_shape(0))?)])
         },

@@ -38,10 +38,7 @@ impl Op for Reshape {
     }
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        tangents[0]
-            .as_ref()
-            .expect("the only tangent")
-            .try_reshape(self.shape)
+        tangents[0].as_ref().expect("the only tangent").try_reshape(self.shape)
     }
 }
 
@@ -49,10 +46,7 @@ impl ViewKernel for Reshape {
     /// Groups of old axes that lie without gaps are split anew; a new axis that would span a gap needs a copy.
     fn view(&self, from: &Shape, layout: &Layout, to: &Shape) -> Option<Layout> {
         if to.contains(&0) {
-            return Some(Layout {
-                offset: layout.offset,
-                strides: to.contiguous_strides(),
-            });
+            return Some(Layout { offset: layout.offset, strides: to.contiguous_strides() });
         }
         let old: Vec<(usize, isize)> = from
             .iter()
@@ -75,10 +69,7 @@ impl ViewKernel for Reshape {
                     have *= old.get(i)?.0;
                 }
             }
-            if old[first..=i]
-                .windows(2)
-                .any(|w| w[0].1 != w[1].1 * w[1].0 as isize)
-            {
+            if old[first..=i].windows(2).any(|w| w[0].1 != w[1].1 * w[1].0 as isize) {
                 return None;
             }
             let mut step = old[i].1;
@@ -88,10 +79,7 @@ impl ViewKernel for Reshape {
             }
             i += 1;
         }
-        Some(Layout {
-            offset: layout.offset,
-            strides,
-        })
+        Some(Layout { offset: layout.offset, strides })
     }
 }
 
@@ -117,12 +105,7 @@ methods! {
 impl Tensor {
     /// The same tensor as a result of its own: derivatives with respect to it are told apart from those with respect to this one.
     pub(crate) fn alias(&self) -> Result<Tensor> {
-        apply(
-            Reshape {
-                shape: self.shape(),
-            },
-            &[self],
-        )
+        apply(Reshape { shape: self.shape() }, &[self])
     }
 }
 
@@ -130,10 +113,7 @@ impl Tensor {
 fn fill_in(from: &Shape, sizes: &[i64]) -> Result<Shape> {
     let known = || sizes.iter().filter(|&&s| s != -1).map(|&s| s as i128);
     let shape_error = |why: &str| {
-        Err(Error::argument(
-            "reshape",
-            format!("{from} cannot become {sizes:?}: {why}"),
-        ))
+        Err(Error::argument("reshape", format!("{from} cannot become {sizes:?}: {why}")))
     };
     let open = sizes.iter().filter(|&&s| s == -1).count();
     if open == 0 {
@@ -145,9 +125,7 @@ fn fill_in(from: &Shape, sizes: &[i64]) -> Result<Shape> {
     if known().any(|s| s < 0) {
         return shape_error("sizes start at 0");
     }
-    let product = known()
-        .try_fold(1i128, |n, s| n.checked_mul(s))
-        .unwrap_or(i128::MAX);
+    let product = known().try_fold(1i128, |n, s| n.checked_mul(s)).unwrap_or(i128::MAX);
     let numel = from.numel() as i128;
     if product == 0 {
         return shape_error("with a size of 0 the size for -1 is not determined");
@@ -155,10 +133,8 @@ fn fill_in(from: &Shape, sizes: &[i64]) -> Result<Shape> {
     if numel % product != 0 {
         return shape_error(&format!("{numel} elements are not a multiple of {product}"));
     }
-    let filled: Vec<i64> = sizes
-        .iter()
-        .map(|&s| if s == -1 { (numel / product) as i64 } else { s })
-        .collect();
+    let filled: Vec<i64> =
+        sizes.iter().map(|&s| if s == -1 { (numel / product) as i64 } else { s }).collect();
     filled.into_shape("reshape")
 }
 
@@ -183,11 +159,9 @@ pub(super) const ENTRY: Entry = Entry {
                 Sample::new(note, vec![normal(g, from)], move |x| x[0].try_reshape(to))
             })
             .into();
-        out.push(Sample::new(
-            "a transposed view, copied",
-            vec![normal(g, [3, 4])],
-            |x| x[0].try_transpose(0, 1)?.try_reshape([2, 6]),
-        ));
+        out.push(Sample::new("a transposed view, copied", vec![normal(g, [3, 4])], |x| {
+            x[0].try_transpose(0, 1)?.try_reshape([2, 6])
+        }));
         out
     },
     mistakes: &[],

@@ -44,11 +44,7 @@ impl Slice {
 
 impl From<RangeFull> for Slice {
     fn from(_: RangeFull) -> Slice {
-        Slice::Range {
-            start: None,
-            end: None,
-            step: 1,
-        }
+        Slice::Range { start: None, end: None, step: 1 }
     }
 }
 
@@ -148,11 +144,7 @@ impl Op for SliceOp {
     }
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let op = SliceOp {
-            cuts: self.cuts.clone(),
-            from: self.from.clone(),
-            out: self.out,
-        };
+        let op = SliceOp { cuts: self.cuts.clone(), from: self.from.clone(), out: self.out };
         apply(op, &[tangents[0].as_ref().expect("the only tangent")])
     }
 }
@@ -178,10 +170,7 @@ fn slice_layout(cuts: &[Cut], from: &[Option<usize>], layout: &Layout) -> Layout
     for (s, axis) in strides.iter_mut().zip(from) {
         *s = axis.map_or(0, |a| cuts[a].step * layout.strides[a]);
     }
-    Layout {
-        offset: offset as usize,
-        strides,
-    }
+    Layout { offset: offset as usize, strides }
 }
 
 /// The reverse of a slice: its elements in their places among zeros.
@@ -211,11 +200,7 @@ impl Op for Unslice {
     }
 
     fn vjp(&self, _: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let slice = SliceOp {
-            cuts: self.cuts.clone(),
-            from: self.from.clone(),
-            out: self.out,
-        };
+        let slice = SliceOp { cuts: self.cuts.clone(), from: self.from.clone(), out: self.out };
         Ok(smallvec![Some(apply(slice, &[cotangent])?)])
     }
 
@@ -233,10 +218,7 @@ impl Op for Unslice {
 impl WholeKernel for Unslice {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let x = inputs[0].contiguous()?;
-        let own = Layout {
-            offset: 0,
-            strides: out.shape.contiguous_strides(),
-        };
+        let own = Layout { offset: 0, strides: out.shape.contiguous_strides() };
         let layout = slice_layout(&self.cuts, &self.from, &own);
         let mut value = Value::uninit(self.name(), out)?;
         match (array(&x), output(&mut value)) {
@@ -299,10 +281,7 @@ methods! {
 /// Reads the slices for a tensor of `shape`.
 fn plan(shape: &Shape, slices: &[Slice]) -> Result<SliceOp> {
     let error = |why: String| Err(Error::shape("slice", &[shape], why));
-    let named = slices
-        .iter()
-        .filter(|s| matches!(s, Slice::At(_) | Slice::Range { .. }))
-        .count();
+    let named = slices.iter().filter(|s| matches!(s, Slice::At(_) | Slice::Range { .. })).count();
     if named > shape.rank() {
         return error(format!("{named} slices for {} axes", shape.rank()));
     }
@@ -314,11 +293,7 @@ fn plan(shape: &Shape, slices: &[Slice]) -> Result<SliceOp> {
         let size = shape[cuts.len()];
         from.push(Some(cuts.len()));
         dims.push(size);
-        cuts.push(Cut {
-            start: 0,
-            count: size,
-            step: 1,
-        });
+        cuts.push(Cut { start: 0, count: size, step: 1 });
     };
     for slice in slices {
         match *slice {
@@ -340,11 +315,7 @@ fn plan(shape: &Shape, slices: &[Slice]) -> Result<SliceOp> {
                         cuts.len()
                     ));
                 }
-                cuts.push(Cut {
-                    start: position as usize,
-                    count: 1,
-                    step: 1,
-                });
+                cuts.push(Cut { start: position as usize, count: 1, step: 1 });
             }
             Slice::Range { step: 0, .. } => {
                 return error("a step of 0 goes nowhere; use 1 or -1".into());
@@ -361,16 +332,9 @@ fn plan(shape: &Shape, slices: &[Slice]) -> Result<SliceOp> {
         whole(&mut cuts, &mut from, &mut dims);
     }
     if dims.len() > MAX_RANK {
-        return error(format!(
-            "the result would have {} axes; a tensor has at most 8",
-            dims.len()
-        ));
+        return error(format!("the result would have {} axes; a tensor has at most 8", dims.len()));
     }
-    Ok(SliceOp {
-        cuts,
-        from,
-        out: Shape::new(&dims),
-    })
+    Ok(SliceOp { cuts, from, out: Shape::new(&dims) })
 }
 
 /// A range on an axis of `size`, with Python's rules for bounds.
@@ -381,11 +345,7 @@ fn cut(size: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Cut {
     let start = start.map_or(if step > 0 { low } else { high }, bound);
     let end = end.map_or(if step > 0 { high } else { low }, bound);
     let span = if step > 0 { end - start } else { start - end };
-    let count = if span <= 0 {
-        0
-    } else {
-        (span as u64).div_ceil(step.unsigned_abs()) as usize
-    };
+    let count = if span <= 0 { 0 } else { (span as u64).div_ceil(step.unsigned_abs()) as usize };
     // An empty cut starts at the origin, so that no offset points outside the array.
     Cut {
         start: if count == 0 { 0 } else { start as usize },
@@ -403,89 +363,41 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "",
     samples: |g| {
         let cases: [(&str, &[usize], &[Slice]); 6] = [
-            (
-                "a range",
-                &[5, 3],
-                &[Slice::Range {
-                    start: Some(1),
-                    end: Some(4),
-                    step: 1,
-                }],
-            ),
-            (
-                "steps",
-                &[7, 3],
-                &[Slice::Range {
-                    start: None,
-                    end: None,
-                    step: 3,
-                }],
-            ),
-            (
-                "backward",
-                &[5],
-                &[Slice::Range {
-                    start: None,
-                    end: None,
-                    step: -2,
-                }],
-            ),
+            ("a range", &[5, 3], &[Slice::Range { start: Some(1), end: Some(4), step: 1 }]),
+            ("steps", &[7, 3], &[Slice::Range { start: None, end: None, step: 3 }]),
+            ("backward", &[5], &[Slice::Range { start: None, end: None, step: -2 }]),
             ("a position", &[2, 3, 4], &[Slice::Ellipsis, Slice::At(-1)]),
             ("a new axis", &[2, 3], &[Slice::NewAxis, Slice::At(1)]),
-            (
-                "nothing",
-                &[4, 2],
-                &[Slice::Range {
-                    start: Some(3),
-                    end: Some(1),
-                    step: 1,
-                }],
-            ),
+            ("nothing", &[4, 2], &[Slice::Range { start: Some(3), end: Some(1), step: 1 }]),
         ];
         let mut out: Vec<Sample> = cases
             .map(|(note, from, slices)| {
                 Sample::new(note, vec![normal(g, from)], move |x| x[0].try_slice(slices))
             })
             .into();
-        out.push(Sample::new("0-d", vec![normal(g, ())], |x| {
-            x[0].try_slice(&[])
+        out.push(Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_slice(&[])));
+        out.push(Sample::new("of a transposed view", vec![normal(g, [3, 4])], |x| {
+            x[0].try_t()?.try_slice(&[Slice::from(1..3), Slice::from(..).step(-1)])
         }));
-        out.push(Sample::new(
-            "of a transposed view",
-            vec![normal(g, [3, 4])],
-            |x| {
-                x[0].try_t()?
-                    .try_slice(&[Slice::from(1..3), Slice::from(..).step(-1)])
-            },
-        ));
         out
     },
     mistakes: &[Mistake {
         name: "gradient in the wrong place",
         what: "the gradient of a backward slice is put back in forward order",
         rule: |op, at, g, _| {
-            let op = (op as &dyn std::any::Any)
-                .downcast_ref::<SliceOp>()
-                .expect("the rule of slice");
+            let op =
+                (op as &dyn std::any::Any).downcast_ref::<SliceOp>().expect("the rule of slice");
             let forward = |c: &Cut| {
                 let low = if c.step < 0 {
                     c.start - (c.count - 1) * c.step.unsigned_abs()
                 } else {
                     c.start
                 };
-                Cut {
-                    start: low,
-                    count: c.count,
-                    step: c.step.abs(),
-                }
+                Cut { start: low, count: c.count, step: c.step.abs() }
             };
             let cuts = op.cuts.iter().map(forward).collect();
-            let spread = Unslice {
-                cuts,
-                shape: at.input_shape(0),
-                from: op.from.clone(),
-                out: op.out,
-            };
+            let spread =
+                Unslice { cuts, shape: at.input_shape(0), from: op.from.clone(), out: op.out };
             Ok(smallvec![Some(apply(spread, &[g])?)])
         },
     }],
@@ -522,10 +434,7 @@ mod tests {
     fn cuts_are_those_of_python_up_to_the_ends_of_i64() {
         let mut bounds: Vec<_> = (-6..=6).map(Some).collect();
         bounds.extend([None, Some(i64::MIN), Some(i64::MAX)]);
-        let steps: Vec<i64> = (-5..=5)
-            .filter(|&s| s != 0)
-            .chain([i64::MIN, i64::MAX])
-            .collect();
+        let steps: Vec<i64> = (-5..=5).filter(|&s| s != 0).chain([i64::MIN, i64::MAX]).collect();
         for n in 0..5 {
             for &start in &bounds {
                 for &end in &bounds {
@@ -548,11 +457,7 @@ mod tests {
     #[test]
     fn ranges_are_read_as_in_python() {
         let x = Tensor::arange(0, 5);
-        let range = |start, end, step| Slice::Range {
-            start: Some(start),
-            end: Some(end),
-            step,
-        };
+        let range = |start, end, step| Slice::Range { start: Some(start), end: Some(end), step };
         // To the very last: a range that Rust takes for an empty one.
         let last = Slice::from(RangeInclusive::new(1, -1));
         let cases: [(Slice, &[i64]); 10] = [

@@ -88,15 +88,9 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "",
     samples: |g| {
         vec![
-            Sample::new("squeeze", vec![normal(g, [2, 1, 3, 1])], |x| {
-                x[0].try_squeeze([1, -1])
-            }),
-            Sample::new("unsqueeze", vec![normal(g, [2, 3])], |x| {
-                x[0].try_unsqueeze(-1)
-            }),
-            Sample::new("flatten", vec![normal(g, [2, 3, 2])], |x| {
-                x[0].try_flatten(0, 1)
-            }),
+            Sample::new("squeeze", vec![normal(g, [2, 1, 3, 1])], |x| x[0].try_squeeze([1, -1])),
+            Sample::new("unsqueeze", vec![normal(g, [2, 3])], |x| x[0].try_unsqueeze(-1)),
+            Sample::new("flatten", vec![normal(g, [2, 3, 2])], |x| x[0].try_flatten(0, 1)),
             Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_unsqueeze(0)),
             Sample::new("empty", vec![normal(g, [0, 1])], |x| x[0].try_squeeze(1)),
             Sample::new("of a transposed view", vec![normal(g, [3, 2])], |x| {
@@ -117,10 +111,7 @@ mod tests {
         assert_eq!(x.squeeze(0).shape(), [2, 1]);
         assert_eq!(x.squeeze([0, -1]).shape(), [2]);
         assert_eq!(x.squeeze_all().unsqueeze(-2).shape(), [1, 2]);
-        assert_eq!(
-            Tensor::scalar(1.0f32).unsqueeze(0).unsqueeze(-1).shape(),
-            [1, 1]
-        );
+        assert_eq!(Tensor::scalar(1.0f32).unsqueeze(0).unsqueeze(-1).shape(), [1, 1]);
         assert_eq!(Tensor::zeros([1, 1]).squeeze_all().rank(), 0);
     }
 

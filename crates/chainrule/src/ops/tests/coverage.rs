@@ -7,10 +7,8 @@ use crate::ops::{Entry, Sample};
 use crate::rng::Generator;
 
 /// Ops without an empty sample, and why.
-const NO_EMPTY: &[(&str, &str)] = &[(
-    "mse",
-    "the mean of no elements is NaN, which nothing can be compared with",
-)];
+const NO_EMPTY: &[(&str, &str)] =
+    &[("mse", "the mean of no elements is NaN, which nothing can be compared with")];
 
 /// Ops without a 0-d sample, and why.
 const NO_0D: &[(&str, &str)] = &[
@@ -29,10 +27,7 @@ const NO_MISTAKES: &[(&str, &str)] = &[
     ("to_dtype", "the rule is the identity"),
     ("reshape", "the rule is the identity in another shape"),
     ("squeeze", "the rule is the identity in another shape"),
-    (
-        "expand",
-        "the rule is the identity: the walker sums over the stretched axes",
-    ),
+    ("expand", "the rule is the identity: the walker sums over the stretched axes"),
 ];
 
 fn samples(entry: &Entry) -> Vec<Sample> {
@@ -42,9 +37,7 @@ fn samples(entry: &Entry) -> Vec<Sample> {
 /// Fails for each op of `found` that has no exception, and for each exception that no op needs.
 fn report_with(property: &str, found: Vec<String>, exceptions: &[(&str, &str)]) {
     let excepted = |name: &String| exceptions.iter().any(|(e, _)| e == name);
-    let stale = exceptions
-        .iter()
-        .filter(|(e, _)| !found.iter().any(|f| f == e));
+    let stale = exceptions.iter().filter(|(e, _)| !found.iter().any(|f| f == e));
     let stale = stale.map(|(e, _)| format!("{e} is excepted without need"));
     let missing = found.iter().filter(|f| !excepted(f)).cloned();
     report(property, missing.chain(stale).collect());
@@ -61,10 +54,8 @@ fn every_op_with_a_gradient_has_samples() {
         let mut notes = HashSet::new();
         for s in &samples {
             if s.note.is_empty() || !notes.insert(s.note) {
-                failures.push(format!(
-                    "{}: the note {:?} is empty or used twice",
-                    entry.name, s.note
-                ));
+                failures
+                    .push(format!("{}: the note {:?} is empty or used twice", entry.name, s.note));
             }
         }
     }
@@ -79,47 +70,29 @@ fn every_op_has_an_empty_sample() {
     };
     let with = |e: &&Entry| samples(e).iter().any(empty);
     let found = table().filter(|e| !e.gradient.is_empty() && !with(e));
-    report_with(
-        "ops without an empty sample",
-        found.map(|e| e.name.into()).collect(),
-        NO_EMPTY,
-    );
+    report_with("ops without an empty sample", found.map(|e| e.name.into()).collect(), NO_EMPTY);
 }
 
 #[test]
 fn every_op_has_a_0d_sample() {
-    let with = |e: &&Entry| {
-        samples(e)
-            .iter()
-            .any(|s| s.inputs.iter().any(|x| x.rank() == 0))
-    };
+    let with = |e: &&Entry| samples(e).iter().any(|s| s.inputs.iter().any(|x| x.rank() == 0));
     let found = table().filter(|e| !e.gradient.is_empty() && !with(e));
-    report_with(
-        "ops without a 0-d sample",
-        found.map(|e| e.name.into()).collect(),
-        NO_0D,
-    );
+    report_with("ops without a 0-d sample", found.map(|e| e.name.into()).collect(), NO_0D);
 }
 
 #[test]
 fn every_op_with_a_gradient_has_a_classic_mistake() {
     let found = table().filter(|e| !e.gradient.is_empty() && e.mistakes.is_empty());
-    report_with(
-        "ops without a mistake",
-        found.map(|e| e.name.into()).collect(),
-        NO_MISTAKES,
-    );
+    report_with("ops without a mistake", found.map(|e| e.name.into()).collect(), NO_MISTAKES);
 }
 
 #[test]
 fn every_op_is_documented_and_has_a_name_of_its_own() {
     let (mut failures, mut names) = (Vec::new(), HashSet::new());
     for entry in table() {
-        for (field, text) in [
-            ("name", entry.name),
-            ("signature", entry.signature),
-            ("formula", entry.formula),
-        ] {
+        for (field, text) in
+            [("name", entry.name), ("signature", entry.signature), ("formula", entry.formula)]
+        {
             if text.trim().is_empty() {
                 failures.push(format!("{}: no {field}", entry.name));
             }
@@ -130,10 +103,7 @@ fn every_op_is_documented_and_has_a_name_of_its_own() {
             }
         }
         if samples(entry).iter().any(|s| s.kink) && entry.at_kinks.is_empty() {
-            failures.push(format!(
-                "{}: a sample at a kink, and at_kinks says nothing",
-                entry.name
-            ));
+            failures.push(format!("{}: a sample at a kink, and at_kinks says nothing", entry.name));
         }
         let mut mistakes = HashSet::new();
         for mistake in entry.mistakes {

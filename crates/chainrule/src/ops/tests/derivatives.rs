@@ -24,12 +24,7 @@ const MODES_FLOOR: f64 = 64.0 * f64::EPSILON;
 fn size(sample: &Sample, g: &mut Generator) -> f64 {
     let value = sample.on(&sample.floats());
     let v = probe_like(&value, g).to_f64_vec();
-    value
-        .to_f64_vec()
-        .iter()
-        .zip(v)
-        .map(|(y, v)| (y * v).abs())
-        .sum()
+    value.to_f64_vec().iter().zip(v).map(|(y, v)| (y * v).abs()).sum()
 }
 
 /// Reverse mode against differences, for each input on its own.
@@ -43,10 +38,7 @@ fn against_differences(
     let v = probe_like(&value, g);
     let weighted = |y: &Tensor| {
         let (y, v) = (y.to_f64_vec(), v.to_f64_vec());
-        y.into_iter()
-            .zip(v)
-            .map(|(y, v)| y * v)
-            .collect::<Vec<f64>>()
+        y.into_iter().zip(v).map(|(y, v)| y * v).collect::<Vec<f64>>()
     };
     let size = size.max(weighted(&value).iter().map(|x| x.abs()).sum());
     let (_, gradients) = vjp(&f, inputs, &v).unwrap_or_else(|e| panic!("{e}"));
@@ -57,25 +49,19 @@ fn against_differences(
         let scalar = |x: &[Tensor]| Tensor::scalar(weighted(&f(x)).iter().sum::<f64>());
         let found = richardson(scalar, inputs, &directions).unwrap_or_else(|e| panic!("{e}"));
         let (difference, error) = (found.value.item(), found.error.item());
-        let pairs = gradient
-            .to_f64_vec()
-            .into_iter()
-            .zip(directions[i].to_f64_vec());
+        let pairs = gradient.to_f64_vec().into_iter().zip(directions[i].to_f64_vec());
         let reverse: f64 = pairs.map(|(g, u)| g * u).sum();
         let allowed = DIFFERENCES * reverse.abs().max(difference.abs()) + FLOOR * size;
         let both =
             format!("reverse mode {reverse:e}, differences {difference:e}, allowed {allowed:.1e}");
         let agree = (reverse - difference).abs() <= allowed;
         if !found.kinks.is_empty() {
-            failures.push(format!(
-                "input {i}: the differences see a kink (error {error:.1e}); {both}"
-            ));
+            failures
+                .push(format!("input {i}: the differences see a kink (error {error:.1e}); {both}"));
         } else if !agree {
             failures.push(format!("input {i}: {both}"));
         } else if error > allowed {
-            failures.push(format!(
-                "input {i}: the differences are not sure ({error:.1e}); {both}"
-            ));
+            failures.push(format!("input {i}: the differences are not sure ({error:.1e}); {both}"));
         }
     }
     failures
@@ -107,25 +93,18 @@ fn derivative<'a>(sample: &'a Sample, g: &mut Generator) -> impl Fn(&[Tensor]) -
     move |x| {
         let (_, gradients) = vjp(|x| sample.on(x), x, &v).unwrap_or_else(|e| panic!("{e}"));
         let parts = gradients.iter().zip(&w).map(|(g, w)| (g * w).sum_all());
-        parts
-            .reduce(|a, b| a + b)
-            .expect("at least one float input")
+        parts.reduce(|a, b| a + b).expect("at least one float input")
     }
 }
 
 /// Samples whose gradient is not the derivative, by op and note, and why. Forward mode must leave out the same.
-const NOT_THE_DERIVATIVE: &[(&str, &str, &str)] = &[(
-    "embedding",
-    "padding",
-    "the row of the padding is a constant, as in PyTorch",
-)];
+const NOT_THE_DERIVATIVE: &[(&str, &str, &str)] =
+    &[("embedding", "padding", "the row of the padding is a constant, as in PyTorch")];
 
 #[test]
 fn reverse_mode_agrees_with_differences() {
     let excepted = |e: &Entry, s: &Sample| {
-        NOT_THE_DERIVATIVE
-            .iter()
-            .any(|(op, note, _)| (*op, *note) == (e.name, s.note))
+        NOT_THE_DERIVATIVE.iter().any(|(op, note, _)| (*op, *note) == (e.name, s.note))
     };
     let smooth = |e: &Entry, s: &Sample| !s.kink && !s.floats().is_empty() && !excepted(e, s);
     each_sample("reverse mode against differences", smooth, |_, s, g| {

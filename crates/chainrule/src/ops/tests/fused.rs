@@ -27,13 +27,10 @@ fn compare(node: &Arc<Node>, g: &mut Generator) -> Vec<String> {
     let saved = lock(&node.saved).clone();
     let at = Saved::new(node, &saved, false);
     let want = definition(&at.inputs()).unwrap_or_else(|e| panic!("definition: {e}"));
-    let mut failures: Vec<String> = difference("value", &at.output(), &want, 1e-13)
-        .into_iter()
-        .collect();
+    let mut failures: Vec<String> =
+        difference("value", &at.output(), &want, 1e-13).into_iter().collect();
     let (wanted, v) = (node.wanted(), probe(node.meta.shape, node.meta.dtype, g));
-    let fused = op
-        .vjp(&at, &v, wanted)
-        .unwrap_or_else(|e| panic!("vjp: {e}"));
+    let fused = op.vjp(&at, &v, wanted).unwrap_or_else(|e| panic!("vjp: {e}"));
     let linked = Saved::new(node, &saved, true);
     let defined = by_definition(op, &linked, &v, wanted).expect("it has a definition");
     let defined = defined.unwrap_or_else(|e| panic!("gradient of the definition: {e}"));
@@ -43,20 +40,12 @@ fn compare(node: &Arc<Node>, g: &mut Generator) -> Vec<String> {
         }
         let shape = at.input_shape(i);
         let dense = |g: Option<Tensor>| match g {
-            Some(g) => sum_to(&g, &shape)
-                .unwrap_or_else(|e| panic!("{e}"))
-                .detach(),
+            Some(g) => sum_to(&g, &shape).unwrap_or_else(|e| panic!("{e}")).detach(),
             None => at.input(i).zeros_like(),
         };
         let what = format!("gradient of input {i} of {}", op.name());
         let floor = 64.0 * f64::EPSILON * largest(&v.to_f64_vec());
-        failures.extend(difference_above(
-            &what,
-            &dense(fused),
-            &dense(defined),
-            1e-12,
-            floor,
-        ));
+        failures.extend(difference_above(&what, &dense(fused), &dense(defined), 1e-12, floor));
     }
     failures
 }

@@ -41,28 +41,17 @@ fn gradients(
                 wanted: Wanted|
      -> Option<Result<Grads>> {
         let mistake = mistake?;
-        entry
-            .name
-            .split(", ")
-            .any(|name| name == op.name())
-            .then(|| {
-                planted_in.set(planted_in.get() + 1);
-                (mistake.rule)(op, at, g, wanted)
-            })
+        entry.name.split(", ").any(|name| name == op.name()).then(|| {
+            planted_in.set(planted_in.get() + 1);
+            (mistake.rule)(op, at, g, wanted)
+        })
     };
-    let walk = Walk {
-        keep_graph: true,
-        targets: Some(leaves),
-        planted: Some(&rule),
-        ..Walk::default()
-    };
+    let walk =
+        Walk { keep_graph: true, targets: Some(leaves), planted: Some(&rule), ..Walk::default() };
     let found = walk.run(&[(y, v.clone())])?;
     let dense =
         |(g, x): (Option<Tensor>, &Tensor)| g.unwrap_or_else(|| x.zeros_like()).to_f64_vec();
-    Ok((
-        found.into_iter().zip(leaves).map(dense).collect(),
-        planted_in.get(),
-    ))
+    Ok((found.into_iter().zip(leaves).map(dense).collect(), planted_in.get()))
 }
 
 fn effect(entry: &Entry, sample: &Sample, mistake: &Mistake) -> Effect {
@@ -76,20 +65,11 @@ fn effect(entry: &Entry, sample: &Sample, mistake: &Mistake) -> Effect {
         let (right, _) = gradients(entry, &leaves, &y, &v, None)?;
         let (wrong, planted) = gradients(entry, &leaves, &y, &v, Some(mistake))?;
         let off = right.iter().zip(&wrong).map(|(right, wrong)| {
-            let size = right
-                .iter()
-                .fold(0.0, |m: f64, x| m.max(x.abs()))
-                .max(f64::MIN_POSITIVE);
+            let size = right.iter().fold(0.0, |m: f64, x| m.max(x.abs())).max(f64::MIN_POSITIVE);
             let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() / size };
             // A gradient that becomes NaN is caught by any comparison.
             let worst = right.iter().zip(wrong).map(apart);
-            worst.fold(0.0, |m, x| {
-                if x.is_nan() {
-                    f64::INFINITY
-                } else {
-                    f64::max(m, x)
-                }
-            })
+            worst.fold(0.0, |m, x| if x.is_nan() { f64::INFINITY } else { f64::max(m, x) })
         });
         Ok((planted > 0).then(|| off.fold(0.0, f64::max)))
     };

@@ -88,13 +88,7 @@ fn probe(shape: Shape, dtype: DType, g: &mut Generator) -> Tensor {
 
 /// The largest magnitude; NaN if there is one.
 fn largest(x: &[f64]) -> f64 {
-    x.iter().fold(0.0, |m: f64, v| {
-        if v.is_nan() || m.is_nan() {
-            f64::NAN
-        } else {
-            m.max(v.abs())
-        }
-    })
+    x.iter().fold(0.0, |m: f64, v| if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(v.abs()) })
 }
 
 /// What differs between two tensors of one shape by more than `tolerance` times the largest magnitude; equal infinities are equal.
@@ -111,26 +105,17 @@ fn difference_above(
     floor: f64,
 ) -> Option<String> {
     if got.shape() != want.shape() {
-        return Some(format!(
-            "{what}: shape {} for {}",
-            got.shape(),
-            want.shape()
-        ));
+        return Some(format!("{what}: shape {} for {}", got.shape(), want.shape()));
     }
     let (got, want) = (got.to_f64_vec(), want.to_f64_vec());
     let finite: Vec<f64> = want.iter().copied().filter(|x| x.is_finite()).collect();
     let allowed = tolerance * largest(&finite) + floor;
     let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed;
     let pairs = got.iter().zip(&want);
-    let worst = pairs
-        .enumerate()
-        .filter(|(_, (a, b))| !close(**a, **b))
-        .max_by(|x, y| {
-            let apart = |(a, b): (&f64, &f64)| (a - b).abs();
-            apart(x.1).total_cmp(&apart(y.1))
-        })?;
+    let worst = pairs.enumerate().filter(|(_, (a, b))| !close(**a, **b)).max_by(|x, y| {
+        let apart = |(a, b): (&f64, &f64)| (a - b).abs();
+        apart(x.1).total_cmp(&apart(y.1))
+    })?;
     let (i, (a, b)) = worst;
-    Some(format!(
-        "{what}, element {i}: {a:e} for {b:e} (allowed {allowed:.1e})"
-    ))
+    Some(format!("{what}, element {i}: {a:e} for {b:e} (allowed {allowed:.1e})"))
 }

@@ -20,15 +20,7 @@ fn below(n: u64, g: &mut Generator) -> usize {
 
 /// A shape of rank 0 to 4 with sizes 0 to 5, of which an empty one is rarer.
 fn shape(g: &mut Generator) -> Vec<usize> {
-    (0..below(5, g))
-        .map(|_| {
-            if below(12, g) == 0 {
-                0
-            } else {
-                1 + below(5, g)
-            }
-        })
-        .collect()
+    (0..below(5, g)).map(|_| if below(12, g) == 0 { 0 } else { 1 + below(5, g) }).collect()
 }
 
 /// Two shapes that broadcast to `full`, each with some axes of size 1 and some leading axes left out.
@@ -43,9 +35,7 @@ fn broadcast_pair(full: &[usize], g: &mut Generator) -> (Vec<usize>, Vec<usize>)
     }
     // Only axes of size 1, or those that the other one keeps whole, may be left out.
     let droppable = |x: &[usize], other: &[usize]| {
-        (0..x.len())
-            .take_while(|&i| x[i] == 1 || other[i] == x[i])
-            .count()
+        (0..x.len()).take_while(|&i| x[i] == 1 || other[i] == x[i]).count()
     };
     if below(3, g) == 0 {
         let n = droppable(&a, &b);
@@ -72,11 +62,8 @@ fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
 fn stretched(x: &Tensor, at: &[usize]) -> f64 {
     let shape = x.shape();
     let at = &at[at.len() - shape.rank()..];
-    let own: Vec<usize> = at
-        .iter()
-        .zip(shape.iter())
-        .map(|(&i, &d)| if d == 1 { 0 } else { i })
-        .collect();
+    let own: Vec<usize> =
+        at.iter().zip(shape.iter()).map(|(&i, &d)| if d == 1 { 0 } else { i }).collect();
     x.at::<f64>(&own)
 }
 
@@ -95,28 +82,18 @@ fn modes_agree(
 ) -> Option<String> {
     let test = dot_product(f, inputs, g).unwrap_or_else(|e| panic!("{e}"));
     let agree = test.error() <= 1e-12;
-    (!agree).then(|| {
-        format!(
-            "forward mode {:e}, reverse mode {:e}",
-            test.forward, test.reverse
-        )
-    })
+    (!agree).then(|| format!("forward mode {:e}, reverse mode {:e}", test.forward, test.reverse))
 }
 
 fn binary_case(sample: &Sample, g: &mut Generator) -> Option<String> {
     let full = shape(g);
     let (a, b) = broadcast_pair(&full, g);
     let case = format!("shapes {a:?} and {b:?}");
-    let pools = [
-        sample.inputs[0].to_vec::<f64>(),
-        sample.inputs[1].to_vec::<f64>(),
-    ];
+    let pools = [sample.inputs[0].to_vec::<f64>(), sample.inputs[1].to_vec::<f64>()];
     let inputs = [drawn(&pools[0], &a, g), drawn(&pools[1], &b, g)];
     let y = sample.on(&inputs);
     let out: Vec<usize> = y.shape().to_vec();
-    let want = Shape::new(&a)
-        .broadcast(&Shape::new(&b))
-        .expect("made to broadcast");
+    let want = Shape::new(&a).broadcast(&Shape::new(&b)).expect("made to broadcast");
     if out != want.to_vec() {
         return Some(format!("{case}: the result has {out:?}"));
     }
@@ -131,10 +108,8 @@ fn binary_case(sample: &Sample, g: &mut Generator) -> Option<String> {
 }
 
 /// Entries of the family that are not functions of two operands, and why.
-const NOT_BINARY: &[(&str, &str)] = &[(
-    "where",
-    "the condition is an operand with a shape of its own",
-)];
+const NOT_BINARY: &[(&str, &str)] =
+    &[("where", "the condition is an operand with a shape of its own")];
 
 #[test]
 fn binary_ops_on_random_shapes() {
@@ -155,10 +130,7 @@ fn binary_ops_on_random_shapes() {
             continue;
         }
         let Some(sample) = samples.iter().find(plain) else {
-            failures.push(format!(
-                "{}: no sample of two operands of one shape",
-                entry.name
-            ));
+            failures.push(format!("{}: no sample of two operands of one shape", entry.name));
             continue;
         };
         for seed in 0..CASES {
@@ -187,10 +159,7 @@ const REDUCTIONS: &[(&str, usize, Reduction)] = &[
 
 /// Entries of the family that do not reduce any set of axes to one element each, and why.
 const NOT_REDUCTIONS: &[(&str, &str)] = &[
-    (
-        "max_axis",
-        "one axis only, with indices; `max` has the same values",
-    ),
+    ("max_axis", "one axis only, with indices; `max` has the same values"),
     ("argmax", "one axis only, and no gradient"),
 ];
 
@@ -217,9 +186,7 @@ fn reduction_case(call: Reduction, fewest: usize, g: &mut Generator) -> Option<S
     };
     let sizes = |axes: &[usize]| axes.iter().map(|&a| shape[a]).collect::<Vec<_>>();
     let want_shape: Vec<usize> = match keepdim {
-        true => (0..shape.len())
-            .map(|a| if gone[a] { 1 } else { shape[a] })
-            .collect(),
+        true => (0..shape.len()).map(|a| if gone[a] { 1 } else { shape[a] }).collect(),
         false => sizes(&kept),
     };
     if y.shape().to_vec() != want_shape {
@@ -233,9 +200,7 @@ fn reduction_case(call: Reduction, fewest: usize, g: &mut Generator) -> Option<S
             x.at::<f64>(&index)
         };
         let elements: Vec<f64> = indices(&sizes(&inner)).iter().map(element).collect();
-        call(&Tensor::from(elements), &[0], false)
-            .unwrap_or_else(|e| panic!("{e}"))
-            .item()
+        call(&Tensor::from(elements), &[0], false).unwrap_or_else(|e| panic!("{e}")).item()
     };
     let want: Vec<f64> = match axes.is_empty() {
         // No axes: each element is a row of its own.
@@ -252,9 +217,7 @@ fn reduction_case(call: Reduction, fewest: usize, g: &mut Generator) -> Option<S
     let count: usize = sizes(&inner).iter().product();
     let modes = |g: &mut Generator| {
         let f = |x: &[Tensor]| call(&x[0], &axes, keepdim).unwrap_or_else(|e| panic!("{e}"));
-        (count >= fewest)
-            .then(|| modes_agree(f, &[x.clone()], g))
-            .flatten()
+        (count >= fewest).then(|| modes_agree(f, std::slice::from_ref(&x), g)).flatten()
     };
     difference("value", &y, &Tensor::from_slice(&want, y.shape()), 1e-13)
         .or_else(|| modes(g))

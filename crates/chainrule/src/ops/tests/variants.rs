@@ -31,31 +31,18 @@ fn layouts(x: &Tensor) -> Vec<Seen> {
         x.permute(&(0..x.rank() as i64).rev().collect::<Vec<_>>())
     }
     fn flipped(x: &Tensor) -> Tensor {
-        let back = Slice::Range {
-            start: None,
-            end: None,
-            step: -1,
-        };
+        let back = Slice::Range { start: None, end: None, step: -1 };
         x.slice(&vec![back; x.rank()])
     }
     fn thinned(x: &Tensor) -> Tensor {
-        x.slice(&[
-            Slice::Ellipsis,
-            Slice::Range {
-                start: Some(1),
-                end: None,
-                step: 2,
-            },
-        ])
+        x.slice(&[Slice::Ellipsis, Slice::Range { start: Some(1), end: None, step: 2 }])
     }
     fn copied(x: &Tensor) -> Tensor {
         Tensor::from_slice(&x.to_vec::<f64>(), x.shape())
     }
     if x.rank() == 0 {
         let pair = Tensor::from([x.item() + 7.0, x.item()]);
-        return vec![("a position of a larger leaf", pair, |leaf| {
-            leaf.slice(&[Slice::At(1)])
-        })];
+        return vec![("a position of a larger leaf", pair, |leaf| leaf.slice(&[Slice::At(1)]))];
     }
     // Every second position along the last axis; the others hold numbers that must not be seen.
     let shape: Vec<usize> = x.shape().iter().copied().chain([1]).collect();
@@ -85,20 +72,12 @@ fn same_in_layout(sample: &Sample, which: usize, g: &mut Generator) -> Vec<Strin
         leaves.push(leaf.parameter());
         views.push(view);
     }
-    let seen: Vec<Tensor> = leaves
-        .iter()
-        .zip(&views)
-        .map(|(leaf, view)| view(leaf))
-        .collect();
+    let seen: Vec<Tensor> = leaves.iter().zip(&views).map(|(leaf, view)| view(leaf)).collect();
     let y = sample.on(&seen);
-    let mut failures: Vec<String> = difference(&format!("value, {name}"), &y, &value, 1e-13)
-        .into_iter()
-        .collect();
+    let mut failures: Vec<String> =
+        difference(&format!("value, {name}"), &y, &value, 1e-13).into_iter().collect();
     if y.requires_grad() {
-        y.backward_with()
-            .gradient(&v.to_dtype(y.dtype()))
-            .run()
-            .unwrap_or_else(|e| panic!("{e}"));
+        y.backward_with().gradient(&v.to_dtype(y.dtype())).run().unwrap_or_else(|e| panic!("{e}"));
     }
     for (i, (leaf, view)) in leaves.iter().zip(&views).enumerate() {
         let g = leaf.grad().unwrap_or_else(|| leaf.zeros_like());
@@ -128,10 +107,7 @@ fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Vec<String> {
     if floats.iter().any(|x| x.rank() == 0 || x.shape()[0] == 0) {
         return Vec::new();
     }
-    let leaves: Vec<Tensor> = floats
-        .iter()
-        .map(|x| copy(&x.narrow(0, 0, 1)).parameter())
-        .collect();
+    let leaves: Vec<Tensor> = floats.iter().map(|x| copy(&x.narrow(0, 0, 1)).parameter()).collect();
     let expand = |(leaf, x): (&Tensor, &Tensor)| leaf.expand(x.shape());
     let seen: Vec<Tensor> = leaves.iter().zip(&floats).map(expand).collect();
     let plain: Vec<Tensor> = seen.iter().map(|x| copy(x).parameter()).collect();
@@ -139,14 +115,10 @@ fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Vec<String> {
     let v = probe(y.shape(), DType::F64, g);
     let (value, gradients) = run(sample, &plain, &v);
     let y = sample.on(&seen);
-    let mut failures: Vec<String> = difference("value, expanded", &y, &value, 1e-13)
-        .into_iter()
-        .collect();
+    let mut failures: Vec<String> =
+        difference("value, expanded", &y, &value, 1e-13).into_iter().collect();
     if y.requires_grad() {
-        y.backward_with()
-            .gradient(&v.to_dtype(y.dtype()))
-            .run()
-            .unwrap_or_else(|e| panic!("{e}"));
+        y.backward_with().gradient(&v.to_dtype(y.dtype())).run().unwrap_or_else(|e| panic!("{e}"));
     }
     for (i, leaf) in leaves.iter().enumerate() {
         let g = leaf.grad().unwrap_or_else(|| leaf.zeros_like());
@@ -156,10 +128,8 @@ fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Vec<String> {
         let apart = size(&(&g - &wanted));
         let close = apart <= 1e-13 * size(&gradients[i]);
         if !close {
-            failures.push(format!(
-                "{what}: {apart:e} apart in total, of {:e}",
-                size(&gradients[i])
-            ));
+            failures
+                .push(format!("{what}: {apart:e} apart in total, of {:e}", size(&gradients[i])));
         }
     }
     failures
@@ -172,11 +142,7 @@ fn views_give_the_same_as_copies() {
     each_sample(
         "inputs as views",
         |_, s| known(s),
-        |_, s, g| {
-            (0..3)
-                .flat_map(|which| same_in_layout(s, which, g))
-                .collect()
-        },
+        |_, s, g| (0..3).flat_map(|which| same_in_layout(s, which, g)).collect(),
     );
 }
 
@@ -197,10 +163,8 @@ fn f32_is_close_to_f64() {
         |_, s, g| {
             // The same numbers in both: rounded to f32 first.
             let narrow: Vec<Tensor> = s.floats().iter().map(|x| x.to_dtype(DType::F32)).collect();
-            let wide: Vec<Tensor> = narrow
-                .iter()
-                .map(|x| x.to_dtype(DType::F64).parameter())
-                .collect();
+            let wide: Vec<Tensor> =
+                narrow.iter().map(|x| x.to_dtype(DType::F64).parameter()).collect();
             let narrow: Vec<Tensor> = narrow.iter().map(Tensor::parameter).collect();
             let y = s.on(&wide);
             // The upstream gradient is rounded too, so that only the op's own arithmetic differs.
@@ -230,16 +194,8 @@ const MANY: usize = (1 << 17) + 12_345;
 /// `x` repeated until it has `MANY` rows (or elements, if it is 0-d), as a copy.
 fn repeated(x: &Tensor) -> Tensor {
     let elements = x.to_f64_vec();
-    let all: Vec<f64> = elements
-        .iter()
-        .copied()
-        .cycle()
-        .take(MANY * elements.len())
-        .collect();
-    let sizes: Vec<usize> = [MANY]
-        .into_iter()
-        .chain(x.shape().iter().copied())
-        .collect();
+    let all: Vec<f64> = elements.iter().copied().cycle().take(MANY * elements.len()).collect();
+    let sizes: Vec<usize> = [MANY].into_iter().chain(x.shape().iter().copied()).collect();
     Tensor::from_slice(&all, sizes.as_slice()).to_dtype(x.dtype())
 }
 
@@ -261,9 +217,8 @@ fn large_arrays_give_the_same_as_small_ones() {
         let v = probe(s.on(&once).shape(), DType::F64, g);
         let (value, gradients) = run(s, &once, &v);
         let (values, all) = run(s, &many, &repeated(&v));
-        let mut failures: Vec<String> = difference("value", &values, &repeated(&value), 1e-14)
-            .into_iter()
-            .collect();
+        let mut failures: Vec<String> =
+            difference("value", &values, &repeated(&value), 1e-14).into_iter().collect();
         for (i, (got, want)) in all.iter().zip(&gradients).enumerate() {
             let what = format!("gradient of input {i}");
             failures.extend(difference(&what, got, &repeated(want), 1e-14));
@@ -283,23 +238,15 @@ fn large_broadcasts_give_the_same_as_copies() {
         let floats = s.floats();
         let rows = MANY / 16;
         let width = floats[0].shape()[1];
-        let wide = repeated(&floats[0].narrow(0, 0, 1))
-            .narrow(0, 0, rows)
-            .reshape([rows, width]);
+        let wide = repeated(&floats[0].narrow(0, 0, 1)).narrow(0, 0, rows).reshape([rows, width]);
         let (wide, row) = (copy(&wide).parameter(), copy(&floats[1]).parameter());
         let v = probe(Shape::new(&[rows, width]), DType::F64, g);
         let (value, gradients) = run(s, &[wide.clone(), row.clone()], &v);
         let spread = copy(&row.detach().expand([rows, width])).parameter();
         let (want, wanted) = run(s, &[wide, spread], &v);
-        let mut failures: Vec<String> = difference("value", &value, &want, 1e-14)
-            .into_iter()
-            .collect();
-        failures.extend(difference(
-            "gradient of the matrix",
-            &gradients[0],
-            &wanted[0],
-            1e-14,
-        ));
+        let mut failures: Vec<String> =
+            difference("value", &value, &want, 1e-14).into_iter().collect();
+        failures.extend(difference("gradient of the matrix", &gradients[0], &wanted[0], 1e-14));
         failures.extend(difference(
             "gradient of the row",
             &gradients[1],

@@ -25,10 +25,7 @@ impl Op for Abs {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<AbsSlope>(
-            &at.input(0),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<AbsSlope>(&at.input(0), cotangent)?)])
     }
 
     /// By way of two comparisons: `dx` where x > 0, less `dx` where x < 0.

@@ -24,9 +24,7 @@ impl Op for Cos {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(
-            cotangent.try_mul(at.input(0).try_sin()?)?.try_neg()?
-        )])
+        Ok(smallvec![Some(cotangent.try_mul(at.input(0).try_sin()?)?.try_neg()?)])
     }
 
     /// By way of the half angle: `sin x = 2 sin(x/2) cos(x/2)`.

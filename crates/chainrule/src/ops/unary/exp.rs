@@ -29,10 +29,7 @@ impl Op for Exp {
 
     /// By way of the input: `e^x dx`, computed anew as `dx / e^-x`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        tangents[0]
-            .as_ref()
-            .expect("the only tangent")
-            .try_div(&at.input(0).try_neg()?.try_exp()?)
+        tangents[0].as_ref().expect("the only tangent").try_div(&at.input(0).try_neg()?.try_exp()?)
     }
 }
 

@@ -25,10 +25,7 @@ impl Op for Reciprocal {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<ReciprocalSlope>(
-            &at.output(),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<ReciprocalSlope>(&at.output(), cotangent)?)])
     }
 
     /// By way of the input: `-dx / x^2`.

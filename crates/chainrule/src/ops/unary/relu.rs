@@ -25,10 +25,7 @@ impl Op for Relu {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<ReluSlope>(
-            &at.output(),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<ReluSlope>(&at.output(), cotangent)?)])
     }
 
     /// By way of the input: nothing where x <= 0.
@@ -107,9 +104,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "mask inverted",
             what: "the gradient is passed on where the input was negative instead of where it was positive",
             rule: |_, at, g, _| {
-                Ok(smallvec![Some(
-                    at.output().try_gt(0)?.try_where(&g.zeros_like(), g)?
-                )])
+                Ok(smallvec![Some(at.output().try_gt(0)?.try_where(&g.zeros_like(), g)?)])
             },
         },
         Mistake {

@@ -25,10 +25,7 @@ impl Op for Rsqrt {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<RsqrtSlope>(
-            &at.output(),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<RsqrtSlope>(&at.output(), cotangent)?)])
     }
 
     /// By way of the root of the input: `-dx / 2 / sqrt(x)^3`.

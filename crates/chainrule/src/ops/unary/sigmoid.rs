@@ -25,10 +25,7 @@ impl Op for Sigmoid {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<SigmoidSlope>(
-            &at.output(),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<SigmoidSlope>(&at.output(), cotangent)?)])
     }
 
     /// By way of the input: `dx / (e^(x/2) + e^(-x/2))^2`.

@@ -55,20 +55,14 @@ impl<S: Slope> Op for Scaled<S> {
             .get(0)
             .then(|| cotangent.try_mul(at.input(1))?.try_mul(&S::bend(&s)?))
             .transpose()?;
-        let dg = wanted
-            .get(1)
-            .then(|| scaled::<S>(&s, cotangent))
-            .transpose()?;
+        let dg = wanted.get(1).then(|| scaled::<S>(&s, cotangent)).transpose()?;
         Ok(smallvec![ds, dg])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (slope, bent) = S::forward(&at.input(0), tangents[0].as_ref())?;
         let by_s = bent.map(|ds| at.input(1).try_mul(&ds)).transpose()?;
-        let by_g = tangents[1]
-            .as_ref()
-            .map(|dg| slope.try_mul(dg))
-            .transpose()?;
+        let by_g = tangents[1].as_ref().map(|dg| slope.try_mul(dg)).transpose()?;
         match (by_s, by_g) {
             (Some(a), Some(b)) => a.try_add(&b),
             (Some(d), None) | (None, Some(d)) => Ok(d),

@@ -25,10 +25,7 @@ impl Op for Sqrt {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<SqrtSlope>(
-            &at.output(),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<SqrtSlope>(&at.output(), cotangent)?)])
     }
 
     /// By way of the input: `dx / 2 * x^(-1/2)`.
@@ -65,9 +62,7 @@ impl Slope for SqrtSlope {
 
     fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
         let slope = 0.5 / y;
-        let bent = dy
-            .map(|dy| (&slope * dy).try_neg()?.try_div(y))
-            .transpose()?;
+        let bent = dy.map(|dy| (&slope * dy).try_neg()?.try_div(y)).transpose()?;
         Ok((slope, bent))
     }
 }
@@ -103,11 +98,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "root forgotten",
             what: "the gradient is g / (2 x) instead of g / (2 sqrt(x))",
-            rule: |_, at, g, _| {
-                Ok(smallvec![Some(
-                    (g * 0.5).try_div(at.output().try_square()?)?
-                )])
-            },
+            rule: |_, at, g, _| Ok(smallvec![Some((g * 0.5).try_div(at.output().try_square()?)?)]),
         },
     ],
 };

@@ -25,10 +25,7 @@ impl Op for Square {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<SquareSlope>(
-            &at.input(0),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<SquareSlope>(&at.input(0), cotangent)?)])
     }
 
     /// The rule of the product: `dx * x + x * dx`.
@@ -99,11 +96,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "power not lowered",
             what: "x^2 was left where x is due",
-            rule: |_, at, g, _| {
-                Ok(smallvec![Some(
-                    (g * 2.0).try_mul(at.input(0).try_square()?)?
-                )])
-            },
+            rule: |_, at, g, _| Ok(smallvec![Some((g * 2.0).try_mul(at.input(0).try_square()?)?)]),
         },
         Mistake {
             name: "input forgotten",

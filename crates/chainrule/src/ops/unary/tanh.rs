@@ -25,20 +25,14 @@ impl Op for Tanh {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<TanhSlope>(
-            &at.output(),
-            cotangent
-        )?)])
+        Ok(smallvec![Some(scaled::<TanhSlope>(&at.output(), cotangent)?)])
     }
 
     /// By way of the input: `dx / cosh(x)^2`, where `1 / cosh(x) = 2 / (e^x + e^-x)`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let x = at.input(0);
         let sech = 2.0 / (x.try_exp()? + x.try_neg()?.try_exp()?);
-        tangents[0]
-            .as_ref()
-            .expect("the only tangent")
-            .try_mul(&sech * &sech)
+        tangents[0].as_ref().expect("the only tangent").try_mul(&sech * &sech)
     }
 }
 
@@ -111,9 +105,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "derivative taken at the wrong point",
             what: "1 - tanh(tanh(x))^2: the derivative was taken at the result instead of the input",
             rule: |_, at, g, _| {
-                Ok(smallvec![Some(
-                    g * (1.0 - at.output().tanh() * at.output().tanh())
-                )])
+                Ok(smallvec![Some(g * (1.0 - at.output().tanh() * at.output().tanh()))])
             },
         },
     ],

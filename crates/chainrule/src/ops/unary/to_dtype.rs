@@ -26,16 +26,11 @@ impl Op for ToDType {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(
-            cotangent.try_to_dtype(at.input_meta(0).dtype)?
-        )])
+        Ok(smallvec![Some(cotangent.try_to_dtype(at.input_meta(0).dtype)?)])
     }
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        tangents[0]
-            .as_ref()
-            .expect("the only tangent")
-            .try_to_dtype(self.dtype)
+        tangents[0].as_ref().expect("the only tangent").try_to_dtype(self.dtype)
     }
 }
 
@@ -106,10 +101,7 @@ mod tests {
         let narrow = x.to_dtype(DType::F32);
         (&narrow * &narrow * 3.0).sum_all().backward();
         let third = 1.0f32 / 3.0;
-        assert_eq!(
-            x.grad().unwrap().to_vec::<f64>(),
-            [(third * 3.0 + third * 3.0) as f64, -15.0]
-        );
+        assert_eq!(x.grad().unwrap().to_vec::<f64>(), [(third * 3.0 + third * 3.0) as f64, -15.0]);
     }
 
     #[test]
