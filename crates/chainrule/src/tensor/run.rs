@@ -12,7 +12,7 @@ use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, Re
 use super::value::{Layout, Meta, Value};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
-use crate::kernels::map::Rows;
+use crate::kernels::map::{PIECE, Rows, SHARED};
 use crate::shape::{Axes, MAX_RANK, Shape, Strides};
 
 pub(crate) type Values = SmallVec<[Arc<Value>; 2]>;
@@ -69,12 +69,6 @@ pub(crate) fn compute(op: &dyn Op, values: &[Arc<Value>]) -> Result<Outcome> {
     }
 }
 
-/// Below this many elements a map runs on the calling thread: waking another costs more.
-const SERIAL: usize = 1 << 17;
-
-/// The size of the pieces of a larger map. Fixed, so that the work is split by size and never by the number of threads.
-const PIECE: usize = 1 << 15;
-
 fn map(
     op: &'static str,
     kernel: &dyn MapKernel,
@@ -93,7 +87,7 @@ fn map(
         return Ok(out);
     }
     let window = |v: &Value| Window { offset: 0, step: 0, splat: single(v) && numel != 1 };
-    if numel < SERIAL {
+    if numel < SHARED {
         let inputs: SmallVec<[Input<'_>; 3]> =
             values.iter().map(|v| input(v, &window(v), 0, 0, numel)).collect();
         kernel.tile(&inputs, numel, output(&mut out));
@@ -206,7 +200,7 @@ fn run_rows(
     macro_rules! run {
         ($ty:ty, $variant:ident) => {{
             let out = &mut out.as_mut::<$ty>()[start..start + total];
-            if total < SERIAL || rayon::current_num_threads() == 1 {
+            if total < SHARED || rayon::current_num_threads() == 1 {
                 tile(0, 0, n, Output::$variant(out));
             } else if rows == 1 {
                 let pieces = out.par_chunks_mut(PIECE).enumerate();

@@ -5,8 +5,23 @@ use crate::ops::prelude::*;
 use crate::shape::Strides;
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
-#[derive(Debug)]
-pub(crate) struct MatMul;
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MatMul {
+    /// Whether each operand lies in memory column by column, as a transposed view does. Its gradient is then computed so too, and a
+    /// transpose on the way back gives it in row-major order without a copy.
+    by_columns: [bool; 2],
+}
+
+impl MatMul {
+    fn of(a: &Tensor, b: &Tensor) -> MatMul {
+        let by_columns = |t: &Tensor| {
+            let (value, rank) = (t.value_ref(), t.rank());
+            let strides = value.layout().strides;
+            strides[rank - 2] == 1 && strides[rank - 1] > 1
+        };
+        MatMul { by_columns: [by_columns(a), by_columns(b)] }
+    }
+}
 
 impl Op for MatMul {
     fn name(&self) -> &'static str {
@@ -55,9 +70,17 @@ impl Op for MatMul {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let da = wanted.get(0).then(|| cotangent.try_matmul(&at.input(1).try_t()?)).transpose()?;
-        let db = wanted.get(1).then(|| at.input(0).try_t()?.try_matmul(cotangent)).transpose()?;
-        Ok(smallvec![da, db])
+        let g = cotangent;
+        let [a_by_columns, b_by_columns] = self.by_columns;
+        let da = wanted.get(0).then(|| match a_by_columns {
+            false => g.try_matmul(&at.input(1).try_t()?),
+            true => at.input(1).try_matmul(&g.try_t()?)?.try_t(),
+        });
+        let db = wanted.get(1).then(|| match b_by_columns {
+            false => at.input(0).try_t()?.try_matmul(g),
+            true => g.try_t()?.try_matmul(&at.input(0))?.try_t(),
+        });
+        Ok(smallvec![da.transpose()?, db.transpose()?])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
@@ -166,9 +189,12 @@ methods! {
                 // One product of many rows instead of many products, and one for the gradient of the matrix.
                 let mut shape = sa;
                 shape.dims_mut()[ra - 1] = sb[1];
-                apply(MatMul, &[&a.try_reshape([-1, sa[ra - 1] as i64])?, &b])?.try_reshape(shape)
+                {
+                    let rows = a.try_reshape([-1, sa[ra - 1] as i64])?;
+                    apply(MatMul::of(&rows, &b), &[&rows, &b])?.try_reshape(shape)
+                }
             }
-            _ => apply(MatMul, &[&a, &b]),
+            _ => apply(MatMul::of(&a, &b), &[&a, &b]),
         }
     }
 }
@@ -181,7 +207,7 @@ fn matmul_as(a: &Tensor, b: &Tensor, sa: &Shape, sb: &Shape) -> Result<Tensor> {
         let why = format!("the inner sizes {inner_a} and {inner_b} must be equal");
         return Err(Error::shape("matmul", &[sa, sb], why));
     }
-    if a.rank() > 2 { a.try_matmul(b) } else { apply(MatMul, &[a, b]) }
+    if a.rank() > 2 { a.try_matmul(b) } else { apply(MatMul::of(a, b), &[a, b]) }
 }
 
 pub(super) const ENTRY: Entry = Entry {
