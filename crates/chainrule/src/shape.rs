@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 pub const MAX_RANK: usize = 8;
 
 /// The sizes of a tensor's axes: up to eight, kept inline.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Eq, Hash)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "sizes past the rank are 0, so both agree")]
 pub struct Shape {
     dims: [usize; MAX_RANK],
     rank: u8,
@@ -131,6 +132,14 @@ impl Shape {
 
 /// Steps between neighbours along each axis, in elements; entries past the rank are 0.
 pub(crate) type Strides = [isize; MAX_RANK];
+
+impl PartialEq for Shape {
+    /// Size by size, in a loop of a few steps: comparing all eight would be a library call, and every op compares shapes.
+    #[inline]
+    fn eq(&self, other: &Shape) -> bool {
+        self.rank == other.rank && self.dims().iter().zip(other.dims()).all(|(a, b)| a == b)
+    }
+}
 
 impl Deref for Shape {
     type Target = [usize];

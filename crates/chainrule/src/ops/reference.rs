@@ -15,7 +15,8 @@ This page is generated from the op table. So it cannot differ from the code: a t
 
 In the formulas `g` is the gradient that comes in from above, `y` the op's result, and `dx` the gradient that is passed on to the
 input `x`. Where an input was broadcast, its gradient is summed back to its shape afterwards, for all ops in the same way. *Edges* says
-what happens where there is no derivative, or at the border of the domain.
+what happens where there is no derivative, or at the border of the domain. A *classic mistake* is a wrong version of the gradient
+that people write; the tests plant each one and see that the checks catch it.
 
 Every method has a twin `try_...` that returns the error instead of panicking. The full documentation of a method, with
 its shapes, errors and an example, is in the library's documentation under `Tensor`.
@@ -86,6 +87,9 @@ fn section(page: &mut String, entry: &Entry) {
     );
     if !entry.at_kinks.is_empty() {
         let _ = writeln!(page, "- Edges: {}", escaped(entry.at_kinks));
+    }
+    for (name, what) in entry.classic_mistakes() {
+        let _ = writeln!(page, "- Classic mistake, {}: {}", escaped(name), escaped(what));
     }
 }
 

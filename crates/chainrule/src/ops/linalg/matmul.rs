@@ -166,6 +166,9 @@ methods! {
     /// assert_eq!(a.matmul(&x).to_vec::<f32>(), [-1.0, -1.0]);
     /// ```
     pub fn matmul / try_matmul(&self, other: &Tensor) -> Tensor {
+        if self.dtype() == other.dtype() && self.rank() == 2 && other.rank() == 2 {
+            return apply(MatMul::of(self, other), &[self, other]);
+        }
         let dtype = self.dtype().promote(other.dtype());
         let (a, b) = (self.try_to_dtype(dtype)?, other.try_to_dtype(dtype)?);
         let (sa, sb) = (a.shape(), b.shape());
