@@ -104,14 +104,14 @@ pub(crate) trait WholeKernel {
 
 /// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).
 pub(crate) struct Outcome {
-    pub value: Value,
+    pub value: Arc<Value>,
     pub extra: SmallVec<[Arc<Value>; 2]>,
 }
 
 impl From<Value> for Outcome {
     #[inline]
     fn from(value: Value) -> Self {
-        Outcome { value, extra: SmallVec::new() }
+        Outcome { value: Arc::new(value), extra: SmallVec::new() }
     }
 }
 

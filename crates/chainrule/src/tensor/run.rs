@@ -34,7 +34,6 @@ pub(crate) fn apply_extra(
     let location = Location::caller();
     let values: Values = inputs.iter().map(|t| t.value()).collect();
     let Outcome { value, extra } = compute(&op, &values).map_err(|e| e.at(location))?;
-    let value = Arc::new(value);
     let flows = op.is_differentiable()
         && !Mode::get().has(Mode::NO_GRAD)
         && value.dtype().is_float()

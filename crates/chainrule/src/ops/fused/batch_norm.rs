@@ -165,7 +165,7 @@ impl BatchNorm {
         };
         norm::batch_norm_apply(x, n, c, by, y.as_mut(), Some(hat.as_mut()));
         let extra = [hat, inv_std, mean, var].map(Arc::new);
-        Ok(Outcome { value: y, extra: SmallVec::from_iter(extra) })
+        Ok(Outcome { value: Arc::new(y), extra: SmallVec::from_iter(extra) })
     }
 }
 
@@ -221,7 +221,7 @@ impl BatchNormGrad {
             correction: self.correction,
         };
         norm::batch_norm_grad(up, n, c, dx.as_mut(), dgain.as_mut(), dbias.as_mut());
-        Ok(Outcome { value: dx, extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)) })
+        Ok(Outcome { value: Arc::new(dx), extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)) })
     }
 }
 

@@ -225,7 +225,7 @@ impl WholeKernel for CrossEntropyOp {
             }
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value, extra: smallvec![Arc::new(probs)] })
+        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(probs)] })
     }
 }
 

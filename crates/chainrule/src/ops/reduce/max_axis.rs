@@ -68,7 +68,7 @@ impl WholeKernel for MaxAxis {
             (Array::Bool(x), Output::Bool(o)) => extremum::argmax(x, count, inner, o, positions),
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value, extra: smallvec![Arc::new(at)] })
+        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
     }
 }
 
