@@ -158,9 +158,13 @@ impl Node {
     ) -> Arc<Node> {
         let mode = Mode::get();
         let mut wanted = Wanted::NONE;
+        let mut sources: SmallVec<[Source; 2]> = SmallVec::new();
         for (i, t) in inputs.iter().enumerate() {
             if t.requires_grad() {
                 wanted = wanted.with(i);
+                sources.push(t.source().clone());
+            } else {
+                sources.push(Source::None);
             }
         }
         let saves = match () {
@@ -170,8 +174,9 @@ impl Node {
         };
         let mut saved = SavedValues::default();
         if saves != Saves::NOTHING {
-            let keep = |(i, v): (usize, &Arc<Value>)| saves.has_input(i).then(|| v.clone());
-            saved.inputs = values.iter().enumerate().map(keep).collect();
+            for (i, v) in values.iter().enumerate() {
+                saved.inputs.push(saves.has_input(i).then(|| v.clone()));
+            }
             saved.output = saves.output.then(|| output.clone());
             if saves.extra {
                 saved.extra = extra.iter().cloned().collect();
@@ -185,10 +190,7 @@ impl Node {
             op,
             meta: output.meta,
             location,
-            inputs: inputs
-                .iter()
-                .map(|t| if t.requires_grad() { t.source().clone() } else { Source::None })
-                .collect(),
+            inputs: sources,
             saved: Mutex::new(saved),
             notes: Mutex::new(notes),
         })
@@ -222,8 +224,8 @@ impl Drop for Node {
 
 #[inline]
 fn take_nodes(inputs: &mut SmallVec<[Source; 2]>, below: &mut SmallVec<[Arc<Node>; 4]>) {
-    for source in inputs.drain(..) {
-        if let Source::Node(node) = source {
+    for source in inputs {
+        if let Source::Node(node) = std::mem::replace(source, Source::None) {
             below.push(node);
         }
     }

@@ -32,7 +32,11 @@ pub(crate) fn apply_extra(
     inputs: &[&Tensor],
 ) -> Result<(Tensor, SmallVec<[Arc<Value>; 2]>)> {
     let location = Location::caller();
-    let values: Values = inputs.iter().map(|t| t.value()).collect();
+    // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined, and every op pays for it.
+    let mut values = Values::new();
+    for t in inputs {
+        values.push(t.value());
+    }
     let Outcome { value, extra } = compute(&op, &values).map_err(|e| e.at(location))?;
     let flows = op.is_differentiable()
         && !Mode::get().has(Mode::NO_GRAD)
@@ -47,7 +51,10 @@ pub(crate) fn apply_extra(
 
 /// The result of `op`, unrecorded.
 pub(crate) fn compute(op: &dyn Op, values: &[Arc<Value>]) -> Result<Outcome> {
-    let metas: SmallVec<[Meta; 3]> = values.iter().map(|v| v.meta).collect();
+    let mut metas: SmallVec<[Meta; 3]> = SmallVec::new();
+    for v in values {
+        metas.push(v.meta);
+    }
     let out = op.infer(&metas)?;
     match op.kernel() {
         Kernel::Map(kernel) => map(op.name(), kernel, values, out).map(Outcome::from),
@@ -87,8 +94,10 @@ fn map(
     }
     let window = |v: &Value| Window { offset: 0, step: 0, splat: single(v) && numel != 1 };
     if numel < SHARED {
-        let inputs: SmallVec<[Input<'_>; 3]> =
-            values.iter().map(|v| input(v, &window(v), 0, 0, numel)).collect();
+        let mut inputs: SmallVec<[Input<'_>; 3]> = SmallVec::new();
+        for v in values {
+            inputs.push(input(v, &window(v), 0, 0, numel));
+        }
         kernel.tile(&inputs, numel, output(&mut out));
     } else {
         let windows: SmallVec<[Window; 3]> = values.iter().map(|v| window(v)).collect();

@@ -153,10 +153,21 @@ impl Tensor {
     }
 
     /// The unit matrix of `n` rows, in f32.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::eye(2).to_vec::<f32>(), [1.0, 0.0, 0.0, 1.0]);
+    /// ```
+    #[track_caller]
     pub fn eye(n: usize) -> Tensor {
-        let mut elements = vec![0.0f32; n * n];
-        elements.iter_mut().step_by(n + 1).for_each(|x| *x = 1.0);
-        Tensor::from_slice(&elements, [n, n])
+        let unit = |out: &mut [f32]| {
+            out.fill(0.0);
+            out.iter_mut().step_by(n + 1).for_each(|x| *x = 1.0);
+        };
+        match [n, n].into_shape("eye").and_then(|shape| Value::build("eye", shape, unit)) {
+            Ok(value) => Tensor::constant(value),
+            Err(e) => raise(e),
+        }
     }
 
     /// Zeros of this tensor's shape and dtype.

@@ -221,7 +221,10 @@ impl BatchNormGrad {
             correction: self.correction,
         };
         norm::batch_norm_grad(up, n, c, dx.as_mut(), dgain.as_mut(), dbias.as_mut());
-        Ok(Outcome { value: Arc::new(dx), extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)) })
+        Ok(Outcome {
+            value: Arc::new(dx),
+            extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)),
+        })
     }
 }
 
