@@ -137,7 +137,7 @@ impl NameList {
         Ok(NameList { names, label: label.to_owned() })
     }
 
-    /// The small list that is part of the library, so that a first run needs no file.
+    /// The list that is part of the library, so that a first run needs no file: some 23,000 given names from many languages.
     pub fn embedded() -> NameList {
         Self::parse(include_bytes!("names.txt"), "the built-in list of names")
             .expect("the built-in list is checked by a test")

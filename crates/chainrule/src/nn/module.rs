@@ -185,8 +185,8 @@ pub trait Module {
         if !missing.is_empty() || !unknown.is_empty() {
             let why = format!(
                 "the state does not fit the module: missing [{}], not known [{}]",
-                missing.join(", "),
-                unknown.join(", ")
+                few(&missing),
+                few(&unknown)
             );
             return Err(Error::argument("load_state_dict", why));
         }
@@ -231,6 +231,15 @@ impl Module for Box<dyn Layer> {
 impl Layer for Box<dyn Layer> {
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
         (**self).try_forward(x)
+    }
+}
+
+/// The first few of the names: a state from elsewhere may have thousands.
+fn few(names: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    match names.len().checked_sub(SHOWN) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..SHOWN].join(", ")),
     }
 }
 

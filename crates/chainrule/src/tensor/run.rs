@@ -86,24 +86,49 @@ fn map(
     if numel == 0 {
         return Ok(out);
     }
-    let single = |v: &Value| v.numel() == 1;
-    let plain = |v: &Arc<Value>| (single(v) || *v.shape() == meta.shape) && v.is_contiguous();
-    if !values.iter().all(plain) {
-        broadcast(kernel, values, &mut out)?;
-        return Ok(out);
+    let n = meta.shape.last().copied().unwrap_or(1);
+    let mut windows: SmallVec<[Window; 3]> = SmallVec::new();
+    let mut whole = true;
+    for v in values {
+        let Some(window) = row_window(v, &meta.shape, n, numel / n) else {
+            broadcast(kernel, values, &mut out)?;
+            return Ok(out);
+        };
+        whole &= window.step == n || (window.splat && window.step == 0);
+        windows.push(window);
     }
-    let window = |v: &Value| Window { offset: 0, step: 0, splat: single(v) && numel != 1 };
+    // Where every operand is whole or a single element, all rows are one.
+    let (rows, n) = if whole { (1, numel) } else { (numel / n, n) };
+    if whole {
+        windows.iter_mut().for_each(|w| w.step = 0);
+    }
     if numel < SHARED {
         let mut inputs: SmallVec<[Input<'_>; 3]> = SmallVec::new();
-        for v in values {
-            inputs.push(input(v, &window(v), 0, 0, numel));
+        for (v, w) in values.iter().zip(&windows) {
+            inputs.push(input(v, w, 0, 0, n));
         }
-        kernel.tile(&inputs, numel, output(&mut out));
+        kernel.tile(&inputs, n, output(&mut out));
     } else {
-        let windows: SmallVec<[Window; 3]> = values.iter().map(|v| window(v)).collect();
-        run_rows(kernel, values, &windows, 1, numel, &mut out, 0);
+        run_rows(kernel, values, &windows, rows, n, &mut out, 0);
     }
     Ok(out)
+}
+
+/// The operand as rows of `n` elements, if it is contiguous and the same for all rows, whole, or one element for each row.
+fn row_window(v: &Value, shape: &Shape, n: usize, rows: usize) -> Option<Window> {
+    let own = v.shape();
+    let (step, splat) = if own == shape {
+        (n, false)
+    } else if v.numel() == 1 {
+        (0, true)
+    } else if v.numel() == n && own.last() == Some(&n) {
+        (0, false)
+    } else if v.numel() == rows && own.rank() == shape.rank() && own.last() == Some(&1) {
+        (1, true)
+    } else {
+        return None;
+    };
+    v.is_contiguous().then_some(Window { offset: 0, step, splat })
 }
 
 /// Where the rows of one operand lie: see [`Rows`].
