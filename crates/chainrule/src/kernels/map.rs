@@ -1,6 +1,7 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
 use rayon::prelude::*;
+use smallvec::SmallVec;
 
 use super::simd::vectorized;
 
@@ -41,6 +42,46 @@ vectorized! {
     pub fn unary[T, U, F](x: &[T], out: &mut [U], f: F) where [T: Copy, F: Fn(T) -> U] = unary_body
 }
 
+/// How many copies of a repeated element are laid out at a time.
+const SPREAD: usize = 256;
+
+/// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
+struct Spread<T> {
+    copies: SmallVec<[T; SPREAD]>,
+}
+
+impl<T: Copy> Spread<T> {
+    #[inline(always)]
+    fn new(rows: &Rows<'_, T>, n: usize) -> Self {
+        let copies = match rows.splat {
+            true => SmallVec::from_elem(rows.data[0], n.min(SPREAD)),
+            false => SmallVec::new(),
+        };
+        Spread { copies }
+    }
+
+    /// Elements `first..first + n` of row `i`, which has `width`.
+    #[inline(always)]
+    fn part<'s>(
+        &'s self,
+        rows: &Rows<'s, T>,
+        i: usize,
+        width: usize,
+        first: usize,
+        n: usize,
+    ) -> &'s [T] {
+        if rows.splat { &self.copies[..n] } else { &rows.row(i, width)[first..][..n] }
+    }
+
+    /// Goes on to row `i`.
+    #[inline(always)]
+    fn turn(&mut self, rows: &Rows<'_, T>, i: usize) {
+        if rows.splat && rows.step != 0 {
+            self.copies.fill(rows.one(i));
+        }
+    }
+}
+
 #[inline(always)]
 fn binary_body<const FMA: bool, T: Copy, U, F: Fn(T, T) -> U>(
     a: Rows<'_, T>,
@@ -52,30 +93,16 @@ fn binary_body<const FMA: bool, T: Copy, U, F: Fn(T, T) -> U>(
     if n == 0 {
         return;
     }
+    let part = if a.splat || b.splat { SPREAD.min(n) } else { n };
+    let (mut sa, mut sb) = (Spread::new(&a, n), Spread::new(&b, n));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        match (a.splat, b.splat) {
-            (false, false) => {
-                for ((o, &x), &y) in out.iter_mut().zip(a.row(i, n)).zip(b.row(i, n)) {
-                    *o = f(x, y);
-                }
-            }
-            (false, true) => {
-                let y = b.one(i);
-                for (o, &x) in out.iter_mut().zip(a.row(i, n)) {
-                    *o = f(x, y);
-                }
-            }
-            (true, false) => {
-                let x = a.one(i);
-                for (o, &y) in out.iter_mut().zip(b.row(i, n)) {
-                    *o = f(x, y);
-                }
-            }
-            (true, true) => {
-                let (x, y) = (a.one(i), b.one(i));
-                for o in out {
-                    *o = f(x, y);
-                }
+        sa.turn(&a, i);
+        sb.turn(&b, i);
+        for (k, out) in out.chunks_mut(part).enumerate() {
+            let x = sa.part(&a, i, n, k * part, out.len());
+            let y = sb.part(&b, i, n, k * part, out.len());
+            for ((o, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                *o = f(x, y);
             }
         }
     }
@@ -85,6 +112,35 @@ vectorized! {
     /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
     pub fn binary[T, U, F](a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [U], f: F)
         where [T: Copy, F: Fn(T, T) -> U] = binary_body
+}
+
+#[inline(always)]
+fn ternary_body<const FMA: bool, T: Copy, F: Fn(T, T, T) -> T>(
+    rows: [Rows<'_, T>; 3],
+    n: usize,
+    out: &mut [T],
+    f: F,
+) {
+    if n == 0 {
+        return;
+    }
+    let part = if rows.iter().any(|r| r.splat) { SPREAD.min(n) } else { n };
+    let mut spread = rows.map(|r| Spread::new(&r, n));
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i));
+        for (k, out) in out.chunks_mut(part).enumerate() {
+            let [a, b, c] = [0, 1, 2].map(|j| spread[j].part(&rows[j], i, n, k * part, out.len()));
+            for (o, ((&a, &b), &c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)) {
+                *o = f(a, b, c);
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// `out[i, j] = f(a[i, j], b[i, j], c[i, j])` for rows of `n` elements.
+    pub fn ternary[T, F](rows: [Rows<'_, T>; 3], n: usize, out: &mut [T], f: F)
+        where [T: Copy, F: Fn(T, T, T) -> T] = ternary_body
 }
 
 #[inline(always)]

@@ -5,8 +5,17 @@
 //! classic wrong versions of its backward rule. From the table come the reference page, the checks that every op goes through, and the
 //! catalogue of mistakes.
 //!
-//! To add an op: copy the nearest file of the family, change it, and add its `ENTRY` to the family's list. The tests generated from
+//! To add an op: copy the nearest file of the family, change it, and add its name to the family's list. The tests generated from
 //! the table then check it.
+
+/// The ops of a family, one name a line: each is the file of that name beside the list, and brings its `ENTRY` into the table.
+macro_rules! family {
+    ($($op:ident)*) => {
+        $(pub(in crate::ops) mod $op;)*
+
+        pub(super) const TABLE: &[&super::Entry] = &[$(&$op::ENTRY),*];
+    };
+}
 
 mod binary;
 mod create;

@@ -1,6 +1,6 @@
 //! `maximum`: the larger of two tensors, element by element.
 
-use super::ternary::ternary;
+use crate::kernels::map::ternary;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 

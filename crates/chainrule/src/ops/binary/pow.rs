@@ -1,6 +1,6 @@
 //! `pow`: powers, element by element, and the backward to the base as one kernel.
 
-use super::ternary::ternary;
+use crate::kernels::map::ternary;
 use crate::kernels::map::{self, Rows};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;

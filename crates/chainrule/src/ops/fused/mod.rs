@@ -4,23 +4,22 @@
 //! The backward of each is one op with a kernel, too. It only ever runs unrecorded, since a recorded backward pass goes through the
 //! definition; so it has no rules of its own.
 
-mod batch_norm;
-mod cross_entropy;
-mod log_softmax;
-mod mse;
+family! {
+    batch_norm
+    cross_entropy
+    log_softmax
+    mse
+    softmax
+}
+
 mod shift;
-mod softmax;
 
 pub use cross_entropy::{CrossEntropy, Reduction};
 
 use shift::shifted;
 
-use super::Entry;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-
-pub(super) const TABLE: &[&Entry] =
-    &[&softmax::ENTRY, &log_softmax::ENTRY, &cross_entropy::ENTRY, &batch_norm::ENTRY, &mse::ENTRY];
 
 /// The rules of an op that is the backward of a fused op: an error, should one ever be asked for.
 macro_rules! backward_only {

@@ -1,23 +1,21 @@
 //! Ops that pick elements by index. Indices are i64 and count from 0; one outside is an error. An index that occurs several times
 //! gets the sum of its gradients, added up in the order of the indices; an index itself has no gradient.
 
-mod embedding;
-mod gather;
-mod index_select;
-mod one_hot;
+family! {
+    embedding
+    gather
+    index_select
+    one_hot
+}
 
 pub(super) use index_select::IndexAdd;
 
 use std::fmt::Arguments;
 
-use super::Entry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::gather::first_outside;
 use crate::tensor::value::Meta;
-
-pub(super) const TABLE: &[&Entry] =
-    &[&index_select::ENTRY, &embedding::ENTRY, &gather::ENTRY, &one_hot::ENTRY];
 
 /// The error for indices that are no integers.
 fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {

@@ -1,7 +1,5 @@
 //! Products.
 
-mod matmul;
-
-use super::Entry;
-
-pub(super) const TABLE: &[&Entry] = &[&matmul::ENTRY];
+family! {
+    matmul
+}
