@@ -6,6 +6,7 @@
 mod activation;
 mod batch_norm;
 mod embedding;
+pub mod explicit;
 pub mod init;
 mod linear;
 pub mod models;
