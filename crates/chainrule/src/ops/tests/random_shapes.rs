@@ -14,7 +14,7 @@ use crate::{DType, Shape};
 /// How many shapes each op gets.
 const CASES: u64 = 60;
 
-fn below(n: u64, g: &mut Generator) -> usize {
+pub(super) fn below(n: u64, g: &mut Generator) -> usize {
     (g.random_u64() % n) as usize
 }
 
@@ -24,7 +24,7 @@ fn shape(g: &mut Generator) -> Vec<usize> {
 }
 
 /// Two shapes that broadcast to `full`, each with some axes of size 1 and some leading axes left out.
-fn broadcast_pair(full: &[usize], g: &mut Generator) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn broadcast_pair(full: &[usize], g: &mut Generator) -> (Vec<usize>, Vec<usize>) {
     let (mut a, mut b) = (full.to_vec(), full.to_vec());
     for axis in 0..full.len() {
         match below(4, g) {
@@ -68,7 +68,7 @@ fn stretched(x: &Tensor, at: &[usize]) -> f64 {
 }
 
 /// Random elements out of `pool`, which lies in the op's domain.
-fn drawn(pool: &[f64], shape: &[usize], g: &mut Generator) -> Tensor {
+pub(super) fn drawn(pool: &[f64], shape: &[usize], g: &mut Generator) -> Tensor {
     let n = shape.iter().product();
     let elements: Vec<f64> = (0..n).map(|_| pool[below(pool.len() as u64, g)]).collect();
     Tensor::from_slice(&elements, shape)
@@ -144,10 +144,10 @@ fn binary_ops_on_random_shapes() {
 }
 
 /// A reduction over the axes it is given.
-type Reduction = fn(&Tensor, &[i64], bool) -> Result<Tensor>;
+pub(super) type Reduction = fn(&Tensor, &[i64], bool) -> Result<Tensor>;
 
 /// The reductions, by the names of their entries, and the fewest elements of a row at which they are smooth.
-const REDUCTIONS: &[(&str, usize, Reduction)] = &[
+pub(super) const REDUCTIONS: &[(&str, usize, Reduction)] = &[
     ("sum", 0, |x, axes, keep| x.try_sum(axes, keep)),
     ("mean", 1, |x, axes, keep| x.try_mean(axes, keep)),
     ("var", 1, |x, axes, keep| x.try_var(axes, 0, keep)),
