@@ -10,5 +10,7 @@ pub(crate) mod map;
 pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod reduce;
+pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod sort;

@@ -192,3 +192,28 @@ pub(crate) fn reduce_samples(
     }));
     out
 }
+
+/// Samples of an op along one axis: the last, the first, a middle one, one of size 1, none of its elements, a 0-d tensor given an axis, a view.
+pub(crate) fn axis_samples(
+    g: &mut Generator,
+    call: fn(&Tensor, i64) -> Result<Tensor>,
+) -> Vec<Sample> {
+    let cases: [(&str, &[usize], i64); 5] = [
+        ("last axis", &[3, 17], -1),
+        ("first axis", &[5, 4], 0),
+        ("middle axis", &[2, 3, 4], 1),
+        ("an axis of size 1", &[3, 1, 2], 1),
+        ("no rows", &[0, 3], 1),
+    ];
+    let mut out = Vec::new();
+    for (note, shape, axis) in cases {
+        out.push(Sample::new(note, vec![normal(g, shape)], move |x| call(&x[0], axis)));
+    }
+    out.push(Sample::new("0-d with an axis", vec![normal(g, ())], move |x| {
+        call(&x[0].try_reshape([1])?, 0)
+    }));
+    out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], move |x| {
+        call(&x[0].try_t()?, 1)
+    }));
+    out
+}

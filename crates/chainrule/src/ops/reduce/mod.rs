@@ -1,11 +1,18 @@
 //! Ops that reduce axes to one element each. Axes are one number, a list, or `..` for all; `keepdim` keeps them with size 1.
 
 family! {
+    amax
+    amin
+    any
     argmax
+    argmin
+    count_nonzero
     logsumexp
     max
     max_axis
     mean
+    min
+    min_axis
     std
     sum
     var

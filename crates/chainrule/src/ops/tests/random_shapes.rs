@@ -154,13 +154,20 @@ pub(super) const REDUCTIONS: &[(&str, usize, Reduction)] = &[
     // A single element deviates by 0, where the square root has a kink.
     ("std", 2, |x, axes, keep| x.try_std(axes, 0, keep)),
     ("max", 1, |x, axes, keep| x.try_max(axes, keep)),
+    ("min", 1, |x, axes, keep| x.try_min(axes, keep)),
+    ("amax", 1, |x, axes, keep| x.try_amax(axes, keep)),
+    ("amin", 1, |x, axes, keep| x.try_amin(axes, keep)),
     ("logsumexp", 1, |x, axes, keep| x.try_logsumexp(axes, keep)),
 ];
 
 /// Entries of the family that do not reduce any set of axes to one element each, and why.
 const NOT_REDUCTIONS: &[(&str, &str)] = &[
     ("max_axis", "one axis only, with indices; `max` has the same values"),
+    ("min_axis", "one axis only, with indices; `min` has the same values"),
     ("argmax", "one axis only, and no gradient"),
+    ("argmin", "one axis only, and no gradient"),
+    ("any, all", "the result is bool, and there is no gradient"),
+    ("count_nonzero", "the result is i64, and there is no gradient"),
 ];
 
 fn reduction_case(call: Reduction, fewest: usize, g: &mut Generator) -> Option<String> {
