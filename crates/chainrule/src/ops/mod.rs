@@ -10,10 +10,10 @@
 
 /// The ops of a family, one name a line: each is the file of that name beside the list, and brings its `ENTRY` into the table.
 macro_rules! family {
-    ($($op:ident)*) => {
-        $(pub(in crate::ops) mod $op;)*
+    ($($(#[$meta:meta])* $op:ident)*) => {
+        $($(#[$meta])* pub(in crate::ops) mod $op;)*
 
-        pub(super) const TABLE: &[&super::Entry] = &[$(&$op::ENTRY),*];
+        pub(super) const TABLE: &[&super::Entry] = &[$($(#[$meta])* &$op::ENTRY),*];
     };
 }
 

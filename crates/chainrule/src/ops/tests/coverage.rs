@@ -13,6 +13,16 @@ const NO_EMPTY: &[(&str, &str)] =
 /// Ops without a 0-d sample, and why.
 const NO_0D: &[(&str, &str)] = &[
     ("matmul", "a 0-d operand is an error: it is no matrix"),
+    #[cfg(feature = "linalg")]
+    ("solve", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("inverse", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("cholesky", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("qr", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("det, slogdet", "a matrix has two axes"),
     ("index_select", "a 0-d tensor has no axis"),
     ("embedding", "a table has two axes"),
     ("gather", "a 0-d tensor has no axis"),
