@@ -41,8 +41,7 @@ pub fn atanh(x: f64) -> f64 {
 /// steps after Halley triples the digits.
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();
-    // Not `a >= 1.0`: NaN goes here too.
-    if !(a < 1.0) {
+    if a >= 1.0 || a.is_nan() {
         return if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
     }
     const W: f64 = 0.147;

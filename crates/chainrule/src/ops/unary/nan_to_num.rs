@@ -54,7 +54,7 @@ impl Op for NanToNum {
     /// By way of a comparison: `dx` where |x| is below infinity.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
-        at.input(0).try_abs()?.try_lt(f64::INFINITY)?.try_where(dx, &dx.zeros_like())
+        at.input(0).try_abs()?.try_lt(f64::INFINITY)?.try_where(dx, dx.zeros_like())
     }
 }
 

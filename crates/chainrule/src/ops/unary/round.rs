@@ -130,14 +130,9 @@ pub(super) const ENTRY: Entry = Entry {
     at_kinks: "the gradient is 0 at the steps too",
     samples: |g| {
         let mut samples = unary_samples(g, super::between_steps, |x| x.try_floor());
-        let more: [(_, fn(&Tensor) -> Result<Tensor>); 3] = [
-            ("ceil", |x| x.try_ceil()),
-            ("round", |x| x.try_round()),
-            ("trunc", |x| x.try_trunc()),
-        ];
-        for (note, call) in more {
+        for how in [Rounded::Ceil, Rounded::Round, Rounded::Trunc] {
             let x = super::between_steps(g, &[3, 5]);
-            samples.push(Sample::new(note, vec![x], move |x| call(&x[0])));
+            samples.push(Sample::new(how.name(), vec![x], move |x| rounded(how, &x[0])));
         }
         let x = Tensor::from([2.0f64, -1.0, 0.0]);
         samples.push(Sample::new("at whole numbers", vec![x], |x| x[0].try_floor()).at_kink());
