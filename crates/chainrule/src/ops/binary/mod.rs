@@ -4,9 +4,15 @@
 
 family! {
     add
+    atan2
+    bitwise
     compare
+    copysign
     div
+    hypot
+    logical
     maximum
+    minimum
     mul
     pow
     sub

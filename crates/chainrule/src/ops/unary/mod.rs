@@ -22,7 +22,7 @@ family! {
 mod slope;
 
 /// Random f64 elements of size 0.5 to 2 and either sign, for samples that keep away from 0.
-fn away_from_zero(g: &mut super::Generator, shape: &[usize]) -> crate::Tensor {
+pub(in crate::ops) fn away_from_zero(g: &mut super::Generator, shape: &[usize]) -> crate::Tensor {
     let size = super::prelude::between(g, 0.5, 2.0, shape);
     let negative = super::prelude::between(g, 0.0, 1.0, shape).lt(0.5);
     negative.where_(&-&size, &size)
