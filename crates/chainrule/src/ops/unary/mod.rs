@@ -4,15 +4,28 @@
 
 family! {
     abs
+    celu
+    clamp
     cos
+    elu
     exp
+    gelu_tanh
+    hardtanh
+    leaky_relu
+    log_sigmoid
     log
+    mish
     neg
     reciprocal
     relu
+    relu6
     rsqrt
+    selu
     sigmoid
+    silu
     sin
+    softplus
+    softsign
     sqrt
     square
     tanh
