@@ -4,21 +4,6 @@
 
 family! {
     abs
-    celu
-    clamp
-    cos
-    elu
-    exp
-    gelu_tanh
-    hardtanh
-    leaky_relu
-    log_sigmoid
-    log
-    mish
-    neg
-    reciprocal
-    relu
-    relu6
     acos
     acosh
     asin
@@ -26,8 +11,11 @@ family! {
     atan
     atanh
     bitwise_not
+    celu
+    clamp
     cos
     cosh
+    elu
     erf
     erfc
     erfinv
@@ -35,27 +23,35 @@ family! {
     exp2
     expm1
     frac
+    gelu
+    gelu_tanh
+    hardsigmoid
+    hardswish
+    hardtanh
     isnan
+    leaky_relu
     log
     log10
     log1p
     log2
+    log_sigmoid
     logical_not
+    mish
     nan_to_num
     neg
     reciprocal
     relu
+    relu6
     round
     rsqrt
     selu
     sigmoid
+    sign
     silu
     sin
+    sinh
     softplus
     softsign
-    sign
-    sin
-    sinh
     sqrt
     square
     tan
