@@ -11,7 +11,7 @@ pub(crate) use crate::rng::Generator;
 pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
-    Saves, ViewKernel, Wanted, WholeKernel, tile, tile_slice,
+    Saves, ViewKernel, Wanted, WholeKernel, tile, tile_function, tile_slice,
 };
 pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};

@@ -1,13 +1,13 @@
 //! Products, and with the feature `linalg` the decompositions of matrices.
 
 family! {
-    matmul
     #[cfg(feature = "linalg")]
     cholesky
     #[cfg(feature = "linalg")]
     det
     #[cfg(feature = "linalg")]
     inverse
+    matmul
     #[cfg(feature = "linalg")]
     qr
     #[cfg(feature = "linalg")]

@@ -11,8 +11,11 @@ family! {
     atan
     atanh
     bitwise_not
+    celu
+    clamp
     cos
     cosh
+    elu
     erf
     erfc
     erfinv
@@ -20,22 +23,35 @@ family! {
     exp2
     expm1
     frac
+    gelu
+    gelu_tanh
+    hardsigmoid
+    hardswish
+    hardtanh
     isnan
+    leaky_relu
     log
     log10
     log1p
     log2
+    log_sigmoid
     logical_not
+    mish
     nan_to_num
     neg
     reciprocal
     relu
+    relu6
     round
     rsqrt
+    selu
     sigmoid
     sign
+    silu
     sin
     sinh
+    softplus
+    softsign
     sqrt
     square
     tan
@@ -66,7 +82,7 @@ fn between_steps(g: &mut super::Generator, shape: &[usize]) -> crate::Tensor {
 }
 
 /// Random f64 elements of size 0.5 to 2 and either sign, for samples that keep away from 0.
-fn away_from_zero(g: &mut super::Generator, shape: &[usize]) -> crate::Tensor {
+pub(in crate::ops) fn away_from_zero(g: &mut super::Generator, shape: &[usize]) -> crate::Tensor {
     let size = super::prelude::between(g, 0.5, 2.0, shape);
     let negative = super::prelude::between(g, 0.0, 1.0, shape).lt(0.5);
     negative.where_(&-&size, &size)
