@@ -8,6 +8,7 @@ family! {
     one_hot
 }
 
+pub(super) use gather::ScatterAdd;
 pub(super) use index_select::IndexAdd;
 
 use std::fmt::Arguments;

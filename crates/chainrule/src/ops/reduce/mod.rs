@@ -7,13 +7,21 @@ family! {
     argmax
     argmin
     count_nonzero
+    cummax
+    cummin
+    cumprod
+    cumsum
+    logcumsumexp
     logsumexp
     max
     max_axis
     mean
     min
     min_axis
+    prod
     std
     sum
     var
 }
+
+mod recurrence;
