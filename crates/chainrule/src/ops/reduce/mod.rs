@@ -6,6 +6,7 @@ family! {
     any
     argmax
     argmin
+    argsort
     count_nonzero
     cummax
     cummin
@@ -16,11 +17,14 @@ family! {
     max
     max_axis
     mean
+    median
     min
     min_axis
     prod
+    sort
     std
     sum
+    topk
     var
 }
 

@@ -172,6 +172,10 @@ const NOT_REDUCTIONS: &[(&str, &str)] = &[
     ("logcumsumexp", "a scan keeps the axis"),
     ("cummax", "a scan keeps the axis"),
     ("cummin", "a scan keeps the axis"),
+    ("sort", "the axis stays"),
+    ("argsort", "the axis stays"),
+    ("topk", "the axis stays, with fewer elements"),
+    ("median", "one axis only, with indices"),
     ("any, all", "the result is bool, and there is no gradient"),
     ("count_nonzero", "the result is i64, and there is no gradient"),
 ];
