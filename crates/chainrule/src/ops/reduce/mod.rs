@@ -20,6 +20,7 @@ family! {
     median
     min
     min_axis
+    norm
     prod
     sort
     std

@@ -158,6 +158,7 @@ pub(super) const REDUCTIONS: &[(&str, usize, Reduction)] = &[
     ("amax", 1, |x, axes, keep| x.try_amax(axes, keep)),
     ("amin", 1, |x, axes, keep| x.try_amin(axes, keep)),
     ("prod", 0, |x, axes, keep| x.try_prod(axes, keep)),
+    ("norm", 1, |x, axes, keep| x.try_norm(2.0, axes, keep)),
     ("logsumexp", 1, |x, axes, keep| x.try_logsumexp(axes, keep)),
 ];
 
