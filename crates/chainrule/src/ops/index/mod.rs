@@ -6,6 +6,7 @@ family! {
     gather
     index_select
     one_hot
+    searchsorted
 }
 
 pub(super) use gather::ScatterAdd;

@@ -7,11 +7,13 @@ family! {
     argmax
     argmin
     argsort
+    bincount
     count_nonzero
     cummax
     cummin
     cumprod
     cumsum
+    histogram
     logcumsumexp
     logsumexp
     max
@@ -26,6 +28,7 @@ family! {
     std
     sum
     topk
+    unique
     var
 }
 

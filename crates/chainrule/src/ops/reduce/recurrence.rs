@@ -74,9 +74,10 @@ impl WholeKernel for Recurrence {
     }
 }
 
-/// The size of an axis, and how many elements lie between its neighbours.
+/// The size of an axis, and how many elements lie between its neighbours; of an empty array 0, whose other sizes may be huge.
 pub(super) fn along(shape: &Shape, axis: usize) -> (usize, usize) {
-    (shape[axis], shape[axis + 1..].iter().product())
+    let inner = || shape[axis + 1..].iter().product();
+    (shape[axis], if shape.numel() == 0 { 0 } else { inner() })
 }
 
 /// At each place the element before it along the axis (after it, if `reverse`); 0 at the first.

@@ -177,6 +177,9 @@ const NOT_REDUCTIONS: &[(&str, &str)] = &[
     ("argsort", "the axis stays"),
     ("topk", "the axis stays, with fewer elements"),
     ("median", "one axis only, with indices"),
+    ("histogram", "a result of its own shape, and no gradient"),
+    ("bincount", "a result of its own shape, and no gradient"),
+    ("unique", "a result of its own shape, and no gradient"),
     ("any, all", "the result is bool, and there is no gradient"),
     ("count_nonzero", "the result is i64, and there is no gradient"),
 ];
