@@ -4,6 +4,7 @@
 //! Sums are taken in an order fixed by the sizes alone, so results do not depend on the number of threads.
 
 pub(crate) mod copy;
+pub(crate) mod count;
 pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod map;

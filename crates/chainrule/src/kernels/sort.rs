@@ -196,6 +196,22 @@ pub fn take<T: Copy>(x: &[T], index: &[i64], count: usize, inner: usize, out: &m
     }
 }
 
+/// Groups of equal elements in a sorted order: where each group begins in it, and for each element the number of its group.
+pub fn groups<T: Copy + PartialEq>(x: &[T], order: &[i64], group: &mut [i64]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut last = None;
+    for (i, &at) in order.iter().enumerate() {
+        let x = x[at as usize];
+        // NaN equals nothing, so that each is a group of its own.
+        if last != Some(x) {
+            starts.push(i);
+            last = Some(x);
+        }
+        group[at as usize] = starts.len() as i64 - 1;
+    }
+    starts
+}
+
 /// For each value the first place in its row of `sequence` at which it could stand: before equal elements, or after them if `right`.
 /// `sequence` has rows of `count` elements in rising order; there is one, or one for each row of `width` values.
 pub fn search<T: PartialOrd + Copy>(

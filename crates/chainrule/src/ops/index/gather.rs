@@ -80,9 +80,9 @@ fn places<'a>(
 
 /// The reverse: elements added to zeros at the places that the indices name.
 #[derive(Debug)]
-struct ScatterAdd {
-    axis: usize,
-    shape: Shape,
+pub(in crate::ops) struct ScatterAdd {
+    pub axis: usize,
+    pub shape: Shape,
 }
 
 impl Op for ScatterAdd {

@@ -6,8 +6,10 @@ family! {
     gather
     index_select
     one_hot
+    searchsorted
 }
 
+pub(super) use gather::ScatterAdd;
 pub(super) use index_select::IndexAdd;
 
 use std::fmt::Arguments;

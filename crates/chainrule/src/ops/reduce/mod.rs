@@ -6,14 +6,30 @@ family! {
     any
     argmax
     argmin
+    argsort
+    bincount
     count_nonzero
+    cummax
+    cummin
+    cumprod
+    cumsum
+    histogram
+    logcumsumexp
     logsumexp
     max
     max_axis
     mean
+    median
     min
     min_axis
+    norm
+    prod
+    sort
     std
     sum
+    topk
+    unique
     var
 }
+
+mod recurrence;

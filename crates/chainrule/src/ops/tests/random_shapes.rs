@@ -157,6 +157,8 @@ pub(super) const REDUCTIONS: &[(&str, usize, Reduction)] = &[
     ("min", 1, |x, axes, keep| x.try_min(axes, keep)),
     ("amax", 1, |x, axes, keep| x.try_amax(axes, keep)),
     ("amin", 1, |x, axes, keep| x.try_amin(axes, keep)),
+    ("prod", 0, |x, axes, keep| x.try_prod(axes, keep)),
+    ("norm", 1, |x, axes, keep| x.try_norm(2.0, axes, keep)),
     ("logsumexp", 1, |x, axes, keep| x.try_logsumexp(axes, keep)),
 ];
 
@@ -166,6 +168,18 @@ const NOT_REDUCTIONS: &[(&str, &str)] = &[
     ("min_axis", "one axis only, with indices; `min` has the same values"),
     ("argmax", "one axis only, and no gradient"),
     ("argmin", "one axis only, and no gradient"),
+    ("cumsum", "a scan keeps the axis"),
+    ("cumprod", "a scan keeps the axis"),
+    ("logcumsumexp", "a scan keeps the axis"),
+    ("cummax", "a scan keeps the axis"),
+    ("cummin", "a scan keeps the axis"),
+    ("sort", "the axis stays"),
+    ("argsort", "the axis stays"),
+    ("topk", "the axis stays, with fewer elements"),
+    ("median", "one axis only, with indices"),
+    ("histogram", "a result of its own shape, and no gradient"),
+    ("bincount", "a result of its own shape, and no gradient"),
+    ("unique", "a result of its own shape, and no gradient"),
     ("any, all", "the result is bool, and there is no gradient"),
     ("count_nonzero", "the result is i64, and there is no gradient"),
 ];
