@@ -10,5 +10,6 @@ pub(crate) mod map;
 pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod reduce;
+pub(crate) mod remap;
 pub(crate) mod simd;
 pub(crate) mod softmax;
