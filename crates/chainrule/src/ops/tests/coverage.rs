@@ -22,6 +22,7 @@ const NO_0D: &[(&str, &str)] = &[
     ("batch_norm", "features lie on axis 1"),
     ("diag_embed", "a 0-d tensor has no axis"),
     ("diagonal", "a diagonal crosses two axes"),
+    ("index_add", "a 0-d tensor has no axis"),
     ("repeat_interleave", "a 0-d tensor has no axis"),
     ("split", "a 0-d tensor has no axis"),
     ("tril, triu", "a matrix has two axes"),
@@ -36,10 +37,15 @@ const NO_MISTAKES: &[(&str, &str)] = &[
     ("squeeze", "the rule is the identity in another shape"),
     ("expand", "the rule is the identity: the walker sums over the stretched axes"),
     ("flip", "composed of other ops"),
+    ("index", "composed of other ops"),
+    ("index_put", "composed of other ops"),
+    ("masked_fill", "composed of other ops"),
+    ("masked_select", "composed of other ops"),
     ("meshgrid", "composed of other ops"),
     ("movedim", "composed of other ops"),
     ("repeat_interleave", "composed of other ops"),
     ("split", "composed of other ops"),
+    ("take", "composed of other ops"),
     ("unflatten", "composed of other ops"),
 ];
 
