@@ -1,5 +1,9 @@
 //! Products.
 
 family! {
+    cross
+    dot
+    einsum
+    kron
     matmul
 }
