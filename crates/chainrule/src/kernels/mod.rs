@@ -12,6 +12,7 @@ pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod reduce;
 pub(crate) mod scan;
+pub(crate) mod remap;
 pub(crate) mod simd;
 pub(crate) mod softmax;
 pub(crate) mod sort;

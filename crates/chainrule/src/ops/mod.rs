@@ -30,8 +30,11 @@ mod unary;
 
 pub(crate) use binary::add_values;
 pub use fused::{CrossEntropy, Reduction};
+pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
+pub use shape::meshgrid::Indexing;
+pub use shape::pad::Pad;
 pub use shape::slice::Slice;
 
 use crate::error::Result;

@@ -3,7 +3,7 @@
 use super::{backward_only, log_softmax_in_steps, shifted};
 use crate::kernels::gather::first_outside;
 use crate::kernels::softmax::{self, Row};
-use crate::ops::index::IndexAdd;
+use crate::ops::index::IndexSelectGrad;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
@@ -171,7 +171,7 @@ impl CrossEntropyOp {
             let share = s / x.shape()[1] as f64;
             losses = losses.try_mul(1.0 - s)?.try_sub(&even.try_mul(share)?)?;
         }
-        let back = IndexAdd { axis: 0, size: all.len() };
+        let back = IndexSelectGrad { axis: 0, size: all.len() };
         self.reduce(&apply(back, &[&losses, &rows])?, targets)
     }
 

@@ -3,10 +3,14 @@
 family! {
     #[cfg(feature = "linalg")]
     cholesky
+    cross
     #[cfg(feature = "linalg")]
     det
+    dot
+    einsum
     #[cfg(feature = "linalg")]
     inverse
+    kron
     matmul
     #[cfg(feature = "linalg")]
     qr

@@ -3,7 +3,7 @@
 use super::recurrence::along;
 use crate::kernels::reduce::extremum::Ranked;
 use crate::kernels::scan;
-use crate::ops::index::ScatterAdd;
+use crate::ops::index::GatherGrad;
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
@@ -32,7 +32,7 @@ impl Op for CumExtreme {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = ScatterAdd { axis: self.axis, shape: at.input_shape(0) };
+        let spread = GatherGrad { axis: self.axis, shape: at.input_shape(0) };
         Ok(smallvec![Some(apply(spread, &[cotangent, &at.extra(0)])?)])
     }
 

@@ -2,7 +2,7 @@
 
 use super::recurrence::along;
 use crate::kernels::sort::{self, Part};
-use crate::ops::index::ScatterAdd;
+use crate::ops::index::GatherGrad;
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
@@ -37,7 +37,7 @@ impl Op for Sort {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = ScatterAdd { axis: self.axis, shape: at.input_shape(0) };
+        let spread = GatherGrad { axis: self.axis, shape: at.input_shape(0) };
         Ok(smallvec![Some(apply(spread, &[cotangent, &at.extra(0)])?)])
     }
 
@@ -124,7 +124,7 @@ pub(super) const MISTAKES: &[Mistake] = &[
             along[axis] = g.shape()[axis];
             let order = Tensor::arange(0, g.shape()[axis] as i64).try_reshape(along)?;
             let order = order.try_expand(g.shape())?;
-            Ok(smallvec![Some(apply(ScatterAdd { axis, shape }, &[g, &order])?)])
+            Ok(smallvec![Some(apply(GatherGrad { axis, shape }, &[g, &order])?)])
         },
     },
     Mistake {

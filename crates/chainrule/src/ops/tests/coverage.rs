@@ -30,6 +30,16 @@ const NO_0D: &[(&str, &str)] = &[
     ("log_softmax", "a 0-d tensor has no axis"),
     ("cross_entropy", "logits have two axes"),
     ("batch_norm", "features lie on axis 1"),
+    ("cross", "a 0-d tensor has no axis"),
+    ("diag_embed", "a 0-d tensor has no axis"),
+    ("diagonal", "a diagonal crosses two axes"),
+    ("dot", "takes vectors and matrices"),
+    ("index_add", "a 0-d tensor has no axis"),
+    ("repeat_interleave", "a 0-d tensor has no axis"),
+    ("split", "a 0-d tensor has no axis"),
+    ("tril, triu", "a matrix has two axes"),
+    ("unflatten", "a 0-d tensor has no axis"),
+    ("unfold", "a 0-d tensor has no axis"),
 ];
 
 /// Ops with a gradient and no classic mistake, and why.
@@ -38,6 +48,21 @@ const NO_MISTAKES: &[(&str, &str)] = &[
     ("reshape", "the rule is the identity in another shape"),
     ("squeeze", "the rule is the identity in another shape"),
     ("expand", "the rule is the identity: the walker sums over the stretched axes"),
+    ("cross", "composed of other ops"),
+    ("dot", "composed of other ops"),
+    ("einsum", "composed of other ops"),
+    ("flip", "composed of other ops"),
+    ("index", "composed of other ops"),
+    ("index_put", "composed of other ops"),
+    ("kron", "composed of other ops"),
+    ("masked_fill", "composed of other ops"),
+    ("masked_select", "composed of other ops"),
+    ("meshgrid", "composed of other ops"),
+    ("movedim", "composed of other ops"),
+    ("repeat_interleave", "composed of other ops"),
+    ("split", "composed of other ops"),
+    ("take", "composed of other ops"),
+    ("unflatten", "composed of other ops"),
 ];
 
 fn samples(entry: &Entry) -> Vec<Sample> {
