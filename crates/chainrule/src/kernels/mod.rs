@@ -9,6 +9,7 @@ pub(crate) mod gemm;
 pub(crate) mod map;
 pub(crate) mod math;
 pub(crate) mod norm;
+pub(crate) mod pair;
 pub(crate) mod reduce;
 pub(crate) mod simd;
 pub(crate) mod softmax;

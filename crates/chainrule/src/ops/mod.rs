@@ -29,7 +29,9 @@ mod shape;
 mod unary;
 
 pub(crate) use binary::add_values;
-pub use fused::{CrossEntropy, Reduction};
+pub use fused::{
+    Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, KlDiv, Reduction, SmoothL1,
+};
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
 pub use shape::slice::Slice;

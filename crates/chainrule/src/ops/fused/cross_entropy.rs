@@ -1,23 +1,12 @@
 //! `cross_entropy`: the loss of classification from logits and class numbers, and the backward of it as one kernel.
 
+use super::reduction::Reduction;
 use super::{backward_only, log_softmax_in_steps, shifted};
 use crate::kernels::gather::first_outside;
 use crate::kernels::softmax::{self, Row};
 use crate::ops::index::IndexAdd;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
-
-/// What becomes of the losses of the rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reduction {
-    /// Their mean, weighted by the weights of the classes if there are any: a 0-d tensor.
-    #[default]
-    Mean,
-    /// Their sum: a 0-d tensor.
-    Sum,
-    /// They stay as they are, one for each row.
-    None,
-}
 
 /// Options of [`Tensor::cross_entropy_with`].
 #[derive(Clone, Debug, Default)]
@@ -50,8 +39,10 @@ impl CrossEntropy {
 
     /// What the sum of the losses is divided by: for a mean the weights of the targets that count, else 1.
     fn divisor(&self, targets: &[i64]) -> f64 {
-        if self.reduction != Reduction::Mean {
-            return 1.0;
+        match self.reduction {
+            Reduction::Mean => {}
+            Reduction::BatchMean => return targets.len() as f64,
+            _ => return 1.0,
         }
         let kept = targets.iter().filter(|&&t| !self.ignores(t));
         match &self.weight {
@@ -179,7 +170,7 @@ impl CrossEntropyOp {
         match self.options.reduction {
             Reduction::None => Ok(losses.clone()),
             Reduction::Sum => losses.try_sum_all(),
-            Reduction::Mean => {
+            Reduction::Mean | Reduction::BatchMean => {
                 let divisor = self.options.divisor(&targets.try_to_vec::<i64>()?);
                 losses.try_sum_all()?.try_div(divisor)
             }

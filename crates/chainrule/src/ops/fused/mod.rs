@@ -6,15 +6,32 @@
 
 family! {
     batch_norm
+    bce
+    bce_with_logits
     cross_entropy
+    hinge
+    hinge_embedding
+    huber
+    kl_div
+    l1_loss
     log_softmax
     mse
+    smooth_l1
     softmax
 }
 
+mod pointwise;
+mod reduction;
 mod shift;
 
-pub use cross_entropy::{CrossEntropy, Reduction};
+pub use bce::Bce;
+pub use bce_with_logits::BceWithLogits;
+pub use cross_entropy::CrossEntropy;
+pub use hinge_embedding::HingeEmbedding;
+pub use huber::Huber;
+pub use kl_div::KlDiv;
+pub use reduction::Reduction;
+pub use smooth_l1::SmoothL1;
 
 use shift::shifted;
 

@@ -1,7 +1,7 @@
 //! Values and gradients that PyTorch 2.15 gives, in f64, for the same inputs.
 
 use super::tests::close;
-use super::{CrossEntropy, Reduction};
+use super::{Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, Reduction, SmoothL1};
 use crate::{Result, Tensor};
 
 const INF: f64 = f64::INFINITY;
@@ -505,4 +505,48 @@ fn errors_say_what_is_wrong() {
     assert!(Tensor::zeros([3]).try_batch_norm(None, None, 1e-5, 0).is_err());
     let column = Tensor::zeros([2, 1]);
     assert!(error(column.try_mse(&Tensor::zeros([2]))).contains("same shape"));
+}
+
+#[test]
+fn errors_of_pointwise_losses() {
+    let error = |result: Result<Tensor>| result.unwrap_err().kind().to_string();
+    let (x, t) = (Tensor::zeros([2, 3]), Tensor::zeros([3]));
+    assert!(error(x.try_l1_loss(&t)).starts_with("l1_loss: "));
+    assert!(
+        error(t.to_dtype(crate::DType::I64).try_huber(&Tensor::from([1i64; 3]))).contains("f32")
+    );
+    let single = Tensor::scalar(1.0);
+    assert!(error(single.try_mse_with(&single, Reduction::BatchMean)).contains("0-d"));
+    assert!(
+        error(x.try_smooth_l1_with(&x, &SmoothL1 { beta: -1.0, ..Default::default() }))
+            .contains("-1")
+    );
+    for delta in [0.0, f64::NAN] {
+        assert!(x.try_huber_with(&x, &Huber { delta, ..Default::default() }).is_err());
+    }
+    for wrong in [1.5, -0.1, f64::NAN] {
+        let (good, wrong) = (Tensor::from([0.5, 0.5]), Tensor::from([0.5, wrong]));
+        assert!(error(wrong.try_bce(&good)).contains("element 1 of the prediction"));
+        assert!(error(good.try_bce(&wrong)).contains("element 1 of the target"));
+    }
+    let weight = Some(Tensor::zeros([2, 3, 1]));
+    assert!(error(x.try_bce_with(&x, &Bce { weight, ..Default::default() })).contains("weight"));
+    let options = BceWithLogits { pos_weight: Some(Tensor::zeros([2])), ..Default::default() };
+    assert!(error(x.try_bce_with_logits_with(&x, &options)).contains("pos_weight"));
+    let options = HingeEmbedding { margin: INF, ..Default::default() };
+    assert!(x.try_hinge_embedding_with(&x, &options).is_err());
+}
+
+/// A small loss keeps its digits in f32, too.
+#[test]
+fn a_certain_logit_costs_little() {
+    let x = Tensor::from([20.0f32, -30.0, 90.0]);
+    let loss = x.bce_with_logits_with(
+        &Tensor::from([1.0f32, 0.0, 1.0]),
+        &BceWithLogits { reduction: Reduction::None, ..Default::default() },
+    );
+    for (got, want) in loss.to_vec::<f32>().into_iter().zip([20f64, 30.0, 90.0]) {
+        let want = (-want).exp();
+        assert!((f64::from(got) - want).abs() < 1e-6 * want + 1e-45, "{got}, not {want}");
+    }
 }
