@@ -2,7 +2,10 @@
 
 mod common;
 
-use chainrule::{Bce, BceWithLogits, HingeEmbedding, Huber, KlDiv, Reduction, SmoothL1, Tensor};
+use chainrule::{
+    Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss, Reduction, SmoothL1,
+    Tensor,
+};
 use common::Reference;
 
 /// Within the rounding of a dozen operations.
@@ -138,4 +141,48 @@ fn hinges() {
     let each = HingeEmbedding { reduction: Reduction::None, margin: 1.0 };
     check(r, "edge.hinge", 2, |x| x[0].hinge_embedding_with(&x[1], &each));
     check(r, "edge.margin", 2, |x| x[0].hinge_with(&x[1], Reduction::None));
+}
+
+/// Every combination of target, shape, reduction, smoothing, weights and a class that is left out.
+#[test]
+fn losses_of_classes() {
+    let r = &reference();
+    let mut count = 0;
+    for kind in ["ce.index", "ce.probs", "nll.index"] {
+        for shape in ["c", "nc", "ncd"] {
+            for (key, reduction) in REDUCTIONS {
+                for label_smoothing in [0.0, 0.3] {
+                    for weighted in [false, true] {
+                        for ignore_index in [None, Some(1)] {
+                            let inputs = format!("{kind}.{shape}");
+                            let weight = weighted.then(|| r.get(&format!("{inputs}.weight")));
+                            let name = format!(
+                                "{inputs}.{key}.{}.{}.{}",
+                                if label_smoothing == 0.0 { "plain" } else { "smooth" },
+                                if weighted { "weight" } else { "even" },
+                                if ignore_index.is_some() { "ignore" } else { "all" },
+                            );
+                            if r.find(&format!("{name}.y")).is_none() {
+                                continue;
+                            }
+                            count += 1;
+                            let nll = NllLoss { reduction, ignore_index, weight: weight.clone() };
+                            let full =
+                                CrossEntropy { reduction, ignore_index, label_smoothing, weight };
+                            check_shared(r, &inputs, &name, 2, |x| match kind {
+                                "nll.index" => x[0].nll_loss_with(&x[1], &nll),
+                                _ => x[0].cross_entropy_with(&x[1], &full),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(count, 3 * 3 * (8 + 4 + 4), "cases in the file");
+    let each = CrossEntropy { reduction: Reduction::None, ..CrossEntropy::default() };
+    check(r, "edge.ce_probs", 2, |x| x[0].cross_entropy_with(&x[1], &each));
+    let each =
+        NllLoss { reduction: Reduction::None, ignore_index: Some(-100), ..NllLoss::default() };
+    check(r, "edge.nll", 2, |x| x[0].nll_loss_with(&x[1], &each));
 }

@@ -9,6 +9,7 @@ family! {
     bce
     bce_with_logits
     cross_entropy
+    cross_entropy_probabilities
     hinge
     hinge_embedding
     huber
@@ -16,10 +17,12 @@ family! {
     l1_loss
     log_softmax
     mse
+    nll_loss
     smooth_l1
     softmax
 }
 
+mod classes;
 mod pointwise;
 mod reduction;
 mod shift;
@@ -30,6 +33,7 @@ pub use cross_entropy::CrossEntropy;
 pub use hinge_embedding::HingeEmbedding;
 pub use huber::Huber;
 pub use kl_div::KlDiv;
+pub use nll_loss::NllLoss;
 pub use reduction::Reduction;
 pub use smooth_l1::SmoothL1;
 

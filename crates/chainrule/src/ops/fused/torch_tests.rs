@@ -1,7 +1,9 @@
 //! Values and gradients that PyTorch 2.15 gives, in f64, for the same inputs.
 
 use super::tests::close;
-use super::{Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, Reduction, SmoothL1};
+use super::{
+    Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, NllLoss, Reduction, SmoothL1,
+};
 use crate::{Result, Tensor};
 
 const INF: f64 = f64::INFINITY;
@@ -476,7 +478,7 @@ fn errors_say_what_is_wrong() {
     let (x, t) = (Tensor::zeros([2, 3]), Tensor::from([1i64, 3]));
     assert_eq!(
         error(x.try_cross_entropy(&t)),
-        "cross_entropy: target 3 at position 1 is no class: the logits have 3 classes, numbered from 0 (to leave rows out, set ignore_index)"
+        "cross_entropy: target 3 at position 1 is no class: there are 3 classes, numbered from 0 (to leave rows out, set ignore_index)"
     );
     let left_out =
         |ignored| CrossEntropy { ignore_index: Some(ignored), ..CrossEntropy::default() };
@@ -548,5 +550,53 @@ fn a_certain_logit_costs_little() {
     for (got, want) in loss.to_vec::<f32>().into_iter().zip([20f64, 30.0, 90.0]) {
         let want = (-want).exp();
         assert!((f64::from(got) - want).abs() < 1e-6 * want + 1e-45, "{got}, not {want}");
+    }
+}
+
+#[test]
+fn errors_of_class_targets() {
+    let error = |result: Result<Tensor>| result.unwrap_err().kind().to_string();
+    let (x, t) = (Tensor::zeros([2, 3, 4]), Tensor::from([1i64, 2]));
+    assert!(error(x.try_cross_entropy(&t)).contains("[2, 3, 4]"));
+    assert!(error(x.try_nll_loss(&t)).starts_with("nll_loss: "));
+    assert!(error(x.try_nll_loss(&x)).contains("i64"));
+    assert!(error(Tensor::scalar(1.0).try_cross_entropy(&t)).contains("0-d"));
+    assert!(error(Tensor::scalar(1.0).try_nll_loss(&t)).contains("0-d"));
+    assert!(error(x.try_cross_entropy(&Tensor::zeros([2, 4]))).contains("probabilities"));
+    let options = CrossEntropy { ignore_index: Some(1), ..Default::default() };
+    assert!(error(x.try_cross_entropy_with(&x, &options)).contains("ignore_index"));
+    let row = Tensor::zeros([3]);
+    assert!(error(row.try_nll_loss(&Tensor::scalar(3i64))).contains("target 3"));
+    let weight = Some(Tensor::zeros([2]));
+    let options = NllLoss { weight: weight.clone(), ..Default::default() };
+    assert!(
+        error(x.try_nll_loss_with(&Tensor::full([2, 4], 0.0, crate::DType::I64), &options))
+            .contains("weight")
+    );
+    let options = CrossEntropy { weight, ..Default::default() };
+    assert!(error(x.try_cross_entropy_with(&x, &options)).contains("weight"));
+}
+
+/// Without classes or rows there is nothing to go wrong, and the mean of nothing is NaN.
+#[test]
+fn class_losses_of_nothing() {
+    for shape in [&[0, 3][..], &[2, 3, 0], &[2, 0]] {
+        let x = Tensor::zeros(shape).parameter();
+        for (reduction, numel) in [(Reduction::Sum, 1), (Reduction::Mean, 1)] {
+            let options = CrossEntropy { reduction, ..Default::default() };
+            let loss = x.cross_entropy_with(&Tensor::zeros(shape), &options);
+            assert_eq!(loss.numel(), numel);
+            // Rows without classes cost nothing.
+            let none = shape[1..] != [0] && reduction == Reduction::Mean;
+            assert_eq!(loss.item().is_nan(), none, "{shape:?}");
+            loss.backward();
+            assert_eq!(x.grad().unwrap().numel(), 0);
+        }
+    }
+    let x = Tensor::zeros([2, 3, 0]).parameter();
+    let none = Tensor::full([2, 0], 0.0, crate::DType::I64);
+    for loss in [x.nll_loss(&none), x.cross_entropy(&none)] {
+        assert!(loss.item().is_nan());
+        loss.backward();
     }
 }

@@ -17,7 +17,9 @@ const NO_0D: &[(&str, &str)] = &[
     ("gather", "a 0-d tensor has no axis"),
     ("softmax", "a 0-d tensor has no axis"),
     ("log_softmax", "a 0-d tensor has no axis"),
-    ("cross_entropy", "logits have two axes"),
+    ("cross_entropy", "logits have an axis of classes"),
+    ("cross_entropy_probabilities", "logits have an axis of classes"),
+    ("nll_loss", "log-probabilities have an axis of classes"),
     ("batch_norm", "features lie on axis 1"),
 ];
 
