@@ -3,8 +3,8 @@
 mod common;
 
 use chainrule::{
-    Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss, Reduction, SmoothL1,
-    Tensor,
+    Bce, BceWithLogits, CrossEntropy, Generator, HingeEmbedding, Huber, KlDiv, NllLoss, Reduction,
+    SmoothL1, Tensor,
 };
 use common::Reference;
 
@@ -185,4 +185,18 @@ fn losses_of_classes() {
     let each =
         NllLoss { reduction: Reduction::None, ignore_index: Some(-100), ..NllLoss::default() };
     check(r, "edge.nll", 2, |x| x[0].nll_loss_with(&x[1], &each));
+}
+
+/// The masks of PyTorch, element for element, and the generator where PyTorch leaves it.
+#[test]
+fn dropout() {
+    let r = &reference();
+    for name in ["f32", "f64"] {
+        let get = |key: &str| r.get(&format!("dropout.{name}.{key}"));
+        let (x, mut g) = (get("x0"), Generator::manual_seed(42));
+        let bits = |t: &Tensor| t.to_f64_vec();
+        assert_eq!(bits(&x.dropout(0.3, true, &mut g)), bits(&get("y")));
+        assert_eq!(bits(&x.dropout(0.9, true, &mut g)), bits(&get("again")));
+        assert_eq!(bits(&Tensor::rand([3], x.dtype(), &mut g)), bits(&get("after")));
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod copy;
 pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod map;
+pub(crate) mod mask;
 pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod pair;

@@ -76,6 +76,8 @@ fn log_softmax_in_steps(x: &Tensor) -> Result<Tensor> {
 }
 
 #[cfg(test)]
+mod loss_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod torch_tests;

@@ -5,6 +5,7 @@
 family! {
     abs
     cos
+    dropout
     exp
     log
     neg
