@@ -200,3 +200,14 @@ fn dropout() {
         assert_eq!(bits(&Tensor::rand([3], x.dtype(), &mut g)), bits(&get("after")));
     }
 }
+
+#[test]
+fn group_norms() {
+    let r = &reference();
+    for (name, groups) in [("gn", 3), ("gn_one", 1), ("gn_flat", 2), ("gn_each", 3)] {
+        check(r, name, 3, |x| x[0].group_norm(groups, Some(&x[1]), Some(&x[2]), 1e-4));
+        check(r, &format!("{name}_plain"), 1, |x| x[0].group_norm(groups, None, None, 1e-5));
+    }
+    check(r, "in", 3, |x| x[0].instance_norm(Some(&x[1]), Some(&x[2]), 1e-4));
+    check(r, "in_plain", 1, |x| x[0].instance_norm(None, None, 1e-5));
+}

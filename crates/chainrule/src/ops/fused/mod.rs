@@ -10,9 +10,11 @@ family! {
     bce_with_logits
     cross_entropy
     cross_entropy_probabilities
+    group_norm
     hinge
     hinge_embedding
     huber
+    instance_norm
     kl_div
     l1_loss
     log_softmax
