@@ -3,8 +3,8 @@
 mod common;
 
 use chainrule::{
-    Bce, BceWithLogits, CrossEntropy, Generator, HingeEmbedding, Huber, KlDiv, NllLoss, Reduction,
-    SmoothL1, Tensor,
+    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, Generator, HingeEmbedding, Huber, KlDiv,
+    NllLoss, Reduction, SmoothL1, Tensor,
 };
 use common::Reference;
 
@@ -210,4 +210,21 @@ fn group_norms() {
     }
     check(r, "in", 3, |x| x[0].instance_norm(Some(&x[1]), Some(&x[2]), 1e-4));
     check(r, "in_plain", 1, |x| x[0].instance_norm(None, None, 1e-5));
+}
+
+#[test]
+fn cosines() {
+    let r = &reference();
+    check(r, "cos", 2, |x| x[0].cosine_similarity(&x[1], 1, 1e-8));
+    check(r, "cos_last", 2, |x| x[0].cosine_similarity(&x[1], -1, 1e-8));
+    check(r, "cos_row", 2, |x| x[0].cosine_similarity(&x[1], 1, 1e-8));
+    check(r, "edge.cos", 2, |x| x[0].cosine_similarity(&x[1], 1, 1e-8));
+    check(r, "edge.cos_eps", 2, |x| x[0].cosine_similarity(&x[1], 0, 0.5));
+    let target = r.get("cosemb.target");
+    for (key, reduction) in REDUCTIONS {
+        let options = CosineEmbedding { reduction, margin: -0.4 };
+        check(r, &format!("cosemb.{key}"), 2, |x| {
+            x[0].cosine_embedding_with(&x[1], &target, &options)
+        });
+    }
 }

@@ -67,6 +67,18 @@ pub fn map_pairs<T: Real, F: PairFn>(
     }
 }
 
+#[inline(always)]
+fn combine_body<const FMA: bool, T: Real>(x: &[T], a: T, y: &[T], b: T, out: &mut [T]) {
+    for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+        *out = x.mul_add::<FMA>(a, y * b);
+    }
+}
+
+vectorized! {
+    /// `out = x * a + y * b`.
+    pub fn combine[T](x: &[T], a: T, y: &[T], b: T, out: &mut [T]) where [T: Real] = combine_body
+}
+
 /// How many terms are computed before they are added up.
 const BLOCK: usize = 256;
 
@@ -115,6 +127,10 @@ mod tests {
         }
         map_pairs(&x, &t, T::ONE, None, &mut out, Difference);
         assert_eq!(out, wanted);
+        combine(&x, T::from_f64(2.0), &t, T::from_f64(-0.5), &mut out);
+        for ((&out, &x), &t) in out.iter().zip(&x).zip(&t) {
+            assert_eq!(out, T::from_f64(2.0) * x - T::from_f64(0.5) * t);
+        }
         // Quarters of small numbers: every sum is exact.
         let sum: f64 = wanted.iter().map(|x| x.to_f64()).sum();
         assert_eq!(sum_pairs(&x, &t, Difference), sum);

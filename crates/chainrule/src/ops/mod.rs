@@ -30,7 +30,8 @@ mod unary;
 
 pub(crate) use binary::add_values;
 pub use fused::{
-    Bce, BceWithLogits, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss, Reduction, SmoothL1,
+    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss,
+    Reduction, SmoothL1,
 };
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;

@@ -8,6 +8,8 @@ family! {
     batch_norm
     bce
     bce_with_logits
+    cosine_embedding
+    cosine_similarity
     cross_entropy
     cross_entropy_probabilities
     group_norm
@@ -31,6 +33,7 @@ mod shift;
 
 pub use bce::Bce;
 pub use bce_with_logits::BceWithLogits;
+pub use cosine_embedding::CosineEmbedding;
 pub use cross_entropy::CrossEntropy;
 pub use hinge_embedding::HingeEmbedding;
 pub use huber::Huber;

@@ -21,6 +21,8 @@ const NO_0D: &[(&str, &str)] = &[
     ("cross_entropy_probabilities", "logits have an axis of classes"),
     ("nll_loss", "log-probabilities have an axis of classes"),
     ("batch_norm", "features lie on axis 1"),
+    ("cosine_similarity", "a 0-d tensor has no axis"),
+    ("cosine_embedding", "a 0-d tensor is no vector"),
     ("group_norm", "channels lie on axis 1"),
     ("instance_norm", "channels lie on axis 1"),
 ];
