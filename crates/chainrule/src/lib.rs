@@ -57,7 +57,10 @@ mod tensor;
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
-pub use ops::{CrossEntropy, Index, Indexing, Pad, Reduction, Slice};
+pub use ops::{
+    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, Index, Indexing,
+    KlDiv, NllLoss, Pad, Reduction, Slice, SmoothL1,
+};
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub use tensor::{

@@ -142,3 +142,10 @@ fn mean_squared_error() {
     let (x, target) = (case.input("x0"), case.input("x1"));
     case.check(&x.mse(&target));
 }
+
+#[test]
+fn binary_cross_entropy_of_logits() {
+    let mut case = Case::new("bce_logits");
+    let (x, target) = (case.input("x0"), case.input("x1"));
+    case.check(&x.bce_with_logits(&target));
+}

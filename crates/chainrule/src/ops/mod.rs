@@ -29,7 +29,10 @@ mod shape;
 mod unary;
 
 pub(crate) use binary::add_values;
-pub use fused::{CrossEntropy, Reduction};
+pub use fused::{
+    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss,
+    Reduction, SmoothL1,
+};
 pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;

@@ -242,6 +242,24 @@ impl Generator {
         Ok(())
     }
 
+    /// `torch.empty(n).bernoulli_(p)`: 1 with probability `p`, else 0, one 64-bit draw each: whether its uniform number is below `p`.
+    ///
+    /// PyTorch draws so except on processors by Intel, where it takes one draw as the seed of another generator.
+    pub fn fill_bernoulli(&mut self, p: f64, out: &mut [u8]) {
+        const AT_ONCE: usize = 256;
+        // The low 53 bits of a draw are below this where their quotient by 2^53 is below p. Both products are exact.
+        let limit = (p * 9_007_199_254_740_992.0).ceil() as u64;
+        let mut words = [0u32; 2 * AT_ONCE];
+        for out in out.chunks_mut(AT_ONCE) {
+            let words = &mut words[..2 * out.len()];
+            self.engine.fill_with(words, |w| w);
+            for (out, pair) in out.iter_mut().zip(words.as_chunks::<2>().0) {
+                let bits = u64::from(pair[0] & 0x1f_ffff) << 32 | u64::from(pair[1]);
+                *out = u8::from(bits < limit);
+            }
+        }
+    }
+
     /// `torch.randperm(n)`: the numbers 0 .. n in random order.
     pub fn randperm(&mut self, n: usize) -> Vec<i64> {
         let mut order: Vec<i64> = (0..n as i64).collect();

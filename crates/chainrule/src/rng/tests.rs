@@ -208,6 +208,23 @@ fn integers_of_every_width() {
     assert_eq!(drawn[0], 82);
 }
 
+/// The same as comparing the uniform numbers, for every length and from any place of the stream.
+#[test]
+fn bernoulli_draws_are_uniform_numbers_below_p() {
+    for p in [0.0, 1e-300, 0.3, 0.5, 0.999, 1.0] {
+        let (mut ones, mut uniform) = (Generator::manual_seed(3), Generator::manual_seed(3));
+        for n in [1, 0, 7, 8, 255, 256, 257, 1000] {
+            let (mut out, mut u) = (vec![7; n], vec![0.0; n]);
+            ones.fill_bernoulli(p, &mut out);
+            uniform.fill_uniform_f64(&mut u);
+            let wanted: Vec<u8> = u.iter().map(|&u| u8::from(u < p)).collect();
+            assert_eq!(out, wanted, "p {p}, {n} draws");
+            // An odd number of words, so that pairs straddle the blocks.
+            assert_eq!(ones.random_u32(), uniform.random_u32());
+        }
+    }
+}
+
 #[test]
 fn an_empty_range_is_an_error_and_draws_nothing() {
     let mut g = Generator::manual_seed(1);

@@ -34,7 +34,12 @@ impl Reference {
     /// One tensor.
     #[track_caller]
     pub fn get(&self, name: &str) -> Tensor {
-        self.0.get(name).unwrap_or_else(|| panic!("the reference holds no {name}")).clone()
+        self.find(name).unwrap_or_else(|| panic!("the reference holds no {name}"))
+    }
+
+    /// One tensor, if the file holds it.
+    pub fn find(&self, name: &str) -> Option<Tensor> {
+        self.0.get(name).cloned()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Batch normalisation over the rows of a contiguous `[n, c]` array: each column is a feature.
 
 mod columns;
+pub mod group;
 #[cfg(test)]
 mod tests;
 

@@ -1,23 +1,14 @@
 //! `cross_entropy`: the loss of classification from logits and class numbers, and the backward of it as one kernel.
 
+use super::classes::{
+    Counting, batch, class_weight, classes, expect_class_numbers, rows, without_classes,
+};
+use super::cross_entropy_probabilities::SoftCrossEntropy;
+use super::reduction::Reduction;
 use super::{backward_only, log_softmax_in_steps, shifted};
-use crate::kernels::gather::first_outside;
 use crate::kernels::softmax::{self, Row};
-use crate::ops::index::IndexSelectGrad;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
-
-/// What becomes of the losses of the rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reduction {
-    /// Their mean, weighted by the weights of the classes if there are any: a 0-d tensor.
-    #[default]
-    Mean,
-    /// Their sum: a 0-d tensor.
-    Sum,
-    /// They stay as they are, one for each row.
-    None,
-}
 
 /// Options of [`Tensor::cross_entropy_with`].
 #[derive(Clone, Debug, Default)]
@@ -32,60 +23,11 @@ pub struct CrossEntropy {
     pub weight: Option<Tensor>,
 }
 
-impl CrossEntropy {
-    fn ignores(&self, target: i64) -> bool {
-        self.ignore_index == Some(target)
-    }
-
-    /// Whether a row's loss is just minus the logarithm of its target's probability.
-    fn is_plain(&self) -> bool {
-        self.label_smoothing == 0.0 && self.weight.is_none()
-    }
-
-    /// The weights of the classes as elements.
-    fn weights<T: Row>(&self) -> Option<Vec<T>> {
-        let weight = self.weight.as_ref()?.to_f64_vec();
-        Some(weight.into_iter().map(T::from_f64).collect())
-    }
-
-    /// What the sum of the losses is divided by: for a mean the weights of the targets that count, else 1.
-    fn divisor(&self, targets: &[i64]) -> f64 {
-        if self.reduction != Reduction::Mean {
-            return 1.0;
-        }
-        let kept = targets.iter().filter(|&&t| !self.ignores(t));
-        match &self.weight {
-            None => kept.count() as f64,
-            Some(weight) => {
-                let weight = weight.to_f64_vec();
-                kept.map(|&t| weight[t as usize]).sum()
-            }
-        }
-    }
-
-    fn expect_targets(&self, targets: &[i64], classes: usize) -> Result<()> {
-        let Some(mut at) = first_outside(targets, classes) else {
-            return Ok(());
-        };
-        if self.ignore_index.is_some() {
-            let wrong = |&t: &i64| !self.ignores(t) && (t as u64) >= classes as u64;
-            match targets.iter().position(wrong) {
-                Some(found) => at = found,
-                None => return Ok(()),
-            }
-        }
-        let why = format!(
-            "target {} at position {at} is no class: the logits have {classes} classes, numbered from 0 (to leave rows out, set ignore_index)",
-            targets[at]
-        );
-        Err(Error::argument("cross_entropy", why))
-    }
-}
-
-/// Inputs: logits `[n, classes]` and targets `[n]`.
-#[derive(Debug)]
+/// Inputs: logits `[n, classes]` and class numbers `[n]`.
+#[derive(Clone, Debug)]
 pub(crate) struct CrossEntropyOp {
-    options: CrossEntropy,
+    counting: Counting,
+    label_smoothing: f64,
 }
 
 impl Op for CrossEntropyOp {
@@ -93,24 +35,10 @@ impl Op for CrossEntropyOp {
         "cross_entropy"
     }
 
+    /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        let (x, targets) = (inputs[0], inputs[1]);
         let dtype = float_inputs(self.name(), &inputs[..1])?;
-        if targets.dtype != DType::I64 {
-            let why = "the targets must be class numbers in i64; convert with to_dtype";
-            return Err(Error::dtype(self.name(), &[targets.dtype], why));
-        }
-        if x.shape.rank() != 2 || targets.shape != [x.shape[0]] {
-            let why = "the logits must be [n, classes] and the targets [n]; reshape them, e.g. with reshape([-1, classes])";
-            return Err(Error::shape(self.name(), &[&x.shape, &targets.shape], why));
-        }
-        Ok(Meta::new(
-            match self.options.reduction {
-                Reduction::None => targets.shape,
-                _ => Shape::SCALAR,
-            },
-            dtype,
-        ))
+        Ok(Meta::new(self.counting.reduction.shape(inputs[1].shape), dtype))
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -122,9 +50,8 @@ impl Op for CrossEntropyOp {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let options = self.options.clone();
         let inputs = [&at.extra(0), &at.input(1), cotangent];
-        let dx = apply(CrossEntropyGrad { options }, &inputs)?;
+        let dx = apply(CrossEntropyGrad(self.clone()), &inputs)?;
         Ok(smallvec![Some(dx), None])
     }
 
@@ -133,12 +60,12 @@ impl Op for CrossEntropyOp {
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (x, dx) = (at.input(0), tangents[0].as_ref());
         let dx = dx.expect("only the logits have a tangent");
-        let q = target_weights(&self.options, &at.input(1), x.meta())?;
+        let q = target_weights(self, &at.input(1), x.meta())?;
         let e = shifted(&x)?.try_exp()?;
         let sum = |t: &Tensor| t.try_sum(-1, false);
         let dlse = sum(&e.try_mul(dx)?)?.try_div(&sum(&e)?)?;
         let rows = sum(&q)?.try_mul(&dlse)?.try_sub(&sum(&q.try_mul(dx)?)?)?;
-        self.reduce(&rows, &at.input(1))
+        self.counting.reduce(&rows, &at.input(1))
     }
 
     /// In steps: the logarithm of softmax, the target's element of each row that counts, and the mean.
@@ -148,22 +75,18 @@ impl Op for CrossEntropyOp {
 }
 
 impl CrossEntropyOp {
+    /// Whether a row's loss is just minus the logarithm of its target's probability.
+    fn is_plain(&self) -> bool {
+        self.label_smoothing == 0.0 && self.counting.weight.is_none()
+    }
+
     fn in_steps(&self, x: &Tensor, targets: &Tensor) -> Result<Tensor> {
-        let options = &self.options;
-        let all = targets.try_to_vec::<i64>()?;
-        let kept: Vec<i64> =
-            (0..all.len() as i64).filter(|&row| !options.ignores(all[row as usize])).collect();
-        let rows = Tensor::from(kept);
+        let (rows, kept) = self.counting.kept(targets)?;
         let logp = log_softmax_in_steps(&x.try_index_select(0, &rows)?)?;
-        let targets_kept = targets.try_index_select(0, &rows)?;
-        let column = targets_kept.try_reshape([rows.numel(), 1])?;
-        let mut losses = logp.try_gather(1, &column)?.try_reshape([rows.numel()])?.try_neg()?;
-        if let Some(weight) = &options.weight {
-            losses = losses.try_mul(&weight.try_index_select(0, &targets_kept)?)?;
-        }
-        let s = options.label_smoothing;
+        let mut losses = self.counting.picked(&logp, &kept)?;
+        let s = self.label_smoothing;
         if s != 0.0 {
-            let weighted = match &options.weight {
+            let weighted = match &self.counting.weight {
                 Some(weight) => logp.try_mul(weight)?,
                 None => logp,
             };
@@ -171,35 +94,23 @@ impl CrossEntropyOp {
             let share = s / x.shape()[1] as f64;
             losses = losses.try_mul(1.0 - s)?.try_sub(&even.try_mul(share)?)?;
         }
-        let back = IndexSelectGrad { axis: 0, size: all.len() };
-        self.reduce(&apply(back, &[&losses, &rows])?, targets)
-    }
-
-    fn reduce(&self, losses: &Tensor, targets: &Tensor) -> Result<Tensor> {
-        match self.options.reduction {
-            Reduction::None => Ok(losses.clone()),
-            Reduction::Sum => losses.try_sum_all(),
-            Reduction::Mean => {
-                let divisor = self.options.divisor(&targets.try_to_vec::<i64>()?);
-                losses.try_sum_all()?.try_div(divisor)
-            }
-        }
+        self.counting.reduce_kept(&losses, &rows, targets)
     }
 }
 
 /// What each row gives to each class: `weight[target] * (1 - s)` to its target and `weight * s / classes` to every class, nothing in a row that
 /// is left out. Shape and dtype of the logits.
-fn target_weights(options: &CrossEntropy, targets: &Tensor, like: Meta) -> Result<Tensor> {
+fn target_weights(op: &CrossEntropyOp, targets: &Tensor, like: Meta) -> Result<Tensor> {
     let (n, classes) = (like.shape[0], like.shape[1]);
-    let (s, column) = (options.label_smoothing, Shape::new(&[n, 1]));
-    let kept = match options.ignore_index {
+    let (s, column) = (op.label_smoothing, Shape::new(&[n, 1]));
+    let kept = match op.counting.ignore_index {
         Some(ignored) => targets.try_ne(ignored)?.try_to_dtype(DType::I64)?,
         None => targets.ones_like(),
     };
     let one_hot = targets.try_mul(&kept)?.try_one_hot(classes)?;
     let one_hot = one_hot.try_to_dtype(like.dtype)?;
     let mut q = one_hot.try_mul(1.0 - s)?.try_add(s / classes.max(1) as f64)?;
-    if let Some(weight) = &options.weight {
+    if let Some(weight) = &op.counting.weight {
         let own = one_hot.try_matmul(weight)?.try_reshape(column)?;
         let even = weight.try_mul(s / classes.max(1) as f64)?;
         q = one_hot.try_mul(&own)?.try_mul(1.0 - s)?.try_add(&even)?;
@@ -213,7 +124,7 @@ impl WholeKernel for CrossEntropyOp {
         let (x, targets) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let classes = x.shape()[1];
         let targets: &[i64] = targets.slice().expect("made contiguous");
-        self.options.expect_targets(targets, classes)?;
+        self.counting.expect_targets(self.name(), targets, classes)?;
         let mut value = Value::uninit(self.name(), out)?;
         let mut probs = Value::uninit(self.name(), x.meta)?;
         match (array(&x), output(&mut value), output(&mut probs)) {
@@ -238,7 +149,7 @@ impl CrossEntropyOp {
         out: &mut [T],
         probs: &mut [T],
     ) {
-        let options = &self.options;
+        let options = &self.counting;
         let each = options.reduction == Reduction::None;
         let mut scratch = vec![T::ZERO; if each { 0 } else { targets.len() }];
         let losses = if each { &mut *out } else { &mut scratch };
@@ -250,7 +161,7 @@ impl CrossEntropyOp {
         } else {
             softmax::cross_entropy_rows(x, targets, classes, losses, probs);
         }
-        if !options.is_plain() {
+        if !self.is_plain() {
             self.spread(x, targets, classes, losses);
         }
         for (loss, &t) in losses.iter_mut().zip(targets) {
@@ -259,15 +170,14 @@ impl CrossEntropyOp {
             }
         }
         if !each {
-            let sum: f64 = losses.iter().map(|loss| loss.to_f64()).sum();
-            out[0] = T::from_f64(sum / options.divisor(targets));
+            out[0] = options.total(losses, targets);
         }
     }
 
     /// Turns the losses of plain rows into weighted and smoothed ones.
     fn spread<T: Row>(&self, x: &[T], targets: &[i64], classes: usize, losses: &mut [T]) {
-        let options = &self.options;
-        let s = options.label_smoothing;
+        let options = &self.counting;
+        let s = self.label_smoothing;
         let weights = options.weights::<T>();
         let mut log_sums = vec![T::ZERO; losses.len()];
         softmax::logsumexp_rows(x, classes, &mut log_sums);
@@ -294,9 +204,7 @@ impl CrossEntropyOp {
 
 /// The backward from the probabilities, the targets and the upstream gradient: for plain rows `(p - one_hot(target)) * g`.
 #[derive(Debug)]
-struct CrossEntropyGrad {
-    options: CrossEntropy,
-}
+struct CrossEntropyGrad(CrossEntropyOp);
 
 impl Op for CrossEntropyGrad {
     fn name(&self) -> &'static str {
@@ -344,12 +252,12 @@ impl CrossEntropyGrad {
         classes: usize,
         out: &mut [T],
     ) {
-        let options = &self.options;
+        let options = &self.0.counting;
         let divisor = options.divisor(targets);
         let scale = |g: T| T::from_f64(g.to_f64() / divisor);
         let each = options.reduction == Reduction::None;
         let ignored = targets.iter().any(|&t| options.ignores(t));
-        if !each && !ignored && options.is_plain() {
+        if !each && !ignored && self.0.is_plain() {
             softmax::cross_entropy_grad_rows(probs, targets, classes, scale(g[0]), out);
             return;
         }
@@ -358,7 +266,7 @@ impl CrossEntropyGrad {
         }
         let weights = options.weights::<T>();
         let weight = |class: usize| weights.as_ref().map_or(T::ONE, |w| w[class]);
-        let s = options.label_smoothing;
+        let s = self.0.label_smoothing;
         let (own, share) = (T::from_f64(1.0 - s), T::from_f64(s / classes as f64));
         let all: f64 = (0..classes).map(|class| weight(class).to_f64()).sum();
         let all = T::from_f64(all);
@@ -380,42 +288,94 @@ impl CrossEntropyGrad {
 }
 
 methods! {
-    /// The mean cross-entropy of logits `[n, classes]` with class numbers `[n]`: the mean of `-log(softmax(x)[target])`, a 0-d tensor.
+    /// The mean cross-entropy of logits and targets: for logits `[n, classes]` with class numbers `[n]` the mean of `-log(softmax(x)[target])`, a 0-d
+    /// tensor.
     ///
-    /// The logits are f32 or f64, the targets i64; a target that is no class is an error. Without rows the mean is NaN. A logit of minus
-    /// infinity has probability 0; as a target it gives an infinite loss. Gradient: `dx = (softmax(x) - one_hot(target)) * g / n`.
+    /// The classes lie on axis 1: logits `[n, classes, d, ...]` have targets `[n, d, ...]`, and a single row `[classes]` has a 0-d target. Targets of a
+    /// float dtype are probabilities of the classes, in the shape of the logits; the loss of a row is then `-sum(target * log(softmax(x)))`. The logits are f32
+    /// or f64, class numbers i64; a target that is no class is an error.
+    ///
+    /// Without rows the mean is NaN. A logit of minus infinity has probability 0; as a target it gives an infinite loss. Gradient:
+    /// `dx = (softmax(x) - one_hot(target)) * g / n`; for probabilities `dx = (softmax(x) * sum(target) - target) * g / n` and
+    /// `dtarget = -log(softmax(x)) * g / n`.
     ///
     /// ```
     /// use chainrule::Tensor;
     /// let logits = Tensor::from([[0.0f64, 0.0], [0.0, 0.0]]);
     /// let loss = logits.cross_entropy(&Tensor::from([0i64, 1]));
     /// assert!((loss.item() - 2f64.ln()).abs() < 1e-15);
+    /// let loss = logits.cross_entropy(&Tensor::from([[0.5f64, 0.5], [0.9, 0.1]]));
+    /// assert!((loss.item() - 2f64.ln()).abs() < 1e-15);
     /// ```
     pub fn cross_entropy / try_cross_entropy(&self, targets: &Tensor) -> Tensor {
-        apply(CrossEntropyOp { options: CrossEntropy::default() }, &[self, targets])
+        if targets.dtype().is_float() {
+            return of_probabilities(self, targets, &CrossEntropy::default());
+        }
+        let counting = Counting { batch: batch(self), ..Counting::default() };
+        of_classes(self, targets, CrossEntropyOp { counting, label_smoothing: 0.0 })
     }
 
     /// [`Tensor::cross_entropy`] with options: another reduction, rows to leave out, smoothed labels, weights of the classes. They mean
-    /// what they mean in PyTorch.
+    /// what they mean in PyTorch: the mean of rows with class numbers is divided by the weights of their targets, that of rows with probabilities
+    /// by their number.
     ///
     /// If all rows are left out the mean is NaN and the gradient 0. In a row that is left out the gradient is 0 whatever the logits are (in PyTorch
-    /// it is NaN if one of them is).
+    /// it is NaN if one of them is). No row with probabilities can be left out.
+    ///
+    /// ```
+    /// use chainrule::{CrossEntropy, Reduction, Tensor};
+    /// let logits = Tensor::from([[0.0f64, 0.0], [0.0, 0.0]]);
+    /// let options = CrossEntropy { reduction: Reduction::None, ignore_index: Some(1), ..Default::default() };
+    /// let losses = logits.cross_entropy_with(&Tensor::from([0i64, 1]), &options).to_vec::<f64>();
+    /// assert!((losses[0] - 2f64.ln()).abs() < 1e-15 && losses[1] == 0.0);
+    /// ```
     pub fn cross_entropy_with / try_cross_entropy_with(&self, targets: &Tensor, options: &CrossEntropy) -> Tensor {
-        let mut options = options.clone();
-        if !(0.0..=1.0).contains(&options.label_smoothing) {
-            let why = format!("label_smoothing must lie between 0 and 1; it is {}", options.label_smoothing);
+        let CrossEntropy { reduction, ignore_index, label_smoothing, ref weight } = *options;
+        if !(0.0..=1.0).contains(&label_smoothing) {
+            let why = format!("label_smoothing must lie between 0 and 1; it is {label_smoothing}");
             return Err(Error::argument("cross_entropy", why));
         }
-        if let Some(weight) = options.weight.take() {
-            let shape = self.shape();
-            if shape.rank() != 2 || weight.shape() != [shape[1]] {
-                let why = "the weight must have one element for each class";
-                return Err(Error::shape("cross_entropy", &[&shape, &weight.shape()], why));
-            }
-            options.weight = Some(weight.detach().try_to_dtype(self.dtype())?);
+        if targets.dtype().is_float() {
+            return of_probabilities(self, targets, options);
         }
-        apply(CrossEntropyOp { options }, &[self, targets])
+        let counting = Counting::new("cross_entropy", self, reduction, ignore_index, weight)?;
+        of_classes(self, targets, CrossEntropyOp { counting, label_smoothing })
     }
+}
+
+#[track_caller]
+fn of_classes(x: &Tensor, targets: &Tensor, op: CrossEntropyOp) -> Result<Tensor> {
+    classes(op.name(), x)?;
+    expect_class_numbers(op.name(), x, targets)?;
+    if x.rank() == 2 {
+        return apply(op, &[x, targets]);
+    }
+    let losses = apply(op, &[&rows(x)?, &targets.try_reshape([targets.numel()])?])?;
+    if losses.rank() == 0 { Ok(losses) } else { losses.try_reshape(targets.shape()) }
+}
+
+#[track_caller]
+fn of_probabilities(x: &Tensor, targets: &Tensor, options: &CrossEntropy) -> Result<Tensor> {
+    const NAME: &str = "cross_entropy";
+    classes(NAME, x)?;
+    if options.ignore_index.is_some() {
+        let why = "ignore_index means class numbers, and the targets are probabilities; scale a row by 0 to leave it out";
+        return Err(Error::argument(NAME, why));
+    }
+    if targets.shape() != x.shape() {
+        let why = "float targets are probabilities of the classes, in the shape of the logits; class numbers must be i64 (convert with to_dtype)";
+        return Err(Error::shape(NAME, &[&x.shape(), &targets.shape()], why));
+    }
+    let dtype = x.dtype().promote(targets.dtype());
+    let (x, targets) = (x.try_to_dtype(dtype)?, targets.try_to_dtype(dtype)?);
+    let op = SoftCrossEntropy {
+        reduction: options.reduction,
+        label_smoothing: options.label_smoothing,
+        weight: options.weight.as_ref().map(|w| class_weight(NAME, w, &x)).transpose()?,
+        batch: batch(&x),
+    };
+    let losses = apply(op, &[&rows(&x)?, &rows(&targets)?])?;
+    if losses.rank() == 0 { Ok(losses) } else { losses.try_reshape(without_classes(&x)) }
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -474,6 +434,22 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
             x[0].try_cross_entropy_with(&targets, &options)
         }));
     }
+    for (note, shape, reduction) in [
+        ("a single row", &[4][..], Reduction::Mean),
+        ("a single row, as it is", &[4], Reduction::None),
+        ("classes in the middle", &[2, 4, 3], Reduction::Mean),
+        ("classes in the middle, each", &[2, 4, 3, 1], Reduction::None),
+        ("mean of the batch", &[2, 4, 3], Reduction::BatchMean),
+    ] {
+        let options = CrossEntropy { reduction, label_smoothing: 0.1, ..CrossEntropy::default() };
+        let x = normal(g, shape);
+        let count = without_classes(&x).numel() as i64;
+        let numbers: Vec<i64> = (0..count).map(|i| i * 3 % 4).collect();
+        let targets = Tensor::from_slice(&numbers, without_classes(&x));
+        out.push(Sample::new(note, vec![x], move |x| {
+            x[0].try_cross_entropy_with(&targets, &options)
+        }));
+    }
     out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], |x| {
         x[0].try_t()?.try_cross_entropy(&Tensor::from([3i64, 0, 1]))
     }));
@@ -493,9 +469,9 @@ const MISTAKES: &[Mistake] = &[
         name: "target not subtracted",
         what: "softmax(x) was taken for softmax(x) - one_hot(target)",
         rule: |op, at, g, wanted| {
-            let (options, targets) = (&this(op).options, at.input(1));
+            let (options, targets) = (&this(op).counting, at.input(1));
             let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only gradient");
-            let q = target_weights(options, &targets, dx.meta())?;
+            let q = target_weights(this(op), &targets, dx.meta())?;
             let divisor = options.divisor(&targets.try_to_vec::<i64>()?);
             let g = match options.reduction {
                 Reduction::None => g.try_reshape([g.numel(), 1])?,
@@ -510,7 +486,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the sum of the losses where the loss is their mean",
         rule: |op, at, g, wanted| {
             let targets = at.input(1).try_to_vec::<i64>()?;
-            let divisor = this(op).options.divisor(&targets);
+            let divisor = this(op).counting.divisor(&targets);
             op.vjp(at, &g.try_mul(divisor)?, wanted)
         },
     },

@@ -6,15 +6,41 @@
 
 family! {
     batch_norm
+    bce
+    bce_with_logits
+    cosine_embedding
+    cosine_similarity
     cross_entropy
+    cross_entropy_probabilities
+    group_norm
+    hinge
+    hinge_embedding
+    huber
+    instance_norm
+    kl_div
+    l1_loss
     log_softmax
     mse
+    nll_loss
+    smooth_l1
     softmax
 }
 
+mod classes;
+mod pointwise;
+mod reduction;
 mod shift;
 
-pub use cross_entropy::{CrossEntropy, Reduction};
+pub use bce::Bce;
+pub use bce_with_logits::BceWithLogits;
+pub use cosine_embedding::CosineEmbedding;
+pub use cross_entropy::CrossEntropy;
+pub use hinge_embedding::HingeEmbedding;
+pub use huber::Huber;
+pub use kl_div::KlDiv;
+pub use nll_loss::NllLoss;
+pub use reduction::Reduction;
+pub use smooth_l1::SmoothL1;
 
 use shift::shifted;
 
@@ -54,6 +80,8 @@ fn log_softmax_in_steps(x: &Tensor) -> Result<Tensor> {
     z.try_sub(&z.try_exp()?.try_sum(-1, true)?.try_log()?)
 }
 
+#[cfg(test)]
+mod loss_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

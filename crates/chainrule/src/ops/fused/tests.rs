@@ -152,7 +152,7 @@ fn mistakes_are_mistakes() {
 fn second_derivatives_agree_with_differences() {
     for (note, sample, seed) in samples(Family::Fused) {
         let x = &sample.inputs[0];
-        if x.numel() == 0 || sample.note == "far from zero" {
+        if x.numel() == 0 || sample.kink || sample.note == "far from zero" {
             continue;
         }
         let generator = &mut Generator::manual_seed(seed);

@@ -476,7 +476,7 @@ fn errors_say_what_is_wrong() {
     let (x, t) = (Tensor::zeros([2, 3]), Tensor::from([1i64, 3]));
     assert_eq!(
         error(x.try_cross_entropy(&t)),
-        "cross_entropy: target 3 at position 1 is no class: the logits have 3 classes, numbered from 0 (to leave rows out, set ignore_index)"
+        "cross_entropy: target 3 at position 1 is no class: there are 3 classes, numbered from 0 (to leave rows out, set ignore_index)"
     );
     let left_out =
         |ignored| CrossEntropy { ignore_index: Some(ignored), ..CrossEntropy::default() };

@@ -14,18 +14,15 @@ family! {
     masked_select
     nonzero
     one_hot
-    searchsorted
-}
-
-pub(super) use gather::GatherGrad;
-pub(super) use index_select::IndexAdd;
     scatter
     scatter_add
+    searchsorted
     take
 }
 
 mod place;
 
+pub(super) use gather::GatherGrad;
 pub(super) use index_select::IndexSelectGrad;
 
 use std::fmt::Arguments;

@@ -176,7 +176,10 @@ mod tests {
             (x - y).to_f64_vec().iter().fold(0.0, |m: f64, v| m.max(v.abs()))
         };
         assert!(apart(&q.matmul(&r), &a) < 1e-14);
-        assert!(apart(&q.t().matmul(&q), &Tensor::eye(4).to_dtype(DType::F64).expand([2, 4, 4])) < 1e-14);
+        assert!(
+            apart(&q.t().matmul(&q), &Tensor::eye(4).to_dtype(DType::F64).expand([2, 4, 4]))
+                < 1e-14
+        );
     }
 
     #[test]

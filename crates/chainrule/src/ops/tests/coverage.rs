@@ -7,8 +7,7 @@ use crate::ops::{Entry, Sample};
 use crate::rng::Generator;
 
 /// Ops without an empty sample, and why.
-const NO_EMPTY: &[(&str, &str)] =
-    &[("mse", "the mean of no elements is NaN, which nothing can be compared with")];
+const NO_EMPTY: &[(&str, &str)] = &[];
 
 /// Ops without a 0-d sample, and why.
 const NO_0D: &[(&str, &str)] = &[
@@ -28,7 +27,9 @@ const NO_0D: &[(&str, &str)] = &[
     ("gather", "a 0-d tensor has no axis"),
     ("softmax", "a 0-d tensor has no axis"),
     ("log_softmax", "a 0-d tensor has no axis"),
-    ("cross_entropy", "logits have two axes"),
+    ("cross_entropy", "logits have an axis of classes"),
+    ("cross_entropy_probabilities", "logits have an axis of classes"),
+    ("nll_loss", "log-probabilities have an axis of classes"),
     ("batch_norm", "features lie on axis 1"),
     ("cross", "a 0-d tensor has no axis"),
     ("diag_embed", "a 0-d tensor has no axis"),
@@ -40,6 +41,10 @@ const NO_0D: &[(&str, &str)] = &[
     ("tril, triu", "a matrix has two axes"),
     ("unflatten", "a 0-d tensor has no axis"),
     ("unfold", "a 0-d tensor has no axis"),
+    ("cosine_similarity", "a 0-d tensor has no axis"),
+    ("cosine_embedding", "a 0-d tensor is no vector"),
+    ("group_norm", "channels lie on axis 1"),
+    ("instance_norm", "channels lie on axis 1"),
 ];
 
 /// Ops with a gradient and no classic mistake, and why.

@@ -15,6 +15,7 @@ family! {
     clamp
     cos
     cosh
+    dropout
     elu
     erf
     erfc

@@ -1,0 +1,132 @@
+//! `huber`: squared differences up to a bound, linear ones beyond it.
+
+use super::pointwise::{
+    MISSING_MEAN, Pointwise, SIGN, difference, loss_samples, pointwise, wrong_slope,
+};
+use super::reduction::Reduction;
+use super::smooth_l1::around;
+use crate::kernels::math::Real;
+use crate::ops::prelude::*;
+
+/// Options of [`Tensor::huber_with`].
+#[derive(Clone, Copy, Debug)]
+pub struct Huber {
+    /// What becomes of the losses; the default is their mean.
+    pub reduction: Reduction,
+    /// Up to this difference the loss is quadratic; 1 by default.
+    pub delta: f64,
+}
+
+impl Default for Huber {
+    fn default() -> Self {
+        Huber { reduction: Reduction::Mean, delta: 1.0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HuberLoss {
+    delta: f64,
+}
+
+impl Pointwise for HuberLoss {
+    const NAME: &'static str = "huber";
+    const GRAD: &'static str = "huber_grad";
+
+    #[inline(always)]
+    fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
+        let (delta, half) = (T::from_f64(self.delta), T::from_f64(0.5));
+        let size = (x - t).abs();
+        if size <= delta { half * size * size } else { delta * (size - half * delta) }
+    }
+
+    #[inline(always)]
+    fn slope<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
+        let (delta, d) = (T::from_f64(self.delta), x - t);
+        let upper = if delta < d { delta } else { d };
+        if d < -delta { -delta } else { upper }
+    }
+
+    fn in_steps(self, x: &Tensor, t: &Tensor) -> Result<Tensor> {
+        let d = x.try_sub(t)?;
+        let size = d.try_abs()?;
+        let beyond = size.try_sub(0.5 * self.delta)?.try_mul(self.delta)?;
+        size.try_le(self.delta)?.try_where(&d.try_mul(&d)?.try_mul(0.5)?, &beyond)
+    }
+
+    /// The difference, cut at both bounds.
+    fn tangent(
+        self,
+        x: &Tensor,
+        t: &Tensor,
+        dx: Option<&Tensor>,
+        dt: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let lower = x.try_sub(t)?.try_maximum(-self.delta)?;
+        let cut = lower.try_neg()?.try_maximum(-self.delta)?.try_neg()?;
+        cut.try_mul(&difference(dx, dt)?)
+    }
+}
+
+methods! {
+    /// The mean of `d^2 / 2` where `|d| <= 1` and of `|d| - 1/2` elsewhere, with `d = x - target`: a 0-d tensor. For f32 and f64.
+    ///
+    /// The shapes must be equal. Different dtypes are promoted. Gradient: `dx = g / n` times `d`, but at least -1 and at most 1, and its negative
+    /// for the target. It is continuous; the second derivative jumps where `|d|` is 1.
+    ///
+    /// Source: P. Huber, "Robust estimation of a location parameter", 1964.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let loss = Tensor::from([0.5f32, 3.0]).huber(&Tensor::from([0.0f32, 0.0]));
+    /// assert_eq!(loss.item(), (0.125 + 2.5) / 2.0);
+    /// ```
+    pub fn huber / try_huber(&self, target: &Tensor) -> Tensor {
+        self.try_huber_with(target, &Huber::default())
+    }
+
+    /// [`Tensor::huber`] with options: another reduction, and another bound: `d^2 / 2` where `|d| <= delta`, `delta (|d| - delta / 2)` elsewhere.
+    ///
+    /// A `delta` that is not above 0 is an error, as in PyTorch.
+    ///
+    /// ```
+    /// use chainrule::{Huber, Reduction, Tensor};
+    /// let options = Huber { delta: 2.0, reduction: Reduction::Sum };
+    /// let loss = Tensor::from([1.0f32, 3.0]).huber_with(&Tensor::from([0.0f32, 0.0]), &options);
+    /// assert_eq!(loss.item(), 0.5 + 4.0);
+    /// ```
+    pub fn huber_with / try_huber_with(&self, target: &Tensor, options: &Huber) -> Tensor {
+        let Huber { reduction, delta } = *options;
+        if !(delta > 0.0 && delta.is_finite()) {
+            let why = format!("delta must be a number above 0; it is {delta}");
+            return Err(Error::argument("huber", why));
+        }
+        pointwise(HuberLoss { delta }, self, target, reduction)
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "huber",
+    family: Family::Fused,
+    signature: "x.huber(&target), x.huber_with(&target, &options)",
+    formula: "mean of d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2), with d = x - target",
+    gradient: "dx = g * clamp(d, -delta, delta) / n; dtarget = -dx",
+    at_kinks: "the gradient is continuous",
+    samples: |g| {
+        let draw = |g: &mut Generator, s: &[usize]| around(g, s, 0.7);
+        let mut out = loss_samples::<HuberLoss>(g, draw, |x, t, reduction| {
+            x.try_huber_with(t, &Huber { reduction, delta: 0.7 })
+        });
+        let ends = vec![Tensor::from([1.0f64, -1.0]), Tensor::from([0.0f64, 0.0])];
+        out.push(Sample::new("at the bounds", ends, |x| x[0].try_huber(&x[1])).at_kink());
+        out
+    },
+    mistakes: &[
+        Mistake {
+            name: "bound forgotten",
+            what: "d everywhere: the loss was taken to be quadratic for large differences too",
+            rule: |op, at, g, wanted| wrong_slope(op, at, g, wanted, |x, t| x.try_sub(t)),
+        },
+        MISSING_MEAN,
+        SIGN,
+    ],
+};
