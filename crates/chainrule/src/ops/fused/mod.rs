@@ -7,6 +7,7 @@
 family! {
     batch_norm
     cross_entropy
+    linear
     log_softmax
     mse
     softmax
