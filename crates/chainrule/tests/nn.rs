@@ -171,7 +171,7 @@ fn impossible_layers_are_errors() {
     let text =
         Linear::new(3, 2, true, g).try_forward(&Tensor::zeros([4, 5])).unwrap_err().to_string();
     assert!(
-        text.contains("matmul: shapes [4, 5] and [3, 2]") && text.contains("called at"),
+        text.contains("linear: shapes [4, 5] and [2, 3]") && text.contains("called at"),
         "{text}"
     );
 }

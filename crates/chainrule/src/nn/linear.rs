@@ -59,10 +59,6 @@ impl Linear {
 
 impl Layer for Linear {
     fn compute(&self, x: &Tensor) -> Result<Tensor> {
-        let y = x.try_matmul(&self.weight.try_t()?)?;
-        match &self.bias {
-            Some(bias) => y.try_add(bias),
-            None => Ok(y),
-        }
+        x.try_linear(&self.weight, self.bias.as_ref())
     }
 }

@@ -60,9 +60,26 @@ impl<T> Operand<T> {
     }
 }
 
+/// What is added to a product.
+#[derive(Clone, Copy)]
+pub(super) enum Addend<T> {
+    Nothing,
+    /// What the output holds.
+    Output,
+    /// The same numbers to every row.
+    Row(Shared<T>),
+}
+
+impl<T> Addend<T> {
+    /// A row of as many numbers as the product has columns.
+    pub fn row(numbers: &[T]) -> Self {
+        Addend::Row(Shared(numbers.as_ptr().cast_mut()))
+    }
+}
+
 /// An address that tasks share.
 #[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
+pub(super) struct Shared<T>(*mut T);
 
 // SAFETY: each task touches its own part behind the address, or only reads.
 unsafe impl<T> Sync for Shared<T> {}
@@ -117,7 +134,7 @@ fn with_buffer<T: Element, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
     result
 }
 
-/// `out = alpha * a * b`, or that added to `out`; `out` has contiguous rows.
+/// `out = alpha * a * b`, or that with something added; `out` has contiguous rows.
 ///
 /// # Safety
 ///
@@ -127,19 +144,21 @@ pub(super) unsafe fn product<T: Element>(
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,
-    add: bool,
+    addend: Addend<T>,
     out: *mut T,
     parallel: bool,
 ) {
     // SAFETY: the caller's promise; a transposed product has the same elements in the same order if it is one column.
     unsafe {
         if a.rows == 1 && (b.row == 1 || b.col == 1) {
+            let add = laid_out(addend, 1, b.cols, out);
             return row(kernels, alpha, a, b, add, out, parallel);
         }
         if b.cols == 1 && (a.row == 1 || a.col == 1) {
+            let add = laid_out(addend, a.rows, 1, out);
             return row(kernels, alpha, b.transposed(), a.transposed(), add, out, parallel);
         }
-        let plan = Plan::new(kernels, alpha, a, b, add, out, parallel);
+        let plan = Plan::new(kernels, alpha, a, b, addend, out, parallel);
         let rows = if plan.pack_a { a.rows.min(ROWS_GROUP) } else { a.rows };
         let cols = if plan.pack_b { b.cols.min(COLS_GROUP) } else { b.cols };
         let depth = if plan.pack_a || plan.pack_b { a.cols.min(DEPTH_GROUP) } else { a.cols };
@@ -172,13 +191,33 @@ pub(super) unsafe fn product<T: Element>(
     }
 }
 
+/// Writes a row that is to be added to every row of the output, and says whether the product is added to the output.
+///
+/// # Safety
+///
+/// The row must be readable, and the output writable.
+pub(super) unsafe fn laid_out<T: Copy>(
+    addend: Addend<T>,
+    rows: usize,
+    cols: usize,
+    out: *mut T,
+) -> bool {
+    if let Addend::Row(from) = addend {
+        for i in 0..rows {
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(from.at(0), out.add(i * cols), cols) };
+        }
+    }
+    !matches!(addend, Addend::Nothing)
+}
+
 /// A product and the decisions that its sizes and strides lead to.
 struct Plan<T: 'static> {
     kernels: &'static Kernels<T>,
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,
-    add: bool,
+    addend: Addend<T>,
     out: Shared<T>,
     parallel: bool,
     pack_a: bool,
@@ -191,7 +230,7 @@ impl<T: Element> Plan<T> {
         alpha: T,
         a: Operand<T>,
         b: Operand<T>,
-        add: bool,
+        addend: Addend<T>,
         out: *mut T,
         parallel: bool,
     ) -> Self {
@@ -201,7 +240,7 @@ impl<T: Element> Plan<T> {
             alpha,
             a,
             b,
-            add,
+            addend,
             out: Shared(out),
             parallel,
             pack_a: m.saturating_mul(k) > DIRECT_A && n > 2 * kernels.cols,
@@ -301,7 +340,7 @@ impl<T: Element> Group<'_, T> {
     ///
     /// As [`Group::compute`]; the part must lie inside the group.
     unsafe fn part(&self, row: usize, rows: usize, col: usize, cols: usize) {
-        let Plan { kernels, alpha, a, b, add, out, pack_a, pack_b, .. } = *self.plan;
+        let Plan { kernels, alpha, a, b, addend, out, pack_a, pack_b, .. } = *self.plan;
         let out_row = b.cols;
         for from in (0..self.depth).step_by(DEPTH) {
             let k = DEPTH.min(self.depth - from);
@@ -328,6 +367,13 @@ impl<T: Element> Group<'_, T> {
                     } else {
                         (b.at(self.start + from, self.col + j), b.row)
                     };
+                    let to = out.at((self.row + row) * out_row + self.col + j);
+                    let (plus, plus_row) = match addend {
+                        Addend::Row(numbers) if self.start + from == 0 => {
+                            (numbers.at(self.col + j), 0)
+                        }
+                        _ => (to, out_row),
+                    };
                     kernels.panel(&Panel {
                         rows,
                         k,
@@ -339,8 +385,10 @@ impl<T: Element> Group<'_, T> {
                         b_row,
                         cols: wide,
                         alpha,
-                        add: add || self.start + from > 0,
-                        out: out.at((self.row + row) * out_row + self.col + j),
+                        add: self.start + from > 0 || !matches!(addend, Addend::Nothing),
+                        plus: plus.cast_const(),
+                        plus_row,
+                        out: to,
                         out_row,
                     });
                 }

@@ -12,7 +12,7 @@ mod tests;
 mod tile;
 mod vector;
 
-use drive::{Operand, TASK_WORK, product, run, threaded};
+use drive::{Addend, Operand, TASK_WORK, laid_out, product, run, threaded};
 use tile::{Element, Kernels};
 
 /// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
@@ -32,9 +32,9 @@ pub struct Mat<'a, T> {
     pub col_stride: isize,
 }
 
-#[cfg(test)]
 impl<'a, T> Mat<'a, T> {
     /// A matrix with contiguous rows.
+    #[cfg(test)]
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
         Mat { data, rows, cols, row_stride: cols as isize, col_stride: 1 }
     }
@@ -72,10 +72,9 @@ pub struct Batch<'a> {
     pub b_strides: &'a [isize],
 }
 
-#[cfg(test)]
 impl Batch<'_> {
     /// No leading axes: one product.
-    const ONE: Batch<'static> = Batch { sizes: &[], a_strides: &[], b_strides: &[] };
+    pub const ONE: Batch<'static> = Batch { sizes: &[], a_strides: &[], b_strides: &[] };
 }
 
 #[cfg(test)]
@@ -131,6 +130,26 @@ pub fn batched_f64(
     float_products(f64::current(), alpha, a, b, batch, accum, out);
 }
 
+/// `out = a b + row`, with the row added to every row, in f32. `out` has contiguous rows.
+///
+/// # Panics
+///
+/// As [`batched_f32`], or if the row has not as many numbers as the product has columns.
+pub fn affine_f32(a: Mat<'_, f32>, b: Mat<'_, f32>, row: &[f32], out: &mut [f32]) {
+    assert_eq!(row.len(), b.cols, "gemm: one number to add for each column");
+    products(f32::current(), 1.0, a, b, Batch::ONE, Addend::row(row), out);
+}
+
+/// As [`affine_f32`], in f64.
+///
+/// # Panics
+///
+/// As [`affine_f32`].
+pub fn affine_f64(a: Mat<'_, f64>, b: Mat<'_, f64>, row: &[f64], out: &mut [f64]) {
+    assert_eq!(row.len(), b.cols, "gemm: one number to add for each column");
+    products(f64::current(), 1.0, a, b, Batch::ONE, Addend::row(row), out);
+}
+
 /// As [`batched_f32`], in i64, where sums wrap around.
 ///
 /// # Panics
@@ -171,7 +190,6 @@ pub fn batched_i64(
 /// From so many multiplications on, the products of a batch share all threads one by one, not each thread its own.
 const LARGE: usize = 64 << 20;
 
-/// Checks the operands and computes all products of a batch.
 fn float_products<T: Element>(
     kernels: &'static Kernels<T>,
     alpha: T,
@@ -181,12 +199,28 @@ fn float_products<T: Element>(
     accum: Accum,
     out: &mut [T],
 ) {
+    let addend = if accum == Accum::Add { Addend::Output } else { Addend::Nothing };
+    products(kernels, alpha, a, b, batch, addend, out);
+}
+
+/// Checks the operands and computes all products of a batch. A row that is added must have as many numbers as a product has columns.
+fn products<T: Element>(
+    kernels: &'static Kernels<T>,
+    alpha: T,
+    a: Mat<'_, T>,
+    b: Mat<'_, T>,
+    batch: Batch<'_>,
+    addend: Addend<T>,
+    out: &mut [T],
+) {
     let count = check(&a, &b, &batch, out.len());
     if out.is_empty() {
         return;
     }
     if a.cols == 0 {
-        if accum == Accum::Replace {
+        // SAFETY: the output has so many rows, and the row to add, if any, is readable.
+        let add = unsafe { laid_out(addend, count * a.rows, b.cols, out.as_mut_ptr()) };
+        if !add {
             out.fill(T::default());
         }
         return;
@@ -199,7 +233,6 @@ fn float_products<T: Element>(
     }
     let size = a.rows * b.cols;
     let work = size.saturating_mul(a.cols);
-    let add = accum == Accum::Add;
     let address = Address(out.as_mut_ptr());
     let one = |index: usize, parallel: bool| {
         let (from_a, from_b) = offsets(&batch, index);
@@ -210,7 +243,7 @@ fn float_products<T: Element>(
                 alpha,
                 operand(&a, from_a),
                 operand(&b, from_b),
-                add,
+                addend,
                 address.get().add(index * size),
                 parallel,
             );

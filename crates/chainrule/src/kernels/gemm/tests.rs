@@ -425,3 +425,35 @@ fn what_does_not_fit_is_refused() {
     let huge = Mat { row_stride: isize::MAX, ..mat(3, 4) };
     assert!(refused(huge, mat(4, 3), 9).contains("reaches outside its 12 elements"));
 }
+
+/// A row added to every row, at sizes that take every way through the drive: one row, one column, no depth, several depths, packing, threads.
+#[test]
+fn a_row_is_added_to_every_row() {
+    let sizes = [
+        (1, 5, 7),
+        (1, 300, 129),
+        (9, 5, 1),
+        (3, 0, 4),
+        (0, 3, 4),
+        (8, 17, 48),
+        (17, 1025, 50),
+        (129, 300, 97),
+        (200, 300, 300),
+    ];
+    for (m, k, n) in sizes {
+        let (a, b, row) = (numbers::<f32>(m * k, 1), numbers::<f32>(n * k, 2), numbers(n, 3));
+        let (a, b) = (Mat::new(&a, m, k), Mat::new(&b, n, k).transposed());
+        let mut out = vec![f32::NAN; m * n];
+        affine_f32(a, b, &row, &mut out);
+        let old: Vec<f32> = (0..m).flat_map(|_| row.iter().copied()).collect();
+        assert_product("with a row", 1.0, a, b, Some(&old), &out);
+        let wide = |m: Mat<'_, f32>| m.data.iter().map(|&x| x as f64).collect::<Vec<_>>();
+        let (a, b) = (wide(a), wide(b));
+        let row: Vec<f64> = row.iter().map(|&x| x as f64).collect();
+        let (a, b) = (Mat::new(&a, m, k), Mat::new(&b, n, k).transposed());
+        let mut out = vec![f64::NAN; m * n];
+        affine_f64(a, b, &row, &mut out);
+        let old: Vec<f64> = (0..m).flat_map(|_| row.iter().copied()).collect();
+        assert_product("with a row", 1.0, a, b, Some(&old), &out);
+    }
+}

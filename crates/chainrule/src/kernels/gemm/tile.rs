@@ -24,7 +24,10 @@ pub(super) struct Panel<T> {
     /// How many columns the panel has: at most those of a full one.
     pub cols: usize,
     pub alpha: T,
+    /// Whether something is added: element `(i, j)` of it is at `plus_row * i + j`.
     pub add: bool,
+    pub plus: *const T,
+    pub plus_row: usize,
     pub out: *mut T,
     pub out_row: usize,
 }
@@ -111,6 +114,7 @@ impl<T: Copy> Kernels<T> {
 unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
     panel: &Panel<V::Elem>,
     mut a: *const V::Elem,
+    plus: *const V::Elem,
     out: *mut V::Elem,
     mask: V::Mask,
 ) {
@@ -138,11 +142,12 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
         for (i, sums) in sums.into_iter().enumerate() {
             for (j, sum) in sums.into_iter().enumerate() {
                 let at = out.add(i * panel.out_row + j * V::LANES);
+                let plus = plus.wrapping_add(i * panel.plus_row + j * V::LANES);
                 let part = TAIL && j + 1 == C;
                 let value = match (panel.add, part) {
                     (false, _) => alpha.mul(sum),
-                    (true, false) => alpha.mul_add(sum, V::load(at)),
-                    (true, true) => alpha.mul_add(sum, V::load_part(at, mask)),
+                    (true, false) => alpha.mul_add(sum, V::load(plus)),
+                    (true, true) => alpha.mul_add(sum, V::load_part(plus, mask)),
                 };
                 if part { value.store_part(at, mask) } else { value.store(at) }
             }
@@ -157,20 +162,22 @@ unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::El
     unsafe {
         let mask = V::mask(panel.cols - (C - 1) * V::LANES);
         let (mut a, mut out, mut left) = (panel.a, panel.out, panel.rows);
+        let mut plus = panel.plus;
         while left > 0 {
             // `ROWS` is 6 or 8, so that tiles of 7 and 8 are only compiled where they fit.
             match left {
-                8.. if V::ROWS >= 8 => tile::<V, 8, C, TAIL>(panel, a, out, mask),
-                7 if V::ROWS >= 7 => tile::<V, 7, C, TAIL>(panel, a, out, mask),
-                6.. => tile::<V, 6, C, TAIL>(panel, a, out, mask),
-                5 => tile::<V, 5, C, TAIL>(panel, a, out, mask),
-                4 => tile::<V, 4, C, TAIL>(panel, a, out, mask),
-                3 => tile::<V, 3, C, TAIL>(panel, a, out, mask),
-                2 => tile::<V, 2, C, TAIL>(panel, a, out, mask),
-                _ => tile::<V, 1, C, TAIL>(panel, a, out, mask),
+                8.. if V::ROWS >= 8 => tile::<V, 8, C, TAIL>(panel, a, plus, out, mask),
+                7 if V::ROWS >= 7 => tile::<V, 7, C, TAIL>(panel, a, plus, out, mask),
+                6.. => tile::<V, 6, C, TAIL>(panel, a, plus, out, mask),
+                5 => tile::<V, 5, C, TAIL>(panel, a, plus, out, mask),
+                4 => tile::<V, 4, C, TAIL>(panel, a, plus, out, mask),
+                3 => tile::<V, 3, C, TAIL>(panel, a, plus, out, mask),
+                2 => tile::<V, 2, C, TAIL>(panel, a, plus, out, mask),
+                _ => tile::<V, 1, C, TAIL>(panel, a, plus, out, mask),
             }
             a = a.wrapping_add(panel.a_strip);
             out = out.wrapping_add(V::ROWS * panel.out_row);
+            plus = plus.wrapping_add(V::ROWS * panel.plus_row);
             left = left.saturating_sub(V::ROWS);
         }
     }

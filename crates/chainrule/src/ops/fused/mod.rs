@@ -19,6 +19,7 @@ family! {
     instance_norm
     kl_div
     l1_loss
+    linear
     log_softmax
     mse
     nll_loss

@@ -25,6 +25,7 @@ const NO_0D: &[(&str, &str)] = &[
     ("index_select", "a 0-d tensor has no axis"),
     ("embedding", "a table has two axes"),
     ("gather", "a 0-d tensor has no axis"),
+    ("linear", "a 0-d input is an error: it has no inputs to weigh"),
     ("softmax", "a 0-d tensor has no axis"),
     ("log_softmax", "a 0-d tensor has no axis"),
     ("cross_entropy", "logits have an axis of classes"),
