@@ -9,6 +9,7 @@ pub(crate) mod gemm;
 pub(crate) mod map;
 pub(crate) mod math;
 pub(crate) mod norm;
+pub(crate) mod optim;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod simd;
