@@ -4,8 +4,8 @@ mod common;
 
 use chainrule::Tensor;
 use chainrule::optim::{
-    Adagrad, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon, MuonOptions,
-    Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
+    MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
 };
 use common::{Reference, distance};
 
@@ -108,6 +108,41 @@ fn agrees(mut optimizer: impl Optimizer, mut rule: impl FnMut(&mut [f64], &[f64]
 fn matrix(rows: usize, columns: usize) -> Tensor {
     let x: Vec<f64> = (0..rows * columns).map(|i| (i as f64 * 1.7).cos()).collect();
     Tensor::from_slice(&x, [rows, columns]).parameter()
+}
+
+/// Six updates of four numbers in f64, with all options in use, against PyTorch 2.15.
+fn ends(mut optimizer: impl Optimizer, want: [f64; 4]) {
+    let w = optimizer.parameters()[0].clone();
+    for step in 0..6 {
+        let g = w.to_vec::<f64>().into_iter().enumerate();
+        let g: Vec<f64> = g.map(|(i, x)| x + ((i + step) as f64).sin()).collect();
+        w.set_grad(Some(Tensor::from_slice(&g, w.shape()))).unwrap();
+        optimizer.step().unwrap();
+    }
+    let apart = distance(&w, &Tensor::from_slice(&want, w.shape()));
+    assert!(apart <= 1e-14, "{apart:.1e} apart");
+}
+
+#[test]
+#[rustfmt::skip]
+fn all_options_together_follow_pytorch() {
+    let p = || vec![matrix(2, 2)];
+    let (betas, eps) = ((0.8, 0.95), 1e-3);
+    let options = AdagradOptions { lr_decay: 0.1, weight_decay: 0.05, initial_accumulator_value: 0.3, eps };
+    ends(Adagrad::try_new(p(), 0.05, options).unwrap(),
+        [0.8755085956762395, -0.14115240129527115, -0.8404954285249678, 0.33439647421589125]);
+    let options = AdamWOptions { betas, eps, weight_decay: 0.3, amsgrad: true };
+    ends(AdamW::try_new(p(), 0.02, options).unwrap(),
+        [0.8600698711474969, -0.1569675876656269, -0.8270436593161842, 0.3403918297594718]);
+    let options = AdamOptions { betas, eps, weight_decay: 0.3, amsgrad: true };
+    ends(Adam::try_new(p(), 0.02, options).unwrap(),
+        [0.8900512747847737, -0.15853123784329268, -0.8534580387504911, 0.33561103544976206]);
+    let options = RmsPropOptions { alpha: 0.9, eps, weight_decay: 0.05, momentum: 0.7, centered: true };
+    ends(RmsProp::try_new(p(), 0.02, options).unwrap(),
+        [0.47452119489392375, -0.22854003024729425, -0.28412518588774827, 0.2628445825257568]);
+    let options = SgdOptions { momentum: 0.9, dampening: 0.3, weight_decay: 0.05, nesterov: false };
+    ends(Sgd::try_new(p(), 0.02, options).unwrap(),
+        [0.6643518084422343, -0.163344955452803, -0.7160885779165496, 0.32579521909044795]);
 }
 
 /// Algorithm 2 of Chen et al. 2023.

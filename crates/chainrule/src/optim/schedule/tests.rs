@@ -21,8 +21,9 @@ fn rates_are_those_of_pytorch() {
     };
     let linear = Linear { lr, start_factor: 0.2, end_factor: 0.9, steps: 7 };
     let milestones = vec![4, 2, 2, 9];
+    type Case<'a> = (Box<dyn Schedule>, &'a [(u64, f64)]);
     #[rustfmt::skip]
-    let cases: [(Box<dyn Schedule>, &[(u64, f64)]); 8] = [
+    let cases: [Case<'_>; 8] = [
         (Box::new(Step { lr, every: 3, gamma: 0.3 }),
             &[(0, 0.5), (2, 0.5), (3, 0.15), (5, 0.15), (6, 0.045), (11, 0.0135)]),
         (Box::new(MultiStep { lr, milestones, gamma: 0.3 }),
