@@ -1,6 +1,5 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::math::Real;
@@ -229,38 +228,11 @@ vectorized! {
     pub fn add_assign[T](out: &mut [T], x: &[T]) where [T: Copy + std::ops::Add<Output = T>] = add_assign_body
 }
 
-#[inline(always)]
-fn axpy_body<const FMA: bool, T>(out: &mut [T], alpha: T, x: &[T])
-where
-    T: Copy + std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
-{
-    for (o, &x) in out.iter_mut().zip(x) {
-        *o = *o + alpha * x;
-    }
-}
-
-vectorized! {
-    fn axpy_here[T](out: &mut [T], alpha: T, x: &[T])
-        where [T: Copy + std::ops::Add<Output = T> + std::ops::Mul<Output = T>] = axpy_body
-}
-
 /// From this many elements on, several threads share a pass over memory: waking them costs less than it saves.
 pub const SHARED: usize = 1 << 17;
 
 /// How many elements a thread takes at a time. Fixed, so that work is split by size and never by the number of threads.
 pub const PIECE: usize = 1 << 15;
-
-/// `out[i] += alpha * x[i]`, each product rounded before it is added; large arrays by several threads.
-pub fn axpy<T>(out: &mut [T], alpha: T, x: &[T])
-where
-    T: Copy + Send + Sync + std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
-{
-    if out.len() < SHARED || rayon::current_num_threads() == 1 {
-        return axpy_here(out, alpha, x);
-    }
-    let pieces = out.par_chunks_mut(PIECE).zip(x.par_chunks(PIECE));
-    pieces.for_each(|(out, x)| axpy_here(out, alpha, x));
-}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ pub(crate) mod mask;
 pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod pair;
+pub(crate) mod optim;
 pub(crate) mod reduce;
 pub(crate) mod remap;
 pub(crate) mod scan;

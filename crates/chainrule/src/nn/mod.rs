@@ -13,6 +13,7 @@ mod layer;
 mod linear;
 pub mod models;
 mod module;
+mod rnn;
 mod sequential;
 mod summary;
 
@@ -26,5 +27,6 @@ pub use linear::Linear;
 #[doc(hidden)]
 pub use module::buffer_field;
 pub use module::{AsField, Field, Module, StateDict, Training};
+pub use rnn::{Cell, Gru, GruCell, Lstm, Recurrent, RecurrentOptions, Rnn, RnnCell, Unrolled};
 pub use sequential::Sequential;
 pub use summary::{Summary, SummaryRow, summary};

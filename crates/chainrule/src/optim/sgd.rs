@@ -1,10 +1,13 @@
 //! Stochastic gradient descent.
 
-use super::{Optimizer, checked_lr, checked_parameters, no_gradients};
-use crate::dtype::{DType, Stored};
-use crate::error::{Error, Result, raise};
-use crate::kernels::map;
-use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+use super::descent::{At, Rule, Slots};
+use super::{Descent, not_negative};
+use crate::dtype::Stored;
+use crate::error::{Error, Result};
+use crate::kernels::math::Real;
+use crate::kernels::optim::{in_pieces, update0, update1};
 
 /// What [`Sgd`] does beside following the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -22,7 +25,7 @@ pub struct SgdOptions {
 /// Stochastic gradient descent with momentum, as PyTorch defines it:
 ///
 /// `d = g + weight_decay * p`; `v = momentum * v + (1 - dampening) * d`, which starts as `d`; `p -= lr * v`, or with
-/// Nesterov `p -= lr * (d + momentum * v)`. Without momentum `p -= lr * d`, in one pass over the parameter.
+/// Nesterov `p -= lr * (d + momentum * v)`. Without momentum `p -= lr * d`. One pass over the parameter in any case.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -33,103 +36,54 @@ pub struct SgdOptions {
 /// sgd.step().unwrap();
 /// assert_eq!(w.to_vec::<f32>(), [0.8]);
 /// ```
-#[derive(Debug)]
-pub struct Sgd {
-    parameters: Vec<Tensor>,
-    lr: f64,
-    options: SgdOptions,
-    velocity: Vec<Option<Tensor>>,
-}
+pub type Sgd = Descent<SgdOptions>;
 
-impl Sgd {
-    /// Plain descent. Panics for a learning rate that is none; [`Sgd::try_new`] returns the error.
-    #[track_caller]
-    pub fn new(parameters: Vec<Tensor>, lr: f64) -> Sgd {
-        match Sgd::try_new(parameters, lr, SgdOptions::default()) {
-            Ok(sgd) => sgd,
-            Err(e) => raise(e),
+impl Rule for SgdOptions {
+    const NAME: &'static str = "Sgd";
+
+    fn check(&self) -> Result<()> {
+        not_negative(Self::NAME, "momentum", self.momentum)?;
+        not_negative(Self::NAME, "weight_decay", self.weight_decay)?;
+        if !self.dampening.is_finite() {
+            let why = format!("dampening must be finite, it is {}", self.dampening);
+            return Err(Error::argument(Self::NAME, why));
         }
-    }
-
-    /// Descent with options. Errors for a learning rate or an option out of range, and for no parameters.
-    pub fn try_new(parameters: Vec<Tensor>, lr: f64, options: SgdOptions) -> Result<Sgd> {
-        let lr = checked_lr("Sgd", lr)?;
-        let SgdOptions { momentum, dampening, weight_decay, nesterov } = options;
-        for (name, x) in [("momentum", momentum), ("weight_decay", weight_decay)] {
-            if !(x.is_finite() && x >= 0.0) {
-                return Err(Error::argument(
-                    "Sgd",
-                    format!("{name} must be 0 or more and finite, it is {x}"),
-                ));
-            }
+        if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
+            let why = "nesterov needs momentum above 0 and no dampening";
+            return Err(Error::argument(Self::NAME, why));
         }
-        if !dampening.is_finite() {
-            return Err(Error::argument(
-                "Sgd",
-                format!("dampening must be finite, it is {dampening}"),
-            ));
-        }
-        if nesterov && (momentum == 0.0 || dampening != 0.0) {
-            return Err(Error::argument("Sgd", "nesterov needs momentum above 0 and no dampening"));
-        }
-        let parameters = checked_parameters("Sgd", parameters)?;
-        let velocity = vec![None; parameters.len()];
-        Ok(Sgd { parameters, lr, options, velocity })
+        Ok(())
     }
 
-    /// The update of one parameter in one pass: `p -= lr * g`.
-    fn plain<T>(&self, p: &Tensor, g: &Tensor, minus_lr: T) -> Result<()>
-    where
-        T: Stored + std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
-    {
-        let g = g.value_ref().contiguous()?;
-        p.update::<T>("Sgd", |p| map::axpy(p, minus_lr, g.slice::<T>().expect("made contiguous")))
+    fn weight_decay(&mut self) -> &mut f64 {
+        &mut self.weight_decay
     }
 
-    /// The direction of the step of parameter `i`.
-    fn direction(&mut self, i: usize, g: &Tensor) -> Result<Tensor> {
-        let SgdOptions { momentum, dampening, weight_decay, nesterov } = self.options;
-        let p = self.parameters[i].detach();
-        let d = if weight_decay == 0.0 { g.clone() } else { g.try_add(&p.try_mul(weight_decay)?)? };
-        if momentum == 0.0 {
-            return Ok(d);
-        }
-        let v = match &self.velocity[i] {
-            None => d.clone(),
-            Some(v) => v.try_mul(momentum)?.try_add(&d.try_mul(1.0 - dampening)?)?,
-        };
-        self.velocity[i] = Some(v.clone());
-        if nesterov { d.try_add(&v.try_mul(momentum)?) } else { Ok(v) }
-    }
-}
-
-impl Optimizer for Sgd {
-    fn step(&mut self) -> Result<()> {
-        let mut stepped = false;
-        for i in 0..self.parameters.len() {
-            let Some(g) = self.parameters[i].grad() else { continue };
-            stepped = true;
-            let direction = crate::tensor::no_grad(|| self.direction(i, &g.detach()))?;
-            let p = &self.parameters[i];
-            match p.dtype() {
-                DType::F32 => self.plain(p, &direction, -self.lr as f32)?,
-                DType::F64 => self.plain(p, &direction, -self.lr)?,
-                _ => unreachable!("parameters are floats"),
-            }
-        }
-        if stepped { Ok(()) } else { Err(no_gradients("Sgd")) }
+    fn slots(&self) -> Slots {
+        if self.momentum == 0.0 { smallvec![] } else { smallvec![("momentum_buffer", 0.0)] }
     }
 
-    fn parameters(&self) -> &[Tensor] {
-        &self.parameters
-    }
-
-    fn lr(&self) -> f64 {
-        self.lr
-    }
-
-    fn set_lr(&mut self, lr: f64) -> Result<()> {
-        self.lr = checked_lr("Sgd", lr)?;
+    fn update<T: Real + Stored>(
+        &self,
+        at: At,
+        p: &mut [T],
+        g: &[T],
+        state: &mut [&mut [T]],
+    ) -> Result<()> {
+        let [lr, momentum, decay] = [at.lr, self.momentum, self.weight_decay].map(T::from_f64);
+        // The momentum starts as the whole gradient.
+        let fresh = T::from_f64(if at.step == 1 { 1.0 } else { 1.0 - self.dampening });
+        let (decays, nesterov) = (self.weight_decay != 0.0, self.nesterov);
+        let descent = |p: T, g: T| if decays { g + decay * p } else { g };
+        in_pieces(p, g, state, |p, g, state| match state {
+            [] => update0(p, g, |p, g| p - lr * descent(p, g)),
+            [v] => update1(p, g, v, |p, g, v| {
+                let d = descent(p, g);
+                let v = momentum * v + fresh * d;
+                (p - lr * if nesterov { d + momentum * v } else { v }, v)
+            }),
+            _ => unreachable!("momentum is all it keeps"),
+        });
         Ok(())
     }
 }
@@ -137,6 +91,8 @@ impl Optimizer for Sgd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optim::Optimizer;
+    use crate::tensor::Tensor;
 
     #[test]
     fn impossible_settings_are_errors() {

@@ -1,0 +1,307 @@
+//! Recurrent layers: PyTorch's [`Rnn`], [`Gru`] and [`Lstm`], and cells with learned start states.
+//!
+//! The walk over layers, directions and time is here, once; what a layer does in one step is in its own file.
+
+mod cells;
+mod gru;
+mod lstm;
+mod plain;
+
+pub use cells::{Cell, GruCell, RnnCell, Unrolled};
+pub use gru::Gru;
+pub use lstm::Lstm;
+pub use plain::Rnn;
+
+use std::fmt::Debug;
+
+use super::init::uniform;
+use super::{Field, Layer, Module};
+use crate::dtype::DType;
+use crate::error::{Error, Result, raise};
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+
+/// What a kind of recurrent layer does in one step. Its state is `N` tensors `[batch, hidden]`, the output first.
+pub trait Step<const N: usize>: Debug + Default + Send + Sync {
+    /// The layer's name, for errors.
+    const NAME: &'static str;
+
+    /// How many times as wide as the state the products are.
+    const GATES: usize;
+
+    /// Whether the two biases only ever appear as their sum.
+    const BIASES_ADD: bool;
+
+    /// The next state, from the input's and the state's products `[batch, GATES * hidden]`.
+    fn step(&self, x: &Tensor, h: &Tensor, state: &[Tensor; N]) -> Result<[Tensor; N]>;
+}
+
+/// The form of a recurrent layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentOptions {
+    /// How many layers, each reading the outputs of the one before; 1.
+    pub layers: usize,
+    /// With biases; on.
+    pub bias: bool,
+    /// Also from the end to the start, the two outputs side by side; off.
+    pub bidirectional: bool,
+}
+
+impl Default for RecurrentOptions {
+    fn default() -> Self {
+        RecurrentOptions { layers: 1, bias: true, bidirectional: false }
+    }
+}
+
+/// A recurrent layer that steps by the rule `S`: [`Rnn`], [`Gru`] and [`Lstm`] are this.
+///
+/// It maps `[batch, time, inputs]` to `[batch, time, hidden]` (twice `hidden` if bidirectional); [`Layer::forward`] starts from zeros
+/// and gives the outputs, [`Recurrent::run`] takes a start state and gives the last one too. States are
+/// `[layers, batch, hidden]`, or twice as many layers if bidirectional (forward, backward, forward, ...).
+///
+/// Names, shapes and starting values of the parameters are PyTorch's: for layer `k`, `weight_ih_l{k}` `[gates * hidden, inputs]`,
+/// `weight_hh_l{k}` `[gates * hidden, hidden]`, `bias_ih_l{k}` and `bias_hh_l{k}`, with `_reverse` for the other direction; all start
+/// uniform within `± 1 / sqrt(hidden)`.
+#[derive(Debug)]
+pub struct Recurrent<S, const N: usize> {
+    inputs: usize,
+    hidden: usize,
+    bidirectional: bool,
+    step: S,
+    /// By layer, and in a layer by direction.
+    weights: Vec<Weights>,
+}
+
+/// The parameters of one layer in one direction.
+#[derive(Debug)]
+struct Weights {
+    suffix: String,
+    input: Tensor,
+    hidden: Tensor,
+    biases: Option<[Tensor; 2]>,
+}
+
+impl<S: Step<N>, const N: usize> Recurrent<S, N> {
+    /// One layer with biases, in f32.
+    #[track_caller]
+    pub fn new(inputs: usize, hidden: usize, generator: &mut Generator) -> Self {
+        match Self::try_new(inputs, hidden, RecurrentOptions::default(), generator) {
+            Ok(layer) => layer,
+            Err(e) => raise(e),
+        }
+    }
+
+    /// With options, in f32. Errors for sizes of 0.
+    pub fn try_new(
+        inputs: usize,
+        hidden: usize,
+        options: RecurrentOptions,
+        generator: &mut Generator,
+    ) -> Result<Self> {
+        let RecurrentOptions { layers, bias, bidirectional } = options;
+        if inputs == 0 || hidden == 0 || layers == 0 {
+            let why = format!(
+                "needs an input, a hidden unit and a layer at least, got {inputs}, {hidden} and {layers}"
+            );
+            return Err(Error::argument(S::NAME, why));
+        }
+        let rows = hidden.checked_mul(S::GATES).ok_or_else(|| {
+            Error::argument(S::NAME, format!("{hidden} hidden units are too many"))
+        })?;
+        let bound = 1.0 / (hidden as f64).sqrt();
+        let directions = if bidirectional { 2 } else { 1 };
+        let mut weights = Vec::new();
+        for layer in 0..layers {
+            let inputs = if layer == 0 { inputs } else { hidden * directions };
+            for reverse in [false, true].into_iter().take(directions) {
+                let mut draw = |shape: &[usize]| -> Result<Tensor> {
+                    uniform(shape, -bound, bound, generator)?.try_parameter()
+                };
+                let (input, hidden) = (draw(&[rows, inputs])?, draw(&[rows, hidden])?);
+                let biases = if bias { Some([draw(&[rows])?, draw(&[rows])?]) } else { None };
+                let suffix = format!("l{layer}{}", if reverse { "_reverse" } else { "" });
+                weights.push(Weights { suffix, input, hidden, biases });
+            }
+        }
+        Ok(Recurrent { inputs, hidden, bidirectional, step: S::default(), weights })
+    }
+
+    /// With the parameters converted, as new leaves: to compute in f64. Errors for a dtype that is no float.
+    pub fn to_dtype(mut self, dtype: DType) -> Result<Self> {
+        let convert = |w: &mut Tensor| -> Result<()> {
+            *w = w.detach().try_to_dtype(dtype)?.try_parameter()?;
+            Ok(())
+        };
+        for Weights { input, hidden, biases, .. } in &mut self.weights {
+            let biases = biases.iter_mut().flatten();
+            [input, hidden].into_iter().chain(biases).try_for_each(convert)?;
+        }
+        Ok(self)
+    }
+
+    /// As [`Recurrent::try_run`], but panics with the error's text.
+    #[track_caller]
+    pub fn run(&self, x: &Tensor, start: Option<&[Tensor; N]>) -> (Tensor, [Tensor; N]) {
+        match self.try_run(x, start) {
+            Ok(y) => y,
+            Err(e) => raise(e),
+        }
+    }
+
+    /// The outputs of the last layer and the last states of all, from a start state (zeros if there is none).
+    ///
+    /// Errors for an input that is not `[batch, time, inputs]` with a time of 1 at least, and for a start state of another shape.
+    pub fn try_run(
+        &self,
+        x: &Tensor,
+        start: Option<&[Tensor; N]>,
+    ) -> Result<(Tensor, [Tensor; N])> {
+        let start = self.starts(x, start)?;
+        let directions = if self.bidirectional { 2 } else { 1 };
+        // Time first: then a step is a run of memory.
+        let mut x = x.try_transpose(0, 1)?;
+        let mut last: [Vec<Tensor>; N] = std::array::from_fn(|_| Vec::new());
+        let layers = self.weights.len() / directions;
+        for (layer, weights) in self.weights.chunks(directions).enumerate() {
+            let axis = if layer + 1 == layers { 1 } else { 0 };
+            let mut outputs = Vec::new();
+            for (direction, weights) in weights.iter().enumerate() {
+                let k = last[0].len();
+                let state = start.each_ref().map(|states| states[k].clone());
+                let (steps, state) = self.walk(&x, state, weights, direction == 1)?;
+                outputs.push(Tensor::try_stack(&steps.iter().collect::<Vec<_>>(), axis)?);
+                last.iter_mut().zip(state).for_each(|(all, s)| all.push(s));
+            }
+            x = match &outputs[..] {
+                [one] => one.clone(),
+                both => Tensor::try_cat(&both.iter().collect::<Vec<_>>(), 2)?,
+            };
+        }
+        let mut states = Vec::with_capacity(N);
+        for all in &last {
+            states.push(Tensor::try_stack(&all.iter().collect::<Vec<_>>(), 0)?);
+        }
+        let states = <[Tensor; N]>::try_from(states).expect("as many as there are");
+        Ok((x, states))
+    }
+
+    /// One layer in one direction: the outputs in the order of time, and the last state.
+    fn walk(
+        &self,
+        x: &Tensor,
+        mut state: [Tensor; N],
+        weights: &Weights,
+        reverse: bool,
+    ) -> Result<(Vec<Tensor>, [Tensor; N])> {
+        // The input's products are one for all steps.
+        let mut products = x.try_matmul(&weights.input.try_t()?)?;
+        let mut bias = None;
+        if let Some([input, hidden]) = &weights.biases {
+            products = match S::BIASES_ADD {
+                true => products.try_add(&input.try_add(hidden)?)?,
+                false => products.try_add(input)?,
+            };
+            bias = (!S::BIASES_ADD).then_some(hidden);
+        }
+        let mut steps = moments(&products)?;
+        if reverse {
+            steps.reverse();
+        }
+        let across = weights.hidden.try_t()?;
+        for x in &mut steps {
+            let mut h = state[0].try_matmul(&across)?;
+            if let Some(bias) = bias {
+                h = h.try_add(bias)?;
+            }
+            state = self.step.step(x, &h, &state)?;
+            *x = state[0].clone();
+        }
+        if reverse {
+            steps.reverse();
+        }
+        Ok((steps, state))
+    }
+
+    /// The start states by layer and direction, `[batch, hidden]` each.
+    fn starts(&self, x: &Tensor, start: Option<&[Tensor; N]>) -> Result<[Vec<Tensor>; N]> {
+        let shape = x.shape();
+        if shape.rank() != 3 || shape[2] != self.inputs || shape[1] == 0 {
+            let why = format!(
+                "the input must be [batch, time, {}], with a time of 1 at least",
+                self.inputs
+            );
+            return Err(Error::shape(S::NAME, &[&shape], why));
+        }
+        let wanted = [self.weights.len(), shape[0], self.hidden];
+        let mut out: [Vec<Tensor>; N] = std::array::from_fn(|_| Vec::new());
+        match start {
+            None => {
+                let zeros = Tensor::try_full(&wanted[1..], 0.0, self.weights[0].hidden.dtype())?;
+                out.iter_mut().for_each(|o| *o = vec![zeros.clone(); self.weights.len()]);
+            }
+            Some(start) => {
+                for (out, state) in out.iter_mut().zip(start) {
+                    if state.shape() != wanted {
+                        let why = format!("the start state must be {wanted:?}");
+                        return Err(Error::shape(S::NAME, &[&state.shape()], why));
+                    }
+                    *out = moments(state)?;
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The parts of `x` along its first axis.
+///
+/// It is halved again and again: the gradient of a part of the whole is as large as the whole, so taking them one by one would
+/// cost the square of their number.
+fn moments(x: &Tensor) -> Result<Vec<Tensor>> {
+    fn halve(x: &Tensor, out: &mut Vec<Tensor>) -> Result<()> {
+        let n = x.shape()[0];
+        match n {
+            0 => {}
+            1 => out.push(x.try_squeeze(0)?),
+            _ => {
+                halve(&x.try_narrow(0, 0, n / 2)?, out)?;
+                halve(&x.try_narrow(0, n / 2, n - n / 2)?, out)?;
+            }
+        }
+        Ok(())
+    }
+    let mut out = Vec::with_capacity(x.shape()[0]);
+    halve(x, &mut out)?;
+    Ok(out)
+}
+
+/// Part `i` of `parts` equal parts of the last axis.
+fn gate(x: &Tensor, i: usize, parts: usize) -> Result<Tensor> {
+    let n = x.shape().last().copied().unwrap_or(0) / parts;
+    x.try_narrow(-1, i * n, n)
+}
+
+impl<S: Step<N>, const N: usize> Module for Recurrent<S, N> {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        let mut out = Vec::new();
+        for Weights { suffix, input, hidden, biases } in &self.weights {
+            out.push((format!("weight_ih_{suffix}"), Field::Parameter(input)));
+            out.push((format!("weight_hh_{suffix}"), Field::Parameter(hidden)));
+            if let Some([input, hidden]) = biases {
+                out.push((format!("bias_ih_{suffix}"), Field::Parameter(input)));
+                out.push((format!("bias_hh_{suffix}"), Field::Parameter(hidden)));
+            }
+        }
+        out
+    }
+
+    fn kind(&self) -> &'static str {
+        S::NAME
+    }
+}
+
+impl<S: Step<N>, const N: usize> Layer for Recurrent<S, N> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        self.try_run(x, None).map(|(y, _)| y)
+    }
+}

@@ -1,0 +1,259 @@
+//! What all optimizers share: groups, learning rates, the walk over the parameters, and the state they keep.
+
+pub(super) mod state;
+
+use std::fmt;
+
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use super::{
+    Group, Optimizer, checked_later_lr, checked_lr, checked_parameters, no_gradients, not_negative,
+};
+use crate::dtype::{DType, Stored};
+use crate::error::{Error, Result, raise};
+use crate::kernels::map::SHARED;
+use crate::kernels::math::Real;
+use crate::kernels::optim::Slices;
+use crate::nn::StateDict;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use state::State;
+
+/// What makes one optimizer different from another; its options implement it.
+pub trait Rule: Clone + fmt::Debug + Default + Send + Sync {
+    /// The optimizer's name, for errors.
+    const NAME: &'static str;
+
+    /// An error for an option out of its range.
+    fn check(&self) -> Result<()>;
+
+    /// The weight decay, which a group may replace.
+    fn weight_decay(&mut self) -> &mut f64;
+
+    /// What is kept for each parameter: arrays of its shape, with the numbers they start as.
+    fn slots(&self) -> Slots;
+
+    /// An error for a parameter that this optimizer is not for.
+    fn accept(&self, _parameter: &Tensor) -> Result<()> {
+        Ok(())
+    }
+
+    /// The update of parameter `p` with gradient `g` and the arrays of [`Rule::slots`].
+    fn update<T: Real + Stored>(
+        &self,
+        at: At,
+        p: &mut [T],
+        g: &[T],
+        state: &mut [&mut [T]],
+    ) -> Result<()>;
+}
+
+/// Names of arrays, as in PyTorch's states, and the numbers they start as.
+pub type Slots = SmallVec<[(&'static str, f64); 3]>;
+
+/// Where an update stands.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// The learning rate of the group.
+    pub lr: f64,
+    /// How many updates the parameter has had with this one.
+    pub step: u64,
+    /// The parameter's shape.
+    pub shape: Shape,
+}
+
+/// An optimizer by the rule `R`, its options: [`Sgd`](super::Sgd), [`AdamW`](super::AdamW) and the others are this with their rules.
+///
+/// A step is one pass over each parameter, in place where nobody else holds the value; large models are shared among threads. The
+/// results do not depend on the number of threads.
+#[derive(Debug)]
+pub struct Descent<R> {
+    parameters: Vec<Tensor>,
+    states: Vec<State>,
+    /// Which group each parameter is of.
+    group_of: Vec<usize>,
+    groups: Vec<Settings<R>>,
+    /// The learning rate at the start, to which those of the groups are in proportion.
+    base_lr: f64,
+    lr: f64,
+    /// All elements of all parameters.
+    numel: usize,
+}
+
+/// The settings of a group.
+#[derive(Debug)]
+struct Settings<R> {
+    /// Its own learning rate, if it has one, while that of the optimizer is `base_lr`.
+    lr: Option<f64>,
+    options: R,
+}
+
+impl<R: Rule> Descent<R> {
+    /// With the usual options. Panics for a learning rate that is none; `try_new` returns the error.
+    #[track_caller]
+    pub fn new(parameters: Vec<Tensor>, lr: f64) -> Descent<R> {
+        match Descent::try_new(parameters, lr, R::default()) {
+            Ok(optimizer) => optimizer,
+            Err(e) => raise(e),
+        }
+    }
+
+    /// With options. Errors for a learning rate or an option out of range, for no parameters, and for parameters that the
+    /// optimizer is not for. A parameter that appears twice (tied weights) counts once.
+    pub fn try_new(parameters: Vec<Tensor>, lr: f64, options: R) -> Result<Descent<R>> {
+        Descent::with_groups([Group::new(parameters)], lr, options)
+    }
+
+    /// With groups of parameters; what a group does not set is `lr` and `options`. Errors as `try_new`, and for a
+    /// parameter in two groups.
+    pub fn with_groups(
+        groups: impl IntoIterator<Item = Group<R>>,
+        lr: f64,
+        options: R,
+    ) -> Result<Descent<R>> {
+        let base_lr = checked_lr(R::NAME, lr)?;
+        options.check()?;
+        let numel = 0;
+        let mut all = Descent {
+            parameters: Vec::new(),
+            states: Vec::new(),
+            group_of: Vec::new(),
+            groups: Vec::new(),
+            base_lr,
+            lr,
+            numel,
+        };
+        groups.into_iter().try_for_each(|group| all.add(group, &options))?;
+        if all.parameters.is_empty() {
+            checked_parameters(R::NAME, Vec::new())?;
+        }
+        let numbers = |p: &Tensor| p.source().number();
+        let different: std::collections::HashSet<u64> =
+            all.parameters.iter().map(numbers).collect();
+        if different.len() < all.parameters.len() {
+            return Err(Error::argument(R::NAME, "a parameter is in two groups; keep it in one"));
+        }
+        all.numel = all.parameters.iter().map(Tensor::numel).sum();
+        Ok(all)
+    }
+
+    fn add(&mut self, group: Group<R>, options: &R) -> Result<()> {
+        let mut options = group.options.unwrap_or_else(|| options.clone());
+        if let Some(weight_decay) = group.weight_decay {
+            not_negative(R::NAME, "weight_decay", weight_decay)?;
+            *options.weight_decay() = weight_decay;
+        }
+        options.check()?;
+        let lr = group.lr.map(|lr| checked_lr(R::NAME, lr)).transpose()?;
+        if !group.parameters.is_empty() {
+            for p in checked_parameters(R::NAME, group.parameters)? {
+                options.accept(&p)?;
+                self.parameters.push(p);
+                self.states.push(State::default());
+                self.group_of.push(self.groups.len());
+            }
+        }
+        self.groups.push(Settings { lr, options });
+        Ok(())
+    }
+
+    fn group_lr(&self, settings: &Settings<R>) -> f64 {
+        settings.lr.map_or(self.lr, |lr| lr * (self.lr / self.base_lr))
+    }
+}
+
+/// The update of one parameter, if it has a gradient.
+fn update<R: Rule>(p: &Tensor, state: &mut State, rule: &R, lr: f64) -> Result<bool> {
+    let Some(g) = p.grad() else { return Ok(false) };
+    match p.dtype() {
+        DType::F32 => update_as::<f32, R>(p, &g, state, rule, lr)?,
+        DType::F64 => update_as::<f64, R>(p, &g, state, rule, lr)?,
+        _ => unreachable!("only floats have gradients"),
+    }
+    Ok(true)
+}
+
+fn update_as<T: Real + Stored, R: Rule>(
+    p: &Tensor,
+    g: &Tensor,
+    state: &mut State,
+    rule: &R,
+    lr: f64,
+) -> Result<()> {
+    let shape = p.shape();
+    state.prepare::<T>(&rule.slots(), shape)?;
+    let g = g.value_ref().contiguous()?;
+    let g = g.slice::<T>().expect("made contiguous");
+    let at = At { lr, step: state.step + 1, shape };
+    let mut slices: Slices<'_, T> = state.slices()?;
+    let mut done = Ok(());
+    p.update::<T>(R::NAME, |p| done = rule.update(at, p, g, &mut slices))?;
+    done?;
+    drop(slices);
+    state.step = at.step;
+    Ok(())
+}
+
+impl<R: Rule> Optimizer for Descent<R> {
+    fn step(&mut self) -> Result<()> {
+        let lrs: SmallVec<[f64; 2]> = self.groups.iter().map(|s| self.group_lr(s)).collect();
+        let groups = &self.groups;
+        let one = |((p, state), &group): ((&Tensor, &mut State), &usize)| {
+            update(p, state, &groups[group].options, lrs[group])
+        };
+        let several = self.parameters.len() > 1 && rayon::current_num_threads() > 1;
+        let stepped = if several && self.numel >= SHARED {
+            let all = self.parameters.par_iter().zip(&mut self.states).zip(&self.group_of);
+            all.map(one).try_reduce(|| false, |a, b| Ok(a | b))?
+        } else {
+            let mut all = self.parameters.iter().zip(&mut self.states).zip(&self.group_of);
+            all.try_fold(false, |stepped, x| Ok::<_, Error>(one(x)? | stepped))?
+        };
+        if stepped { Ok(()) } else { Err(no_gradients(R::NAME)) }
+    }
+
+    fn parameters(&self) -> &[Tensor] {
+        &self.parameters
+    }
+
+    fn lr(&self) -> f64 {
+        self.lr
+    }
+
+    fn set_lr(&mut self, lr: f64) -> Result<()> {
+        self.lr = checked_later_lr(R::NAME, lr)?;
+        Ok(())
+    }
+
+    fn group_lrs(&self) -> Vec<f64> {
+        self.groups.iter().map(|s| self.group_lr(s)).collect()
+    }
+
+    fn state_dict(&self) -> StateDict {
+        let mut out = StateDict::from([("lr".to_string(), Tensor::scalar(self.lr))]);
+        for (i, (state, &group)) in self.states.iter().zip(&self.group_of).enumerate() {
+            state.write(i, &self.groups[group].options.slots(), &mut out);
+        }
+        out
+    }
+
+    fn load_state_dict(&mut self, dict: &StateDict) -> Result<()> {
+        let lr = state::scalar::<f64>(R::NAME, "lr", dict.get("lr"))?;
+        let lr = checked_later_lr(R::NAME, lr)?;
+        let mut used = 1;
+        let mut states = Vec::with_capacity(self.states.len());
+        for (i, (p, &group)) in self.parameters.iter().zip(&self.group_of).enumerate() {
+            let slots = self.groups[group].options.slots();
+            states.push(State::read(R::NAME, i, p, &slots, dict, &mut used)?);
+        }
+        if used != dict.len() {
+            return Err(state::unknown(R::NAME, &states, dict));
+        }
+        (self.lr, self.states) = (lr, states);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

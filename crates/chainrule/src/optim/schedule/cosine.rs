@@ -1,0 +1,90 @@
+//! Schedules along a cosine.
+
+use std::f64::consts::PI;
+
+use super::{Schedule, checked_count, checked_factor, checked_lr};
+use crate::error::{Error, Result};
+
+/// From `high` at 0 to `low` at 1, along half a cosine.
+pub(super) fn half_cosine(high: f64, low: f64, x: f64) -> f64 {
+    low + (high - low) * 0.5 * (1.0 + (PI * x).cos())
+}
+
+/// A linear warm-up to `lr` and half a cosine down to `min_lr`, which it then keeps: what GPTs are trained with.
+///
+/// During the warm-up the rate is `lr * (step + 1) / (warm_up + 1)`, so that the first update already counts, as in nanoGPT.
+///
+/// ```
+/// use chainrule::optim::schedule::{Cosine, Schedule};
+/// let cosine = Cosine { lr: 1.0, min_lr: 0.1, warm_up: 3, steps: 103 };
+/// assert_eq!((cosine.lr(0), cosine.lr(3)), (0.25, 1.0));
+/// assert!((cosine.lr(53) - 0.55).abs() < 1e-12);
+/// assert_eq!((cosine.lr(103), cosine.lr(1000)), (0.1, 0.1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cosine {
+    /// The highest rate, at the end of the warm-up.
+    pub lr: f64,
+    /// The rate at the end and from then on.
+    pub min_lr: f64,
+    /// How many steps the warm-up takes; 0 for none.
+    pub warm_up: u64,
+    /// After how many steps the rate is lowest, warm-up included.
+    pub steps: u64,
+}
+
+impl Schedule for Cosine {
+    fn lr(&self, step: u64) -> f64 {
+        if step < self.warm_up {
+            return self.lr * (step + 1) as f64 / (self.warm_up as f64 + 1.0);
+        }
+        if step >= self.steps {
+            return self.min_lr;
+        }
+        let done = (step - self.warm_up) as f64 / (self.steps - self.warm_up) as f64;
+        half_cosine(self.lr, self.min_lr, done)
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("Cosine", self.lr)?;
+        checked_factor("Cosine", "min_lr", self.min_lr)?;
+        if self.warm_up >= self.steps {
+            let why = format!(
+                "the warm-up must be shorter than the whole, it has {} of {} steps",
+                self.warm_up, self.steps
+            );
+            return Err(Error::argument("Cosine", why));
+        }
+        Ok(())
+    }
+}
+
+/// A cosine between `lr` and `min_lr`: down in `half_period` steps, up in as many, and so on (Loshchilov and Hutter 2017), PyTorch's
+/// `CosineAnnealingLR`.
+///
+/// ```
+/// use chainrule::optim::schedule::{CosineAnnealing, Schedule};
+/// let cosine = CosineAnnealing { lr: 1.0, min_lr: 0.0, half_period: 10 };
+/// assert_eq!((cosine.lr(0), cosine.lr(10), cosine.lr(20)), (1.0, 0.0, 1.0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CosineAnnealing {
+    /// The rate at the start.
+    pub lr: f64,
+    /// The lowest rate; PyTorch's `eta_min`.
+    pub min_lr: f64,
+    /// How many steps lead from the highest to the lowest; PyTorch's `T_max`.
+    pub half_period: u64,
+}
+
+impl Schedule for CosineAnnealing {
+    fn lr(&self, step: u64) -> f64 {
+        half_cosine(self.lr, self.min_lr, step as f64 / self.half_period.max(1) as f64)
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("CosineAnnealing", self.lr)?;
+        checked_factor("CosineAnnealing", "min_lr", self.min_lr)?;
+        checked_count("CosineAnnealing", "half_period", self.half_period)
+    }
+}

@@ -1,0 +1,147 @@
+//! Schedules of steps, powers and lines.
+
+use super::{Schedule, checked_count, checked_factor, checked_lr};
+use crate::error::{Error, Result};
+
+/// The same rate throughout.
+///
+/// ```
+/// use chainrule::optim::schedule::{Constant, Schedule};
+/// assert_eq!(Constant { lr: 0.1 }.lr(1000), 0.1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constant {
+    /// The rate.
+    pub lr: f64,
+}
+
+impl Schedule for Constant {
+    fn lr(&self, _step: u64) -> f64 {
+        self.lr
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("Constant", self.lr).map(drop)
+    }
+}
+
+/// A rate that is multiplied by `gamma` again and again: `lr * gamma^floor(step / every)`, PyTorch's `StepLR`.
+///
+/// ```
+/// use chainrule::optim::schedule::{Schedule, Step};
+/// let step = Step { lr: 0.1, every: 30, gamma: 0.1 };
+/// assert_eq!((step.lr(29), step.lr(30)), (0.1, 0.1 * 0.1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The rate at the start.
+    pub lr: f64,
+    /// After how many steps it changes.
+    pub every: u64,
+    /// By what factor.
+    pub gamma: f64,
+}
+
+impl Schedule for Step {
+    fn lr(&self, step: u64) -> f64 {
+        self.lr * self.gamma.powf((step / self.every.max(1)) as f64)
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("Step", self.lr)?;
+        checked_count("Step", "every", self.every)?;
+        checked_factor("Step", "gamma", self.gamma)
+    }
+}
+
+/// A rate that is multiplied by `gamma` at each milestone, PyTorch's `MultiStepLR`. One that is named twice counts twice.
+///
+/// ```
+/// use chainrule::optim::schedule::{MultiStep, Schedule};
+/// let steps = MultiStep { lr: 1.0, milestones: vec![10, 20], gamma: 0.5 };
+/// assert_eq!((steps.lr(9), steps.lr(10), steps.lr(20)), (1.0, 0.5, 0.25));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiStep {
+    /// The rate at the start.
+    pub lr: f64,
+    /// The steps from which on it is changed, in any order.
+    pub milestones: Vec<u64>,
+    /// By what factor.
+    pub gamma: f64,
+}
+
+impl Schedule for MultiStep {
+    fn lr(&self, step: u64) -> f64 {
+        let passed = self.milestones.iter().filter(|&&m| m <= step).count();
+        self.lr * self.gamma.powf(passed as f64)
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("MultiStep", self.lr)?;
+        checked_factor("MultiStep", "gamma", self.gamma)
+    }
+}
+
+/// A rate that is multiplied by `gamma` at every step: `lr * gamma^step`, PyTorch's `ExponentialLR`.
+///
+/// ```
+/// use chainrule::optim::schedule::{Exponential, Schedule};
+/// assert_eq!(Exponential { lr: 1.0, gamma: 0.5 }.lr(3), 0.125);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exponential {
+    /// The rate at the start.
+    pub lr: f64,
+    /// The factor of each step.
+    pub gamma: f64,
+}
+
+impl Schedule for Exponential {
+    fn lr(&self, step: u64) -> f64 {
+        self.lr * self.gamma.powf(step as f64)
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("Exponential", self.lr)?;
+        checked_factor("Exponential", "gamma", self.gamma)
+    }
+}
+
+/// A rate on a line from `lr * start_factor` to `lr * end_factor`, which it keeps after `steps` steps: PyTorch's `LinearLR`. With
+/// factors that rise it is a warm-up, with factors that fall a decay.
+///
+/// ```
+/// use chainrule::optim::schedule::{Linear, Schedule};
+/// let warm_up = Linear { lr: 1.0, start_factor: 0.0, end_factor: 1.0, steps: 4 };
+/// assert_eq!((warm_up.lr(0), warm_up.lr(1), warm_up.lr(9)), (0.0, 0.25, 1.0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Linear {
+    /// The rate to which the factors apply.
+    pub lr: f64,
+    /// The factor of the first update.
+    pub start_factor: f64,
+    /// The factor at the end and from then on.
+    pub end_factor: f64,
+    /// How many steps it takes.
+    pub steps: u64,
+}
+
+impl Schedule for Linear {
+    fn lr(&self, step: u64) -> f64 {
+        let done = step.min(self.steps) as f64 / self.steps.max(1) as f64;
+        self.lr * (self.start_factor + (self.end_factor - self.start_factor) * done)
+    }
+
+    fn check(&self) -> Result<()> {
+        checked_lr("Linear", self.lr)?;
+        checked_count("Linear", "steps", self.steps)?;
+        checked_factor("Linear", "start_factor", self.start_factor)?;
+        checked_factor("Linear", "end_factor", self.end_factor)?;
+        if self.start_factor == 0.0 && self.end_factor == 0.0 {
+            return Err(Error::argument("Linear", "both factors are 0: nothing would be learned"));
+        }
+        Ok(())
+    }
+}
