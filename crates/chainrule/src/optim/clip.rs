@@ -113,10 +113,10 @@ fn change(
     double: impl Fn(&mut [f64]),
 ) -> Result<()> {
     fn one<T: Stored>(mut g: Tensor, f: impl Fn(&mut [T])) -> Result<Tensor> {
-        if g.unique::<T>().is_none() {
+        if g.exclusive::<T>().is_none() {
             g = Tensor::constant(g.value_ref().copied()?);
         }
-        f(g.unique().expect("nobody else holds it"));
+        f(g.exclusive().expect("nobody else holds it"));
         Ok(g)
     }
     for p in unique(parameters.to_vec()) {

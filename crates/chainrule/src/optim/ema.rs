@@ -141,10 +141,10 @@ impl Ema {
 fn blend<T: Real + Stored>(average: &mut Tensor, p: &Tensor, share: f64) -> Result<()> {
     let p = p.value_ref().contiguous()?;
     let p = p.slice::<T>().expect("made contiguous");
-    if average.unique::<T>().is_none() {
+    if average.exclusive::<T>().is_none() {
         *average = Tensor::constant(average.value_ref().copied()?);
     }
-    let average = average.unique::<T>().expect("nobody else holds it");
+    let average = average.exclusive::<T>().expect("nobody else holds it");
     let share = T::from_f64(share);
     in_pieces(average, p, &mut [], |a, p, _| update0(a, p, |a, p| a + share * (p - a)));
     Ok(())

@@ -36,11 +36,11 @@ impl State {
     /// The arrays to change in place; a state that was saved or loaded is copied first.
     pub fn slices<T: Stored>(&mut self) -> Result<Slices<'_, T>> {
         for slot in &mut self.slots {
-            if slot.unique::<T>().is_none() {
+            if slot.exclusive::<T>().is_none() {
                 *slot = Tensor::constant(slot.value_ref().copied()?);
             }
         }
-        Ok(self.slots.iter_mut().map(|s| s.unique().expect("nobody else holds it")).collect())
+        Ok(self.slots.iter_mut().map(|s| s.exclusive().expect("nobody else holds it")).collect())
     }
 
     /// Puts the state of parameter `i` into `out`.
