@@ -67,7 +67,7 @@ fn floored<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
     let rest = a % b;
     let mut whole = (a - rest) / b;
     if rest != T::ZERO && (b < T::ZERO) != (rest < T::ZERO) {
-        whole = whole - T::ONE;
+        whole -= T::ONE;
     }
     if whole == T::ZERO {
         // A zero with the sign of the quotient.

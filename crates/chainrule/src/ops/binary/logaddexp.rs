@@ -80,7 +80,7 @@ methods! {
     /// ```
     /// use chainrule::Tensor;
     /// let a = Tensor::from([1000.0f32, f32::NEG_INFINITY]);
-    /// assert_eq!(a.logaddexp(&a).to_vec::<f32>(), [1000.6931, f32::NEG_INFINITY]);
+    /// assert_eq!(a.logaddexp(&a).to_vec::<f32>(), [1000.6932, f32::NEG_INFINITY]);
     /// ```
     pub fn logaddexp / try_logaddexp<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Logaddexp, self, other)
