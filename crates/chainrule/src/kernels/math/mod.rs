@@ -8,6 +8,7 @@
 
 pub mod erf;
 pub mod inverse;
+mod normal;
 pub mod pow;
 mod real;
 pub mod scalar;

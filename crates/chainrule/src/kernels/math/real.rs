@@ -1,6 +1,6 @@
 //! The two float types behind one trait, so that a kernel is written once.
 
-use super::{erf, scalar};
+use super::{erf, normal, scalar};
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// f32 or f64, with the functions that kernels fuse into their loops.
@@ -63,6 +63,8 @@ pub trait Real:
     fn erf<const FMA: bool>(self) -> Self;
     /// 1 less the error function, accurate also where that is near 1.
     fn erfc<const FMA: bool>(self) -> Self;
+    /// The normal distribution function, and `e^(-x^2 / 2)`, to which the density is proportional.
+    fn normal<const FMA: bool>(self) -> (Self, Self);
     /// The hyperbolic tangent.
     fn tanh<const FMA: bool>(self) -> Self;
     /// The logistic function.
@@ -74,7 +76,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ty, $limit:expr; $($name:ident => $function:expr;)*) => {
+    ($t:ty, $limit:expr, $normal:expr; $($name:ident => $function:expr;)*) => {
         impl Real for $t {
             const ZERO: $t = 0.0;
             const ONE: $t = 1.0;
@@ -105,6 +107,10 @@ macro_rules! real {
             fn mul_add<const FMA: bool>(self, b: $t, c: $t) -> $t {
                 if FMA { <$t>::mul_add(self, b, c) } else { self * b + c }
             }
+            #[inline(always)]
+            fn normal<const FMA: bool>(self) -> ($t, $t) {
+                $normal(self)
+            }
             $(
                 #[inline(always)]
                 fn $name<const FMA: bool>(self) -> $t {
@@ -115,7 +121,7 @@ macro_rules! real {
     };
 }
 
-real! { f32, scalar::TRIG_LIMIT;
+real! { f32, scalar::TRIG_LIMIT, normal::normal_f32::<FMA>;
     exp => scalar::exp_f32::<FMA>;
     exp2 => scalar::exp2_f32::<FMA>;
     expm1 => scalar::expm1_f32::<FMA>;
@@ -131,7 +137,7 @@ real! { f32, scalar::TRIG_LIMIT;
     cos => scalar::cos_f32::<FMA>;
 }
 
-real! { f64, f64::INFINITY;
+real! { f64, f64::INFINITY, normal::normal_f64;
     exp => f64::exp;
     exp2 => f64::exp2;
     expm1 => f64::exp_m1;

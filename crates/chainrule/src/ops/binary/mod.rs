@@ -10,12 +10,18 @@ family! {
     compare
     copysign
     div
+    floor_divide
+    fmod
     hypot
+    isclose
+    lerp
+    logaddexp
     logical
     maximum
     minimum
     mul
     pow
+    remainder
     sub
     where_
 }

@@ -2,6 +2,22 @@
 
 use crate::{DType, Tensor, autograd};
 
+/// Dividends and divisors of either sign, zeros, infinities, NaN, and quotients next to a whole number, for the ops that divide.
+#[rustfmt::skip]
+pub(super) const QUOTIENTS: [[f64; 28]; 2] = {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    [
+        [
+            5.0, -5.0, 5.0, -5.0, 6.0, -6.0, 6.0, 0.0, -0.0, 0.0, 1.0, -1.0, 0.0, 1.0, -1.0, 1.0, -1.0, inf, -inf,
+            inf, nan, 1.0, 1.0, -1.0, 0.3, 0.0, -0.0, 1.0,
+        ],
+        [
+            3.0, 3.0, -3.0, -3.0, 3.0, 3.0, -3.0, 3.0, 3.0, -3.0, 0.0, 0.0, 0.0, inf, inf, -inf, -inf, 2.0, 2.0,
+            inf, 1.0, nan, 0.1, 0.1, 0.1, inf, inf, -0.0,
+        ],
+    ]
+};
+
 fn assert_close(what: &str, at: [&[f64]; 2], got: &Tensor, want: &[f64], tolerance: f64) {
     let got = got.to_f64_vec();
     assert_eq!(got.len(), want.len(), "{what}");

@@ -43,17 +43,10 @@ fn density(x: &Tensor) -> Result<Tensor> {
     (x.try_square()? * -0.5).try_exp()?.try_mul(HEIGHT)
 }
 
-/// The normal distribution function.
-#[inline(always)]
-fn distribution<const FMA: bool, T: Real>(x: T) -> T {
-    let half = T::from_f64(0.5);
-    half.mul_add::<FMA>((x * T::from_f64(FRAC_1_SQRT_2)).erf::<FMA>(), half)
-}
-
 impl Function for Gelu {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T) -> T {
-        x * distribution::<FMA, T>(x)
+        x * x.normal::<FMA>().0
     }
 }
 
@@ -71,8 +64,8 @@ impl Curve for Gelu {
 
     #[inline(always)]
     fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
-        let density = (x * x * T::from_f64(-0.5)).exp::<FMA>() * T::from_f64(HEIGHT);
-        g * x.mul_add::<FMA>(density, distribution::<FMA, T>(x))
+        let (below, power) = x.normal::<FMA>();
+        g * (power * T::from_f64(HEIGHT)).mul_add::<FMA>(x, below)
     }
 
     /// `(2 - x^2) phi(x)`, since `phi' = -x phi`.

@@ -1,0 +1,165 @@
+//! `floor_divide`: the quotient rounded down, element by element.
+
+use std::ops::Rem;
+
+use crate::kernels::math::Real;
+use crate::ops::prelude::*;
+
+#[derive(Debug)]
+pub(crate) struct FloorDivide;
+
+impl Op for FloorDivide {
+    fn name(&self) -> &'static str {
+        "floor_divide"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_number_binary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![None, None])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Err(Error::gradient(self.name(), "a whole number has no derivative"))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+}
+
+/// The operands in their common dtype. An integer divided by 0 is an error.
+pub(super) fn divisible<T: IntoTensor>(
+    op: &'static str,
+    a: &Tensor,
+    b: T,
+) -> Result<(Tensor, Tensor)> {
+    let b = b.into_tensor(a)?;
+    let dtype = a.dtype().promote(b.dtype());
+    let (a, b) = (a.try_to_dtype(dtype)?, b.try_to_dtype(dtype)?);
+    if dtype == DType::I64 && a.numel() != 0 {
+        let divisors = b.value().contiguous()?;
+        let divisors = divisors.slice::<i64>().expect("made contiguous");
+        if divisors.contains(&0) {
+            let why =
+                "an integer divided by 0; convert with to_dtype, which gives infinities and NaN";
+            return Err(Error::argument(op, why));
+        }
+    }
+    Ok((a, b))
+}
+
+/// The quotient of floats rounded down, by way of the remainder, so that it is exact where a division would round up to the next whole number.
+fn floored<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
+    if b == T::ZERO {
+        return a / b;
+    }
+    let rest = a % b;
+    let mut whole = (a - rest) / b;
+    if rest != T::ZERO && (b < T::ZERO) != (rest < T::ZERO) {
+        whole -= T::ONE;
+    }
+    if whole == T::ZERO {
+        // A zero with the sign of the quotient.
+        return T::from_f64(0.0f64.copysign((a / b).to_f64()));
+    }
+    // `whole` is an integer but for the rounding of the division.
+    let down = T::from_f64(whole.to_f64().floor());
+    if whole - down > T::from_f64(0.5) { down + T::ONE } else { down }
+}
+
+/// 0 is divided by 0, which [`divisible`] does not let through, without a panic.
+fn floored_integer(a: i64, b: i64) -> i64 {
+    if b == 0 {
+        return 0;
+    }
+    let (whole, rest) = (a.wrapping_div(b), a.wrapping_rem(b));
+    if rest != 0 && (rest < 0) != (b < 0) { whole - 1 } else { whole }
+}
+
+impl MapKernel for FloorDivide {
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+        tile!(inputs, n, out;
+            F32, F32 => F32: floored;
+            F64, F64 => F64: floored;
+            I64, I64 => I64: floored_integer;
+        )
+    }
+}
+
+methods! {
+    /// The quotient `a / b` rounded down, Python's `a // b`, element by element with broadcasting. For f32, f64 and i64.
+    ///
+    /// It goes with [`Tensor::remainder`]: `a = b * floor_divide(a, b) + remainder(a, b)`. An integer divided by 0 is an error, a float an infinity or
+    /// NaN. No gradient flows.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([7i64, -7]).floor_divide(2).to_vec::<i64>(), [3, -4]);
+    /// ```
+    pub fn floor_divide / try_floor_divide<T: IntoTensor>(&self, other: T) -> Tensor {
+        let (a, b) = divisible("floor_divide", self, other)?;
+        apply(FloorDivide, &[&a, &b])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "floor_divide",
+    family: Family::Binary,
+    signature: "a.floor_divide(&b)",
+    formula: "floor(a / b)",
+    gradient: "",
+    at_kinks: "an integer divided by 0 is an error, a float an infinity or NaN; no gradient flows",
+    samples: |_| Vec::new(),
+    mistakes: &[],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::QUOTIENTS;
+    use crate::{DType, Tensor};
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        #[rustfmt::skip]
+        let want = [
+            1.0, -2.0, -2.0, 1.0, 2.0, -2.0, -2.0, 0.0, -0.0, -0.0, inf, -inf, nan, 0.0, -1.0, -1.0, 0.0, nan, nan,
+            nan, nan, nan, 9.0, -10.0, 2.0, 0.0, -0.0, -inf,
+        ];
+        let [a, b] = QUOTIENTS.map(Tensor::from);
+        let got = a.floor_divide(&b).to_vec::<f64>();
+        for (i, (got, want)) in got.iter().zip(want).enumerate() {
+            let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+            assert!(same, "{} by {}: {got}, not {want}", QUOTIENTS[0][i], QUOTIENTS[1][i]);
+        }
+    }
+
+    #[test]
+    fn integers_round_down_and_0_is_an_error() {
+        let a = Tensor::from([7i64, -7, 7, -7, 6, -6, 0, i64::MIN]);
+        let b = Tensor::from([3i64, 3, -3, -3, 3, -3, 5, -1]);
+        assert_eq!(a.floor_divide(&b).to_vec::<i64>(), [2, -3, -3, 2, 2, 2, 0, i64::MIN]);
+        for zero in [Tensor::from([1i64, 0]), Tensor::scalar(0i64), Tensor::scalar(false)] {
+            let error = Tensor::from([1i64, 2]).try_floor_divide(&zero).unwrap_err().to_string();
+            assert!(error.contains("floor_divide") && error.contains("by 0"), "{error}");
+        }
+        let none = Tensor::from_slice::<i64>(&[], [0]);
+        assert_eq!(none.floor_divide(0).numel(), 0);
+        let mixed = Tensor::from([5i64]).floor_divide(2.5);
+        assert_eq!((mixed.dtype(), mixed.item()), (DType::F32, 2.0));
+        let t = Tensor::from([true]);
+        assert!(t.try_floor_divide(&t).is_err());
+        assert!(!Tensor::from([1.0f32]).parameter().floor_divide(2.0).requires_grad());
+    }
+}
