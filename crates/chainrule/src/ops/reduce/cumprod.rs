@@ -125,7 +125,7 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |op, at, g, _| {
                 let CumProd { axis, way } = *of(op);
                 let way = Direction { reverse: !way.reverse, exclusive: way.exclusive };
-                let flowing = g.try_mul(&at.output())?;
+                let flowing = g.try_mul(at.output())?;
                 // The reversed running sum, as a recurrence with factors of 1.
                 let back = Recurrence { axis, reverse: way.reverse, lagged: false };
                 let sum = apply(back, &[&flowing.ones_like(), &flowing])?;
