@@ -127,6 +127,10 @@ pub fn recurrence<T: Factor<Total: Factor>>(
     let mut totals = vec![T::Total::default(); inner];
     for (k, out) in out.chunks_exact_mut(size).enumerate() {
         let (a, b) = (&a[k * size..][..size], &b[k * size..][..size]);
+        if inner == 1 {
+            recurrence_row(a, b, reverse, lagged, out);
+            continue;
+        }
         for i in 0..count {
             let at = nth_row(i, count, reverse) * inner;
             let (b, out) = (&b[at..][..inner], &mut out[at..][..inner]);
@@ -141,6 +145,34 @@ pub fn recurrence<T: Factor<Total: Factor>>(
             }
             out.iter_mut().zip(&totals).for_each(|(o, &total)| *o = T::narrow(total));
         }
+    }
+}
+
+/// The same for one row.
+fn recurrence_row<T: Factor<Total: Factor>>(
+    a: &[T],
+    b: &[T],
+    reverse: bool,
+    lagged: bool,
+    out: &mut [T],
+) {
+    let mut total = T::Total::default();
+    // Of the element before; the first place visited has none.
+    let mut before = None;
+    let each = |((o, &a), &b): ((&mut T, &T), &T)| {
+        let own = a.widen();
+        total = match before.replace(own) {
+            Some(before) => {
+                let factor = if lagged { before } else { own };
+                super::reduce::Summed::plus(b.widen(), factor.times(total))
+            }
+            None => b.widen(),
+        };
+        *o = T::narrow(total);
+    };
+    match reverse {
+        false => out.iter_mut().zip(a).zip(b).for_each(each),
+        true => out.iter_mut().zip(a).zip(b).rev().for_each(each),
     }
 }
 
@@ -193,6 +225,15 @@ pub fn extremes<T: Ranked>(
     let mut best = vec![(T::LOWEST, 0i64); inner];
     let arrays = x.chunks_exact(size).zip(out.chunks_exact_mut(size));
     for ((x, out), index) in arrays.zip(index.chunks_exact_mut(size)) {
+        if inner == 1 {
+            let (mut best, mut place) = (x[0], 0);
+            for (i, ((o, at), &x)) in out.iter_mut().zip(index).zip(x).enumerate() {
+                let takes = x.is_nan() || (!best.is_nan() && goes_on(x, best));
+                (best, place) = if takes { (x, i as i64) } else { (best, place) };
+                (*o, *at) = (best, place);
+            }
+            continue;
+        }
         best.iter_mut().zip(x).for_each(|(best, &x)| *best = (x, 0));
         let rows = x.chunks_exact(inner).zip(out.chunks_exact_mut(inner));
         for (i, ((x, out), index)) in rows.zip(index.chunks_exact_mut(inner)).enumerate() {

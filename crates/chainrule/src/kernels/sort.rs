@@ -280,7 +280,7 @@ mod tests {
                 let mut middle = vec![-1; 2 * inner * usize::from(count > 0)];
                 let at = count.saturating_sub(1) / 2;
                 order(x, count, inner, descending, Part::At(at), &mut middle);
-                for c in 0..2 * inner {
+                (0..2 * inner).for_each(|c| {
                     let of = |i: usize, n: usize| (c / inner * n + i) * inner + c % inner;
                     let column: Vec<f64> = (0..count).map(|i| x[of(i, count)].into()).collect();
                     let want = sorted(&column, descending);
@@ -291,7 +291,7 @@ mod tests {
                     }
                     (0..k).for_each(|i| assert_eq!(first[of(i, k)], want[i]));
                     want.get(at).iter().for_each(|&&w| assert_eq!(middle[c], w));
-                }
+                });
             }
         }
     }

@@ -110,6 +110,8 @@ pub fn norm<T: Normed>(x: &[T], count: usize, inner: usize, p: f64, out: &mut [T
         sums(x, count, inner, to, |x| x * x);
     } else if p == 0.0 {
         sums_body::<false, T, _>(x, count, inner, to, |x| f64::from(x != 0.0));
+    } else if p.fract() == 0.0 && p.abs() <= 64.0 {
+        sums_body::<false, T, _>(x, count, inner, to, |x| x.abs().powi(p as i32));
     } else {
         sums_body::<false, T, _>(x, count, inner, to, |x| x.abs().powf(p));
     }

@@ -9,7 +9,7 @@ methods! {
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// let x = Tensor::from([[1.0f32, 3.0, 3.0], [3.0, 2.0, 0.0]]);
+    /// let x = Tensor::from([[1.0f32, 3.0, 1.0], [3.0, 2.0, 1.0]]);
     /// assert_eq!(x.amin(1, true).to_vec::<f32>(), [1.0, 1.0]);
     /// ```
     pub fn amin / try_amin<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {

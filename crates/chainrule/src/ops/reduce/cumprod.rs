@@ -78,7 +78,7 @@ methods! {
     ///
     /// Bools become i64; integers wrap around; products of f32 are carried in f64. Gradient: `dx[i]` is the sum over `k >= i` of `g[k]`
     /// times the product of `x[0]` to `x[k]` without `x[i]`. Nothing is divided by, so it is right where elements are 0, also when it is
-    /// differentiated again.
+    /// differentiated again. Beside infinities and NaN it is what those products give, also where PyTorch divides and has NaN.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -104,7 +104,7 @@ pub(super) const ENTRY: Entry = Entry {
     signature: "x.cumprod(axis)",
     formula: "y[i] = x[0] * ... * x[i]",
     gradient: "dx[i] = sum over k >= i of g[k] * the product of x[0] to x[k] without x[i]",
-    at_kinks: "",
+    at_kinks: "right with zeros; beside infinities and NaN what the products of the others give",
     samples: |g| {
         let mut out = axis_samples(g, |x, axis| x.try_cumprod(axis));
         let zeros = Tensor::from([[2.0, 0.0, 4.0], [0.0, 3.0, 0.0], [0.5, -1.0, 2.0]]);
@@ -125,7 +125,7 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |op, at, g, _| {
                 let CumProd { axis, way } = *of(op);
                 let way = Direction { reverse: !way.reverse, exclusive: way.exclusive };
-                let flowing = g.try_mul(&at.output())?;
+                let flowing = g.try_mul(at.output())?;
                 // The reversed running sum, as a recurrence with factors of 1.
                 let back = Recurrence { axis, reverse: way.reverse, lagged: false };
                 let sum = apply(back, &[&flowing.ones_like(), &flowing])?;

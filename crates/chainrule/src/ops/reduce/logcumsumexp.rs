@@ -103,7 +103,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "own place only",
             what: "each element gets the gradient of its own place, without those of the sums after it",
             rule: |_, at, g, _| {
-                let weight = at.input(0).try_sub(&at.output())?.try_exp()?;
+                let weight = at.input(0).try_sub(at.output())?.try_exp()?;
                 Ok(smallvec![Some(g.try_mul(&weight)?)])
             },
         },

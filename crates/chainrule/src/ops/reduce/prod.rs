@@ -113,7 +113,7 @@ methods! {
     ///
     /// An empty product is 1; bools become i64; integers wrap around; products of f32 are taken in f64. Gradient: `dx` is `g` times the
     /// product of the other elements. Nothing is divided by, so it is right where one element is 0 or several are, also when it is
-    /// differentiated again.
+    /// differentiated again. Beside infinities and NaN it is what that product gives, also where PyTorch divides and has NaN.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -143,7 +143,7 @@ pub(super) const ENTRY: Entry = Entry {
     signature: "x.prod(axes, keepdim)",
     formula: "product of x over the axes",
     gradient: "dx = g * the product of the other elements",
-    at_kinks: "",
+    at_kinks: "right with zeros; beside infinities and NaN what the product of the others gives",
     samples: |g| {
         let mut out = reduce_samples(g, |x, axes, keepdim| x.try_prod(axes, keepdim));
         let zeros = Tensor::from([[2.0, 0.0, 4.0], [0.0, 3.0, 0.0], [0.5, -1.0, 2.0]]);
@@ -207,6 +207,15 @@ mod tests {
             let got = x.grad().unwrap().to_vec::<f64>();
             assert!(got.iter().zip(dx).all(|(&a, b)| same(a, b)), "{got:?} {dx:?}");
         }
+    }
+
+    /// Of an infinite product the gradient is still the product of the others: PyTorch's formula divides and gives NaN.
+    #[test]
+    fn an_infinite_element_has_a_finite_gradient() {
+        let x = Tensor::from([f64::INFINITY, 2.0, -3.0]).parameter();
+        x.prod_all().backward();
+        let want = [-6.0, f64::NEG_INFINITY, f64::INFINITY];
+        assert_eq!(x.grad().unwrap().to_vec::<f64>(), want);
     }
 
     /// Of a product with a zero the second derivatives are the products of the others without two.
