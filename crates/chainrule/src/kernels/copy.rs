@@ -4,6 +4,22 @@ use std::ops::Add;
 
 use crate::shape::{MAX_RANK, Shape, Strides};
 
+/// How much of a line is copied by one call, in bytes. Beyond, the C library may turn to string instructions, which on some processors are ten
+/// times slower when both sides lie alike within their pages, as large arrays do.
+const CALL: usize = 1024;
+
+/// A copy of a whole line.
+#[inline]
+pub fn line<T: Copy>(x: &[T], out: &mut [T]) {
+    let n = CALL / size_of::<T>();
+    if out.len() <= n {
+        return out.copy_from_slice(x);
+    }
+    for (out, x) in out.chunks_mut(n).zip(x.chunks(n)) {
+        out.copy_from_slice(x);
+    }
+}
+
 /// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of `shape`.
 ///
 /// Every element must lie in `data`; `out` holds `shape.numel()` elements.
@@ -41,7 +57,7 @@ pub fn scatter<T: Copy>(x: &[T], out: &mut [T], offset: usize, strides: &Strides
     let mut walk = Walk::new(&shape.dims()[..rank - 1], strides, offset);
     for row in x.chunks_exact(n) {
         if strides[rank - 1] == 1 {
-            out[walk.at..walk.at + n].copy_from_slice(row);
+            line(row, &mut out[walk.at..walk.at + n]);
         } else {
             let mut at = walk.at as isize;
             for &x in row {
@@ -91,12 +107,12 @@ pub fn scatter_add<T: Copy + Add<Output = T>>(
 #[inline]
 fn row<T: Copy>(data: &[T], at: usize, step: isize, out: &mut [T]) {
     match step {
-        1 => out.copy_from_slice(&data[at..at + out.len()]),
+        1 => line(&data[at..at + out.len()], out),
         0 => out.fill(data[at]),
         -1 => {
             // On its own, so that the loop is one of vectors.
-            let line = &data[at + 1 - out.len()..=at];
-            for (o, &x) in out.iter_mut().zip(line.iter().rev()) {
+            let back = &data[at + 1 - out.len()..=at];
+            for (o, &x) in out.iter_mut().zip(back.iter().rev()) {
                 *o = x;
             }
         }
@@ -108,8 +124,8 @@ fn row<T: Copy>(data: &[T], at: usize, step: isize, out: &mut [T]) {
         }
         _ => {
             let (n, back) = (out.len(), step.unsigned_abs());
-            let line = &data[at - (n - 1) * back..=at];
-            for (o, &x) in out.iter_mut().zip(line.iter().rev().step_by(back)) {
+            let from = &data[at - (n - 1) * back..=at];
+            for (o, &x) in out.iter_mut().zip(from.iter().rev().step_by(back)) {
                 *o = x;
             }
         }
@@ -174,6 +190,16 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_any_length() {
+        for n in [0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 3000] {
+            let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let mut out = vec![-1.0; n];
+            line(&x, &mut out);
+            assert_eq!(out, x);
+        }
+    }
 
     #[test]
     fn gathers_any_strides() {

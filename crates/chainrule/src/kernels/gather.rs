@@ -6,6 +6,7 @@ use std::ops::Add;
 
 use rayon::prelude::*;
 
+use super::copy::line;
 use super::map::{PIECE, SHARED};
 use crate::shape::MAX_RANK;
 
@@ -49,7 +50,7 @@ fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
         return out.iter_mut().zip(indices).for_each(|(out, &i)| *out = x[i as usize]);
     }
     for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
-        out.copy_from_slice(&x[i as usize * inner..][..inner]);
+        line(&x[i as usize * inner..][..inner], out);
     }
 }
 
@@ -108,7 +109,7 @@ pub fn put_rows<T: Copy>(v: &[T], size: usize, inner: usize, indices: &[i64], ou
             continue;
         }
         for (v, &i) in v.chunks_exact(inner).zip(indices) {
-            out[i as usize * inner..][..inner].copy_from_slice(v);
+            line(v, &mut out[i as usize * inner..][..inner]);
         }
     }
 }

@@ -193,19 +193,18 @@ fn select_body<const FMA: bool, T: Copy>(
     if n == 0 {
         return;
     }
+    let part = if c.splat || a.splat || b.splat { SPREAD.min(n) } else { n };
+    let (mut sc, mut sa, mut sb) = (Spread::new(&c, n), Spread::new(&a, n), Spread::new(&b, n));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        if !c.splat && !a.splat && !b.splat {
-            let rows = c.row(i, n).iter().zip(a.row(i, n)).zip(b.row(i, n));
-            for (o, ((&c, &a), &b)) in out.iter_mut().zip(rows) {
+        sc.turn(&c, i);
+        sa.turn(&a, i);
+        sb.turn(&b, i);
+        for (k, out) in out.chunks_mut(part).enumerate() {
+            let c = sc.part(&c, i, n, k * part, out.len());
+            let a = sa.part(&a, i, n, k * part, out.len());
+            let b = sb.part(&b, i, n, k * part, out.len());
+            for (o, ((&c, &a), &b)) in out.iter_mut().zip(c.iter().zip(a).zip(b)) {
                 *o = if c != 0 { a } else { b };
-            }
-        } else {
-            let at = |j: usize, splat: bool| if splat { 0 } else { j };
-            let (c0, a0, b0) =
-                (&c.data[i * c.step..], &a.data[i * a.step..], &b.data[i * b.step..]);
-            for (j, o) in out.iter_mut().enumerate() {
-                let pick = c0[at(j, c.splat)] != 0;
-                *o = if pick { a0[at(j, a.splat)] } else { b0[at(j, b.splat)] };
             }
         }
     }

@@ -6,6 +6,7 @@ use std::ops::{Add, Range};
 
 use rayon::prelude::*;
 
+use super::copy::line;
 use super::map::{PIECE, SHARED, add_assign};
 
 /// A stretch of positions of a result along one axis.
@@ -85,6 +86,15 @@ fn levels<'a>(sizes: &[usize], maps: &'a [Option<AxisMap>]) -> Vec<Level<'a>> {
 }
 
 impl Level<'_> {
+    /// All runs, in their order.
+    #[inline]
+    fn all(&self, mut each: impl FnMut(Run)) {
+        match self.map {
+            None => each(Run { len: self.size, from: From::Up(0) }),
+            Some(map) => (0..map.times).for_each(|_| map.runs.iter().copied().for_each(&mut each)),
+        }
+    }
+
     /// The runs that the positions `range` of the result consist of.
     fn cut(&self, range: Range<usize>, mut each: impl FnMut(Run)) {
         let Some(map) = self.map else {
@@ -122,6 +132,9 @@ impl From {
     }
 }
 
+/// A row is short up to this many elements: then the way to each run of it costs more than the run.
+const SHORT: usize = 256;
+
 /// Writes `out` from `x`, row-major of `sizes`, by the map of each axis (`None`: as it is); `fill` where nothing is mapped.
 pub fn copy<T: Copy + Send + Sync>(
     x: &[T],
@@ -136,48 +149,96 @@ pub fn copy<T: Copy + Send + Sync>(
     let levels = levels(sizes, maps);
     let first = &levels[0];
     if out.len() < SHARED || rayon::current_num_threads() == 1 {
-        return copy_level(&levels, x, 0..first.size, fill, out);
+        return copy_level(&levels, x, fill, out);
     }
     let rows = (PIECE / first.result).max(1);
     let pieces = out.par_chunks_mut(rows * first.result).enumerate();
     pieces.for_each(|(i, out)| {
         let start = i * rows;
-        copy_level(&levels, x, start..start + out.len() / first.result, fill, out);
+        copy_range(&levels, x, start..start + out.len() / first.result, fill, out);
     });
 }
 
 /// The positions `range` of the first of the levels.
-fn copy_level<T: Copy>(
+fn copy_range<T: Copy>(
     levels: &[Level<'_>],
     x: &[T],
     range: Range<usize>,
     fill: T,
     mut out: &mut [T],
 ) {
+    levels[0].cut(range, |run| out = copy_run(levels, x, run, fill, std::mem::take(&mut out)));
+}
+
+/// All positions of the first of the levels.
+fn copy_level<T: Copy>(levels: &[Level<'_>], x: &[T], fill: T, mut out: &mut [T]) {
+    levels[0].all(|run| out = copy_run(levels, x, run, fill, std::mem::take(&mut out)));
+}
+
+/// Writes one run of the first of the levels to the front of `out`, and gives the rest of it.
+#[inline]
+fn copy_run<'o, T: Copy>(
+    levels: &[Level<'_>],
+    x: &[T],
+    run: Run,
+    fill: T,
+    out: &'o mut [T],
+) -> &'o mut [T] {
     let (level, inner) = (&levels[0], &levels[1..]);
-    level.cut(range, |run| {
-        let (now, rest) = std::mem::take(&mut out).split_at_mut(run.len * level.result);
-        out = rest;
-        match run.from {
-            From::Fill => now.fill(fill),
-            From::Up(p) if inner.is_empty() => {
-                now.copy_from_slice(&x[p * level.source..][..now.len()]);
+    let (now, rest) = out.split_at_mut(run.len * level.result);
+    match run.from {
+        From::Fill => now.fill(fill),
+        From::Up(p) if inner.is_empty() => {
+            line(&x[p * level.source..][..now.len()], now);
+        }
+        From::Same(p) if inner.is_empty() && level.source == 1 => now.fill(x[p]),
+        From::Down(p) if inner.is_empty() && level.source == 1 => {
+            let back = x[p + 1 - run.len..=p].iter().rev();
+            now.iter_mut().zip(back).for_each(|(o, &x)| *o = x);
+        }
+        From::Up(p) if inner.len() == 1 && level.result <= SHORT => {
+            let size = level.source * run.len;
+            copy_rows(&inner[0], &x[p * level.source..][..size], level, fill, now);
+        }
+        from => {
+            for (k, now) in now.chunks_exact_mut(level.result).enumerate() {
+                let block = &x[from.at(k) * level.source..][..level.source];
+                match inner.is_empty() {
+                    true => line(block, now),
+                    false => copy_level(inner, block, fill, now),
+                }
             }
-            From::Same(p) if inner.is_empty() && level.source == 1 => now.fill(x[p]),
-            From::Down(p) if inner.is_empty() && level.source == 1 => {
-                let back = x[p + 1 - run.len..=p].iter().rev();
-                now.iter_mut().zip(back).for_each(|(o, &x)| *o = x);
+        }
+    }
+    rest
+}
+
+/// Short rows that all consist of the same runs: one run of all of them after the other. `above` is the level of the rows.
+fn copy_rows<T: Copy>(row: &Level<'_>, x: &[T], above: &Level<'_>, fill: T, out: &mut [T]) {
+    let mut start = 0;
+    row.all(|run| {
+        let n = run.len * row.result;
+        let rows = out.chunks_exact_mut(above.result).map(|out| &mut out[start..start + n]);
+        match run.from {
+            From::Fill => rows.for_each(|out| out.fill(fill)),
+            From::Up(p) => {
+                let from = p * row.source;
+                let blocks = x.chunks_exact(above.source).map(|x| &x[from..from + n]);
+                rows.zip(blocks).for_each(|(out, x)| out.copy_from_slice(x));
             }
             from => {
-                for (k, now) in now.chunks_exact_mut(level.result).enumerate() {
-                    let block = &x[from.at(k) * level.source..][..level.source];
-                    match inner {
-                        [] => now.copy_from_slice(block),
-                        [next, ..] => copy_level(inner, block, 0..next.size, fill, now),
+                for (out, x) in rows.zip(x.chunks_exact(above.source)) {
+                    if row.source == 1 {
+                        out.iter_mut().enumerate().for_each(|(k, o)| *o = x[from.at(k)]);
+                        continue;
+                    }
+                    for (k, out) in out.chunks_exact_mut(row.result).enumerate() {
+                        out.copy_from_slice(&x[from.at(k) * row.source..][..row.source]);
                     }
                 }
             }
         }
+        start += n;
     });
 }
 
@@ -195,37 +256,47 @@ where
     let first = &levels[0];
     // Only positions that come from themselves can be shared out: others meet in one place.
     if first.map.is_some() || out.len() < SHARED || rayon::current_num_threads() == 1 {
-        return add_level(&levels, g, first.size, out);
+        return add_level(&levels, g, out);
     }
     let rows = (PIECE / first.source).max(1);
     let pieces = out.par_chunks_mut(rows * first.source).zip(g.par_chunks(rows * first.result));
-    pieces.for_each(|(out, g)| add_level(&levels, g, out.len() / first.source, out));
+    pieces.for_each(|(out, g)| {
+        let whole = Run { len: out.len() / first.source, from: From::Up(0) };
+        add_run(&levels, g, whole, out);
+    });
 }
 
-fn add_level<T>(levels: &[Level<'_>], mut g: &[T], size: usize, out: &mut [T])
+/// Adds one run of the first of the levels, from the front of `g`, and gives the rest of it.
+#[inline]
+fn add_run<'g, T>(levels: &[Level<'_>], g: &'g [T], run: Run, out: &mut [T]) -> &'g [T]
 where
     T: Copy + Default + Add<Output = T>,
 {
     let (level, inner) = (&levels[0], &levels[1..]);
-    level.cut(0..size, |run| {
-        let (now, rest) = g.split_at(run.len * level.result);
-        g = rest;
-        match run.from {
-            From::Fill => {}
-            From::Up(p) if inner.is_empty() => {
-                add_assign(&mut out[p * level.source..][..now.len()], now);
-            }
-            from => {
-                for (k, now) in now.chunks_exact(level.result).enumerate() {
-                    let block = &mut out[from.at(k) * level.source..][..level.source];
-                    match inner {
-                        [] => block.iter_mut().zip(now).for_each(|(o, &g)| *o = *o + g),
-                        [next, ..] => add_level(inner, now, next.size, block),
-                    }
+    let (now, rest) = g.split_at(run.len * level.result);
+    match run.from {
+        From::Fill => {}
+        From::Up(p) if inner.is_empty() => {
+            add_assign(&mut out[p * level.source..][..now.len()], now);
+        }
+        from => {
+            for (k, now) in now.chunks_exact(level.result).enumerate() {
+                let block = &mut out[from.at(k) * level.source..][..level.source];
+                match inner.is_empty() {
+                    true => block.iter_mut().zip(now).for_each(|(o, &g)| *o = *o + g),
+                    false => add_level(inner, now, block),
                 }
             }
         }
-    });
+    }
+    rest
+}
+
+fn add_level<T>(levels: &[Level<'_>], mut g: &[T], out: &mut [T])
+where
+    T: Copy + Default + Add<Output = T>,
+{
+    levels[0].all(|run| g = add_run(levels, g, run, out));
 }
 
 #[cfg(test)]
@@ -323,6 +394,12 @@ mod tests {
         }
         for map in kinds(SHARED + 3) {
             check(&[1, 1, SHARED + 3], &[None, None, map]);
+        }
+        // Rows that are short, and too long for that.
+        for n in [60, 300] {
+            for map in kinds(n) {
+                check(&[SHARED / n + 7, 1, n], &[None, None, map.clone()]);
+            }
         }
         for map in kinds(600) {
             check(&[300, 600, 1], &[None, map.clone(), None]);

@@ -195,7 +195,7 @@ impl Value {
     /// Writes the elements to `out` in row-major order.
     pub fn copy_to<T: Stored>(&self, out: &mut [T]) {
         match self.slice() {
-            Some(all) => out.copy_from_slice(all),
+            Some(all) => copy::line(all, out),
             None => {
                 let layout = self.layout();
                 copy::gather(self.strided(), layout.offset, &layout.strides, &self.meta.shape, out)

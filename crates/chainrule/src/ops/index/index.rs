@@ -1,7 +1,7 @@
 //! `index`: indexing as in NumPy and PyTorch, with arrays of integers, masks and slices for the axes. It is made of `slice` and
 //! `index_select`, with the rules of those ops.
 
-use super::{expect_indices, wrapped};
+use super::{expect_indices, nonzero, wrapped};
 use crate::Slice;
 use crate::ops::prelude::*;
 
@@ -52,8 +52,15 @@ pub(super) use ix;
 /// An index taken apart: what slices do comes first, then the arrays of positions.
 pub(super) struct Plan {
     slices: Vec<Slice>,
-    /// Axes of the sliced tensor, and the positions along each: i64.
-    arrays: Vec<(usize, Tensor)>,
+    arrays: Vec<Array>,
+}
+
+/// Positions along neighbouring axes of the sliced tensor, taken as one: of one axis, or of all those of a mask.
+struct Array {
+    first: usize,
+    last: usize,
+    /// i64.
+    positions: Tensor,
 }
 
 /// Where the arrays point.
@@ -102,7 +109,7 @@ impl Plan {
                 Index::Tensor(t) => {
                     expect_indices(op, &t.meta())?;
                     plan.slices.push(Slice::from(..));
-                    plan.arrays.push((to, t.clone()));
+                    plan.arrays.push(Array { first: to, last: to, positions: t.clone() });
                     (from, to) = (from + 1, to + 1);
                 }
             }
@@ -110,7 +117,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// A mask is an array of positions for each of its axes. Gives how many that are.
+    /// A mask is an array of positions along its axes. Gives how many axes of the sliced tensor that are.
     fn mask(
         &mut self,
         op: &'static str,
@@ -121,9 +128,9 @@ impl Plan {
     ) -> Result<usize> {
         if mask.rank() == 0 {
             // A new axis with one position, or with none.
-            let count = mask.try_item()? as usize;
+            let positions = Tensor::from(vec![0i64; mask.try_item()? as usize]);
             self.slices.push(Slice::NewAxis);
-            self.arrays.push((to, Tensor::from(vec![0i64; count])));
+            self.arrays.push(Array { first: to, last: to, positions });
             return Ok(1);
         }
         let own = &shape[from..];
@@ -132,10 +139,9 @@ impl Plan {
                 format!("a mask at axis {from} must have the sizes of the axes from there on");
             return Err(Error::shape(op, &[shape, &mask.shape()], why));
         }
-        for (a, column) in mask.try_nonzero_axes()?.into_iter().enumerate() {
-            self.slices.push(Slice::from(..));
-            self.arrays.push((to + a, column));
-        }
+        self.slices.extend(vec![Slice::from(..); mask.rank()]);
+        let positions = Tensor::from(nonzero::places(mask)?);
+        self.arrays.push(Array { first: to, last: to + mask.rank() - 1, positions });
         Ok(mask.rank())
     }
 
@@ -155,37 +161,35 @@ impl Plan {
 
     /// Where the arrays point in a tensor of `shape`; `None` without arrays.
     pub fn places(&self, op: &'static str, shape: &Shape) -> Result<Option<Places>> {
-        let ([(first, array), ..], Some((last, _))) = (&self.arrays[..], self.arrays.last()) else {
+        let ([one, ..], Some(end)) = (&self.arrays[..], self.arrays.last()) else {
             return Ok(None);
         };
-        let (first, last) = (*first, *last);
-        let check =
-            |axis: usize, t: &Tensor| wrapped(op, t, shape[axis], format_args!("axis {axis}"));
-        if first == last {
-            let flat = check(first, array)?.try_reshape([array.numel()])?;
-            let common = array.shape();
-            return Ok(Some(Places { first, last, flat, common, between: Vec::new() }));
-        }
-        let metas: Vec<Meta> = self.arrays.iter().map(|(_, t)| t.meta()).collect();
+        let (first, last) = (one.first, end.last);
+        let check = |a: &Array| {
+            let size = shape[a.first..=a.last].iter().product();
+            wrapped(op, &a.positions, size, format_args!("axis {}", a.first))
+        };
+        let metas: Vec<Meta> = self.arrays.iter().map(|a| a.positions.meta()).collect();
         let common = broadcast_shapes(op, &metas)?;
         let strides = shape.contiguous_strides();
-        let step = |axis: usize| strides[axis] / strides[last].max(1);
-        let mut flat = vec![0i64; common.numel()];
-        for (axis, t) in &self.arrays {
-            let along = check(*axis, t)?.try_expand(common)?.value().contiguous()?;
-            let along: &[i64] = along.slice().expect("made contiguous");
-            let step = step(*axis) as i64;
-            flat.iter_mut().zip(along).for_each(|(f, &i)| *f += i * step);
+        let stepped = |positions: Tensor, axis: usize| {
+            let step = strides[axis] / strides[last].max(1);
+            if step == 1 { Ok(positions) } else { positions.try_mul(step as i64) }
+        };
+        let mut flat = stepped(check(one)?, one.last)?;
+        for array in &self.arrays[1..] {
+            flat = flat.try_add(&stepped(check(array)?, array.last)?)?;
         }
-        let free: Vec<usize> =
-            (first..last).filter(|a| self.arrays.iter().all(|(b, _)| a != b)).collect();
+        let covered = |axis: &usize| self.arrays.iter().any(|a| (a.first..=a.last).contains(axis));
+        let free: Vec<usize> = (first..last).filter(|axis| !covered(axis)).collect();
+        // With what lies between as one new last axis each time.
+        flat = flat.try_reshape([common.numel()])?;
         for &axis in &free {
-            let step = step(axis) as i64;
-            let spread = |&f: &i64| (0..shape[axis] as i64).map(move |i| f + i * step);
-            flat = flat.iter().flat_map(spread).collect();
+            let row = stepped(Tensor::arange(0, shape[axis] as i64), axis)?;
+            flat = flat.try_unsqueeze(1)?.try_add(&row)?.try_flatten(0, 1)?;
         }
         let between = free.iter().map(|&a| shape[a]).collect();
-        Ok(Some(Places { first, last, flat: Tensor::from(flat), common, between }))
+        Ok(Some(Places { first, last, flat, common, between }))
     }
 }
 

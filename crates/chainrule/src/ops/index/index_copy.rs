@@ -51,7 +51,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g with 0 at the positions named; dsource[.., k, ..] = g[.., indices[k], ..], but 0 where a later one overwrote it",
     at_kinks: "",
     samples: |g| {
-        let cases: [(&str, &[usize], i64, &[i64], &[usize]); 5] = [
+        type Case = (&'static str, &'static [usize], i64, &'static [i64], &'static [usize]);
+        let cases: [Case; 5] = [
             ("rows, one of them twice", &[4, 3], 0, &[2, 0, 2], &[3, 3]),
             ("columns", &[2, 4], -1, &[1, 3, 0], &[2, 3]),
             ("middle axis", &[2, 3, 17], 1, &[2, 1], &[2, 2, 17]),
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(y.to_vec::<i64>(), [1, 1]);
         let x = Tensor::zeros([3]);
         assert!(x.try_index_fill(0, &Tensor::from([3i64]), 1.0).is_err());
-        assert!(x.try_index_fill(0, &Tensor::from([0i64]), &Tensor::zeros([1])).is_err());
+        assert!(x.try_index_fill(0, &Tensor::from([0i64]), Tensor::zeros([1])).is_err());
         assert!(x.try_index_fill(0, &Tensor::from([[0i64]]), 1.0).is_err());
     }
 }

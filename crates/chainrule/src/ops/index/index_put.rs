@@ -119,6 +119,33 @@ mod tests {
         assert_eq!(v.grad().unwrap().to_vec::<f32>(), [0.0, 3.0, 2.0]);
     }
 
+    /// Every kind of index against a loop over the places that the same index picks of all places.
+    #[test]
+    fn every_kind_writes_where_it_reads() {
+        let g = &mut Generator::manual_seed(5);
+        for (note, indices) in CASES {
+            let indices = indices();
+            let x = normal(g, [3, 4, 5]);
+            let places = Tensor::arange(0, 60).reshape([3, 4, 5]).index(&indices);
+            let v = normal(g, places.shape());
+            let (mut put, mut sum) = (x.to_vec::<f64>(), x.to_vec::<f64>());
+            for (&at, &v) in places.to_vec::<usize>().iter().zip(&v.to_vec::<f64>()) {
+                put[at] = v;
+                sum[at] += v;
+            }
+            assert_eq!(x.index_put(&indices, &v, false).to_vec::<f64>(), put, "{note}");
+            assert_eq!(x.index_put(&indices, &v, true).to_vec::<f64>(), sum, "{note}, added");
+            // The same of a view that steps backward, and with values of fewer axes.
+            let turned = x.flip(..).flip(..);
+            assert_eq!(turned.index_put(&indices, &v, false).to_vec::<f64>(), put, "{note}");
+            let all = v.shape().iter().copied().last().unwrap_or(1);
+            let row = normal(g, [all]);
+            let wide = row.expand(v.shape());
+            let (a, b) = (x.index_put(&indices, &row, true), x.index_put(&indices, &wide, true));
+            assert_eq!(a.to_vec::<f64>(), b.to_vec::<f64>(), "{note}");
+        }
+    }
+
     #[test]
     fn slices_and_errors() {
         let x = Tensor::arange(0, 4).reshape([2, 2]);

@@ -1,5 +1,6 @@
 //! `cat` and `stack`: tensors joined along an axis.
 
+use crate::kernels::copy;
 use crate::ops::prelude::*;
 
 /// Joins along an axis that the inputs have.
@@ -93,7 +94,7 @@ impl Cat {
         for row in 0..outer {
             for (part, size) in parts.iter().zip(&self.sizes) {
                 let n = size * inner;
-                out[at..at + n].copy_from_slice(&part[row * n..(row + 1) * n]);
+                copy::line(&part[row * n..(row + 1) * n], &mut out[at..at + n]);
                 at += n;
             }
         }

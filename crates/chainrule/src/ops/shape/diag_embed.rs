@@ -31,7 +31,7 @@ methods! {
             *d = if k == a || k == b { side } else { *rest.next().unwrap_or(&side) };
         }
         let window = diagonal::window(name, &shape, offset, axis1, axis2)?;
-        apply(Unwindow { window, shape }, &[self])
+        apply(Unwindow { name, window, shape }, &[self])
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(y.shape(), [2, 2, 2]);
         assert_eq!(y.to_vec::<i64>(), [1, 0, 3, 0, 0, 2, 0, 4]);
         let b = Tensor::from([true, true]).diag_embed(-1, 0, 1);
-        assert_eq!(b.to_vec::<bool>()[3], true);
+        assert!(b.to_vec::<bool>()[3]);
         assert_eq!(b.to_vec::<bool>().iter().filter(|b| **b).count(), 2);
         assert!(x.try_diag_embed(0, 1, 1).is_err());
         assert!(x.try_diag_embed(0, 3, 1).is_err());

@@ -119,6 +119,35 @@ pub(super) const ENTRY: Entry = Entry {
 mod tests {
     use super::*;
 
+    /// Every element against index arithmetic.
+    #[test]
+    fn diagonals_of_any_two_axes() {
+        let x = Tensor::arange(0, 3 * 4 * 5).reshape([3, 4, 5]);
+        for (a, b) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+            let other = 3 - a - b;
+            for offset in -5..=5i64 {
+                let y = x.diagonal(offset, a as i64, b as i64 - 3);
+                let mut count = 0;
+                for (i, j) in (0..x.shape()[a] as i64).map(|i| (i, i + offset)) {
+                    if !(0..x.shape()[b] as i64).contains(&j) {
+                        continue;
+                    }
+                    for o in 0..x.shape()[other] {
+                        let mut at = [o; 3];
+                        (at[a], at[b]) = (i as usize, j as usize);
+                        assert_eq!(y.at::<i64>(&[o, count]), x.at::<i64>(&at));
+                    }
+                    count += 1;
+                }
+                assert_eq!(y.shape(), [x.shape()[other], count], "{a} {b} {offset}");
+                // The reverse puts it back: nothing else is left of the diagonal's sum.
+                let back = y.diag_embed(offset, 0, -1);
+                assert_eq!(back.diagonal(offset, 0, -1).to_vec::<i64>(), y.to_vec::<i64>());
+                assert_eq!(back.sum_all().item(), y.sum_all().item());
+            }
+        }
+    }
+
     #[test]
     fn outside_and_errors() {
         let x = Tensor::zeros([2, 3]);

@@ -46,7 +46,7 @@ pub(super) struct Remap {
 
 impl Remap {
     /// The op that a planted mistake is made in.
-    pub fn of<'a>(op: &'a dyn Op) -> &'a Remap {
+    pub fn of(op: &dyn Op) -> &Remap {
         (op as &dyn std::any::Any).downcast_ref().expect("the rule of a map of axes")
     }
 }

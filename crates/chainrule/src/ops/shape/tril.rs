@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::kernels::copy;
 use crate::kernels::map::{PIECE, SHARED};
 use crate::ops::prelude::*;
 
@@ -29,7 +30,7 @@ impl Triangle {
         for (k, (out, x)) in lines.enumerate() {
             let kept = self.kept((first + k) % rows, columns);
             out[..kept.start].fill(T::default());
-            out[kept.clone()].copy_from_slice(&x[kept.clone()]);
+            copy::line(&x[kept.clone()], &mut out[kept.clone()]);
             out[kept.end..].fill(T::default());
         }
     }

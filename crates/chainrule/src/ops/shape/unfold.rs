@@ -100,6 +100,32 @@ mod tests {
         assert!(Tensor::zeros(()).try_unfold(0, 1, 1).is_err());
     }
 
+    /// Every element against the formula, on every axis.
+    #[test]
+    fn every_window_holds_what_the_formula_says() {
+        let x = Tensor::arange(0, 5 * 6 * 7).reshape([5, 6, 7]);
+        for axis in 0..3 {
+            for (size, step) in [(1, 1), (2, 1), (3, 2), (2, 4), (5, 3)] {
+                let y = x.unfold(axis as i64, size, step);
+                let mut want = x.shape().to_vec();
+                want[axis] = (x.shape()[axis] - size) / step + 1;
+                want.push(size);
+                assert_eq!(y.shape().dims(), want);
+                for place in 0..y.numel() {
+                    let mut rest = place;
+                    let mut at = [0; 4];
+                    for a in (0..4).rev() {
+                        at[a] = rest % want[a];
+                        rest /= want[a];
+                    }
+                    let mut from = [at[0], at[1], at[2]];
+                    from[axis] = at[axis] * step + at[3];
+                    assert_eq!(y.at::<i64>(&at), x.at::<i64>(&from));
+                }
+            }
+        }
+    }
+
     /// PyTorch gives `[n + 1, 0]` for windows of nothing.
     #[test]
     fn windows_of_nothing() {

@@ -48,11 +48,11 @@ impl Window {
 
     /// The reverse, into zeros of this shape.
     pub fn reversed(&self, shape: Shape) -> Unwindow {
-        Unwindow { window: self.clone(), shape }
+        Unwindow { name: self.reverse, window: self.clone(), shape }
     }
 
     /// The window that a planted mistake is made in.
-    pub fn of<'a>(op: &'a dyn Op) -> &'a Window {
+    pub fn of(op: &dyn Op) -> &Window {
         (op as &dyn Any).downcast_ref().expect("the rule of a window")
     }
 }
@@ -92,6 +92,7 @@ impl ViewKernel for Window {
 /// Zeros, to which each element is added at the place where the window saw it.
 #[derive(Clone, Debug)]
 pub(super) struct Unwindow {
+    pub name: &'static str,
     pub window: Window,
     /// The shape that the window looks at.
     pub shape: Shape,
@@ -99,7 +100,7 @@ pub(super) struct Unwindow {
 
 impl Op for Unwindow {
     fn name(&self) -> &'static str {
-        self.window.reverse
+        self.name
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

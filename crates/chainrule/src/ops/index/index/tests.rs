@@ -55,6 +55,79 @@ fn values_of_arrays_apart() {
     assert_eq!(turned.index(ix![&j, &i, 1..]).to_vec::<i64>(), y.to_vec::<i64>());
 }
 
+/// An index on random axes of a tensor of four, drawn from `draw`: what to index with, and for each axis the positions that it takes, with
+/// the letter of the axis of the result that they belong to. `x` is the common axis of all arrays, a vector of three.
+fn random_index(
+    sizes: &[usize],
+    draw: &mut impl FnMut(usize) -> usize,
+) -> (Vec<Index>, Vec<(char, Vec<usize>)>) {
+    let (mut index, mut taken) = (Vec::new(), Vec::new());
+    for (axis, &n) in sizes.iter().enumerate() {
+        let letter = ['a', 'b', 'c', 'd'][axis];
+        match draw(4) {
+            0 => {
+                let at = draw(n);
+                index.push((at as i64 - if draw(2) == 0 { 0 } else { n as i64 }).into());
+                taken.push(('-', vec![at]));
+            }
+            1 => {
+                let start = draw(n);
+                index.push((start..).into());
+                taken.push((letter, (start..n).collect()));
+            }
+            2 => {
+                index.push(Slice::from(..).step(-1).into());
+                taken.push((letter, (0..n).rev().collect()));
+            }
+            _ => {
+                let at: Vec<usize> = (0..3).map(|_| draw(n)).collect();
+                let wrap = |&i: &usize| i as i64 - if i % 2 == 0 { 0 } else { n as i64 };
+                index.push((&Tensor::from(at.iter().map(wrap).collect::<Vec<_>>())).into());
+                taken.push(('x', at));
+            }
+        }
+    }
+    (index, taken)
+}
+
+#[test]
+fn random_indices_against_loops() {
+    let g = &mut Generator::manual_seed(23);
+    let sizes = [2, 3, 4, 3];
+    let x = Tensor::arange(0, 72).reshape(sizes);
+    for case in 0..300 {
+        let mut draw = |n: usize| (g.random_u64() % n as u64) as usize;
+        let (index, taken) = random_index(&sizes, &mut draw);
+        // Positions go first. What is left tells where the common axis goes.
+        let letters: Vec<char> = taken.iter().map(|t| t.0).filter(|&c| c != '-').collect();
+        let mut order: Vec<char> = letters.iter().copied().filter(|&c| c != 'x').collect();
+        let arrays: Vec<usize> = (0..letters.len()).filter(|&k| letters[k] == 'x').collect();
+        if let (Some(&first), Some(&last)) = (arrays.first(), arrays.last()) {
+            let neighbours = last - first + 1 == arrays.len();
+            order.insert(if neighbours { first } else { 0 }, 'x');
+        }
+        let count = |c: char| taken.iter().find(|t| t.0 == c).unwrap().1.len();
+        let shape: Vec<usize> = order.iter().map(|&c| count(c)).collect();
+        let mut want = Vec::new();
+        for place in 0..shape.iter().product() {
+            let mut rest = place;
+            let mut at = vec![0; shape.len()];
+            for k in (0..shape.len()).rev() {
+                at[k] = rest % shape[k];
+                rest /= shape[k];
+            }
+            let position = |(c, list): &(char, Vec<usize>)| {
+                list[order.iter().position(|o| o == c).map_or(0, |k| at[k])]
+            };
+            let from: Vec<usize> = taken.iter().map(position).collect();
+            want.push(x.at::<i64>(&from));
+        }
+        let y = x.index(&index);
+        assert_eq!(y.shape().dims(), shape, "case {case}: {index:?}");
+        assert_eq!(y.to_vec::<i64>(), want, "case {case}: {index:?}");
+    }
+}
+
 #[test]
 fn only_slices_are_a_slice() {
     let x = x();
