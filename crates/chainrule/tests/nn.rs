@@ -3,7 +3,8 @@
 mod common;
 
 use chainrule::nn::{
-    BatchNorm1d, Embedding, Layer, Linear, Module, Relu, Sequential, StateDict, Tanh,
+    BatchNorm1d, Embedding, FlattenConsecutive, Layer, Linear, Module, Relu, Residual, Sequential,
+    StateDict, Tanh, summary,
 };
 use chainrule::{DType, Generator, Tensor};
 use common::{Reference, distance};
@@ -173,4 +174,58 @@ fn impossible_layers_are_errors() {
         text.contains("matmul: shapes [4, 5] and [3, 2]") && text.contains("called at"),
         "{text}"
     );
+}
+
+#[test]
+fn a_summary_lists_each_module_with_its_result() {
+    let g = &mut Generator::manual_seed(5);
+    let inner = Sequential::new().with(Linear::new(6, 6, true, g)).with(Tanh);
+    let net = Sequential::new()
+        .with(Linear::new(4, 6, true, g))
+        .with(BatchNorm1d::new(6))
+        .with(Residual::new(inner))
+        .with(Relu)
+        .with(Relu)
+        .with(Linear::new(6, 1, false, g));
+    net.layers()[0].freeze();
+    let before = net.state_dict();
+    let table = summary(&net, &Tensor::zeros([7, 4])).unwrap();
+    let row = |name: &str| table.rows.iter().find(|r| r.name == name).unwrap();
+    assert_eq!(table.rows.len(), 10);
+    assert_eq!((row("").kind, row("").output.unwrap().to_vec()), ("Sequential", vec![7, 1]));
+    assert_eq!((row("2").kind, row("2").own_parameters), ("Residual", 0));
+    assert_eq!((row("2.layer.0").kind, row("2.layer.0").own_parameters), ("Linear", 42));
+    assert_eq!(row("3").output.unwrap(), [7, 6]);
+    assert_eq!((table.parameters, table.trained), (30 + 12 + 42 + 6, 12 + 42 + 6));
+    let text = table.to_string();
+    assert!(text.contains("90 parameters, 60 of them trained"), "{text}");
+    // Running statistics and the mode are as they were.
+    for (name, tensor) in net.state_dict() {
+        assert_eq!(tensor.to_f64_vec(), before[&name].to_f64_vec(), "{name}");
+    }
+    net.forward(&Tensor::zeros([7, 4]));
+    assert_eq!(net.get("1.num_batches_tracked").unwrap().item(), 1.0);
+    assert!(summary(&net, &Tensor::zeros([7, 5])).is_err());
+}
+
+#[test]
+fn frozen_parameters_stay_and_get_no_gradients() {
+    let net = net();
+    net.freeze();
+    assert_eq!((net.trained_count(), net.parameters().len()), (0, 4));
+    net.unfreeze();
+    net.layers()[0].freeze();
+    net.forward(&Tensor::from([0i64, 3])).sum_all().backward();
+    assert!(net.get("0.weight").unwrap().grad().is_none());
+    assert!(net.get("1.weight").unwrap().grad().is_some());
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_errors() {
+    let x = Tensor::zeros([2, 5, 3]);
+    assert!(FlattenConsecutive::new(2).try_forward(&x).is_err());
+    assert!(FlattenConsecutive::new(0).try_forward(&x).is_err());
+    assert!(FlattenConsecutive::new(2).try_forward(&Tensor::zeros([4, 4])).is_err());
+    let g = &mut Generator::manual_seed(0);
+    assert!(Residual::new(Linear::new(3, 4, true, g)).try_forward(&x).is_err());
 }

@@ -1,5 +1,7 @@
 //! Copies between strided and row-major elements.
 
+use std::ops::Add;
+
 use crate::shape::{MAX_RANK, Shape, Strides};
 
 /// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of `shape`.
@@ -51,12 +53,53 @@ pub fn scatter<T: Copy>(x: &[T], out: &mut [T], offset: usize, strides: &Strides
     }
 }
 
+/// As [`scatter`], but each element is added to what is at its place, in the order of `x`: places may coincide.
+pub fn scatter_add<T: Copy + Add<Output = T>>(
+    x: &[T],
+    out: &mut [T],
+    offset: usize,
+    strides: &Strides,
+    shape: &Shape,
+) {
+    if x.is_empty() {
+        return;
+    }
+    let rank = shape.rank();
+    if rank == 0 {
+        out[offset] = out[offset] + x[0];
+        return;
+    }
+    let n = shape[rank - 1];
+    let mut walk = Walk::new(&shape.dims()[..rank - 1], strides, offset);
+    for row in x.chunks_exact(n) {
+        if strides[rank - 1] == 1 {
+            for (o, &x) in out[walk.at..walk.at + n].iter_mut().zip(row) {
+                *o = *o + x;
+            }
+        } else {
+            let mut at = walk.at as isize;
+            for &x in row {
+                out[at as usize] = out[at as usize] + x;
+                at += strides[rank - 1];
+            }
+        }
+        walk.next();
+    }
+}
+
 /// One line of elements that lie `step` apart.
 #[inline]
 fn row<T: Copy>(data: &[T], at: usize, step: isize, out: &mut [T]) {
     match step {
         1 => out.copy_from_slice(&data[at..at + out.len()]),
         0 => out.fill(data[at]),
+        -1 => {
+            // On its own, so that the loop is one of vectors.
+            let line = &data[at + 1 - out.len()..=at];
+            for (o, &x) in out.iter_mut().zip(line.iter().rev()) {
+                *o = x;
+            }
+        }
         _ if step > 0 => {
             let step = step as usize;
             for (o, &x) in out.iter_mut().zip(data[at..].iter().step_by(step)) {
@@ -64,10 +107,10 @@ fn row<T: Copy>(data: &[T], at: usize, step: isize, out: &mut [T]) {
             }
         }
         _ => {
-            let mut at = at as isize;
-            for o in out {
-                *o = data[at as usize];
-                at += step;
+            let (n, back) = (out.len(), step.unsigned_abs());
+            let line = &data[at - (n - 1) * back..=at];
+            for (o, &x) in out.iter_mut().zip(line.iter().rev().step_by(back)) {
+                *o = x;
             }
         }
     }
@@ -142,6 +185,9 @@ mod tests {
             (17, 5, 1, 33, 16),
             (5, 11, 33, -3, 32),
             (4, 3, 0, 2, 7),
+            (5, 33, 33, -1, 32),
+            (1, 17, 33, -1, 16),
+            (3, 4, 1, 1, 2),
             (0, 3, 1, 1, 0),
         ] {
             strides[..2].copy_from_slice(&[rs, cs]);
@@ -153,6 +199,27 @@ mod tests {
                     assert_eq!(out[i * cols + j], data[at as usize]);
                 }
             }
+        }
+    }
+
+    /// Windows that overlap, lines that step backward or stand still: each place gets the sum of what falls on it.
+    #[test]
+    fn scatter_add_sums_what_meets() {
+        let mut strides = [0; MAX_RANK];
+        for (rows, cols, rs, cs, offset) in
+            [(4, 17, 1, 1, 0), (3, 5, 2, -1, 20), (2, 3, 0, 0, 4), (0, 3, 1, 1, 0), (7, 1, 1, 2, 3)]
+        {
+            strides[..2].copy_from_slice(&[rs, cs]);
+            let x: Vec<i64> = (1..=(rows * cols) as i64).collect();
+            let (mut out, mut want) = (vec![1; 32], vec![1; 32]);
+            scatter_add(&x, &mut out, offset, &strides, &Shape::new(&[rows, cols]));
+            for i in 0..rows {
+                for j in 0..cols {
+                    let at = offset as isize + i as isize * rs + j as isize * cs;
+                    want[at as usize] += x[i * cols + j];
+                }
+            }
+            assert_eq!(out, want);
         }
     }
 }

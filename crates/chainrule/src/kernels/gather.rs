@@ -4,6 +4,9 @@
 
 use std::ops::Add;
 
+use rayon::prelude::*;
+
+use super::map::{PIECE, SHARED};
 use crate::shape::MAX_RANK;
 
 /// The position of the first index that does not lie in `0..size`.
@@ -18,15 +21,35 @@ pub fn first_outside(indices: &[i64], size: usize) -> Option<usize> {
 }
 
 /// From `x`, `[outer, size, inner]`, the rows at `indices`: `out[o, k, ..] = x[o, indices[k], ..]`.
-pub fn take_rows<T: Copy>(x: &[T], size: usize, inner: usize, indices: &[i64], out: &mut [T]) {
+pub fn take_rows<T: Copy + Send + Sync>(
+    x: &[T],
+    size: usize,
+    inner: usize,
+    indices: &[i64],
+    out: &mut [T],
+) {
     if out.is_empty() {
         return;
     }
-    let blocks = out.chunks_exact_mut(indices.len() * inner);
-    for (x, out) in x.chunks_exact(size * inner).zip(blocks) {
-        for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
-            out.copy_from_slice(&x[i as usize * inner..][..inner]);
-        }
+    let (whole, block) = (size * inner, indices.len() * inner);
+    if out.len() < SHARED || rayon::current_num_threads() == 1 {
+        let blocks = x.chunks_exact(whole).zip(out.chunks_exact_mut(block));
+        return blocks.for_each(|(x, out)| take_block(x, inner, indices, out));
+    }
+    let high = (PIECE / inner).max(1);
+    for (x, out) in x.chunks_exact(whole).zip(out.chunks_exact_mut(block)) {
+        let pieces = out.par_chunks_mut(high * inner).zip(indices.par_chunks(high));
+        pieces.for_each(|(out, indices)| take_block(x, inner, indices, out));
+    }
+}
+
+fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
+    if inner == 1 {
+        // A copy of a single element would be a call.
+        return out.iter_mut().zip(indices).for_each(|(out, &i)| *out = x[i as usize]);
+    }
+    for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
+        out.copy_from_slice(&x[i as usize * inner..][..inner]);
     }
 }
 
@@ -41,11 +64,27 @@ pub fn add_rows<T: Copy + Default + Add<Output = T>>(
     out: &mut [T],
 ) {
     out.fill(T::default());
+    add_rows_to(g, size, inner, indices, skip, out);
+}
+
+/// As [`add_rows`], but what is in `out` stays.
+pub fn add_rows_to<T: Copy + Add<Output = T>>(
+    g: &[T],
+    size: usize,
+    inner: usize,
+    indices: &[i64],
+    skip: Option<i64>,
+    out: &mut [T],
+) {
     if g.is_empty() {
         return;
     }
     let blocks = out.chunks_exact_mut(size * inner);
     for (g, out) in g.chunks_exact(indices.len() * inner).zip(blocks) {
+        if inner == 1 && skip.is_none() {
+            indices.iter().zip(g).for_each(|(&i, &g)| out[i as usize] = out[i as usize] + g);
+            continue;
+        }
         for (g, &i) in g.chunks_exact(inner).zip(indices) {
             if skip == Some(i) {
                 continue;
@@ -53,6 +92,23 @@ pub fn add_rows<T: Copy + Default + Add<Output = T>>(
             for (out, &g) in out[i as usize * inner..][..inner].iter_mut().zip(g) {
                 *out = *out + g;
             }
+        }
+    }
+}
+
+/// `out[o, indices[k], ..] = v[o, k, ..]` for every `k` in its order, so that the last of equal indices stays.
+pub fn put_rows<T: Copy>(v: &[T], size: usize, inner: usize, indices: &[i64], out: &mut [T]) {
+    if v.is_empty() {
+        return;
+    }
+    let blocks = out.chunks_exact_mut(size * inner);
+    for (v, out) in v.chunks_exact(indices.len() * inner).zip(blocks) {
+        if inner == 1 {
+            indices.iter().zip(v).for_each(|(&i, &v)| out[i as usize] = v);
+            continue;
+        }
+        for (v, &i) in v.chunks_exact(inner).zip(indices) {
+            out[i as usize * inner..][..inner].copy_from_slice(v);
         }
     }
 }
@@ -106,7 +162,24 @@ impl Places<'_> {
     /// `out` becomes zero, then `out[place of k] += g[k]` for every `k` in its order.
     pub fn add<T: Copy + Default + Add<Output = T>>(self, g: &[T], out: &mut [T]) {
         out.fill(T::default());
+        self.add_to(g, out);
+    }
+
+    /// `out[place of k] += g[k]` for every `k` in its order.
+    pub fn add_to<T: Copy + Add<Output = T>>(self, g: &[T], out: &mut [T]) {
         self.for_each(|k, place| out[place] = out[place] + g[k]);
+    }
+
+    /// `out[place of k] = v[k]` for every `k` in its order, so that the last of equal places stays.
+    pub fn put<T: Copy>(self, v: &[T], out: &mut [T]) {
+        self.for_each(|k, place| out[place] = v[k]);
+    }
+
+    /// For each `k` whether no later one has its place, of `len` places.
+    pub fn last(self, len: usize, out: &mut [u8]) {
+        let mut last = vec![0; len];
+        self.for_each(|k, place| last[place] = k);
+        self.for_each(|k, place| out[k] = (last[place] == k) as u8);
     }
 }
 
@@ -155,7 +228,40 @@ mod tests {
                     assert_eq!([0, 1, 2].map(|r| at(&skipped, r)), [of(0), 0.0, 0.0]);
                 }
             }
+            // Twice as much added once more, then put in place of it.
+            add_rows_to(&out, size, inner, &indices, None, &mut back);
+            let twice: Vec<f64> = back.clone();
+            put_rows(&out, size, inner, &indices, &mut back);
+            for (k, (&put, &sum)) in back.iter().zip(&twice).enumerate() {
+                let row = k / inner % size;
+                assert_eq!(put, if row == 1 { 0.0 } else { x[k] });
+                assert_eq!(sum, [2.0, 0.0, 6.0][row] * x[k]);
+            }
         }
+    }
+
+    #[test]
+    fn large_takes_are_shared_out() {
+        let indices: Vec<i64> = (0..SHARED as i64 + 77).map(|k| k * 31 % 1000).collect();
+        for (outer, inner) in [(1, 1), (2, 1), (1, 3)] {
+            let x: Vec<i64> = (0..(outer * 1000 * inner) as i64).collect();
+            let mut out = vec![-1; outer * indices.len() * inner];
+            take_rows(&x, 1000, inner, &indices, &mut out);
+            for (k, &got) in out.iter().enumerate() {
+                let (o, r, j) = (k / inner / indices.len(), k / inner % indices.len(), k % inner);
+                assert_eq!(got, x[(o * 1000 + indices[r] as usize) * inner + j]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_of_equal_places() {
+        let places = Places { indices: &[2, 0, 2, 1, 1], shape: &[5], strides: &[1], axis: 0 };
+        let (mut last, mut put) = ([7; 5], [9; 4]);
+        places.last(4, &mut last);
+        assert_eq!(last, [0, 1, 1, 0, 1]);
+        places.put(&[1, 2, 3, 4, 5], &mut put);
+        assert_eq!(put, [2, 5, 3, 9]);
     }
 
     /// Against coordinates computed by division, for every axis of a smaller array of indices.

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
+use super::math::Real;
 use super::simd::vectorized;
 
 /// An operand of a tile: a row of it for each row of the output, or one element for each row.
@@ -112,6 +113,45 @@ vectorized! {
     /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
     pub fn binary[T, U, F](a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [U], f: F)
         where [T: Copy, F: Fn(T, T) -> U] = binary_body
+}
+
+/// A function of one float, whose body may differ where a fused multiply-add is one instruction. Parameters are its fields.
+pub trait Function: Copy {
+    /// The value at `x`: `#[inline(always)]`, and without a branch or a call, so that the loop over it vectorises.
+    fn at<const FMA: bool, T: Real>(self, x: T) -> T;
+}
+
+/// As [`Function`], of two floats.
+pub trait Function2: Copy {
+    /// The value at `a, b`.
+    fn at<const FMA: bool, T: Real>(self, a: T, b: T) -> T;
+}
+
+#[inline(always)]
+fn function_body<const FMA: bool, T: Real, F: Function>(x: &[T], out: &mut [T], f: F) {
+    unary_body::<FMA, T, T, _>(x, out, |x| f.at::<FMA, T>(x));
+}
+
+vectorized! {
+    /// `out[i] = f(x[i])`.
+    pub fn function[T, F](x: &[T], out: &mut [T], f: F) where [T: Real, F: Function] = function_body
+}
+
+#[inline(always)]
+fn function2_body<const FMA: bool, T: Real, F: Function2>(
+    a: Rows<'_, T>,
+    b: Rows<'_, T>,
+    n: usize,
+    out: &mut [T],
+    f: F,
+) {
+    binary_body::<FMA, T, T, _>(a, b, n, out, |a, b| f.at::<FMA, T>(a, b));
+}
+
+vectorized! {
+    /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
+    pub fn function2[T, F](a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [T], f: F)
+        where [T: Real, F: Function2] = function2_body
 }
 
 #[inline(always)]

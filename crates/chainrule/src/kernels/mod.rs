@@ -4,6 +4,7 @@
 //! Sums are taken in an order fixed by the sizes alone, so results do not depend on the number of threads.
 
 pub(crate) mod copy;
+pub(crate) mod count;
 pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod map;
@@ -12,5 +13,8 @@ pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod pair;
 pub(crate) mod reduce;
+pub(crate) mod remap;
+pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod sort;

@@ -6,8 +6,12 @@
 //! whose sums are added in turn: that keeps their digits, and lets threads take whole blocks without changing a bit.
 
 pub mod extremum;
+pub mod least;
 mod logsumexp;
 pub mod moments;
+pub mod powers;
+pub mod product;
+pub mod truth;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 

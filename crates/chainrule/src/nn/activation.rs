@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 pub struct Tanh;
 
 impl Layer for Tanh {
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
         x.try_tanh()
     }
 }
@@ -19,7 +19,7 @@ impl Layer for Tanh {
 pub struct Relu;
 
 impl Layer for Relu {
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
         x.try_relu()
     }
 }

@@ -92,7 +92,7 @@ impl BatchNorm1d {
 }
 
 impl Layer for BatchNorm1d {
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
         let shape = x.shape();
         if !(2..=3).contains(&shape.rank()) {
             let why = "the input must be [n, features] or [n, features, length]";

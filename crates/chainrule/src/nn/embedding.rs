@@ -42,7 +42,7 @@ impl Embedding {
 }
 
 impl Layer for Embedding {
-    fn try_forward(&self, indices: &Tensor) -> Result<Tensor> {
+    fn compute(&self, indices: &Tensor) -> Result<Tensor> {
         self.weight.try_embedding(indices)
     }
 }

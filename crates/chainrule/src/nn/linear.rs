@@ -58,7 +58,7 @@ impl Linear {
 }
 
 impl Layer for Linear {
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
         let y = x.try_matmul(&self.weight.try_t()?)?;
         match &self.bias {
             Some(bias) => y.try_add(bias),

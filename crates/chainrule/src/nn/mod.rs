@@ -5,19 +5,26 @@
 
 mod activation;
 mod batch_norm;
+mod containers;
 mod embedding;
+pub mod explicit;
 pub mod init;
+mod layer;
 mod linear;
 pub mod models;
 mod module;
 mod sequential;
+mod summary;
 
 pub use activation::{Relu, Tanh};
 pub use batch_norm::BatchNorm1d;
 pub use chainrule_derive::Module;
+pub use containers::{Flatten, FlattenConsecutive, ModuleList, Residual};
 pub use embedding::Embedding;
+pub use layer::Layer;
 pub use linear::Linear;
 #[doc(hidden)]
 pub use module::buffer_field;
-pub use module::{AsField, Field, Layer, Module, StateDict, Training};
+pub use module::{AsField, Field, Module, StateDict, Training};
 pub use sequential::Sequential;
+pub use summary::{Summary, SummaryRow, summary};

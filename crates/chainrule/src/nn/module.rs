@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Error, Result, raise};
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 /// One field of a module, as far as training goes.
@@ -96,7 +96,7 @@ impl Training {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn set(&self, on: bool) {
+    pub(super) fn set(&self, on: bool) {
         self.0.store(on, Ordering::Relaxed);
     }
 }
@@ -147,9 +147,67 @@ pub trait Module {
         })
     }
 
-    /// The number of trained numbers.
+    /// The modules inside with their names, each before those inside it; this one itself is not among them.
+    fn named_modules(&self) -> Vec<(String, &dyn Module)> {
+        let mut out = Vec::new();
+        modules("", self.fields(), &mut out);
+        out
+    }
+
+    /// The parameter or buffer of this name.
+    ///
+    /// ```
+    /// use chainrule::nn::{Linear, Module};
+    /// let layer = Linear::new(3, 2, true, &mut chainrule::Generator::manual_seed(0));
+    /// assert_eq!(layer.get("weight").unwrap().shape(), [2, 3]);
+    /// assert!(layer.get("weights").unwrap_err().to_string().contains("there are weight, bias"));
+    /// ```
+    fn get(&self, name: &str) -> Result<Tensor> {
+        let all: Vec<_> = self.named_parameters().into_iter().chain(self.named_buffers()).collect();
+        match all.iter().find(|(own, _)| own == name) {
+            Some((_, tensor)) => Ok(tensor.clone()),
+            None => {
+                let names: Vec<&str> = all.iter().map(|(own, _)| own.as_str()).collect();
+                let why =
+                    format!("no parameter or buffer is called `{name}`; there are {}", few(&names));
+                Err(Error::argument("get", why))
+            }
+        }
+    }
+
+    /// The number of numbers in all parameters, frozen ones too.
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(Tensor::numel).sum()
+    }
+
+    /// The number of numbers that are trained: without the frozen ones.
+    fn trained_count(&self) -> usize {
+        self.parameters().iter().filter(|p| p.requires_grad()).map(Tensor::numel).sum()
+    }
+
+    /// Keeps all parameters as they are: they get no gradients, and optimizers pass over them. See [`Module::unfreeze`].
+    ///
+    /// ```
+    /// use chainrule::nn::{Linear, Module, Sequential};
+    /// let g = &mut chainrule::Generator::manual_seed(0);
+    /// let net = Sequential::new().with(Linear::new(3, 4, true, g)).with(Linear::new(4, 1, true, g));
+    /// net.layers()[0].freeze();
+    /// assert_eq!((net.parameter_count(), net.trained_count()), (21, 5));
+    /// ```
+    fn freeze(&self) {
+        set_trained(self, false);
+    }
+
+    /// Undoes [`Module::freeze`].
+    fn unfreeze(&self) {
+        set_trained(self, true);
+    }
+
+    /// The name of the type, without its path: `Linear`.
+    fn kind(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let name = name.split('<').next().unwrap_or(name);
+        name.rsplit("::").next().unwrap_or(name)
     }
 
     /// Forgets the gradients of all parameters.
@@ -207,33 +265,6 @@ pub trait Module {
     }
 }
 
-/// A module that maps one tensor to another.
-pub trait Layer: Module {
-    /// The layer's result.
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor>;
-
-    /// As [`Layer::try_forward`], but panics with the error's text.
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Tensor {
-        match self.try_forward(x) {
-            Ok(y) => y,
-            Err(e) => raise(e),
-        }
-    }
-}
-
-impl Module for Box<dyn Layer> {
-    fn fields(&self) -> Vec<(String, Field<'_>)> {
-        (**self).fields()
-    }
-}
-
-impl Layer for Box<dyn Layer> {
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
-        (**self).try_forward(x)
-    }
-}
-
 /// The first few of the names: a state from elsewhere may have thousands.
 fn few(names: &[&str]) -> String {
     const SHOWN: usize = 5;
@@ -269,13 +300,44 @@ fn gather(
     }
 }
 
-fn set_training(fields: Vec<(String, Field<'_>)>, on: bool) {
+fn modules<'a>(
+    prefix: &str,
+    fields: Vec<(String, Field<'a>)>,
+    out: &mut Vec<(String, &'a dyn Module)>,
+) {
+    for (name, field) in fields {
+        let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match field {
+            Field::Module(module) => {
+                out.push((path.clone(), module));
+                modules(&path, module.fields(), out);
+            }
+            Field::List(list) => modules(&path, list, out),
+            Field::Parameter(_) | Field::Buffer(_) | Field::Training(_) => {}
+        }
+    }
+}
+
+fn set_trained(module: &(impl Module + ?Sized), on: bool) {
+    for p in module.parameters() {
+        p.set_requires_grad(on).expect("a parameter is a leaf of floats");
+    }
+}
+
+/// The switches of the fields and of those inside them.
+pub(super) fn switches<'a>(fields: Vec<(String, Field<'a>)>, out: &mut Vec<&'a Training>) {
     for (_, field) in fields {
         match field {
-            Field::Training(switch) => switch.set(on),
-            Field::Module(module) => set_training(module.fields(), on),
-            Field::List(list) => set_training(list, on),
+            Field::Training(switch) => out.push(switch),
+            Field::Module(module) => switches(module.fields(), out),
+            Field::List(list) => switches(list, out),
             Field::Parameter(_) | Field::Buffer(_) => {}
         }
     }
+}
+
+fn set_training(fields: Vec<(String, Field<'_>)>, on: bool) {
+    let mut all = Vec::new();
+    switches(fields, &mut all);
+    all.into_iter().for_each(|switch| switch.set(on));
 }

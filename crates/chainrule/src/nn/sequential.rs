@@ -47,7 +47,7 @@ impl Module for Sequential {
 }
 
 impl Layer for Sequential {
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
         self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
     }
 }

@@ -10,10 +10,10 @@
 
 /// The ops of a family, one name a line: each is the file of that name beside the list, and brings its `ENTRY` into the table.
 macro_rules! family {
-    ($($op:ident)*) => {
-        $(pub(in crate::ops) mod $op;)*
+    ($($(#[$meta:meta])* $op:ident)*) => {
+        $($(#[$meta])* pub(in crate::ops) mod $op;)*
 
-        pub(super) const TABLE: &[&super::Entry] = &[$(&$op::ENTRY),*];
+        pub(super) const TABLE: &[&super::Entry] = &[$($(#[$meta])* &$op::ENTRY),*];
     };
 }
 
@@ -33,8 +33,11 @@ pub use fused::{
     Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss,
     Reduction, SmoothL1,
 };
+pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
+pub use shape::meshgrid::Indexing;
+pub use shape::pad::Pad;
 pub use shape::slice::Slice;
 
 use crate::error::Result;

@@ -11,7 +11,7 @@ pub(crate) use crate::rng::Generator;
 pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
-    Saves, ViewKernel, Wanted, WholeKernel, tile, tile_slice,
+    Saves, ViewKernel, Wanted, WholeKernel, tile, tile_function, tile_slice,
 };
 pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};
@@ -189,6 +189,31 @@ pub(crate) fn reduce_samples(
     }
     out.push(Sample::new("a transposed view", vec![normal(g, [4, 3, 2])], move |x| {
         call(&x[0].try_transpose(0, 2)?, &[1], false)
+    }));
+    out
+}
+
+/// Samples of an op along one axis: the last, the first, a middle one, one of size 1, none of its elements, a 0-d tensor given an axis, a view.
+pub(crate) fn axis_samples(
+    g: &mut Generator,
+    call: fn(&Tensor, i64) -> Result<Tensor>,
+) -> Vec<Sample> {
+    let cases: [(&str, &[usize], i64); 5] = [
+        ("last axis", &[3, 17], -1),
+        ("first axis", &[5, 4], 0),
+        ("middle axis", &[2, 3, 4], 1),
+        ("an axis of size 1", &[3, 1, 2], 1),
+        ("no rows", &[0, 3], 1),
+    ];
+    let mut out = Vec::new();
+    for (note, shape, axis) in cases {
+        out.push(Sample::new(note, vec![normal(g, shape)], move |x| call(&x[0], axis)));
+    }
+    out.push(Sample::new("0-d with an axis", vec![normal(g, ())], move |x| {
+        call(&x[0].try_reshape([1])?, 0)
+    }));
+    out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], move |x| {
+        call(&x[0].try_t()?, 1)
     }));
     out
 }

@@ -68,11 +68,15 @@ impl<E: Element> From<Vec<E>> for Tensor {
 
 /// A tensor, or a scalar that becomes one with the dtype of the tensor that it meets.
 pub trait IntoTensor {
+    /// Whether it is a scalar: an argument that may be either is then a constant, without a gradient of its own.
+    const SCALAR: bool = true;
     /// The tensor for use beside `other`.
     fn into_tensor(self, other: &Tensor) -> Result<Tensor>;
 }
 
 impl IntoTensor for &Tensor {
+    const SCALAR: bool = false;
+
     #[inline]
     fn into_tensor(self, _: &Tensor) -> Result<Tensor> {
         Ok(self.clone())
@@ -80,6 +84,8 @@ impl IntoTensor for &Tensor {
 }
 
 impl IntoTensor for Tensor {
+    const SCALAR: bool = false;
+
     #[inline]
     fn into_tensor(self, _: &Tensor) -> Result<Tensor> {
         Ok(self)

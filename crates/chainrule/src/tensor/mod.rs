@@ -92,7 +92,7 @@ impl Tensor {
 
     /// The value to change in place, if this handle is the only one.
     #[inline]
-    pub(crate) fn unique<T: Stored>(&mut self) -> Option<&mut [T]> {
+    pub(crate) fn exclusive<T: Stored>(&mut self) -> Option<&mut [T]> {
         Value::unique(self.value.as_mut()?)
     }
 

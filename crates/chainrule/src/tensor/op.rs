@@ -303,9 +303,20 @@ pub(crate) use tile;
 macro_rules! tile_slice {
     ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
         match ($inputs, $out) {
-            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) => $f(a.data, out),)+
+            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) => ($f)(a.data, out),)+
             _ => unreachable!("infer admits no other dtypes"),
         }
     };
 }
 pub(crate) use tile_slice;
+
+/// As [`tile_slice!`], for a [`Function`](crate::kernels::map::Function) of the floats.
+macro_rules! tile_function {
+    ($inputs:expr, $out:expr, $f:expr) => {
+        $crate::tensor::op::tile_slice!($inputs, $out;
+            F32 => F32: |x, out| $crate::kernels::map::function(x, out, $f);
+            F64 => F64: |x, out| $crate::kernels::map::function(x, out, $f);
+        )
+    };
+}
+pub(crate) use tile_function;

@@ -32,21 +32,34 @@ pub(crate) fn apply_extra(
     inputs: &[&Tensor],
 ) -> Result<(Tensor, SmallVec<[Arc<Value>; 2]>)> {
     let location = Location::caller();
-    // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined, and every op pays for it.
-    let mut values = Values::new();
-    for t in inputs {
-        values.push(t.value());
-    }
-    let Outcome { value, extra } = compute(&op, &values).map_err(|e| e.at(location))?;
-    let flows = op.is_differentiable()
-        && !Mode::get().has(Mode::NO_GRAD)
-        && value.dtype().is_float()
-        && inputs.iter().any(|t| t.requires_grad());
+    let Ran { values, outcome: Outcome { value, extra }, flows } = run(&op, inputs, location)?;
     let source = match flows {
         true => Source::Node(Node::record(Box::new(op), inputs, &values, &value, &extra, location)),
         false => Source::None,
     };
     Ok((Tensor::from_parts(value, source), extra))
+}
+
+/// An op that ran: its inputs, what it gave, and whether a gradient can flow through it.
+struct Ran {
+    values: Values,
+    outcome: Outcome,
+    flows: bool,
+}
+
+/// The part of [`apply_extra`] that is the same for all ops, so that it is compiled once.
+fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<Ran> {
+    // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined, and every op pays for it.
+    let mut values = Values::new();
+    for t in inputs {
+        values.push(t.value());
+    }
+    let outcome = compute(op, &values).map_err(|e| e.at(location))?;
+    let flows = op.is_differentiable()
+        && !Mode::get().has(Mode::NO_GRAD)
+        && outcome.value.dtype().is_float()
+        && inputs.iter().any(|t| t.requires_grad());
+    Ok(Ran { values, outcome, flows })
 }
 
 /// The result of `op`, unrecorded.

@@ -1,11 +1,12 @@
 //! The two float types behind one trait, so that a kernel is written once.
 
-use super::scalar;
+use super::{erf, scalar};
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// f32 or f64, with the functions that kernels fuse into their loops.
 ///
-/// For f32 the functions are the vectorising ones of this module; for f64 those of the standard library.
+/// For f32 the functions are the vectorising ones of this module; for f64 those of the standard library, and for
+/// the error function, which it lacks, those of [`erf`].
 pub trait Real:
     Copy
     + PartialOrd
@@ -46,8 +47,22 @@ pub trait Real:
     fn mul_add<const FMA: bool>(self, b: Self, c: Self) -> Self;
     /// e to this power.
     fn exp<const FMA: bool>(self) -> Self;
+    /// 2 to this power.
+    fn exp2<const FMA: bool>(self) -> Self;
+    /// e to this power, less 1: accurate near 0.
+    fn expm1<const FMA: bool>(self) -> Self;
     /// The natural logarithm.
     fn log<const FMA: bool>(self) -> Self;
+    /// The logarithm to base 2.
+    fn log2<const FMA: bool>(self) -> Self;
+    /// The logarithm to base 10.
+    fn log10<const FMA: bool>(self) -> Self;
+    /// The natural logarithm of 1 more than this: accurate near 0.
+    fn log1p<const FMA: bool>(self) -> Self;
+    /// The error function.
+    fn erf<const FMA: bool>(self) -> Self;
+    /// 1 less the error function, accurate also where that is near 1.
+    fn erfc<const FMA: bool>(self) -> Self;
     /// The hyperbolic tangent.
     fn tanh<const FMA: bool>(self) -> Self;
     /// The logistic function.
@@ -102,7 +117,14 @@ macro_rules! real {
 
 real! { f32, scalar::TRIG_LIMIT;
     exp => scalar::exp_f32::<FMA>;
+    exp2 => scalar::exp2_f32::<FMA>;
+    expm1 => scalar::expm1_f32::<FMA>;
     log => scalar::log_f32::<FMA>;
+    log2 => scalar::log2_f32::<FMA>;
+    log10 => scalar::log10_f32::<FMA>;
+    log1p => scalar::log1p_f32::<FMA>;
+    erf => erf::erf_f32::<FMA>;
+    erfc => erf::erfc_f32::<FMA>;
     tanh => scalar::tanh_f32::<FMA>;
     sigmoid => scalar::sigmoid_f32::<FMA>;
     sin => scalar::sin_f32::<FMA>;
@@ -111,7 +133,14 @@ real! { f32, scalar::TRIG_LIMIT;
 
 real! { f64, f64::INFINITY;
     exp => f64::exp;
+    exp2 => f64::exp2;
+    expm1 => f64::exp_m1;
     log => f64::ln;
+    log2 => f64::log2;
+    log10 => f64::log10;
+    log1p => f64::ln_1p;
+    erf => erf::erf_f64;
+    erfc => erf::erfc_f64;
     tanh => f64::tanh;
     sigmoid => sigmoid_f64;
     sin => f64::sin;

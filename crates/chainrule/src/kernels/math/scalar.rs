@@ -6,7 +6,7 @@
 //!
 //! Selects are written as `if a < b { .. }` rather than `min` and `max`: they are one instruction and let NaN through.
 
-use std::f32::consts::{FRAC_1_PI, LOG2_E};
+use std::f32::consts::{FRAC_1_PI, LN_2, LOG2_E, LOG10_E};
 
 /// Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits of the sum.
 const ROUND: f32 = 12_582_912.0;
@@ -14,6 +14,10 @@ const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts: the first has 14 bits, so its product with an integer below 2^10 is exact.
 const LN2_HI: f32 = 0.693_115_23;
 const LN2_LO: f32 = 3.194_618_3e-5;
+
+/// log10(2) in two parts: the first has 16 bits, so its product with an exponent is exact.
+const LOG10_2_HI: f32 = 0.301_025_4;
+const LOG10_2_LO: f32 = 4.605_039e-6;
 
 /// pi in three parts: 8 bits, 11 bits, the rest. Products of the first two with an integer below 2^13 are exact.
 const PI_HI: f32 = 3.140_625;
@@ -31,7 +35,7 @@ pub fn mul_add_f32<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 
 /// `c[0] + c[1] x + c[2] x^2 + ...` by Horner's rule.
 #[inline(always)]
-fn poly<const FMA: bool, const N: usize>(x: f32, c: [f32; N]) -> f32 {
+pub(super) fn poly<const FMA: bool, const N: usize>(x: f32, c: [f32; N]) -> f32 {
     let mut sum = c[N - 1];
     for k in (0..N - 1).rev() {
         sum = mul_add_f32::<FMA>(sum, x, c[k]);
@@ -59,13 +63,48 @@ pub fn exp_f32<const FMA: bool>(x: f32) -> f32 {
     let x = if 89.0 < x { 89.0 } else { x };
     let x = if x < -104.5 { -104.5 } else { x };
     let (p, _, bits) = reduced_expm1::<FMA>(x);
+    times_power_of_two(p + 1.0, bits)
+}
+
+/// `y 2^n`, where n is the low part of `bits` and |n| is below 2^8.
+#[inline(always)]
+fn times_power_of_two(y: f32, bits: u32) -> f32 {
     // 2^n overflows or underflows by itself, so it is applied as 2^half * 2^rest; the second product rounds once.
     let n = bits << 23;
     let half = ((n as i32) >> 1) as u32 & 0xff80_0000;
     let rest = n.wrapping_sub(half);
     let one = 1f32.to_bits();
-    let scaled = (p + 1.0) * f32::from_bits(half.wrapping_add(one));
+    let scaled = y * f32::from_bits(half.wrapping_add(one));
     scaled * f32::from_bits(rest.wrapping_add(one))
+}
+
+/// 2^x: infinity from 128 on, subnormal below -126, zero from -150 down. Exact for integers.
+#[inline(always)]
+pub fn exp2_f32<const FMA: bool>(x: f32) -> f32 {
+    let x = if 128.0 < x { 128.0 } else { x };
+    let x = if x < -151.0 { -151.0 } else { x };
+    let shifted = x + ROUND;
+    let r = x - (shifted - ROUND);
+    // (2^r - 1) / r, to 1.6e-8 of 2^r.
+    #[rustfmt::skip]
+    let q = poly::<FMA, 6>(r, [
+        LN_2, 0.240_225_96, 0.055_503_674, 0.009_625_504, 0.001_338_799_4, 0.000_132_892_96,
+    ]);
+    times_power_of_two(mul_add_f32::<FMA>(r, q, 1.0), shifted.to_bits())
+}
+
+/// e^x - 1, with its digits also where x is near 0.
+#[inline(always)]
+pub fn expm1_f32<const FMA: bool>(x: f32) -> f32 {
+    // Beyond these bounds the result is infinite or rounds to -1.
+    let a = if 89.0 < x { 89.0 } else { x };
+    let a = if a < -20.0 { -20.0 } else { a };
+    let (p, _, bits) = reduced_expm1::<FMA>(a);
+    // 2^(n-1), since 2^n may be just beyond the range where the result is not.
+    let scale = f32::from_bits((bits << 23).wrapping_add(0.5f32.to_bits()));
+    let y = 2.0 * mul_add_f32::<FMA>(scale, p, scale - 0.5);
+    // The halves of subnormals lose a bit, and -0 would lose its sign.
+    if x.abs() < 1e-20 { x } else { y }
 }
 
 /// The hyperbolic tangent, as e / (e + 2) with e = exp(2|x|) - 1: exact in the limits at 0 and at infinity.
@@ -89,17 +128,31 @@ pub fn sigmoid_f32<const FMA: bool>(x: f32) -> f32 {
     top / (1.0 + e)
 }
 
-/// The natural logarithm: minus infinity at 0, NaN below.
+/// The bits of sqrt(1/2).
+const SQRT_HALF: u32 = 0x3f35_04f3;
+
+/// Writes a normal x as 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2). Returns k and f.
 #[inline(always)]
-pub fn log_f32<const FMA: bool>(x: f32) -> f32 {
+fn log_parts(x: f32) -> (f32, f32) {
+    // The offset moves the border between two exponents to sqrt(1/2).
+    let shifted = x.to_bits().wrapping_sub(SQRT_HALF);
+    let k = ((shifted as i32) >> 23) as f32;
+    (k, f32::from_bits((shifted & 0x007f_ffff) + SQRT_HALF) - 1.0)
+}
+
+/// The same for any x above 0.
+#[inline(always)]
+fn log_parts_subnormal(x: f32) -> (f32, f32) {
     let subnormal = x < f32::MIN_POSITIVE;
     let m = if subnormal { x * 8_388_608.0 } else { x };
     let bias = if subnormal { -23.0 } else { 0.0 };
-    // x = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2): the offset moves the border between two exponents there.
-    const SQRT_HALF: u32 = 0x3f35_04f3;
-    let shifted = m.to_bits().wrapping_sub(SQRT_HALF);
-    let k = ((shifted as i32) >> 23) as f32 + bias;
-    let f = f32::from_bits((shifted & 0x007f_ffff) + SQRT_HALF) - 1.0;
+    let (k, f) = log_parts(m);
+    (k + bias, f)
+}
+
+/// `log(1 + f) - f + k c`, for the f of [`log_parts`].
+#[inline(always)]
+fn log_tail<const FMA: bool>(f: f32, k: f32, c: f32) -> f32 {
     // (log(1 + f) - f + f^2/2) / f^3, to 8e-10 of the logarithm.
     #[rustfmt::skip]
     let p = poly::<FMA, 9>(f, [
@@ -107,12 +160,59 @@ pub fn log_f32<const FMA: bool>(x: f32) -> f32 {
         0.118_881_59, -0.116_756_54, 0.067_466_51,
     ]);
     let square = f * f;
-    let small = mul_add_f32::<FMA>(k, LN2_LO, square * f * p);
-    let small = mul_add_f32::<FMA>(square, -0.5, small);
-    let y = mul_add_f32::<FMA>(k, LN2_HI, f + small);
+    let small = mul_add_f32::<FMA>(k, c, square * f * p);
+    mul_add_f32::<FMA>(square, -0.5, small)
+}
+
+/// `y`, the logarithm of `x`, where `x` is positive and finite, and what is due elsewhere.
+#[inline(always)]
+fn log_edges(x: f32, y: f32) -> f32 {
     let y = if x < f32::INFINITY { y } else { x };
     let edge = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };
     if x > 0.0 { y } else { edge }
+}
+
+/// The natural logarithm: minus infinity at 0, NaN below.
+#[inline(always)]
+pub fn log_f32<const FMA: bool>(x: f32) -> f32 {
+    let (k, f) = log_parts_subnormal(x);
+    let small = log_tail::<FMA>(f, k, LN2_LO);
+    log_edges(x, mul_add_f32::<FMA>(k, LN2_HI, f + small))
+}
+
+/// The logarithm to base 2, exact for powers of two.
+#[inline(always)]
+pub fn log2_f32<const FMA: bool>(x: f32) -> f32 {
+    let (k, f) = log_parts_subnormal(x);
+    let tail = log_tail::<FMA>(f, 0.0, 0.0);
+    log_edges(x, k + mul_add_f32::<FMA>(f, LOG2_E, tail * LOG2_E))
+}
+
+/// The logarithm to base 10.
+#[inline(always)]
+pub fn log10_f32<const FMA: bool>(x: f32) -> f32 {
+    let (k, f) = log_parts_subnormal(x);
+    let tail = log_tail::<FMA>(f, 0.0, 0.0);
+    let small = mul_add_f32::<FMA>(k, LOG10_2_LO, tail * LOG10_E);
+    let small = mul_add_f32::<FMA>(f, LOG10_E, small);
+    log_edges(x, mul_add_f32::<FMA>(k, LOG10_2_HI, small))
+}
+
+/// log(1 + x), with its digits also where x is near 0: minus infinity at -1, NaN below.
+#[inline(always)]
+pub fn log1p_f32<const FMA: bool>(x: f32) -> f32 {
+    let u = 1.0 + x;
+    let (k, f) = log_parts(u);
+    // What 1 + x lost by rounding goes back into f, scaled as f is. From 2^30 on nothing that matters is lost.
+    let lost = x - (u - 1.0);
+    let down = f32::from_bits(
+        1f32.to_bits().wrapping_sub(u.to_bits().wrapping_sub(SQRT_HALF) & 0xff80_0000),
+    );
+    let f = if u < 1e9 { mul_add_f32::<FMA>(lost, down, f) } else { f };
+    let small = log_tail::<FMA>(f, k, LN2_LO);
+    let y = log_edges(u, mul_add_f32::<FMA>(k, LN2_HI, f + small));
+    // The result has the sign of x, which for -0 would be lost.
+    f32::from_bits(y.to_bits() | (x.to_bits() & 0x8000_0000))
 }
 
 /// sin r for |r| <= pi/2, with the sign turned if the last bit of `turns` is set.

@@ -80,6 +80,13 @@ fn the_whole_range_of_f32() {
     sweep("sigmoid", sigmoid_slice, sigmoid_oracle, STRIDE);
     sweep("sqrt", sqrt_slice, f64::sqrt, STRIDE);
     sweep("rsqrt", rsqrt_slice, |x| 1.0 / x.sqrt(), STRIDE);
+    sweep("exp2", exp2_slice, f64::exp2, STRIDE);
+    sweep("expm1", expm1_slice, f64::exp_m1, STRIDE);
+    sweep("log2", log2_slice, f64::log2, STRIDE);
+    sweep("log10", log10_slice, f64::log10, STRIDE);
+    sweep("log1p", log1p_slice, f64::ln_1p, STRIDE);
+    sweep("erf", erf_slice, erf::erf_f64, STRIDE);
+    sweep("erfc", erfc_slice, erf::erfc_f64, STRIDE);
 }
 
 /// Every float within 1000 steps of the places where something happens.
@@ -109,6 +116,17 @@ fn the_edges_of_f32() {
     check("log", log_slice, f64::ln, &[&edges[..], &[FRAC_1_SQRT_2, SQRT_2]].concat());
     check("tanh", tanh_slice, f64::tanh, &[&edges[..], &[9.010_913, 10.0, 0.173_286_8]].concat());
     check("sigmoid", sigmoid_slice, sigmoid_oracle, &[&edges[..], &exp_edges].concat());
+    check("expm1", expm1_slice, f64::exp_m1, &[&edges[..], &exp_edges, &[-17.328_68]].concat());
+    let exp2_edges = [127.5, 128.0, -126.0, -149.0, -149.5, -150.0, -151.0, -0.5];
+    check("exp2", exp2_slice, f64::exp2, &[&edges[..], &exp2_edges].concat());
+    let log_edges = [FRAC_1_SQRT_2, SQRT_2, 2.0, 10.0, f32::MAX];
+    check("log2", log2_slice, f64::log2, &[&edges[..], &log_edges].concat());
+    check("log10", log10_slice, f64::log10, &[&edges[..], &log_edges].concat());
+    let log1p_edges = [FRAC_1_SQRT_2 - 1.0, SQRT_2 - 1.0, 1e9, 16_777_216.0, f32::MAX];
+    check("log1p", log1p_slice, f64::ln_1p, &[&edges[..], &log1p_edges].concat());
+    let erf_edges = [0.9, -0.9, 3.832_5, 3.95, 10.054, 9.194, 10.2, -10.2];
+    check("erf", erf_slice, erf::erf_f64, &[&edges[..], &erf_edges].concat());
+    check("erfc", erfc_slice, erf::erfc_f64, &[&edges[..], &erf_edges].concat());
 }
 
 #[test]
@@ -136,7 +154,7 @@ fn sine_and_cosine_of_f32() {
 #[test]
 fn f64_against_exact_values() {
     type Case = (fn(&[f64], &mut [f64]), f64, f64);
-    let cases: [Case; 7] = [
+    let cases: [Case; 12] = [
         (exp_slice, 1.0, std::f64::consts::E),
         (exp_slice, -20.0, 2.061_153_622_438_558e-9),
         (log_slice, 10.0, std::f64::consts::LN_10),
@@ -144,6 +162,11 @@ fn f64_against_exact_values() {
         (sigmoid_slice, -2.0, 0.119_202_922_022_117_56),
         (sin_slice, 1.0, 0.841_470_984_807_896_5),
         (cos_slice, 1.0, 0.540_302_305_868_139_7),
+        (exp2_slice, 0.3, 1.231_144_413_344_916_3),
+        (expm1_slice, 1e-5, 1.000_005_000_016_666_8e-5),
+        (log2_slice, 3.0, 1.584_962_500_721_156),
+        (log10_slice, 2.0, std::f64::consts::LOG10_2),
+        (log1p_slice, 1e-5, 9.999_950_000_333_332e-6),
     ];
     for (f, x, truth) in cases {
         let mut y = [0.0];
@@ -157,11 +180,55 @@ fn f64_against_exact_values() {
     assert!(y[0] > 0.0 && y[1] == 1.0 && y[2].is_nan() && y[3] == 0.0);
 }
 
+/// 50-digit values of x, erf x and erfc x, rounded to f64.
+#[test]
+fn the_error_function_of_f64() {
+    let cases = [
+        (1e-300, 1.128_379_167_095_512_6e-300, 1.0),
+        (0.001, 0.001_128_378_790_969_236_5, 0.998_871_621_209_030_7),
+        (0.3, 0.328_626_759_459_127_4, 0.671_373_240_540_872_6),
+        (0.5, 0.520_499_877_813_046_5, 0.479_500_122_186_953_5),
+        (0.9999, 0.842_659_278_048_759_5, 0.157_340_721_951_240_52),
+        (1.0, 0.842_700_792_949_714_9, 0.157_299_207_050_285_13),
+        (1.7, 0.983_790_458_590_774_5, 0.016_209_541_409_225_44),
+        (2.5, 0.999_593_047_982_555, 0.000_406_952_017_444_958_9),
+        (4.0, 0.999_999_984_582_742_1, 1.541_725_790_028_002e-8),
+        (5.5, 0.999_999_999_999_992_7, 7.357_847_917_974_398e-15),
+        (-0.4, -0.428_392_355_046_668_45, 1.428_392_355_046_668_4),
+        (-3.0, -0.999_977_909_503_001_4, 1.999_977_909_503_001_5),
+        (6.5, 1.0, 3.842_148_327_120_647_5e-20),
+        (10.0, 1.0, 2.088_487_583_762_545e-45),
+        (15.3, 1.0, 7.976_560_125_420_7e-104),
+        (20.7, 1.0, 2.208_548_110_248_888_5e-188),
+        (26.1, 1.0, 3.081_217_493_314_593e-298),
+    ];
+    for (x, erf, erfc) in cases {
+        let (mut y, mut z) = ([0.0], [0.0]);
+        erf_slice(&[x], &mut y);
+        erfc_slice(&[x], &mut z);
+        assert!((y[0] - erf).abs() <= 4e-16 * erf.abs(), "erf {x}: {} not {erf}", y[0]);
+        assert!((z[0] - erfc).abs() <= 1e-15 * erfc, "erfc {x}: {} not {erfc}", z[0]);
+    }
+    let (inf, edges) = (f64::INFINITY, [0.0, -0.0, f64::INFINITY, -f64::INFINITY, f64::NAN]);
+    let (mut y, mut z) = ([0.0; 5], [0.0; 5]);
+    erf_slice(&edges, &mut y);
+    erfc_slice(&edges, &mut z);
+    assert_eq!(
+        y[..4].iter().map(|y| y.to_bits()).collect::<Vec<_>>(),
+        [0.0, -0.0, 1.0, -1.0].map(f64::to_bits)
+    );
+    assert_eq!(z[..4], [1.0, 1.0, 0.0, 2.0]);
+    assert!(y[4].is_nan() && z[4].is_nan());
+    // The last ones are subnormal.
+    assert!((erf::erfc_f64(27.0) - 5.237_05e-319).abs() <= 5e-324);
+    assert_eq!([erf::erfc_f64(27.5), erf::erfc_f64(-7.0), erf::erfc_f64(inf)], [0.0, 2.0, 0.0]);
+}
+
 /// A result does not depend on where in the slice its element stands, except for the last bits: a remainder loop
 /// must compute the same function.
 #[test]
 fn every_size_gives_the_same_bits() {
-    let all: [Slice; 8] = [
+    let all: [Slice; 15] = [
         exp_slice,
         log_slice,
         tanh_slice,
@@ -170,6 +237,13 @@ fn every_size_gives_the_same_bits() {
         cos_slice,
         sqrt_slice,
         rsqrt_slice,
+        exp2_slice,
+        expm1_slice,
+        log2_slice,
+        log10_slice,
+        log1p_slice,
+        erf_slice,
+        erfc_slice,
     ];
     for n in SIZES {
         let x: Vec<f32> = noise(n, 1).iter().map(|v| (v * 20.0 + 20.5) as f32).collect();

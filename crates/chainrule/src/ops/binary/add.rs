@@ -65,7 +65,7 @@ methods! {
 /// The sum of two gradients, in place when nobody else holds the first and neither is recorded (a sum in place would leave no record).
 pub(crate) fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
     fn in_place<T: Stored + std::ops::Add<Output = T>>(a: &mut Tensor, b: &Value) -> bool {
-        match (a.unique::<T>(), b.slice::<T>()) {
+        match (a.exclusive::<T>(), b.slice::<T>()) {
             (Some(a), Some(b)) => {
                 map::add_assign(a, b);
                 true

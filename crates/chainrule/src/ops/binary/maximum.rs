@@ -22,9 +22,8 @@ impl Op for Maximum {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (a, b) = (at.input(0), at.input(1));
-        let share = |x: &Tensor, other: &Tensor| apply(MaximumGrad, &[x, other, cotangent]);
-        let da = wanted.get(0).then(|| share(&a, &b)).transpose()?;
-        let db = wanted.get(1).then(|| share(&b, &a)).transpose()?;
+        let da = wanted.get(0).then(|| share(&a, &b, cotangent)).transpose()?;
+        let db = wanted.get(1).then(|| share(&b, &a, cotangent)).transpose()?;
         Ok(smallvec![da, db])
     }
 
@@ -57,6 +56,12 @@ impl MapKernel for Maximum {
     }
 }
 
+/// What the larger operand gets of `g`, for `x` beside `other`. The smaller operand, which `minimum` takes, gets it with the two exchanged.
+#[track_caller]
+pub(super) fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
+    apply(MaximumGrad, &[x, other, g])
+}
+
 /// From `x`, `other` and `g`: `g` where `x` is the larger (or either is NaN), half of it at a tie, else 0. One pass.
 #[derive(Debug)]
 struct MaximumGrad;
@@ -81,7 +86,7 @@ impl Op for MaximumGrad {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (x, other) = (at.input(0), at.input(1));
-        let dg = wanted.get(2).then(|| apply(MaximumGrad, &[&x, &other, cotangent])).transpose()?;
+        let dg = wanted.get(2).then(|| share(&x, &other, cotangent)).transpose()?;
         let zeros = |t: &Tensor, i: usize| wanted.get(i).then(|| t.zeros_like());
         let zeros = (zeros(cotangent, 0), zeros(cotangent, 1));
         Ok(smallvec![zeros.0, zeros.1, dg])
@@ -156,9 +161,7 @@ pub(super) const ENTRY: Entry = Entry {
             what: "the smaller operand gets the gradient",
             rule: |_, at, g, _| {
                 let (a, b) = (at.input(0), at.input(1));
-                let da = apply(MaximumGrad, &[&b, &a, g])?;
-                let db = apply(MaximumGrad, &[&a, &b, g])?;
-                Ok(smallvec![Some(da), Some(db)])
+                Ok(smallvec![Some(share(&b, &a, g)?), Some(share(&a, &b, g)?)])
             },
         },
         Mistake {

@@ -4,9 +4,16 @@
 
 family! {
     add
+    atan2
+    bitwise
+    clamp_tensors
     compare
+    copysign
     div
+    hypot
+    logical
     maximum
+    minimum
     mul
     pow
     sub
@@ -18,3 +25,4 @@ mod operators;
 mod testing;
 
 pub(crate) use add::add_values;
+pub(in crate::ops) use clamp_tensors::clamp_tensors;

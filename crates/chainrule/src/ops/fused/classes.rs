@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::reduction::Reduction;
 use crate::kernels::gather::first_outside;
 use crate::kernels::math::Real;
-use crate::ops::index::IndexAdd;
+use crate::ops::index::IndexSelectGrad;
 use crate::ops::prelude::*;
 
 /// How the losses of rows with class numbers count.
@@ -100,7 +100,7 @@ impl Counting {
 
     /// In steps: the losses of the rows that count among those of all rows, reduced.
     pub fn reduce_kept(&self, losses: &Tensor, rows: &Tensor, targets: &Tensor) -> Result<Tensor> {
-        let back = IndexAdd { axis: 0, size: targets.numel() };
+        let back = IndexSelectGrad { axis: 0, size: targets.numel() };
         self.reduce(&apply(back, &[losses, rows])?, targets)
     }
 

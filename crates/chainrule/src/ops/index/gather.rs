@@ -1,4 +1,4 @@
-//! `gather`: one element along an axis for each index, and its backward `scatter_add`.
+//! `gather`: one element along an axis for each index, and its backward.
 
 use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather::Places;
@@ -37,7 +37,7 @@ impl Op for Gather {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = ScatterAdd { axis: self.axis, shape: at.input_shape(0) };
+        let spread = GatherGrad { axis: self.axis, shape: at.input_shape(0) };
         let dx = apply(spread, &[cotangent, &at.input(1)])?;
         Ok(smallvec![Some(dx), None])
     }
@@ -80,14 +80,14 @@ fn places<'a>(
 
 /// The reverse: elements added to zeros at the places that the indices name.
 #[derive(Debug)]
-struct ScatterAdd {
-    axis: usize,
-    shape: Shape,
+pub(in crate::ops) struct GatherGrad {
+    pub axis: usize,
+    pub shape: Shape,
 }
 
-impl Op for ScatterAdd {
+impl Op for GatherGrad {
     fn name(&self) -> &'static str {
-        "scatter_add"
+        "gather_grad"
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -110,12 +110,12 @@ impl Op for ScatterAdd {
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dg = tangents[0].as_ref().expect("only the elements have a tangent");
-        let same = ScatterAdd { axis: self.axis, shape: self.shape };
+        let same = GatherGrad { axis: self.axis, shape: self.shape };
         apply(same, &[dg, &at.input(1)])
     }
 }
 
-impl WholeKernel for ScatterAdd {
+impl WholeKernel for GatherGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (g, indices) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let strides = self.shape.contiguous_strides();

@@ -1,4 +1,4 @@
-//! `index_select`: some positions of an axis, and its backward `index_add`.
+//! `index_select`: some positions of an axis, and its backward.
 
 use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather;
@@ -35,7 +35,7 @@ impl Op for IndexSelect {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = IndexAdd { axis: self.axis, size: at.input_shape(0)[self.axis] };
+        let spread = IndexSelectGrad { axis: self.axis, size: at.input_shape(0)[self.axis] };
         let dx = apply(spread, &[cotangent, &at.input(1)])?;
         Ok(smallvec![Some(dx), None])
     }
@@ -67,14 +67,14 @@ impl WholeKernel for IndexSelect {
 
 /// The reverse: slices added, at the positions that the indices name, to zeros of `size` positions along the axis.
 #[derive(Debug)]
-pub(crate) struct IndexAdd {
+pub(crate) struct IndexSelectGrad {
     pub axis: usize,
     pub size: usize,
 }
 
-impl Op for IndexAdd {
+impl Op for IndexSelectGrad {
     fn name(&self) -> &'static str {
-        "index_add"
+        "index_select_grad"
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -98,12 +98,12 @@ impl Op for IndexAdd {
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dg = tangents[0].as_ref().expect("only the slices have a tangent");
-        let same = IndexAdd { axis: self.axis, size: self.size };
+        let same = IndexSelectGrad { axis: self.axis, size: self.size };
         apply(same, &[dg, &at.input(1)])
     }
 }
 
-impl WholeKernel for IndexAdd {
+impl WholeKernel for IndexSelectGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (g, indices) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let indices: &[i64] = indices.slice().expect("made contiguous");
@@ -198,7 +198,7 @@ pub(super) const ENTRY: Entry = Entry {
                 let (axis, size) = (op.axis, at.input_shape(0)[op.axis]);
                 let count = g.shape()[axis] as i64;
                 let order = (0..count).map(|k| k % size as i64).collect::<Vec<_>>();
-                let dx = apply(IndexAdd { axis, size }, &[g, &Tensor::from(order)])?;
+                let dx = apply(IndexSelectGrad { axis, size }, &[g, &Tensor::from(order)])?;
                 Ok(smallvec![Some(dx), None])
             },
         },

@@ -1,21 +1,37 @@
-//! Ops that pick elements by index. Indices are i64 and count from 0; one outside is an error. An index that occurs several times
-//! gets the sum of its gradients, added up in the order of the indices; an index itself has no gradient.
+//! Ops that pick elements by index, and that put elements at indexed places of a new tensor. Indices are i64 and count from 0; one outside
+//! is an error. Only `index`, `index_put` and `take` count negative ones from the end. An element that is picked several times gets the sum
+//! of its gradients, added up in the order of the indices; an index itself has no gradient.
 
 family! {
     embedding
     gather
+    index
+    index_add
+    index_copy
+    index_put
     index_select
+    masked_fill
+    masked_select
+    nonzero
     one_hot
+    scatter
+    scatter_add
+    searchsorted
+    take
 }
 
-pub(super) use index_select::IndexAdd;
+mod place;
+
+pub(super) use gather::GatherGrad;
+pub(super) use index_select::IndexSelectGrad;
 
 use std::fmt::Arguments;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::gather::first_outside;
-use crate::tensor::value::Meta;
+use crate::tensor::Tensor;
+use crate::tensor::value::{Meta, Value};
 
 /// The error for indices that are no integers.
 fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {
@@ -43,6 +59,39 @@ fn expect_inside(
     let why =
         format!("index {} at position {at} is outside {what} of size {size}; {range}", indices[at]);
     Err(Error::argument(op, why))
+}
+
+/// The indices with negative ones counted from the end; `what` names the thing of that size.
+fn wrapped(op: &'static str, indices: &Tensor, size: usize, what: Arguments<'_>) -> Result<Tensor> {
+    expect_indices(op, &indices.meta())?;
+    let value = indices.value().contiguous()?;
+    let list: &[i64] = value.slice().expect("made contiguous");
+    if first_outside(list, size).is_none() {
+        return Ok(indices.clone());
+    }
+    let n = size as i64;
+    let outside = |i: &i64| !(-n..n).contains(i);
+    if let Some(at) = list.iter().position(outside) {
+        let range = match n {
+            0 => "it is empty".to_string(),
+            _ => format!("indices run from {} to {}", -n, n - 1),
+        };
+        let why =
+            format!("index {} at position {at} is outside {what} of size {n}; {range}", list[at]);
+        return Err(Error::argument(op, why));
+    }
+    let wrap = |(out, &i): (&mut i64, &i64)| *out = if i < 0 { i + n } else { i };
+    let value = Value::build(op, indices.shape(), |out| out.iter_mut().zip(list).for_each(wrap))?;
+    Ok(Tensor::constant(value))
+}
+
+/// The error for a mask that is not bool.
+fn expect_mask(op: &'static str, mask: &Tensor) -> Result<()> {
+    if mask.dtype() != DType::Bool {
+        let why = "the mask must be bool; compare first, as in x.ne(0)";
+        return Err(Error::dtype(op, &[mask.dtype()], why));
+    }
+    Ok(())
 }
 
 /// 1 for each place that no later one equals, else 0: what is left of a gradient when a repeated index overwrites instead of adding.

@@ -5,13 +5,15 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct Max {
-    axes: Axes,
-    keepdim: bool,
+    pub(super) axes: Axes,
+    pub(super) keepdim: bool,
+    /// Whether it was called by this name, which tells what becomes of NaN.
+    pub(super) amax: bool,
 }
 
 impl Op for Max {
     fn name(&self) -> &'static str {
-        "max"
+        if self.amax { "amax" } else { "max" }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -47,23 +49,38 @@ impl Op for Max {
 }
 
 impl Max {
-    /// 1 where `x` is the largest, `y`, else 0. Over all axes NaN is one; over some, nothing is where the largest is NaN, and sharing
-    /// among none gives NaN: so does PyTorch in `max` and `amax`.
+    /// 1 where `x` is the largest, `y`, else 0.
     fn are_largest(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        let equal = x.try_eq(y)?.try_to_dtype(x.dtype())?;
-        if self.axes != Axes::all(&x.shape()) {
-            return Ok(equal);
-        }
-        equal.try_add(&x.try_ne(x)?.try_to_dtype(x.dtype())?)
+        are_extreme(x, y, !self.amax && self.axes == Axes::all(&x.shape()))
     }
+}
+
+/// 1 where `x` is the element `y` that was picked, else 0. NaN is one if `nan_too`: so in `max`, `min` and `median` over all axes. Over
+/// some, and in `amax` and `amin`, nothing is where the result is NaN, and sharing among none gives NaN: so does PyTorch.
+pub(super) fn are_extreme(x: &Tensor, y: &Tensor, nan_too: bool) -> Result<Tensor> {
+    let equal = x.try_eq(y)?.try_to_dtype(x.dtype())?;
+    if !nan_too {
+        return Ok(equal);
+    }
+    equal.try_add(&x.try_ne(x)?.try_to_dtype(x.dtype())?)
 }
 
 /// Nothing has no largest element.
 pub(super) fn not_of_nothing(op: &'static str, shape: &Shape, axes: Axes) -> Result<()> {
+    nothing_to_pick(op, shape, axes, "largest")
+}
+
+/// Nothing has no `what`.
+pub(super) fn nothing_to_pick(
+    op: &'static str,
+    shape: &Shape,
+    axes: Axes,
+    what: &str,
+) -> Result<()> {
     match axes.iter().find(|&a| shape[a] == 0) {
         Some(axis) => {
             let why = format!(
-                "axis {axis} has no elements, so there is no largest; check the shape before"
+                "axis {axis} has no elements, so there is no {what}; check the shape before"
             );
             Err(Error::shape(op, &[shape], why))
         }
@@ -99,7 +116,7 @@ methods! {
     /// ```
     pub fn max / try_max<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("max", &self.shape())?;
-        apply(Max { axes, keepdim }, &[self])
+        apply(Max { axes, keepdim, amax: false }, &[self])
     }
 
     /// The largest of all elements, a 0-d tensor: [`Tensor::max`] over all axes.
@@ -122,31 +139,33 @@ pub(super) const ENTRY: Entry = Entry {
         out.push(tied.at_kink());
         out
     },
-    mistakes: &[
-        Mistake {
-            name: "gradient to all",
-            what: "every element gets the gradient, not only the largest",
-            rule: |op, at, g, _| {
-                let op = of(op);
-                let shape = at.input_shape(0);
-                let kept = g.try_reshape(op.axes.reduce(&shape, true))?;
-                Ok(smallvec![Some(kept.try_expand(shape)?)])
-            },
-        },
-        Mistake {
-            name: "smallest for largest",
-            what: "the gradient goes to the smallest element",
-            rule: |op, at, g, _| {
-                let op = of(op);
-                let x = at.input(0);
-                let smallest = x.try_neg()?.try_max(op.axes, true)?.try_neg()?;
-                let there = x.try_eq(&smallest)?.try_to_dtype(x.dtype())?;
-                let kept = g.try_reshape(smallest.shape())?;
-                Ok(smallvec![Some(there.try_mul(&kept)?)])
-            },
-        },
-    ],
+    mistakes: MISTAKES,
 };
+
+pub(super) const MISTAKES: &[Mistake] = &[
+    Mistake {
+        name: "gradient to all",
+        what: "every element gets the gradient, not only the largest",
+        rule: |op, at, g, _| {
+            let op = of(op);
+            let shape = at.input_shape(0);
+            let kept = g.try_reshape(op.axes.reduce(&shape, true))?;
+            Ok(smallvec![Some(kept.try_expand(shape)?)])
+        },
+    },
+    Mistake {
+        name: "smallest for largest",
+        what: "the gradient goes to the smallest element",
+        rule: |op, at, g, _| {
+            let op = of(op);
+            let x = at.input(0);
+            let smallest = x.try_neg()?.try_max(op.axes, true)?.try_neg()?;
+            let there = x.try_eq(&smallest)?.try_to_dtype(x.dtype())?;
+            let kept = g.try_reshape(smallest.shape())?;
+            Ok(smallvec![Some(there.try_mul(&kept)?)])
+        },
+    },
+];
 
 fn of(op: &dyn Op) -> &Max {
     let op = (op as &dyn std::any::Any).downcast_ref::<Max>();

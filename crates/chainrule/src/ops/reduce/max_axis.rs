@@ -39,16 +39,25 @@ impl Op for MaxAxis {
         Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
     }
 
-    /// By way of a one-hot mask.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
-        let shape = dx.shape();
-        let along: Vec<usize> =
-            (0..shape.rank()).map(|a| if a == self.axis { shape[a] } else { 1 }).collect();
-        let places = Tensor::arange(0, shape[self.axis] as i64).try_reshape(along)?;
-        let one_hot = places.try_eq(at.extra(0))?.try_to_dtype(dx.dtype())?;
-        dx.try_mul(&one_hot)?.try_sum(Axes::one(self.axis), self.keepdim)
+        picked_tangent(dx, &at.extra(0), self.axis, self.keepdim)
     }
+}
+
+/// The tangent of an element picked along an axis at positions with that axis kept: by way of a one-hot mask.
+pub(super) fn picked_tangent(
+    dx: &Tensor,
+    positions: &Tensor,
+    axis: usize,
+    keepdim: bool,
+) -> Result<Tensor> {
+    let shape = dx.shape();
+    let along: Vec<usize> =
+        (0..shape.rank()).map(|a| if a == axis { shape[a] } else { 1 }).collect();
+    let places = Tensor::arange(0, shape[axis] as i64).try_reshape(along)?;
+    let one_hot = places.try_eq(positions)?.try_to_dtype(dx.dtype())?;
+    dx.try_mul(&one_hot)?.try_sum(Axes::one(axis), keepdim)
 }
 
 impl WholeKernel for MaxAxis {
@@ -74,9 +83,9 @@ impl WholeKernel for MaxAxis {
 
 /// Elements put at their positions along an axis, among zeros. The inputs: the elements and the positions, both with the axis of size 1.
 #[derive(Debug)]
-struct Place {
-    axis: usize,
-    count: usize,
+pub(super) struct Place {
+    pub axis: usize,
+    pub count: usize,
 }
 
 impl Op for Place {

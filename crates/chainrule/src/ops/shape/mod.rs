@@ -2,9 +2,25 @@
 
 family! {
     cat
+    diag_embed
+    diagonal
     expand
+    flip
+    meshgrid
+    movedim
+    pad
     permute
+    repeat
+    repeat_interleave
     reshape
+    roll
     slice
+    split
     squeeze
+    tril
+    unflatten
+    unfold
 }
+
+mod remap;
+mod window;

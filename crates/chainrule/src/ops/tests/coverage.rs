@@ -12,6 +12,16 @@ const NO_EMPTY: &[(&str, &str)] = &[];
 /// Ops without a 0-d sample, and why.
 const NO_0D: &[(&str, &str)] = &[
     ("matmul", "a 0-d operand is an error: it is no matrix"),
+    #[cfg(feature = "linalg")]
+    ("solve", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("inverse", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("cholesky", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("qr", "a matrix has two axes"),
+    #[cfg(feature = "linalg")]
+    ("det, slogdet", "a matrix has two axes"),
     ("index_select", "a 0-d tensor has no axis"),
     ("embedding", "a table has two axes"),
     ("gather", "a 0-d tensor has no axis"),
@@ -21,6 +31,16 @@ const NO_0D: &[(&str, &str)] = &[
     ("cross_entropy_probabilities", "logits have an axis of classes"),
     ("nll_loss", "log-probabilities have an axis of classes"),
     ("batch_norm", "features lie on axis 1"),
+    ("cross", "a 0-d tensor has no axis"),
+    ("diag_embed", "a 0-d tensor has no axis"),
+    ("diagonal", "a diagonal crosses two axes"),
+    ("dot", "takes vectors and matrices"),
+    ("index_add", "a 0-d tensor has no axis"),
+    ("repeat_interleave", "a 0-d tensor has no axis"),
+    ("split", "a 0-d tensor has no axis"),
+    ("tril, triu", "a matrix has two axes"),
+    ("unflatten", "a 0-d tensor has no axis"),
+    ("unfold", "a 0-d tensor has no axis"),
     ("cosine_similarity", "a 0-d tensor has no axis"),
     ("cosine_embedding", "a 0-d tensor is no vector"),
     ("group_norm", "channels lie on axis 1"),
@@ -33,6 +53,21 @@ const NO_MISTAKES: &[(&str, &str)] = &[
     ("reshape", "the rule is the identity in another shape"),
     ("squeeze", "the rule is the identity in another shape"),
     ("expand", "the rule is the identity: the walker sums over the stretched axes"),
+    ("cross", "composed of other ops"),
+    ("dot", "composed of other ops"),
+    ("einsum", "composed of other ops"),
+    ("flip", "composed of other ops"),
+    ("index", "composed of other ops"),
+    ("index_put", "composed of other ops"),
+    ("kron", "composed of other ops"),
+    ("masked_fill", "composed of other ops"),
+    ("masked_select", "composed of other ops"),
+    ("meshgrid", "composed of other ops"),
+    ("movedim", "composed of other ops"),
+    ("repeat_interleave", "composed of other ops"),
+    ("split", "composed of other ops"),
+    ("take", "composed of other ops"),
+    ("unflatten", "composed of other ops"),
 ];
 
 fn samples(entry: &Entry) -> Vec<Sample> {

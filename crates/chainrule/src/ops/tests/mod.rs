@@ -3,6 +3,7 @@
 
 mod coverage;
 mod derivatives;
+mod expressions;
 mod fused;
 mod mistakes;
 mod random_shapes;

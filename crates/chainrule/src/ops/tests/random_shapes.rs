@@ -14,7 +14,7 @@ use crate::{DType, Shape};
 /// How many shapes each op gets.
 const CASES: u64 = 60;
 
-fn below(n: u64, g: &mut Generator) -> usize {
+pub(super) fn below(n: u64, g: &mut Generator) -> usize {
     (g.random_u64() % n) as usize
 }
 
@@ -24,7 +24,7 @@ fn shape(g: &mut Generator) -> Vec<usize> {
 }
 
 /// Two shapes that broadcast to `full`, each with some axes of size 1 and some leading axes left out.
-fn broadcast_pair(full: &[usize], g: &mut Generator) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn broadcast_pair(full: &[usize], g: &mut Generator) -> (Vec<usize>, Vec<usize>) {
     let (mut a, mut b) = (full.to_vec(), full.to_vec());
     for axis in 0..full.len() {
         match below(4, g) {
@@ -68,7 +68,7 @@ fn stretched(x: &Tensor, at: &[usize]) -> f64 {
 }
 
 /// Random elements out of `pool`, which lies in the op's domain.
-fn drawn(pool: &[f64], shape: &[usize], g: &mut Generator) -> Tensor {
+pub(super) fn drawn(pool: &[f64], shape: &[usize], g: &mut Generator) -> Tensor {
     let n = shape.iter().product();
     let elements: Vec<f64> = (0..n).map(|_| pool[below(pool.len() as u64, g)]).collect();
     Tensor::from_slice(&elements, shape)
@@ -144,23 +144,44 @@ fn binary_ops_on_random_shapes() {
 }
 
 /// A reduction over the axes it is given.
-type Reduction = fn(&Tensor, &[i64], bool) -> Result<Tensor>;
+pub(super) type Reduction = fn(&Tensor, &[i64], bool) -> Result<Tensor>;
 
 /// The reductions, by the names of their entries, and the fewest elements of a row at which they are smooth.
-const REDUCTIONS: &[(&str, usize, Reduction)] = &[
+pub(super) const REDUCTIONS: &[(&str, usize, Reduction)] = &[
     ("sum", 0, |x, axes, keep| x.try_sum(axes, keep)),
     ("mean", 1, |x, axes, keep| x.try_mean(axes, keep)),
     ("var", 1, |x, axes, keep| x.try_var(axes, 0, keep)),
     // A single element deviates by 0, where the square root has a kink.
     ("std", 2, |x, axes, keep| x.try_std(axes, 0, keep)),
     ("max", 1, |x, axes, keep| x.try_max(axes, keep)),
+    ("min", 1, |x, axes, keep| x.try_min(axes, keep)),
+    ("amax", 1, |x, axes, keep| x.try_amax(axes, keep)),
+    ("amin", 1, |x, axes, keep| x.try_amin(axes, keep)),
+    ("prod", 0, |x, axes, keep| x.try_prod(axes, keep)),
+    ("norm", 1, |x, axes, keep| x.try_norm(2.0, axes, keep)),
     ("logsumexp", 1, |x, axes, keep| x.try_logsumexp(axes, keep)),
 ];
 
 /// Entries of the family that do not reduce any set of axes to one element each, and why.
 const NOT_REDUCTIONS: &[(&str, &str)] = &[
     ("max_axis", "one axis only, with indices; `max` has the same values"),
+    ("min_axis", "one axis only, with indices; `min` has the same values"),
     ("argmax", "one axis only, and no gradient"),
+    ("argmin", "one axis only, and no gradient"),
+    ("cumsum", "a scan keeps the axis"),
+    ("cumprod", "a scan keeps the axis"),
+    ("logcumsumexp", "a scan keeps the axis"),
+    ("cummax", "a scan keeps the axis"),
+    ("cummin", "a scan keeps the axis"),
+    ("sort", "the axis stays"),
+    ("argsort", "the axis stays"),
+    ("topk", "the axis stays, with fewer elements"),
+    ("median", "one axis only, with indices"),
+    ("histogram", "a result of its own shape, and no gradient"),
+    ("bincount", "a result of its own shape, and no gradient"),
+    ("unique", "a result of its own shape, and no gradient"),
+    ("any, all", "the result is bool, and there is no gradient"),
+    ("count_nonzero", "the result is i64, and there is no gradient"),
 ];
 
 fn reduction_case(call: Reduction, fewest: usize, g: &mut Generator) -> Option<String> {

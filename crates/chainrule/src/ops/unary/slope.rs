@@ -1,8 +1,11 @@
 //! `g * slope(s)` in one pass: the backward of an op on one tensor, from the input or the result that it saved.
+//!
+//! [`Slope`] is for the simple ones; [`Curve`] for those with parameters, or whose loop calls exp and its kin.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
+use crate::kernels::map::{self, Function2};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
@@ -21,19 +24,59 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
     fn forward(s: &Tensor, ds: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)>;
 }
 
+/// As [`Slope`], with parameters in its fields, and with the fused multiply-add where there is one.
+pub(super) trait Curve: Debug + Copy + Send + Sync + 'static {
+    /// The name of the backward in listings: `elu_grad`.
+    fn grad_name(&self) -> &'static str;
+
+    /// `g` times the slope at `s`: the kernel, always inlined and without branches.
+    fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T;
+
+    /// As [`Slope::bend`].
+    fn bend(&self, s: &Tensor) -> Result<Tensor>;
+
+    /// As [`Slope::forward`].
+    fn forward(&self, s: &Tensor, ds: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)>;
+}
+
+impl<S: Slope> Curve for PhantomData<S> {
+    fn grad_name(&self) -> &'static str {
+        S::NAME
+    }
+
+    #[inline(always)]
+    fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T {
+        S::scale(s, g)
+    }
+
+    fn bend(&self, s: &Tensor) -> Result<Tensor> {
+        S::bend(s)
+    }
+
+    fn forward(&self, s: &Tensor, ds: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        S::forward(s, ds)
+    }
+}
+
 /// The op `g * slope(s)`, linear in `g`.
-#[derive(Debug)]
-struct Scaled<S>(PhantomData<S>);
+#[derive(Debug, Clone, Copy)]
+struct Scaled<C>(C);
 
 /// `g * slope(s)`, recorded if a gradient can flow.
 #[track_caller]
 pub(super) fn scaled<S: Slope>(s: &Tensor, g: &Tensor) -> Result<Tensor> {
-    apply(Scaled::<S>(PhantomData), &[s, g])
+    scaled_by(PhantomData::<S>, s, g)
 }
 
-impl<S: Slope> Op for Scaled<S> {
+/// The same for a slope with parameters.
+#[track_caller]
+pub(super) fn scaled_by(curve: impl Curve, s: &Tensor, g: &Tensor) -> Result<Tensor> {
+    apply(Scaled(curve), &[s, g])
+}
+
+impl<C: Curve> Op for Scaled<C> {
     fn name(&self) -> &'static str {
-        S::NAME
+        self.0.grad_name()
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -53,14 +96,14 @@ impl<S: Slope> Op for Scaled<S> {
         let s = at.input(0);
         let ds = wanted
             .get(0)
-            .then(|| cotangent.try_mul(at.input(1))?.try_mul(&S::bend(&s)?))
+            .then(|| cotangent.try_mul(at.input(1))?.try_mul(&self.0.bend(&s)?))
             .transpose()?;
-        let dg = wanted.get(1).then(|| scaled::<S>(&s, cotangent)).transpose()?;
+        let dg = wanted.get(1).then(|| scaled_by(self.0, &s, cotangent)).transpose()?;
         Ok(smallvec![ds, dg])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let (slope, bent) = S::forward(&at.input(0), tangents[0].as_ref())?;
+        let (slope, bent) = self.0.forward(&at.input(0), tangents[0].as_ref())?;
         let by_s = bent.map(|ds| at.input(1).try_mul(&ds)).transpose()?;
         let by_g = tangents[1].as_ref().map(|dg| slope.try_mul(dg)).transpose()?;
         match (by_s, by_g) {
@@ -71,11 +114,32 @@ impl<S: Slope> Op for Scaled<S> {
     }
 }
 
-impl<S: Slope> MapKernel for Scaled<S> {
-    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        tile!(inputs, n, out;
-            F32, F32 => F32: S::scale::<f32>;
-            F64, F64 => F64: S::scale::<f64>;
-        )
+impl<C: Curve> Function2 for Scaled<C> {
+    #[inline(always)]
+    fn at<const FMA: bool, T: Real>(self, s: T, g: T) -> T {
+        self.0.scale::<FMA, T>(s, g)
     }
+}
+
+impl<C: Curve> MapKernel for Scaled<C> {
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+        match (inputs, out) {
+            ([Input::F32(s), Input::F32(g)], Output::F32(out)) => {
+                map::function2(*s, *g, n, out, *self)
+            }
+            ([Input::F64(s), Input::F64(g)], Output::F64(out)) => {
+                map::function2(*s, *g, n, out, *self)
+            }
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    }
+}
+
+/// The logistic function and its slope, both with all their digits at either end.
+#[inline(always)]
+pub(super) fn logistic<const FMA: bool, T: Real>(x: T) -> (T, T) {
+    let e = (-x.abs()).exp::<FMA>();
+    let above = T::ONE / (T::ONE + e);
+    let below = e * above;
+    (if x < T::ZERO { below } else { above }, above * below)
 }

@@ -1,0 +1,84 @@
+//! A module that maps a tensor to a tensor, and who watches it do so.
+
+use std::cell::RefCell;
+
+use super::{Field, Module};
+use crate::error::{Result, raise};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// A module that maps one tensor to another.
+///
+/// A new layer says how in [`Layer::compute`]; callers, and layers that hold others, use [`Layer::forward`] or [`Layer::try_forward`], so
+/// that [`summary`](super::summary()) sees each call.
+pub trait Layer: Module {
+    /// The layer's result.
+    fn compute(&self, x: &Tensor) -> Result<Tensor>;
+
+    /// The layer's result, or the error.
+    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+        let y = self.compute(x)?;
+        Watch::saw(std::ptr::from_ref(self).addr(), &y);
+        Ok(y)
+    }
+
+    /// As [`Layer::try_forward`], but panics with the error's text.
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Tensor {
+        match self.try_forward(x) {
+            Ok(y) => y,
+            Err(e) => raise(e),
+        }
+    }
+}
+
+impl Module for Box<dyn Layer> {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        (**self).fields()
+    }
+
+    fn kind(&self) -> &'static str {
+        (**self).kind()
+    }
+}
+
+impl Layer for Box<dyn Layer> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        (**self).try_forward(x)
+    }
+}
+
+thread_local! {
+    /// The results of layers, by the layers' addresses, while somebody watches.
+    static WATCHED: RefCell<Option<Vec<(usize, Shape)>>> = const { RefCell::new(None) };
+}
+
+/// Collects the shapes of the results of all layers that this thread calls.
+pub(super) struct Watch;
+
+impl Watch {
+    pub fn start() -> Watch {
+        WATCHED.set(Some(Vec::new()));
+        Watch
+    }
+
+    /// The address of each layer that was called and the shape of its result, in the order in which they ended.
+    pub fn seen(self) -> Vec<(usize, Shape)> {
+        WATCHED.take().unwrap_or_default()
+    }
+
+    #[inline]
+    fn saw(address: usize, y: &Tensor) {
+        WATCHED.with_borrow_mut(|all| {
+            if let Some(all) = all {
+                all.push((address, y.shape()));
+            }
+        });
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        WATCHED.set(None);
+    }
+}

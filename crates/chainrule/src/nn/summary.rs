@@ -1,0 +1,129 @@
+//! A module as a table: what is in it, what comes out of each part, and how many numbers it trains.
+
+use std::fmt;
+
+use super::layer::{Layer, Watch};
+use super::module::{Module, switches};
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::tensor::{Tensor, no_grad};
+
+/// One module of a [`Summary`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryRow {
+    /// Its name, joined by dots; empty for the whole.
+    pub name: String,
+    /// Its type.
+    pub kind: &'static str,
+    /// The shape of what it gave last; `None` if it was not called as a layer.
+    pub output: Option<Shape>,
+    /// How many numbers its own parameters have, without those of the modules inside.
+    pub own_parameters: usize,
+}
+
+/// The modules of a layer with their results' shapes; prints as a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The whole, then each module before those inside it.
+    pub rows: Vec<SummaryRow>,
+    /// How many numbers all parameters have; a parameter that occurs twice counts twice.
+    pub parameters: usize,
+    /// Without the frozen ones.
+    pub trained: usize,
+}
+
+/// Runs the layer on `x`, in evaluation mode and without the tape, and lists its modules.
+///
+/// Errors as the layer does on `x`. Its mode, statistics and gradients stay as they were.
+///
+/// ```
+/// use chainrule::nn::{Linear, Sequential, Tanh, summary};
+/// use chainrule::{Generator, Tensor};
+/// let g = &mut Generator::manual_seed(0);
+/// let net = Sequential::new().with(Linear::new(2, 8, true, g)).with(Tanh).with(Linear::new(8, 1, true, g));
+/// let table = summary(&net, &Tensor::zeros([5, 2]))?;
+/// assert_eq!(table.rows[1].output.unwrap(), [5, 8]);
+/// assert_eq!(table.parameters, 2 * 8 + 8 + 8 + 1);
+/// println!("{table}");
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
+    let mut modes = Vec::new();
+    switches(layer.fields(), &mut modes);
+    let before: Vec<bool> = modes.iter().map(|m| m.is_on()).collect();
+    modes.iter().for_each(|m| m.set(false));
+    let watch = Watch::start();
+    let ran = no_grad(|| layer.try_forward(x));
+    modes.iter().zip(before).for_each(|(m, on)| m.set(on));
+    ran?;
+    let seen = watch.seen();
+    let row = |name: String, module: &dyn Module, address: usize| {
+        let output = seen.iter().rfind(|(a, _)| *a == address).map(|(_, shape)| *shape);
+        SummaryRow { name, kind: module.kind(), output, own_parameters: 0 }
+    };
+    let mut rows = vec![row(String::new(), layer, std::ptr::from_ref(layer).addr())];
+    for (name, module) in layer.named_modules() {
+        rows.push(row(name, module, std::ptr::from_ref(module).addr()));
+    }
+    for (name, parameter) in layer.named_parameters() {
+        // A parameter belongs to the innermost module that its name leads through.
+        let leads = |row: &&mut SummaryRow| {
+            row.name.is_empty()
+                || name.strip_prefix(&row.name).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let owner = rows.iter_mut().filter(leads).max_by_key(|row| row.name.len());
+        owner.expect("the whole owns what nothing else does").own_parameters += parameter.numel();
+    }
+    Ok(Summary { rows, parameters: layer.parameter_count(), trained: layer.trained_count() })
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cells: Vec<[String; 3]> = self.rows.iter().map(cells).collect();
+        let head = ["layer", "output", "parameters"].map(String::from);
+        let width = |i: usize| {
+            cells.iter().chain([&head]).map(|row| row[i].chars().count()).max().unwrap_or(0)
+        };
+        let (a, b, c) = (width(0), width(1), width(2));
+        let rule = "-".repeat(a + b + c + 4);
+        let line = |[x, y, z]: &[String; 3]| format!("{x:<a$}  {y:<b$}  {z:>c$}");
+        writeln!(f, "{}\n{rule}", line(&head))?;
+        for row in &cells {
+            writeln!(f, "{}", line(row).trim_end())?;
+        }
+        write!(f, "{rule}\n{} parameters", grouped(self.parameters))?;
+        if self.trained < self.parameters {
+            write!(f, ", {} of them trained", grouped(self.trained))?;
+        }
+        Ok(())
+    }
+}
+
+fn cells(row: &SummaryRow) -> [String; 3] {
+    let name = match row.name.as_str() {
+        "" => row.kind.to_string(),
+        name => {
+            let depth = 1 + name.matches('.').count();
+            format!("{}{name} ({})", "  ".repeat(depth), row.kind)
+        }
+    };
+    let output = row.output.map(|shape| shape.to_string()).unwrap_or_default();
+    let parameters = match row.own_parameters {
+        0 => String::new(),
+        n => grouped(n),
+    };
+    [name, output, parameters]
+}
+
+/// With a comma after every three digits.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,54 @@
+//! `amax`: the largest element over axes, as `max`, but for the gradient of NaN.
+
+use super::max::{MISTAKES, Max};
+use crate::ops::prelude::*;
+
+methods! {
+    /// The largest element over `axes`, by PyTorch's other name: [`Tensor::max`], but for one case. Where the largest is NaN the gradient
+    /// is NaN, also if all axes go. Ties share the gradient equally. For all dtypes; an axis without elements is an error.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let x = Tensor::from([[1.0f32, 3.0, 3.0], [3.0, 2.0, 0.0]]);
+    /// assert_eq!(x.amax(1, true).to_vec::<f32>(), [3.0, 3.0]);
+    /// ```
+    pub fn amax / try_amax<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
+        let axes = axes.into_axes("amax", &self.shape())?;
+        apply(Max { axes, keepdim, amax: true }, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "amax",
+    family: Family::Reduce,
+    signature: "x.amax(axes, keepdim)",
+    formula: "the largest element over the axes",
+    gradient: "dx = g where x is the largest, shared equally by ties",
+    at_kinks: "ties share the gradient equally; where the largest is NaN the gradient is NaN",
+    samples: |g| {
+        let mut out = reduce_samples(g, |x, axes, keepdim| x.try_amax(axes, keepdim));
+        let ties = Tensor::from([[1.0, 3.0, 3.0], [3.0, 2.0, 0.0]]);
+        out.push(Sample::new("ties", vec![ties], |x| x[0].try_amax(.., false)).at_kink());
+        out
+    },
+    mistakes: MISTAKES,
+};
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+
+    /// The values that PyTorch 2.15 gives.
+    #[test]
+    fn where_the_largest_is_nan_the_gradient_is_nan() {
+        let x = Tensor::from([[1.0, f64::NAN], [2.0, f64::NAN]]).parameter();
+        x.amax(.., false).backward();
+        assert!(x.grad().unwrap().to_vec::<f64>().iter().all(|d| d.is_nan()));
+    }
+
+    #[test]
+    fn an_error_has_its_name() {
+        let error = Tensor::zeros([0]).try_amax(0, false).unwrap_err().to_string();
+        assert!(error.starts_with("amax: shape [0]: axis 0 has no elements"), "{error}");
+    }
+}

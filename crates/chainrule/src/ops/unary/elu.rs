@@ -1,0 +1,174 @@
+//! `elu`: the exponential linear unit.
+
+use super::slope::{Curve, scaled_by};
+use crate::kernels::map::Function;
+use crate::kernels::math::Real;
+use crate::ops::prelude::*;
+
+/// `scale x` above 0, `scale alpha (e^(x / width) - 1)` below, under one of its names: `selu` and `celu` are of this form too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Elu {
+    pub name: &'static str,
+    pub grad_name: &'static str,
+    pub alpha: f64,
+    pub scale: f64,
+    pub width: f64,
+}
+
+impl Op for Elu {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_float_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+    }
+
+    /// By way of the result, where `x <= 0`: `(y + scale alpha) / width`.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let below = (at.output() + self.scale * self.alpha).try_div(self.width)?;
+        let slope = at.input(0).try_gt(0)?.try_where(&below.like(self.scale), below)?;
+        tangents[0].as_ref().expect("the only tangent").try_mul(slope)
+    }
+}
+
+impl Function for Elu {
+    #[inline(always)]
+    fn at<const FMA: bool, T: Real>(self, x: T) -> T {
+        let below = T::from_f64(self.scale * self.alpha)
+            * (x * T::from_f64(1.0 / self.width)).expm1::<FMA>();
+        if x > T::ZERO { T::from_f64(self.scale) * x } else { below }
+    }
+}
+
+impl MapKernel for Elu {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile_function!(inputs, out, *self)
+    }
+}
+
+/// `scale` above 0, else `scale alpha / width e^(x / width)`; from the input.
+impl Curve for Elu {
+    fn grad_name(&self) -> &'static str {
+        self.grad_name
+    }
+
+    #[inline(always)]
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
+        let power = (x * T::from_f64(1.0 / self.width)).exp::<FMA>();
+        let below = T::from_f64(self.scale * self.alpha / self.width) * power;
+        g * if x > T::ZERO { T::from_f64(self.scale) } else { below }
+    }
+
+    fn bend(&self, x: &Tensor) -> Result<Tensor> {
+        let factor = self.scale * self.alpha / self.width / self.width;
+        let below = x.try_div(self.width)?.try_exp()? * factor;
+        x.try_gt(0)?.try_where(&x.like(0.0), below)
+    }
+
+    /// By way of the value: a step of `x` moves `e^(x / width)`, which is 1 + expm1, by itself times `dx / width`.
+    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let above = x.try_gt(0)?;
+        let value = apply(*self, &[&x.detach()])?;
+        let below = (value + self.scale * self.alpha) / self.width;
+        let slope = above.try_where(&below.like(self.scale), &below)?;
+        let bent = dx.map(|dx| above.try_where(&dx.like(0.0), dx.try_mul(below / self.width)?));
+        Ok((slope, bent.transpose()?))
+    }
+}
+
+methods! {
+    /// The exponential linear unit: `x` above 0, `alpha * (e^x - 1)` below (PyTorch's default alpha is 1). For f32 and f64.
+    ///
+    /// Gradient: `dx = g` where `x > 0`, else `g * alpha * e^x`; at 0 it is `g * alpha`, as in PyTorch.
+    ///
+    /// Clevert, Unterthiner, Hochreiter: *Fast and accurate deep network learning by exponential linear units* (2015).
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([-100.0f32, 3.0]).elu(1.0).to_vec::<f32>(), [-1.0, 3.0]);
+    /// ```
+    pub fn elu / try_elu(&self, alpha: f64) -> Tensor {
+        let (name, grad_name) = ("elu", "elu_grad");
+        apply(Elu { name, grad_name, alpha, scale: 1.0, width: 1.0 }, &[self])
+    }
+}
+
+/// The slope above 0 was taken everywhere.
+pub(super) const POWER_FORGOTTEN: Mistake = Mistake {
+    name: "power forgotten",
+    what: "the gradient is passed on below 0 as it is above",
+    rule: |op, at, g, wanted| {
+        let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only input");
+        Ok(smallvec![Some(at.input(0).try_gt(0)?.try_where(&dx, g)?)])
+    },
+};
+
+/// Nothing below 0, as in relu.
+pub(super) const LOWER_HALF_FORGOTTEN: Mistake = Mistake {
+    name: "derivative of relu",
+    what: "nothing is passed on below 0, as in relu",
+    rule: |op, at, g, wanted| {
+        let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only input");
+        Ok(smallvec![Some(at.input(0).try_gt(0)?.try_where(&dx, 0.0)?)])
+    },
+};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "elu",
+    family: Family::Unary,
+    signature: "x.elu(alpha)",
+    formula: "x where x > 0, else alpha * (e^x - 1)",
+    gradient: "dx = g where x > 0, else g * alpha * e^x",
+    at_kinks: "the gradient at 0 is g * alpha",
+    samples: |g| {
+        let mut samples = unary_samples(g, super::away_from_zero, |x| x.try_elu(0.7));
+        let x = Tensor::from([0.0f64, -0.0]);
+        samples.push(Sample::new("at 0", vec![x], |x| x[0].try_elu(0.7)).at_kink());
+        samples
+    },
+    mistakes: &[
+        POWER_FORGOTTEN,
+        LOWER_HALF_FORGOTTEN,
+        Mistake {
+            name: "result for the slope",
+            what: "below 0 the result y was taken for the slope, which is y + alpha",
+            rule: |_, at, g, _| {
+                let x = at.input(0);
+                let y = x.try_elu(0.7)?;
+                Ok(smallvec![Some(x.try_gt(0)?.try_where(g, g * y)?)])
+            },
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let (low, slope) = (-0.6052653017343711, 0.28420409479688663);
+        check_edges(
+            |x| x.elu(0.7),
+            &[0.0, -0.0, nan, inf, -inf, -2.0, 2.0, -1000.0, -1e-10],
+            &[0.0, -0.0, nan, inf, -0.7, low, 2.0, -0.7, -6.99999999965e-11],
+            &[2.1, 2.1, nan, 3.0, 0.0, slope, 3.0, 0.0, 2.0999999997899996],
+        );
+        check_edges(
+            |x| x.elu(-1.0),
+            &[0.0, -0.0, -inf, -2.0, 2.0],
+            &[0.0, 0.0, 1.0, 0.8646647167633873, 2.0],
+            &[-3.0, -3.0, 0.0, -0.4060058497098381, 3.0],
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! `silu`: x times its logistic function, also called swish.
+
+use super::slope::{Curve, logistic, scaled_by};
+use crate::kernels::map::Function;
+use crate::kernels::math::Real;
+use crate::ops::prelude::*;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silu;
+
+impl Op for Silu {
+    fn name(&self) -> &'static str {
+        "silu"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        infer_float_unary(self.name(), inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Map(self)
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+    }
+
+    /// By way of the result: `s + y sigmoid(-x)`.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let x = at.input(0);
+        let slope = x.try_sigmoid()? + at.output() * x.try_neg()?.try_sigmoid()?;
+        tangents[0].as_ref().expect("the only tangent").try_mul(slope)
+    }
+}
+
+impl Function for Silu {
+    #[inline(always)]
+    fn at<const FMA: bool, T: Real>(self, x: T) -> T {
+        x * x.sigmoid::<FMA>()
+    }
+}
+
+impl MapKernel for Silu {
+    fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
+        tile_function!(inputs, out, *self)
+    }
+}
+
+/// `s + x s'`, from the input, with `s = sigmoid(x)` and `s' = s (1 - s)`.
+impl Curve for Silu {
+    fn grad_name(&self) -> &'static str {
+        "silu_grad"
+    }
+
+    #[inline(always)]
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
+        let (s, slope) = logistic::<FMA, T>(x);
+        g * x.mul_add::<FMA>(slope, s)
+    }
+
+    /// `2 s' + x s''`, where `s'' = s' (1 - 2 s)`.
+    fn bend(&self, x: &Tensor) -> Result<Tensor> {
+        let s = x.try_sigmoid()?;
+        let slope = &s * (1.0 - &s);
+        slope.try_mul(x.try_mul(1.0 - s * 2.0)? + 2.0)
+    }
+
+    /// With `c = 1 - s`, which is `sigmoid(-x)`: `s + x s c`, by the rule of the product.
+    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+        let (s, c) = (x.try_sigmoid()?, x.try_neg()?.try_sigmoid()?);
+        let slope = s.try_add(x * &s * &c)?;
+        let bent = dx.map(|dx| {
+            let ds = dx * &s * &c;
+            (&ds + dx * &s * &c).try_add(x * &ds * &c - x * &s * &ds)
+        });
+        Ok((slope, bent.transpose()?))
+    }
+}
+
+methods! {
+    /// `x * sigmoid(x)`, also called swish. For f32 and f64; one pass forward, one backward.
+    ///
+    /// Gradient: `dx = g * (s + x s (1 - s))` with `s = sigmoid(x)`. As in PyTorch, minus infinity gives NaN (and not the limit 0), and the gradient at
+    /// both infinities is NaN.
+    ///
+    /// Elfwing, Uchibe, Doya: *Sigmoid-weighted linear units for neural network function approximation in reinforcement learning* (2017).
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([0.0f32, 100.0, -200.0]).silu().to_vec::<f32>(), [0.0, 100.0, 0.0]);
+    /// ```
+    pub fn silu / try_silu(&self) -> Tensor {
+        apply(Silu, &[self])
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "silu",
+    family: Family::Unary,
+    signature: "x.silu()",
+    formula: "x * sigmoid(x)",
+    gradient: "dx = g * (s + x s (1 - s)), s = sigmoid(x)",
+    at_kinks: "NaN at minus infinity; the gradient is NaN at both infinities",
+    samples: |g| unary_samples(g, |g, s| normal(g, s) * 3.0, |x| x.try_silu()),
+    mistakes: &[
+        Mistake {
+            name: "rule of the product forgotten",
+            what: "sigmoid(x) was taken for a constant: g * sigmoid(x)",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.input(0).try_sigmoid()?)?)]),
+        },
+        Mistake {
+            name: "derivative of the sigmoid",
+            what: "s (1 - s) was taken for the slope, without s and the factor x",
+            rule: |_, at, g, _| {
+                let s = at.input(0).try_sigmoid()?;
+                Ok(smallvec![Some(g * (&s * (1.0 - &s)))])
+            },
+        },
+        Mistake {
+            name: "derivative taken at the wrong point",
+            what: "the slope was taken at the result instead of at the input",
+            rule: |_, at, g, _| {
+                let y = at.input(0).try_silu()?;
+                Ok(smallvec![Some(scaled_by(Silu, &y, g)?)])
+            },
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_edges;
+
+    #[test]
+    fn edges_are_those_of_pytorch() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        check_edges(
+            |x| x.silu(),
+            &[0.0, -0.0, nan, inf, -inf, -2.0, 2.0, -1000.0, 1000.0],
+            &[0.0, -0.0, nan, inf, nan, -0.2384058440442351, 1.7615941559557646, -0.0, 1000.0],
+            &[1.5, 1.5, nan, nan, nan, -0.27235274635468637, 3.2723527463546866, -0.0, 3.0],
+        );
+    }
+}
