@@ -65,8 +65,8 @@ methods! {
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// let loss = Tensor::from([0.5f32, 3.0, 1.0]).hinge(&Tensor::from([1i64, 1, -1]));
-    /// assert_eq!(loss.item(), (0.5 + 0.0 + 2.0) as f64 / 3.0f32 as f64);
+    /// let loss = Tensor::from([0.5f32, 1.0]).hinge(&Tensor::from([1i64, -1]));
+    /// assert_eq!(loss.item(), (0.5 + 2.0) / 2.0);
     /// ```
     pub fn hinge / try_hinge(&self, target: &Tensor) -> Tensor {
         pointwise(Hinge, self, target, Reduction::Mean)
