@@ -58,7 +58,7 @@ pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
 pub use ops::{
-    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, Index, Indexing,
+    Attention, Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, Index, Indexing,
     KlDiv, NllLoss, Pad, Reduction, Slice, SmoothL1,
 };
 pub use rng::Generator;

@@ -30,7 +30,7 @@ mod unary;
 
 pub(crate) use binary::add_values;
 pub use fused::{
-    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss,
+    Attention, Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss,
     Reduction, SmoothL1,
 };
 pub use index::index::Index;

@@ -5,6 +5,7 @@
 //! definition; so it has no rules of its own.
 
 family! {
+    attention
     batch_norm
     bce
     bce_with_logits
@@ -42,6 +43,19 @@ pub use kl_div::KlDiv;
 pub use nll_loss::NllLoss;
 pub use reduction::Reduction;
 pub use smooth_l1::SmoothL1;
+    layer_norm
+    linear
+    log_softmax
+    mse
+    rms_norm
+    softmax
+}
+
+mod attention_options;
+mod shift;
+
+pub use attention_options::Attention;
+pub use cross_entropy::{CrossEntropy, Reduction};
 
 use shift::shifted;
 
