@@ -26,13 +26,28 @@ pub struct GruStep;
 impl Step<1> for GruStep {
     const NAME: &'static str = "Gru";
     const GATES: usize = 3;
-    // The reset gate comes between the biases of `n`.
-    const BIASES_ADD: bool = false;
 
-    fn step(&self, x: &Tensor, h: &Tensor, [state]: &[Tensor; 1]) -> Result<[Tensor; 1]> {
-        let both = |i| gate(x, i, 3)?.try_add(&gate(h, i, 3)?)?.try_sigmoid();
-        let (r, z) = (both(0)?, both(1)?);
-        let n = gate(x, 2, 3)?.try_add(&r.try_mul(&gate(h, 2, 3)?)?)?.try_tanh()?;
+    /// Four parts: `r`, `z`, and the two of `n`, which the reset gate keeps apart.
+    fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
+        let n = hidden.shape()[1];
+        let rows = |w: &Tensor, start, count| w.try_narrow(0, start * n, count * n);
+        let zeros = |w: &Tensor| Tensor::try_full([n, w.shape()[1]], 0.0, w.dtype());
+        let both = Tensor::try_cat(&[&rows(input, 0, 2)?, &rows(hidden, 0, 2)?], 1)?;
+        let of_input = Tensor::try_cat(&[&rows(input, 2, 1)?, &zeros(hidden)?], 1)?;
+        let of_state = Tensor::try_cat(&[&zeros(input)?, &rows(hidden, 2, 1)?], 1)?;
+        Tensor::try_cat(&[&both, &of_input, &of_state], 0)
+    }
+
+    fn join_biases(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
+        let n = input.numel() / 3;
+        let both = input.try_narrow(0, 0, 2 * n)?.try_add(&hidden.try_narrow(0, 0, 2 * n)?)?;
+        let (of_input, of_state) = (gate(input, 2, 3)?, gate(hidden, 2, 3)?);
+        Tensor::try_cat(&[&both, &of_input, &of_state], 0)
+    }
+
+    fn step(&self, sums: &Tensor, [state]: &[Tensor; 1]) -> Result<[Tensor; 1]> {
+        let (r, z) = (gate(sums, 0, 4)?.try_sigmoid()?, gate(sums, 1, 4)?.try_sigmoid()?);
+        let n = gate(sums, 2, 4)?.try_add(&r.try_mul(&gate(sums, 3, 4)?)?)?.try_tanh()?;
         // (1 - z) n + z h, with one product less.
         Ok([n.try_add(&z.try_mul(&state.try_sub(&n)?)?)?])
     }

@@ -25,13 +25,11 @@ pub struct LstmStep;
 impl Step<2> for LstmStep {
     const NAME: &'static str = "Lstm";
     const GATES: usize = 4;
-    const BIASES_ADD: bool = true;
 
-    fn step(&self, x: &Tensor, h: &Tensor, [_, c]: &[Tensor; 2]) -> Result<[Tensor; 2]> {
-        let gates = x.try_add(h)?;
-        let open = |i| gate(&gates, i, 4)?.try_sigmoid();
+    fn step(&self, sums: &Tensor, [_, c]: &[Tensor; 2]) -> Result<[Tensor; 2]> {
+        let open = |i| gate(sums, i, 4)?.try_sigmoid();
         let (i, f, o) = (open(0)?, open(1)?, open(3)?);
-        let g = gate(&gates, 2, 4)?.try_tanh()?;
+        let g = gate(sums, 2, 4)?.try_tanh()?;
         let c = f.try_mul(c)?.try_add(&i.try_mul(&g)?)?;
         Ok([o.try_mul(&c.try_tanh()?)?, c])
     }

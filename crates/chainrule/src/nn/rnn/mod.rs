@@ -26,14 +26,23 @@ pub trait Step<const N: usize>: Debug + Default + Send + Sync {
     /// The layer's name, for errors.
     const NAME: &'static str;
 
-    /// How many times as wide as the state the products are.
+    /// How many times as many rows as hidden units the weights have.
     const GATES: usize;
 
-    /// Whether the two biases only ever appear as their sum.
-    const BIASES_ADD: bool;
+    /// The weight `[width, inputs + hidden]` of input and state side by side, from those of the input and of the state.
+    ///
+    /// A step is then one product. Taking the input's products of all steps at once would save none, and cost their gradient.
+    fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
+        Tensor::try_cat(&[input, hidden], 1)
+    }
 
-    /// The next state, from the input's and the state's products `[batch, GATES * hidden]`.
-    fn step(&self, x: &Tensor, h: &Tensor, state: &[Tensor; N]) -> Result<[Tensor; N]>;
+    /// The bias `[width]` that goes with [`Step::join`].
+    fn join_biases(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
+        input.try_add(hidden)
+    }
+
+    /// The next state, from the sums `[batch, width]`.
+    fn step(&self, sums: &Tensor, state: &[Tensor; N]) -> Result<[Tensor; N]>;
 }
 
 /// The form of a recurrent layer.
@@ -193,27 +202,21 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
         weights: &Weights,
         reverse: bool,
     ) -> Result<(Vec<Tensor>, [Tensor; N])> {
-        // The input's products are one for all steps.
-        let mut products = x.try_matmul(&weights.input.try_t()?)?;
-        let mut bias = None;
-        if let Some([input, hidden]) = &weights.biases {
-            products = match S::BIASES_ADD {
-                true => products.try_add(&input.try_add(hidden)?)?,
-                false => products.try_add(input)?,
-            };
-            bias = (!S::BIASES_ADD).then_some(hidden);
-        }
-        let mut steps = moments(&products)?;
+        let joined = self.step.join(&weights.input, &weights.hidden)?.try_t()?;
+        let bias = match &weights.biases {
+            Some([input, hidden]) => Some(self.step.join_biases(input, hidden)?),
+            None => None,
+        };
+        let mut steps = moments(x)?;
         if reverse {
             steps.reverse();
         }
-        let across = weights.hidden.try_t()?;
         for x in &mut steps {
-            let mut h = state[0].try_matmul(&across)?;
-            if let Some(bias) = bias {
-                h = h.try_add(bias)?;
+            let mut sums = Tensor::try_cat(&[x, &state[0]], 1)?.try_matmul(&joined)?;
+            if let Some(bias) = &bias {
+                sums = sums.try_add(bias)?;
             }
-            state = self.step.step(x, &h, &state)?;
+            state = self.step.step(&sums, &state)?;
             *x = state[0].clone();
         }
         if reverse {

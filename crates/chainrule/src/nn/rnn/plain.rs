@@ -32,10 +32,8 @@ impl Rnn {
 impl Step<1> for PlainStep {
     const NAME: &'static str = "Rnn";
     const GATES: usize = 1;
-    const BIASES_ADD: bool = true;
 
-    fn step(&self, x: &Tensor, h: &Tensor, _: &[Tensor; 1]) -> Result<[Tensor; 1]> {
-        let sum = x.try_add(h)?;
-        Ok([if self.relu { sum.try_relu()? } else { sum.try_tanh()? }])
+    fn step(&self, sums: &Tensor, _: &[Tensor; 1]) -> Result<[Tensor; 1]> {
+        Ok([if self.relu { sums.try_relu()? } else { sums.try_tanh()? }])
     }
 }

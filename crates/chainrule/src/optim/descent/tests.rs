@@ -140,6 +140,30 @@ fn tied_parameters_step_once_and_in_one_group() {
 }
 
 #[test]
+fn the_number_of_threads_changes_nothing() {
+    let run = |threads: usize, k: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let parameters = [numbers(3, SHARED / 2 + 5, 1), numbers(300, 500, 2), numbers(5, 7, 3)];
+        let parameters = parameters.map(|p| p.parameter());
+        pool.install(|| {
+            let (_, mut optimizer) = all(&parameters).remove(k);
+            for i in 0..2 {
+                for p in &parameters {
+                    p.set_grad(Some(numbers(p.size(0), p.size(1), i + 4))).unwrap();
+                }
+                crate::optim::clip_grad_norm(&parameters, 1.0, 2.0).unwrap();
+                optimizer.step().unwrap();
+            }
+        });
+        parameters.map(|p| bits(&p))
+    };
+    // Not Muon, which would multiply large matrices.
+    for k in 0..6 {
+        assert!(run(1, k) == run(3, k), "optimizer {k}");
+    }
+}
+
+#[test]
 fn large_parameters_step_as_small_ones_do() {
     // Over the size from which threads share a parameter; the small ones are its rows.
     let (rows, columns) = (3, SHARED / 2 + 5);
