@@ -20,19 +20,23 @@ family! {
     instance_norm
     kl_div
     l1_loss
+    layer_norm
     linear
     log_softmax
     mse
     nll_loss
+    rms_norm
     smooth_l1
     softmax
 }
 
+mod attention_options;
 mod classes;
 mod pointwise;
 mod reduction;
 mod shift;
 
+pub use attention_options::Attention;
 pub use bce::Bce;
 pub use bce_with_logits::BceWithLogits;
 pub use cosine_embedding::CosineEmbedding;
@@ -43,19 +47,6 @@ pub use kl_div::KlDiv;
 pub use nll_loss::NllLoss;
 pub use reduction::Reduction;
 pub use smooth_l1::SmoothL1;
-    layer_norm
-    linear
-    log_softmax
-    mse
-    rms_norm
-    softmax
-}
-
-mod attention_options;
-mod shift;
-
-pub use attention_options::Attention;
-pub use cross_entropy::{CrossEntropy, Reduction};
 
 use shift::shifted;
 
