@@ -201,7 +201,7 @@ pub struct Bench {
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// How many groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist]
+    /// How many groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist, 8 of 1 for the GPTs]
     #[arg(long, value_name = "N", value_parser = rounds)]
     #[arg(allow_negative_numbers = true)]
     pub rounds: Option<usize>,
@@ -222,6 +222,10 @@ pub enum Workload {
     Names,
     /// Digits: batch 512, three hidden layers of 1,024
     Mnist,
+    /// A GPT: 4 layers, 4 heads, 128 wide, context 64, batch 12, AdamW
+    GptSmall,
+    /// A GPT: 6 layers, 6 heads, 384 wide, context 256, batch 4, AdamW
+    GptMedium,
 }
 
 /// How a step is run.

@@ -6,8 +6,9 @@
 use std::time::Instant;
 
 use anyhow::Result;
+use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
-use chainrule::optim::{Optimizer, Sgd};
+use chainrule::optim::{AdamW, Optimizer, Sgd};
 use chainrule::{DType, Generator, Tensor};
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ struct Plan {
 
 const NAMES: Plan = Plan { name: "names", warm_up: 300, group: 500, groups: 7 };
 const MNIST: Plan = Plan { name: "mnist", warm_up: 3, group: 1, groups: 15 };
+const GPT_SMALL: Plan = Plan { name: "gpt-small", warm_up: 3, group: 1, groups: 8 };
+const GPT_MEDIUM: Plan = Plan { name: "gpt-medium", warm_up: 3, group: 1, groups: 8 };
 
 /// The last line of `--json`.
 #[derive(Serialize)]
@@ -49,6 +52,8 @@ fn measure(args: &Bench) -> Result<()> {
     let plan = match args.workload {
         Workload::Names => NAMES,
         Workload::Mnist => MNIST,
+        Workload::GptSmall => GPT_SMALL,
+        Workload::GptMedium => GPT_MEDIUM,
     };
     let probe = machine::probe_gflops()?;
     let generator = &mut Generator::manual_seed(0);
@@ -61,6 +66,14 @@ fn measure(args: &Bench) -> Result<()> {
         }
         Workload::Mnist => {
             let mut step = Mnist::new(generator)?;
+            time(&plan, groups, || step.run())?
+        }
+        Workload::GptSmall => {
+            let mut step = GptStep::new(4, 4, 128, 64, 12, generator)?;
+            time(&plan, groups, || step.run())?
+        }
+        Workload::GptMedium => {
+            let mut step = GptStep::new(6, 6, 384, 256, 4, generator)?;
             time(&plan, groups, || step.run())?
         }
     };
@@ -231,6 +244,44 @@ impl Mnist {
         self.sgd.zero_grad();
         loss.try_backward()?;
         self.sgd.step()?;
+        Ok(())
+    }
+}
+
+/// A GPT on one batch of random symbols, trained with AdamW.
+struct GptStep {
+    model: Gpt,
+    adamw: AdamW,
+    x: Tensor,
+    y: Tensor,
+}
+
+impl GptStep {
+    const SYMBOLS: usize = 65;
+
+    fn new(
+        layers: usize,
+        heads: usize,
+        width: usize,
+        context: usize,
+        batch: usize,
+        generator: &mut Generator,
+    ) -> Result<GptStep> {
+        let symbols = Self::SYMBOLS;
+        let config = GptConfig { symbols, context, layers, heads, width, dropout: 0.0 };
+        let model = Gpt::try_new(config, generator)?;
+        let adamw = AdamW::new(model.parameters(), 5e-4);
+        let mut draw = || Tensor::try_randint(0, symbols as i64, [batch, context], generator);
+        let (x, y) = (draw()?, draw()?);
+        Ok(GptStep { model, adamw, x, y })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let logits = self.model.try_forward(&self.x)?.try_reshape([-1, Self::SYMBOLS as i64])?;
+        let loss = logits.try_cross_entropy(&self.y.try_flatten(0, -1)?)?;
+        self.adamw.zero_grad();
+        loss.try_backward()?;
+        self.adamw.step()?;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 mod activation;
 mod batch_norm;
 mod containers;
+mod dropout;
 mod embedding;
 pub mod explicit;
 pub mod init;
@@ -13,20 +14,28 @@ mod layer;
 mod linear;
 pub mod models;
 mod module;
+mod norm;
 mod rnn;
 mod sequential;
 mod summary;
+mod transformer;
 
-pub use activation::{Relu, Tanh};
+pub use activation::{
+    Celu, Elu, Gelu, GeluTanh, Hardsigmoid, Hardswish, Hardtanh, LeakyRelu, LogSigmoid, LogSoftmax,
+    Mish, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softplus, Softsign, Tanh,
+};
 pub use batch_norm::BatchNorm1d;
 pub use chainrule_derive::Module;
 pub use containers::{Flatten, FlattenConsecutive, ModuleList, Residual};
+pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer::Layer;
 pub use linear::Linear;
 #[doc(hidden)]
 pub use module::buffer_field;
 pub use module::{AsField, Field, Module, StateDict, Training};
+pub use norm::{GroupNorm, LayerNorm, RmsNorm};
 pub use rnn::{Cell, Gru, GruCell, Lstm, Recurrent, RecurrentOptions, Rnn, RnnCell, Unrolled};
 pub use sequential::Sequential;
 pub use summary::{Summary, SummaryRow, summary};
+pub use transformer::{CausalSelfAttention, PositionalEmbedding, TransformerBlock};

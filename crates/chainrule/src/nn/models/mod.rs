@@ -1,5 +1,9 @@
-//! Models ready to train.
+//! Ready-made models.
 
+mod digits_mlp;
+mod gpt;
 mod names_mlp;
 
+pub use digits_mlp::DigitsMlp;
+pub use gpt::{Gpt, GptConfig};
 pub use names_mlp::{NamesMlp, NamesMlpConfig};

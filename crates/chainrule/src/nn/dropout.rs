@@ -1,0 +1,71 @@
+//! Dropout with random numbers of its own.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{AsField, Field, Layer, Module, Training};
+use crate::error::{Error, Result, raise};
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+
+/// In training each element becomes 0 with probability `p` and the others are divided by `1 - p`; in evaluation nothing happens.
+///
+/// The layer draws from a generator of its own, seeded from the one it is made with, so that a run can be repeated.
+///
+/// ```
+/// use chainrule::nn::{Dropout, Layer, Module};
+/// use chainrule::{Generator, Tensor};
+/// let layer = Dropout::new(0.5, &mut Generator::manual_seed(0));
+/// let y = layer.forward(&Tensor::ones([1000])).to_vec::<f32>();
+/// assert!(y.iter().all(|&x| x == 0.0 || x == 2.0));
+/// layer.eval();
+/// assert_eq!(layer.forward(&Tensor::ones([3])).to_vec::<f32>(), [1.0; 3]);
+/// ```
+#[derive(Debug)]
+pub struct Dropout {
+    p: f64,
+    generator: Mutex<Generator>,
+    training: Training,
+}
+
+impl Dropout {
+    /// Drops with probability `p`, 0 to 1.
+    #[track_caller]
+    pub fn new(p: f64, generator: &mut Generator) -> Dropout {
+        Dropout::try_new(p, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// Like [`Dropout::new`], but returns the error.
+    pub fn try_new(p: f64, generator: &mut Generator) -> Result<Dropout> {
+        if !(0.0..=1.0).contains(&p) {
+            let why = format!("the probability must lie between 0 and 1; it is {p}");
+            return Err(Error::argument("Dropout", why));
+        }
+        let generator = Mutex::new(Generator::manual_seed(generator.random_u64()));
+        Ok(Dropout { p, generator, training: Training::default() })
+    }
+
+    /// The probability that is in force now: 0 in evaluation.
+    pub fn rate(&self) -> f64 {
+        if self.training.is_on() { self.p } else { 0.0 }
+    }
+
+    /// Calls `f` with the layer's generator.
+    pub(super) fn draw<R>(&self, f: impl FnOnce(&mut Generator) -> R) -> R {
+        f(&mut self.generator.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Module for Dropout {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        self.training.as_field().map(|f| ("training".to_string(), f)).into_iter().collect()
+    }
+}
+
+impl Layer for Dropout {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        if self.rate() == 0.0 {
+            return Ok(x.clone());
+        }
+        self.draw(|g| x.try_dropout(self.p, true, g))
+    }
+}
