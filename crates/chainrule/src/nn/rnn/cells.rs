@@ -1,6 +1,6 @@
 //! Cells whose input and state are put side by side, and the layer that runs one over a sequence from a learned start.
 
-use super::moments;
+use super::{joined, moments};
 use crate::error::{Error, Result, raise};
 use crate::nn::{Layer, Linear, Module};
 use crate::rng::Generator;
@@ -181,6 +181,6 @@ impl<C: Cell> Layer for Unrolled<C> {
             h = self.cell.try_step(x, &h)?;
             *x = h.clone();
         }
-        Tensor::try_stack(&steps.iter().collect::<Vec<_>>(), 1)
+        joined(&steps)?.try_transpose(0, 1)
     }
 }

@@ -29,13 +29,13 @@ impl Step<1> for GruStep {
 
     /// Four parts: `r`, `z`, and the two of `n`, which the reset gate keeps apart.
     fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
-        let n = hidden.shape()[1];
-        let rows = |w: &Tensor, start, count| w.try_narrow(0, start * n, count * n);
-        let zeros = |w: &Tensor| Tensor::try_full([n, w.shape()[1]], 0.0, w.dtype());
-        let both = Tensor::try_cat(&[&rows(input, 0, 2)?, &rows(hidden, 0, 2)?], 1)?;
-        let of_input = Tensor::try_cat(&[&rows(input, 2, 1)?, &zeros(hidden)?], 1)?;
-        let of_state = Tensor::try_cat(&[&zeros(input)?, &rows(hidden, 2, 1)?], 1)?;
-        Tensor::try_cat(&[&both, &of_input, &of_state], 0)
+        let n = hidden.shape()[0];
+        let columns = |w: &Tensor, start, count| w.try_narrow(1, start * n, count * n);
+        let zeros = |w: &Tensor| Tensor::try_full([w.shape()[0], n], 0.0, w.dtype());
+        let upper = Tensor::try_cat(&[input, &zeros(input)?], 1)?;
+        let (both, of_state) = (columns(hidden, 0, 2)?, columns(hidden, 2, 1)?);
+        let lower = Tensor::try_cat(&[&both, &zeros(hidden)?, &of_state], 1)?;
+        Tensor::try_cat(&[&upper, &lower], 0)
     }
 
     fn join_biases(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {

@@ -29,11 +29,11 @@ pub trait Step<const N: usize>: Debug + Default + Send + Sync {
     /// How many times as many rows as hidden units the weights have.
     const GATES: usize;
 
-    /// The weight `[width, inputs + hidden]` of input and state side by side, from those of the input and of the state.
+    /// The weight `[inputs + hidden, width]` of input and state side by side, from those of the input and of the state, transposed.
     ///
-    /// A step is then one product. Taking the input's products of all steps at once would save none, and cost their gradient.
+    /// A step is then one product, and its parts of the weight's gradient lie in memory as they are summed.
     fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
-        Tensor::try_cat(&[input, hidden], 1)
+        Tensor::try_cat(&[input, hidden], 0)
     }
 
     /// The bias `[width]` that goes with [`Step::join`].
@@ -170,15 +170,13 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
         // Time first: then a step is a run of memory.
         let mut x = x.try_transpose(0, 1)?;
         let mut last: [Vec<Tensor>; N] = std::array::from_fn(|_| Vec::new());
-        let layers = self.weights.len() / directions;
-        for (layer, weights) in self.weights.chunks(directions).enumerate() {
-            let axis = if layer + 1 == layers { 1 } else { 0 };
+        for weights in self.weights.chunks(directions) {
             let mut outputs = Vec::new();
             for (direction, weights) in weights.iter().enumerate() {
                 let k = last[0].len();
                 let state = start.each_ref().map(|states| states[k].clone());
                 let (steps, state) = self.walk(&x, state, weights, direction == 1)?;
-                outputs.push(Tensor::try_stack(&steps.iter().collect::<Vec<_>>(), axis)?);
+                outputs.push(joined(&steps)?);
                 last.iter_mut().zip(state).for_each(|(all, s)| all.push(s));
             }
             x = match &outputs[..] {
@@ -188,10 +186,10 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
         }
         let mut states = Vec::with_capacity(N);
         for all in &last {
-            states.push(Tensor::try_stack(&all.iter().collect::<Vec<_>>(), 0)?);
+            states.push(joined(all)?);
         }
         let states = <[Tensor; N]>::try_from(states).expect("as many as there are");
-        Ok((x, states))
+        Ok((x.try_transpose(0, 1)?, states))
     }
 
     /// One layer in one direction: the outputs in the order of time, and the last state.
@@ -202,7 +200,7 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
         weights: &Weights,
         reverse: bool,
     ) -> Result<(Vec<Tensor>, [Tensor; N])> {
-        let joined = self.step.join(&weights.input, &weights.hidden)?.try_t()?;
+        let joined = self.step.join(&weights.input.try_t()?, &weights.hidden.try_t()?)?;
         let bias = match &weights.biases {
             Some([input, hidden]) => Some(self.step.join_biases(input, hidden)?),
             None => None,
@@ -256,26 +254,38 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
     }
 }
 
-/// The parts of `x` along its first axis.
+/// The parts of `x` `[n, rows, columns]` along its first axis.
 ///
 /// It is halved again and again: the gradient of a part of the whole is as large as the whole, so taking them one by one would
 /// cost the square of their number.
 fn moments(x: &Tensor) -> Result<Vec<Tensor>> {
-    fn halve(x: &Tensor, out: &mut Vec<Tensor>) -> Result<()> {
+    fn halve(x: &Tensor, out: &mut Vec<Tensor>, part: [usize; 2]) -> Result<()> {
         let n = x.shape()[0];
         match n {
             0 => {}
-            1 => out.push(x.try_squeeze(0)?),
+            1 => out.push(x.try_reshape(part)?),
             _ => {
-                halve(&x.try_narrow(0, 0, n / 2)?, out)?;
-                halve(&x.try_narrow(0, n / 2, n - n / 2)?, out)?;
+                halve(&x.try_narrow(0, 0, n / 2)?, out, part)?;
+                halve(&x.try_narrow(0, n / 2, n - n / 2)?, out, part)?;
             }
         }
         Ok(())
     }
-    let mut out = Vec::with_capacity(x.shape()[0]);
-    halve(x, &mut out)?;
+    let shape = x.shape();
+    let (n, part) = (shape[0], [shape[1], shape[2]]);
+    let mut out = Vec::with_capacity(n);
+    // A transposed input is copied here, once: its parts lie far apart in memory.
+    halve(&x.try_reshape([n, part[0] * part[1]])?, &mut out, part)?;
     Ok(out)
+}
+
+/// Parts `[rows, columns]` one after the other, `[n, rows, columns]`; the gradient of what is made of it is laid out like this, too.
+fn joined(parts: &[Tensor]) -> Result<Tensor> {
+    let part = parts[0].shape();
+    let flat: Vec<Tensor> =
+        parts.iter().map(|p| p.try_reshape([1, part.numel()])).collect::<Result<_>>()?;
+    let all = Tensor::try_cat(&flat.iter().collect::<Vec<_>>(), 0)?;
+    all.try_reshape([parts.len(), part[0], part[1]])
 }
 
 /// Part `i` of `parts` equal parts of the last axis.
