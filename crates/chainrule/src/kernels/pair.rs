@@ -33,7 +33,7 @@ vectorized! {
 #[inline(always)]
 fn multiply_body<const FMA: bool, T: Real>(out: &mut [T], g: &[T]) {
     for (out, &g) in out.iter_mut().zip(g) {
-        *out = *out * g;
+        *out *= g;
     }
 }
 

@@ -210,11 +210,14 @@ fn grad_body<const FMA: bool, T: Grouped>(
         let back = |x: T| (x - mean).mul_add::<FMA>(slope, shift);
         if by.inner == 1 {
             let elements = dx.iter_mut().zip(x).zip(g);
-            match gain {
-                None => elements.for_each(|((o, &x), &g)| *o = g * inv - back(x)),
-                Some(gain) => elements
-                    .zip(gain)
-                    .for_each(|(((o, &x), &g), &gain)| *o = g * (inv * gain) - back(x)),
+            if let Some(gain) = gain {
+                for (((o, &x), &g), &gain) in elements.zip(gain) {
+                    *o = g * (inv * gain) - back(x);
+                }
+            } else {
+                for ((o, &x), &g) in elements {
+                    *o = g * inv - back(x);
+                }
             }
             continue;
         }

@@ -1,7 +1,7 @@
 //! `bce`: binary cross-entropy of probabilities.
 
 use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, log_1p, loss_samples, pointwise, together, weighted, wrong_slope,
+    MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, together, weighted, wrong_slope,
 };
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
@@ -33,7 +33,7 @@ impl Pointwise for BinaryCrossEntropy {
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
         let least = T::from_f64(LEAST_LOG);
         let cut = |log: T| if log < least { least } else { log };
-        let (yes, no) = (cut(x.log::<FMA>()), cut(log_1p::<FMA, T>(-x)));
+        let (yes, no) = (cut(x.log::<FMA>()), cut((-x).log1p::<FMA>()));
         (t - T::ONE) * no - t * yes
     }
 
@@ -45,7 +45,7 @@ impl Pointwise for BinaryCrossEntropy {
 
     #[inline(always)]
     fn target_slope<const FMA: bool, T: Real>(self, x: T, _: T) -> T {
-        log_1p::<FMA, T>(-x) - x.log::<FMA>()
+        (-x).log1p::<FMA>() - x.log::<FMA>()
     }
 
     fn check<T: Real>(self, x: &[T], t: &[T]) -> Result<()> {

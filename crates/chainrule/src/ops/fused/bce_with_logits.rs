@@ -1,7 +1,7 @@
 //! `bce_with_logits`: binary cross-entropy of logits, the sigmoid included.
 
 use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, constant, log_1p, loss_samples, pointwise, together, weighted,
+    MISSING_MEAN, Pointwise, SIGN, constant, loss_samples, pointwise, together, weighted,
     wrong_slope,
 };
 use super::reduction::Reduction;
@@ -31,7 +31,7 @@ impl Pointwise for LogitLoss {
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
         let share = if x < T::ZERO { -t } else { T::ONE - t };
-        x * share + log_1p::<FMA, T>((-x.abs()).exp::<FMA>())
+        x * share + (-x.abs()).exp::<FMA>().log1p::<FMA>()
     }
 
     #[inline(always)]

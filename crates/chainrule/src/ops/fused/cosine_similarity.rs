@@ -62,7 +62,7 @@ impl Op for Cosine {
         Some(Box::new(|inputs| {
             let unit = |x: &Tensor| {
                 let norm = x.try_mul(x)?.try_sum(-1, true)?.try_sqrt()?;
-                let raised = norm.detach().try_maximum(self.eps)?.try_sub(&norm.detach())?;
+                let raised = norm.detach().try_maximum(self.eps)?.try_sub(norm.detach())?;
                 x.try_div(&norm.try_add(&raised)?)
             };
             unit(&inputs[0])?.try_mul(&unit(&inputs[1])?)?.try_sum(-1, false)

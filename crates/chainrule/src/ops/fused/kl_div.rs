@@ -38,14 +38,16 @@ impl<const LOG: bool> Pointwise for Divergence<LOG> {
         if LOG { -t.exp::<FMA>() } else { -t }
     }
 
-    /// `log(t) + t / t - x`, where the quotient is NaN for a target of 0.
+    /// `log(t) + 1 - x`, and NaN for a target of 0 or infinity: there it is the product of 0 and infinity.
     #[inline(always)]
     fn target_slope<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
         if LOG {
             let p = t.exp::<FMA>();
             return p * (t - x) + p;
         }
-        t.log::<FMA>() + t / t - x
+        // 1, by a quotient that gives that NaN.
+        let one = (t + t) / t - T::ONE;
+        t.log::<FMA>() + one - x
     }
 
     fn in_steps(self, x: &Tensor, t: &Tensor) -> Result<Tensor> {

@@ -253,7 +253,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 fn samples(g: &mut Generator) -> Vec<Sample> {
     let weight = between(g, 0.5, 2.0, [4]);
-    let cases: [(&str, &[usize], Reduction, Option<i64>, bool); 10] = [
+    type Case<'a> = (&'static str, &'a [usize], Reduction, Option<i64>, bool);
+    let cases: [Case<'_>; 10] = [
         ("a small batch", &[3, 4], Reduction::Mean, None, false),
         ("each row", &[3, 4], Reduction::None, None, false),
         ("summed", &[33, 4], Reduction::Sum, None, false),
@@ -265,15 +266,14 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
         ("mean of the batch", &[2, 4, 3], Reduction::BatchMean, Some(1), false),
         ("no rows", &[0, 4], Reduction::Sum, None, false),
     ];
-    let sample =
-        |(note, shape, reduction, ignore_index, weighted): (&'static str, &[usize], _, _, _)| {
-            let weight = if weighted { Some(weight.clone()) } else { None };
-            let options = NllLoss { reduction, ignore_index, weight };
-            let x = normal(g, shape);
-            let count = without_classes(&x).numel() as i64;
-            let numbers: Vec<i64> = (0..count).map(|i| i * 3 % 4).collect();
-            let targets = Tensor::from_slice(&numbers, without_classes(&x));
-            Sample::new(note, vec![x], move |x| x[0].try_nll_loss_with(&targets, &options))
-        };
+    let sample = |(note, shape, reduction, ignore_index, weighted): Case<'_>| {
+        let weight = if weighted { Some(weight.clone()) } else { None };
+        let options = NllLoss { reduction, ignore_index, weight };
+        let x = normal(g, shape);
+        let count = without_classes(&x).numel() as i64;
+        let numbers: Vec<i64> = (0..count).map(|i| i * 3 % 4).collect();
+        let targets = Tensor::from_slice(&numbers, without_classes(&x));
+        Sample::new(note, vec![x], move |x| x[0].try_nll_loss_with(&targets, &options))
+    };
     cases.into_iter().map(sample).collect()
 }

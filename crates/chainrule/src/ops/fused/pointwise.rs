@@ -288,14 +288,6 @@ pub(super) fn together(a: Option<Tensor>, b: Option<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// The logarithm of `1 + e` for `e` from -1 up, which keeps the digits of a small `e`: what rounding took from `1 + e` is given back as a factor.
-#[inline(always)]
-pub(super) fn log_1p<const FMA: bool, T: Real>(e: T) -> T {
-    let u = T::ONE + e;
-    let log = u.log::<FMA>();
-    if u == T::ONE { e } else { log * (e / (u - T::ONE)) }
-}
-
 /// How a loss is called in its samples.
 type Call = fn(&Tensor, &Tensor, Reduction) -> Result<Tensor>;
 
