@@ -2,7 +2,7 @@
 
 mod common;
 
-use chainrule::{CrossEntropy, Reduction, Tensor};
+use chainrule::{Attention, CrossEntropy, Reduction, Tensor};
 use common::{Reference, distance};
 
 /// One layer of the reference.
@@ -58,7 +58,28 @@ impl Case {
 fn linear() {
     let mut case = Case::new("linear");
     let (x, w, b) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
-    case.check(&(x.matmul(&w.t()) + b));
+    case.check(&(x.matmul(&w.t()) + &b));
+}
+
+#[test]
+fn linear_as_one_op() {
+    let mut case = Case::new("linear");
+    let (x, w, b) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
+    case.check(&x.linear(&w, Some(&b)));
+}
+
+#[test]
+fn linear_3d_as_one_op() {
+    let mut case = Case::new("linear_3d");
+    let (x, w) = (case.input("x0"), case.parameter("weight"));
+    case.check(&x.linear(&w, None));
+}
+
+#[test]
+fn layer_norm() {
+    let mut case = Case::new("layer_norm");
+    let (x, w, b) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
+    case.check(&x.layer_norm(6, Some(&w), Some(&b), 1e-5));
 }
 
 #[test]
@@ -66,6 +87,13 @@ fn linear_3d() {
     let mut case = Case::new("linear_3d");
     let (x, w) = (case.input("x0"), case.parameter("weight"));
     case.check(&x.matmul(&w.t()));
+}
+
+#[test]
+fn attention_causal() {
+    let mut case = Case::new("attention_causal");
+    let (q, k, v) = (case.input("x0"), case.input("x1"), case.input("x2"));
+    case.check(&q.attention(&k, &v, &Attention::causal()));
 }
 
 #[test]

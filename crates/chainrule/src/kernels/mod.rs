@@ -3,6 +3,7 @@
 //! Each loop is compiled for AVX-512, AVX2 and plain instructions by the macro in [`simd`] and chosen at run time.
 //! Sums are taken in an order fixed by the sizes alone, so results do not depend on the number of threads.
 
+pub(crate) mod attention;
 pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod gather;

@@ -30,8 +30,8 @@ mod unary;
 
 pub(crate) use binary::add_values;
 pub use fused::{
-    Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv, NllLoss,
-    Reduction, SmoothL1,
+    Attention, Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv,
+    NllLoss, Reduction, SmoothL1,
 };
 pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;

@@ -83,12 +83,13 @@ impl CounterRng {
     }
 }
 
-fn halves(value: u64) -> [u32; 2] {
+pub(crate) fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }
 
 /// Ten rounds of Philox4x32 on one counter.
-fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+#[inline(always)]
+pub(crate) fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let [low0, high0] = halves(u64::from(counter[0]) * 0xd251_1f53);
         let [low1, high1] = halves(u64::from(counter[2]) * 0xcd9e_8d57);

@@ -8,7 +8,7 @@
 //! Everything here works on plain numbers and slices; the functions that make random tensors are
 //! elsewhere. None of it is fit for secrets.
 
-mod counter;
+pub(crate) mod counter;
 mod mt19937;
 mod multinomial;
 mod normal;

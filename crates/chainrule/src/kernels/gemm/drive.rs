@@ -93,12 +93,12 @@ impl<T> Shared<T> {
 }
 
 /// Whether a product of so much work is worth more than one thread.
-pub(super) fn threaded(work: usize) -> bool {
+pub fn threaded(work: usize) -> bool {
     work >= THREADED_WORK && rayon::current_num_threads() > 1
 }
 
 /// Runs the tasks `0..count`, on the pool if `parallel`.
-pub(super) fn run(count: usize, parallel: bool, task: impl Fn(usize) + Send + Sync) {
+pub fn run(count: usize, parallel: bool, task: impl Fn(usize) + Send + Sync) {
     if parallel && count > 1 {
         (0..count).into_par_iter().with_max_len(1).for_each(task);
     } else {
@@ -119,7 +119,7 @@ thread_local! {
 }
 
 /// Calls `f` with a buffer for `len` numbers, whose contents are arbitrary numbers.
-fn with_buffer<T: Element, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
+pub fn with_buffer<T: Element, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
     if len == 0 {
         return f(std::ptr::null_mut());
     }

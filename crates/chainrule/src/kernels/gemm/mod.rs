@@ -6,14 +6,19 @@
 //!
 //! `drive` decides, `tile` computes, `vector` names the registers.
 
+mod block;
 mod drive;
 #[cfg(test)]
 mod tests;
 mod tile;
 mod vector;
 
-use drive::{Addend, Operand, TASK_WORK, laid_out, product, run, threaded};
-use tile::{Element, Kernels};
+pub use block::{Block, block, block_packed, pack_columns, pack_lines, panel_lines};
+pub(super) use drive::{run, threaded, with_buffer};
+pub use tile::Element;
+
+use drive::{Addend, Operand, TASK_WORK, laid_out, product};
+use tile::Kernels;
 
 /// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
 ///

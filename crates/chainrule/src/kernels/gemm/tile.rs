@@ -46,7 +46,7 @@ pub(super) struct Source<T> {
 type PanelFn<T> = unsafe fn(&Panel<T>);
 
 /// The kernels of one element type for one level.
-pub(super) struct Kernels<T> {
+pub struct Kernels<T> {
     pub lanes: usize,
     /// Rows of a strip.
     pub rows: usize,
@@ -78,11 +78,21 @@ impl<T: Copy> Kernels<T> {
     ///
     /// The addresses that the fields of `panel` describe must be readable, those of `out` writable by nobody else.
     #[inline]
-    pub unsafe fn panel(&self, panel: &Panel<T>) {
+    pub(super) unsafe fn panel(&self, panel: &Panel<T>) {
         let vectors = panel.cols.div_ceil(self.lanes);
         let ragged = !panel.cols.is_multiple_of(self.lanes);
         // SAFETY: the caller's promise; the table belongs to a level that the processor has.
         unsafe { self.panels[vectors - 1][ragged as usize](panel) }
+    }
+
+    /// Packs one panel of lines of any strides, `width` to a row.
+    ///
+    /// # Safety
+    ///
+    /// The source must be readable, with `len <= width`, and `to` writable for `width * k`.
+    pub(super) unsafe fn pack_panel(&self, from: &Source<T>, to: *mut T, width: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.transpose)(from, to, width) }
     }
 
     /// Packs lines into panels of `width`, panel after panel, each `width * k` apart. The last panel is as wide as its
@@ -91,7 +101,7 @@ impl<T: Copy> Kernels<T> {
     /// # Safety
     ///
     /// The source must be readable and `to` writable for `len` rounded up to `unit`, times `k`.
-    pub unsafe fn pack(&self, from: &Source<T>, to: *mut T, width: usize, unit: usize) {
+    pub(super) unsafe fn pack(&self, from: &Source<T>, to: *mut T, width: usize, unit: usize) {
         // SAFETY: the caller's promise, for each panel in turn.
         unsafe {
             if from.line == 1 {
@@ -449,7 +459,7 @@ kernels!(PLAIN_F32, Plain<f32, 4>, f32, transpose::<f32>,);
 kernels!(PLAIN_F64, Plain<f64, 2>, f64, transpose::<f64>,);
 
 /// An element type that has kernels.
-pub(super) trait Element:
+pub trait Element:
     Copy + Default + Add<Output = Self> + Mul<Output = Self> + Send + Sync + 'static
 {
     /// The kernels for a level, which the processor must have.

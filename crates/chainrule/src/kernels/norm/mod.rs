@@ -1,7 +1,9 @@
-//! Batch normalisation over the rows of a contiguous `[n, c]` array: each column is a feature.
+//! Normalisation. Here batch normalisation over the rows of a contiguous `[n, c]` array, where each column is a feature; in [`layer`] that
+//! of each row by itself.
 
 mod columns;
 pub mod group;
+pub mod layer;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@
 //! definition; so it has no rules of its own.
 
 family! {
+    attention
     batch_norm
     bce
     bce_with_logits
@@ -19,19 +20,23 @@ family! {
     instance_norm
     kl_div
     l1_loss
+    layer_norm
     linear
     log_softmax
     mse
     nll_loss
+    rms_norm
     smooth_l1
     softmax
 }
 
+mod attention_options;
 mod classes;
 mod pointwise;
 mod reduction;
 mod shift;
 
+pub use attention_options::Attention;
 pub use bce::Bce;
 pub use bce_with_logits::BceWithLogits;
 pub use cosine_embedding::CosineEmbedding;

@@ -1,0 +1,178 @@
+//! Scaled dot-product attention by tiles: `softmax(scale q k^T + mask) v` without the matrix of scores.
+//!
+//! A block of queries meets the keys block by block, with a running maximum and sum for each row (Milakov and Gimelshein 2018; Dao et al. 2022), so that
+//! memory grows with the length, not with its square. Of a row are kept the result and the logarithm of its sum of exponentials, from
+//! which the backward pass computes the tiles again. Blocks that the causal rule excludes are never computed.
+//!
+//! One pair of queries and keys (a head of one sequence) is one task. What a task computes does not depend on the others, so threads change no bit.
+
+mod backward;
+mod dropout;
+mod forward;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+pub use backward::{Gradients, Upstream, backward};
+pub use dropout::Dropout;
+pub use forward::forward;
+
+use super::gemm::{self, Element};
+use super::reduce::Summed;
+use super::softmax::Row;
+
+/// f32 or f64.
+pub trait Real: Row + Element + Summed {}
+impl Real for f32 {}
+impl Real for f64 {}
+
+/// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal tile holds little of what it excludes.
+const QUERIES: usize = 24;
+/// Keys of a tile; with the queries of a tile and their scores they stay in the first cache. A multiple of every panel.
+const KEYS: usize = 128;
+
+/// Matrices for each of several heads, whose rows are contiguous.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads<'a, T> {
+    /// The elements, from the first on.
+    pub data: &'a [T],
+    /// Elements between one position of each leading axis and the next.
+    pub batch: &'a [usize],
+    /// Elements between one row and the next.
+    pub row: usize,
+}
+
+/// As [`Heads`], to be written. No two positions may be the same element.
+pub struct HeadsMut<'a, T> {
+    /// The elements, from the first on.
+    pub data: &'a mut [T],
+    /// Elements between one position of each leading axis and the next.
+    pub batch: &'a [usize],
+    /// Elements between one row and the next.
+    pub row: usize,
+}
+
+/// Which scores count, beside the causal rule.
+#[derive(Clone, Copy, Debug)]
+pub enum Mask<'a, T> {
+    /// All.
+    None,
+    /// Those that are not 0 here.
+    Keep(Grid<'a, u8>),
+    /// All, with these numbers added; minus infinity excludes one.
+    Add(Grid<'a, T>),
+}
+
+/// A number for every score, with any strides.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid<'a, T> {
+    /// The elements, from the first on.
+    pub data: &'a [T],
+    /// Elements between one position of each leading axis and the next.
+    pub batch: &'a [usize],
+    /// Elements between one query and the next.
+    pub row: usize,
+    /// Elements between one key and the next.
+    pub col: usize,
+}
+
+/// What to attend to.
+#[derive(Clone, Copy, Debug)]
+pub struct Problem<'a, T> {
+    /// The leading axes.
+    pub sizes: &'a [usize],
+    /// How many rows `q` has.
+    pub queries: usize,
+    /// How many rows `k` and `v` have.
+    pub keys: usize,
+    /// The length of the rows of `q` and `k`.
+    pub depth: usize,
+    /// The length of the rows of `v`.
+    pub width: usize,
+    pub q: Heads<'a, T>,
+    pub k: Heads<'a, T>,
+    pub v: Heads<'a, T>,
+    pub mask: Mask<'a, T>,
+    /// Whether query i sees the keys up to i only.
+    pub causal: bool,
+    /// What the products are multiplied by.
+    pub scale: T,
+    /// Which weights are dropped.
+    pub dropout: Option<Dropout>,
+}
+
+impl<T: Real> Problem<'_, T> {
+    fn pairs(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// Where pair `index` begins, with the strides of the leading axes.
+    fn offset(&self, index: usize, batch: &[usize]) -> usize {
+        let (mut rest, mut at) = (index, 0);
+        for (&size, &stride) in self.sizes.iter().zip(batch).rev() {
+            at += rest % size * stride;
+            rest /= size;
+        }
+        at
+    }
+
+    /// How many keys the queries before `end` see.
+    fn seen(&self, end: usize) -> usize {
+        if self.causal { self.keys.min(end) } else { self.keys }
+    }
+
+    /// The multiplications of all tiles, about.
+    fn work(&self) -> usize {
+        let scores = self.queries.saturating_mul(self.keys).saturating_mul(self.pairs());
+        scores.saturating_mul(self.depth + self.width + 16)
+    }
+
+    /// Panics unless every element that the problem names lies in its data: all unsafe code below relies on it.
+    #[track_caller]
+    fn check(&self) {
+        inside("q", self.sizes, &self.q, self.queries, self.depth);
+        inside("k", self.sizes, &self.k, self.keys, self.depth);
+        inside("v", self.sizes, &self.v, self.keys, self.width);
+    }
+}
+
+/// Panics unless the last element of some heads lies in their data.
+#[track_caller]
+fn inside<T>(name: &str, sizes: &[usize], heads: &Heads<'_, T>, rows: usize, width: usize) {
+    let axes = sizes.iter().copied().zip(heads.batch.iter().copied());
+    let axes = axes.chain([(rows, heads.row), (width, 1)]);
+    assert_eq!(sizes.len(), heads.batch.len(), "attention: strides of {name}");
+    let last = axes.into_iter().try_fold(0usize, |last, (size, stride)| {
+        // No elements at all: nothing is read.
+        last.checked_add(size.checked_sub(1)?.checked_mul(stride)?)
+    });
+    assert!(
+        last.is_none_or(|last| last < heads.data.len()),
+        "attention: {name} reaches outside its {} elements",
+        heads.data.len()
+    );
+}
+
+/// An address that tasks share.
+#[derive(Clone, Copy)]
+struct Address<T>(*mut T);
+
+// SAFETY: each task writes the rows of its own pair behind the address.
+unsafe impl<T: Send> Sync for Address<T> {}
+
+impl<T> Address<T> {
+    fn at(self, offset: usize) -> *mut T {
+        self.0.wrapping_add(offset)
+    }
+}
+
+/// Runs a task for each pair, on the pool if there is enough to do.
+fn each_pair<T: Real>(problem: &Problem<'_, T>, task: impl Fn(usize) + Send + Sync) {
+    let parallel = gemm::threaded(problem.work());
+    gemm::run(problem.pairs(), parallel, task);
+}
+
+/// The numbers that so many lines (or columns) take when they are packed.
+fn packed_len<T: Real>(lines: usize, k: usize) -> usize {
+    lines.next_multiple_of(gemm::panel_lines::<T>()) * k
+}
