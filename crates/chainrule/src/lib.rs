@@ -58,8 +58,9 @@ pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
 pub use ops::{
-    Attention, Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, Index,
-    Indexing, KlDiv, NllLoss, Pad, Reduction, Slice, SmoothL1,
+    Attention, AvgPool, Bce, BceWithLogits, Conv, ConvTranspose, CosineEmbedding, CrossEntropy,
+    HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, Pad, Padding,
+    Reduction, Slice, SmoothL1,
 };
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use chainrule::{Attention, CrossEntropy, Reduction, Tensor};
+use chainrule::{Attention, Conv, CrossEntropy, Reduction, Tensor};
 use common::{Reference, distance};
 
 /// One layer of the reference.
@@ -176,4 +176,19 @@ fn binary_cross_entropy_of_logits() {
     let mut case = Case::new("bce_logits");
     let (x, target) = (case.input("x0"), case.input("x1"));
     case.check(&x.bce_with_logits(&target));
+}
+
+#[test]
+fn conv2d() {
+    let mut case = Case::new("conv2d");
+    let (x, weight, bias) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));
+    let options = Conv { stride: [2, 2], padding: [1, 1].into(), ..Conv::default() };
+    case.check(&x.conv2d_with(&weight, Some(&bias), &options));
+}
+
+#[test]
+fn max_pool2d() {
+    let mut case = Case::new("max_pool2d");
+    let x = case.input("x0");
+    case.check(&x.max_pool2d([2, 2]));
 }

@@ -4,6 +4,7 @@
 //! Sums are taken in an order fixed by the sizes alone, so results do not depend on the number of threads.
 
 pub(crate) mod attention;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod gather;
@@ -14,8 +15,15 @@ pub(crate) mod math;
 pub(crate) mod norm;
 pub(crate) mod optim;
 pub(crate) mod pair;
+pub(crate) mod pool;
+pub(crate) mod pool;
+pub(crate) mod reduce;
+pub(crate) mod reduce;
 pub(crate) mod reduce;
 pub(crate) mod remap;
+pub(crate) mod remap;
+pub(crate) mod resample;
+pub(crate) mod scan;
 pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;

@@ -18,6 +18,7 @@ macro_rules! family {
 }
 
 mod binary;
+mod conv;
 mod create;
 mod fused;
 mod index;
@@ -29,6 +30,7 @@ mod shape;
 mod unary;
 
 pub(crate) use binary::add_values;
+pub use conv::{AvgPool, Conv, ConvTranspose, Interpolation, MaxPool, Padding};
 pub use fused::{
     Attention, Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv,
     NllLoss, Reduction, SmoothL1,
@@ -88,6 +90,8 @@ pub enum Family {
     Shape,
     /// Elements are picked by index.
     Index,
+    /// Convolution, pooling, resampling.
+    Conv,
     /// Several steps as one kernel, with a definition in primitive ops.
     Fused,
 }
@@ -145,6 +149,7 @@ pub fn table() -> impl Iterator<Item = &'static Entry> {
         linalg::TABLE,
         shape::TABLE,
         index::TABLE,
+        conv::TABLE,
         fused::TABLE,
     ]
     .into_iter()

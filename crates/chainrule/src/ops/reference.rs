@@ -23,7 +23,7 @@ its shapes, errors and an example, is in the library's documentation under `Tens
 ";
 
 /// The families in the order of the table: heading and what they have in common.
-const FAMILIES: [(Family, &str, &str); 7] = [
+const FAMILIES: [(Family, &str, &str); 8] = [
     (Family::Unary, "Unary", "One tensor in, element by element."),
     (
         Family::Binary,
@@ -45,6 +45,12 @@ const FAMILIES: [(Family, &str, &str); 7] = [
         Family::Index,
         "Indices",
         "Elements are picked by i64 indices, which count from 0. One that occurs several times gets the sum of its gradients.",
+    ),
+    (
+        Family::Conv,
+        "Convolution, pooling, resampling",
+        "Images `[n, channels, h, w]`, or signals `[n, channels, l]`; the axis of examples may be missing. Strides, paddings and the like \
+         mean what they mean in PyTorch.",
     ),
     (
         Family::Fused,

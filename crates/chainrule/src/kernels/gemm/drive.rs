@@ -79,7 +79,7 @@ impl<T> Addend<T> {
 
 /// An address that tasks share.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<T>(*mut T);
+pub(in crate::kernels) struct Shared<T>(pub *mut T);
 
 // SAFETY: each task touches its own part behind the address, or only reads.
 unsafe impl<T> Sync for Shared<T> {}
@@ -87,7 +87,7 @@ unsafe impl<T> Sync for Shared<T> {}
 unsafe impl<T> Send for Shared<T> {}
 
 impl<T> Shared<T> {
-    fn at(&self, offset: usize) -> *mut T {
+    pub fn at(&self, offset: usize) -> *mut T {
         self.0.wrapping_add(offset)
     }
 }

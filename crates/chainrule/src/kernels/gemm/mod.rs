@@ -7,11 +7,11 @@
 //! `drive` decides, `tile` computes, `vector` names the registers.
 
 mod block;
-mod drive;
+pub(super) mod drive;
 #[cfg(test)]
 mod tests;
-mod tile;
-mod vector;
+pub(super) mod tile;
+pub(super) mod vector;
 
 pub use block::{Block, block, block_packed, pack_columns, pack_lines, panel_lines};
 pub(super) use drive::{run, threaded, with_buffer};

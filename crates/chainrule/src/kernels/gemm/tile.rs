@@ -33,7 +33,7 @@ pub(super) struct Panel<T> {
 }
 
 /// An operand as the packing reads it: `len` lines of depth `k`; packed lines lie side by side, `width` to a panel.
-pub(super) struct Source<T> {
+pub(crate) struct Source<T> {
     pub data: *const T,
     /// Between one line and the next.
     pub line: usize,
@@ -67,7 +67,8 @@ pub struct Kernels<T> {
     ),
     /// The dot product of two runs of `k` numbers.
     pub dot: unsafe fn(k: usize, a: *const T, b: *const T) -> T,
-    transpose: unsafe fn(from: &Source<T>, to: *mut T, width: usize),
+    /// Writes lines as the columns of one panel, `width` numbers a row.
+    pub transpose: unsafe fn(from: &Source<T>, to: *mut T, width: usize),
     copy: unsafe fn(from: &Source<T>, to: *mut T, width: usize, unit: usize),
 }
 

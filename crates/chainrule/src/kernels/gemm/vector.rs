@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 ///
 /// Every method may only run where the processor has the instructions of the type. A `load` reads `LANES` numbers and
 /// a `store` writes them; with a mask of `n`, only the first `n` are touched, and the other lanes of a load are zero.
-pub(super) trait Vector: Copy {
+pub(in crate::kernels) trait Vector: Copy {
     /// What a lane holds.
     type Elem: Copy;
     /// Says which lanes of the last vector of a row count.
@@ -44,7 +44,7 @@ macro_rules! avx512_vector {
     ($name:ident, $reg:ty, $elem:ty, $mask:ty, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $load_part:ident,
      $store:ident, $store_part:ident, $fma:ident, $mul:ident, $add:ident) => {
         #[derive(Clone, Copy)]
-        pub(super) struct $name($reg);
+        pub(in crate::kernels) struct $name($reg);
 
         // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the trait demands.
         #[allow(unsafe_op_in_unsafe_fn)]
@@ -144,7 +144,7 @@ macro_rules! avx2_vector {
     ($name:ident, $reg:ty, $elem:ty, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $load_part:ident,
      $store:ident, $store_part:ident, $fma:ident, $mul:ident, $add:ident) => {
         #[derive(Clone, Copy)]
-        pub(super) struct $name($reg);
+        pub(in crate::kernels) struct $name($reg);
 
         // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the trait demands.
         #[allow(unsafe_op_in_unsafe_fn)]
@@ -236,7 +236,7 @@ avx2_vector!(
 
 /// A plain array, for the compiler to put into whatever 16-byte registers the target has.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<T, const N: usize>([T; N]);
+pub(in crate::kernels) struct Plain<T, const N: usize>([T; N]);
 
 macro_rules! plain_vector {
     ($elem:ty, $lanes:literal) => {

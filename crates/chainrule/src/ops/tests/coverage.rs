@@ -49,6 +49,13 @@ const NO_0D: &[(&str, &str)] = &[
     ("cosine_embedding", "a 0-d tensor is no vector"),
     ("group_norm", "channels lie on axis 1"),
     ("instance_norm", "channels lie on axis 1"),
+    ("adaptive_avg_pool1d, adaptive_avg_pool2d", "a signal has channels and a length"),
+    ("adaptive_max_pool1d, adaptive_max_pool2d", "a signal has channels and a length"),
+    ("avg_pool1d, avg_pool2d", "a signal has channels and a length"),
+    ("conv_transpose1d, conv_transpose2d", "a signal has channels and a length"),
+    ("conv1d, conv2d", "a signal has channels and a length"),
+    ("interpolate", "a signal has channels and a length"),
+    ("max_pool1d, max_pool2d", "a signal has channels and a length"),
 ];
 
 /// Ops with a gradient and no classic mistake, and why.

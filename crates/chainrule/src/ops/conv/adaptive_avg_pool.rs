@@ -1,0 +1,85 @@
+//! `adaptive_avg_pool1d`, `adaptive_avg_pool2d`: the mean of each window, where the windows divide the image into so many parts.
+
+use super::resample::Resample;
+use super::{as_given, as_images, even_window, expect_sizes, image_sizes, of_image};
+use crate::kernels::resample::Taps;
+use crate::ops::prelude::*;
+
+fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Result<Tensor> {
+    let images = as_images::<N>(op, x)?;
+    let [_, _, height, width] = image_sizes(&images.shape());
+    expect_sizes(op, &x.shape(), &[height, width], &sizes)?;
+    let sizes = of_image(sizes, 1);
+    let along = |size: usize, count: usize| {
+        let line = |i: usize| {
+            let (first, end) = even_window(size, count, i);
+            (first..end).map(move |at| (at, 1.0 / (end - first) as f64))
+        };
+        Arc::new(Taps::new(size, (0..count).map(line)))
+    };
+    let (rows, cols) = (along(height, sizes[0]), along(width, sizes[1]));
+    let names = ["adaptive_avg_pool2d", "adaptive_avg_pool2d_grad"];
+    as_given::<N>(apply(Resample { names, rows, cols }, &[&images])?, x.rank())
+}
+
+methods! {
+    /// The mean of each of `size` windows that divide a signal, `[n, channels, l]` or `[channels, l]`:
+    /// [`Tensor::adaptive_avg_pool2d`] for signals.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let x = Tensor::from([[1.0f32, 5.0, 3.0, 4.0, 2.0]]);
+    /// assert_eq!(x.adaptive_avg_pool1d(2).to_vec::<f32>(), [3.0, 3.0]);
+    /// ```
+    pub fn adaptive_avg_pool1d / try_adaptive_avg_pool1d(&self, size: usize) -> Tensor {
+        pool("adaptive_avg_pool1d", self, [size])
+    }
+
+    /// The mean of each window, where `sizes` says how many windows there are along each axis; with `[1, 1]` the mean of each channel.
+    ///
+    /// Window `i` of `count` goes from `floor(i * size / count)` to `ceil((i + 1) * size / count)`, as in PyTorch, so that neighbours overlap
+    /// where the division has a remainder. The input is `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64, with at least one element
+    /// to an image. Gradient: each element of a window gets an equal share of that of the mean.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// let x = Tensor::from([[[1.0f32, 2.0, 0.0], [4.0, 3.0, 8.0]]]);
+    /// assert_eq!(x.adaptive_avg_pool2d([1, 1]).to_vec::<f32>(), [3.0]);
+    /// ```
+    pub fn adaptive_avg_pool2d / try_adaptive_avg_pool2d(&self, sizes: [usize; 2]) -> Tensor {
+        pool("adaptive_avg_pool2d", self, sizes)
+    }
+}
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "adaptive_avg_pool1d, adaptive_avg_pool2d",
+    family: Family::Conv,
+    signature: "x.adaptive_avg_pool2d([rows, columns]), x.adaptive_avg_pool1d(size)",
+    formula: "y[.., i, j] = the mean of x[.., k, l] for floor(i * h / rows) <= k < ceil((i + 1) * h / rows) and the same for l",
+    gradient: "dx[.., k, l] = sum over the windows of k, l of g[.., i, j] / their size",
+    at_kinks: "",
+    samples: |g| {
+        let cases: [(&str, [usize; 4], [usize; 2]); 4] = [
+            ("windows that overlap", [2, 2, 5, 7], [3, 4]),
+            ("more windows than elements", [1, 1, 2, 3], [4, 3]),
+            ("one window", [1, 2, 3, 3], [1, 1]),
+            ("no images", [0, 2, 4, 4], [2, 2]),
+        ];
+        let mut out: Vec<Sample> = cases
+            .map(|(note, shape, sizes)| {
+                Sample::new(note, vec![normal(g, shape)], move |x| {
+                    x[0].try_adaptive_avg_pool2d(sizes)
+                })
+            })
+            .into();
+        out.push(Sample::new("signals", vec![normal(g, [3, 8])], |x| {
+            x[0].try_adaptive_avg_pool1d(3)
+        }));
+        out
+    },
+    mistakes: &[Mistake {
+        name: "missing 1/n",
+        what: "each element gets the whole gradient of the mean of its window",
+        rule: |op, _, g, _| Resample::wrong_gradient(op, g, |_, _, _| 1.0),
+    }],
+};

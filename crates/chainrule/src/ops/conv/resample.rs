@@ -1,0 +1,81 @@
+//! The op behind averages over windows and interpolation: a linear map of the rows and one of the columns. Its gradient is the transposed
+//! maps, the same op again.
+
+use crate::kernels::resample::{Taps, resample};
+use crate::ops::prelude::*;
+
+#[derive(Debug, Clone)]
+pub(super) struct Resample {
+    /// Its name, and that of its transpose.
+    pub names: [&'static str; 2],
+    pub rows: Arc<Taps>,
+    pub cols: Arc<Taps>,
+}
+
+impl Resample {
+    fn transposed(&self) -> Resample {
+        let [name, transposed] = self.names;
+        Resample {
+            names: [transposed, name],
+            rows: Arc::new(self.rows.transposed()),
+            cols: Arc::new(self.cols.transposed()),
+        }
+    }
+
+    /// For mistakes: the wrong transpose in which weights are changed by `f`, as [`Taps::reweighted`] has it.
+    pub fn wrong_gradient(
+        op: &dyn Op,
+        g: &Tensor,
+        f: impl Fn(f64, f64, usize) -> f64,
+    ) -> Result<Grads> {
+        let this: &Resample =
+            (op as &dyn std::any::Any).downcast_ref().expect("the rule of a resampling");
+        let mut wrong = this.transposed();
+        wrong.rows = Arc::new(wrong.rows.reweighted(&f));
+        wrong.cols = Arc::new(wrong.cols.reweighted(&f));
+        Ok(smallvec![Some(apply(wrong, &[g])?)])
+    }
+}
+
+impl Op for Resample {
+    fn name(&self) -> &'static str {
+        self.names[0]
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        let dtype = float_inputs(self.name(), inputs)?;
+        let mut shape = inputs[0].shape;
+        let rank = shape.rank();
+        shape.dims_mut()[rank - 2..].copy_from_slice(&[self.rows.output(), self.cols.output()]);
+        Ok(Meta::new(shape, dtype))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Whole(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![Some(apply(self.transposed(), &[cotangent])?)])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        apply(self.clone(), &[tangents[0].as_ref().expect("the only tangent")])
+    }
+}
+
+impl WholeKernel for Resample {
+    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        let x = inputs[0].contiguous()?;
+        let mut value = Value::uninit(self.name(), out)?;
+        match (array(&x), output(&mut value)) {
+            (Array::F32(x), Output::F32(o)) => resample(x, &self.rows, &self.cols, o),
+            (Array::F64(x), Output::F64(o)) => resample(x, &self.rows, &self.cols, o),
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+        Ok(value.into())
+    }
+}
