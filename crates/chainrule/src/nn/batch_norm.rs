@@ -1,6 +1,6 @@
 //! Batch normalisation with running statistics.
 
-use super::{Layer, Module, Training};
+use super::{Field, Layer, Module, Training};
 use crate::error::{Error, Result, raise};
 use crate::tensor::{Tensor, no_grad};
 
@@ -111,5 +111,50 @@ impl Layer for BatchNorm1d {
         let (y, mean, var) = x.try_batch_norm_train(gain, bias, self.eps, 0)?;
         no_grad(|| self.track(&mean, &var, shape.numel() / shape[1]))?;
         Ok(y)
+    }
+}
+
+/// [`BatchNorm1d`] for pictures: each channel of `[n, channels, height, width]` is normalised over the batch and all positions.
+///
+/// ```
+/// use chainrule::nn::{BatchNorm2d, Layer, Module};
+/// use chainrule::Tensor;
+/// let norm = BatchNorm2d::new(3);
+/// assert_eq!(norm.forward(&Tensor::zeros([2, 3, 4, 4])).shape(), [2, 3, 4, 4]);
+/// assert_eq!(norm.named_parameters()[0].0, "weight");
+/// ```
+#[derive(Debug)]
+pub struct BatchNorm2d {
+    /// The same over one axis of positions.
+    pub flat: BatchNorm1d,
+}
+
+impl BatchNorm2d {
+    /// For this many channels, with eps 1e-5 and momentum 0.1.
+    #[track_caller]
+    pub fn new(channels: usize) -> BatchNorm2d {
+        BatchNorm2d { flat: BatchNorm1d::new(channels) }
+    }
+
+    /// With these constants; errors as [`BatchNorm1d::try_new`].
+    pub fn try_new(channels: usize, eps: f64, momentum: f64) -> Result<BatchNorm2d> {
+        Ok(BatchNorm2d { flat: BatchNorm1d::try_new(channels, eps, momentum)? })
+    }
+}
+
+impl Module for BatchNorm2d {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        self.flat.fields()
+    }
+}
+
+impl Layer for BatchNorm2d {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        let shape = x.shape();
+        if shape.rank() != 4 {
+            let why = "the input must be [n, channels, height, width]";
+            return Err(Error::shape("BatchNorm2d", &[&shape], why));
+        }
+        self.flat.compute(&x.try_flatten(2, -1)?)?.try_reshape(shape)
     }
 }

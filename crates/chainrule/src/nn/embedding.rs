@@ -18,6 +18,9 @@ use crate::tensor::Tensor;
 pub struct Embedding {
     /// The vectors, `[symbols, width]`.
     pub weight: Tensor,
+    /// The symbol that stands for nothing: its vector starts at 0 and gets no gradient.
+    #[module(skip)]
+    padding: Option<usize>,
 }
 
 impl Embedding {
@@ -37,12 +40,40 @@ impl Embedding {
                 format!("needs at least one symbol and a width of one, got {symbols} and {width}");
             return Err(Error::argument("Embedding", why));
         }
-        Ok(Embedding { weight: normal([symbols, width], 0.0, 1.0, generator)?.try_parameter()? })
+        let weight = normal([symbols, width], 0.0, 1.0, generator)?.try_parameter()?;
+        Ok(Embedding { weight, padding: None })
+    }
+
+    /// The same with a symbol that stands for nothing, as at the end of short sentences. An error for a symbol that is not in the table.
+    ///
+    /// ```
+    /// use chainrule::nn::{Embedding, Layer};
+    /// use chainrule::{Generator, Tensor};
+    /// let table = Embedding::new(5, 2, &mut Generator::manual_seed(0)).with_padding(0)?;
+    /// table.forward(&Tensor::from([0i64, 3])).sum_all().backward();
+    /// assert_eq!(table.weight.grad().unwrap().narrow(0, 0, 1).to_vec::<f32>(), [0.0, 0.0]);
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn with_padding(mut self, padding: usize) -> Result<Embedding> {
+        let symbols = self.weight.size(0);
+        if padding >= symbols {
+            let why =
+                format!("the padding {padding} is no symbol; they run from 0 to {}", symbols - 1);
+            return Err(Error::argument("Embedding", why));
+        }
+        let keep: Vec<bool> = (0..symbols).map(|i| i != padding).collect();
+        let keep = Tensor::from(keep).try_unsqueeze(1)?;
+        self.weight.try_set(&keep.try_where(&self.weight.detach(), 0)?)?;
+        self.padding = Some(padding);
+        Ok(self)
     }
 }
 
 impl Layer for Embedding {
     fn compute(&self, indices: &Tensor) -> Result<Tensor> {
+        if let Some(padding) = self.padding {
+            return self.weight.try_embedding_padded(indices, padding);
+        }
         self.weight.try_embedding(indices)
     }
 }

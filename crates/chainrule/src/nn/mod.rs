@@ -6,6 +6,7 @@
 mod activation;
 mod batch_norm;
 mod containers;
+mod conv;
 mod dropout;
 mod embedding;
 pub mod explicit;
@@ -24,9 +25,10 @@ pub use activation::{
     Celu, Elu, Gelu, GeluTanh, Hardsigmoid, Hardswish, Hardtanh, LeakyRelu, LogSigmoid, LogSoftmax,
     Mish, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softplus, Softsign, Tanh,
 };
-pub use batch_norm::BatchNorm1d;
+pub use batch_norm::{BatchNorm1d, BatchNorm2d};
 pub use chainrule_derive::Module;
 pub use containers::{Flatten, FlattenConsecutive, ModuleList, Residual};
+pub use conv::{AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer::Layer;
