@@ -1,0 +1,50 @@
+//! Attention holds no matrix of scores: its memory grows with the length, not with the square of it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use chainrule::{Attention, DType, Generator, Tensor};
+
+/// The system's allocator, counting the bytes that are in use, and the most that ever were.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged; only counters are kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(live, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes in use during a forward and a backward pass, beyond those before them.
+fn peak(tokens: usize) -> usize {
+    let x = Tensor::randn([2, tokens, 16], DType::F32, &mut Generator::manual_seed(0)).parameter();
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    x.attention(&x, &x, &Attention::causal()).sum_all().backward();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn peak_bytes_grow_linearly() {
+    // The first pass starts the threads.
+    peak(64);
+    let (short, long) = (peak(1024), peak(2048));
+    let scores = 2048 * 2048 * size_of::<f32>();
+    assert!(long < scores / 4, "{long} bytes; a matrix of scores has {scores}");
+    assert!(long < 3 * short, "{short} bytes for 1,024 tokens, {long} for 2,048");
+}
