@@ -297,6 +297,9 @@ pub fn pieces(rows: usize) -> usize {
     rows.div_ceil(ROWS)
 }
 
+/// What a task of [`backward`] writes: its rows of `dx`, and its partial sums for gain and bias.
+type Parts<'a, T> = ((&'a mut [T], &'a mut [T]), &'a mut [T]);
+
 /// The gradient of the input, and of gain and bias where there is room for them (`n` elements, or none). `scratch` has room for the partial
 /// sums: [`pieces`] rows of `n` for each of the two that is wanted.
 pub fn backward<T: Real + Summed>(
@@ -307,7 +310,7 @@ pub fn backward<T: Real + Summed>(
     [dgain, dbias]: [&mut [T]; 2],
     scratch: &mut [T],
 ) {
-    let rows = if n == 0 { 0 } else { dx.len() / n };
+    let rows = dx.len().checked_div(n).unwrap_or(0);
     assert!([up.g.len(), up.x.len(), rows * n] == [dx.len(); 3], "rows of {n}");
     assert!(up.kept.len() >= rows * STATS && up.gain.is_none_or(|gain| gain.len() == n));
     let parts = pieces(rows);
@@ -328,7 +331,7 @@ pub fn backward<T: Real + Summed>(
         backward_rows(up, n, norm, dx, gains, biases);
     };
     let task = task(dx.len(), n.max(1)) / piece.max(1);
-    let run = |(i, ((dx, gains), biases)): (usize, ((&mut [T], &mut [T]), &mut [T]))| {
+    let run = |(i, ((dx, gains), biases)): (usize, Parts<'_, T>)| {
         let (mut gains, mut biases) = (Chunks(gains, gain_wide), Chunks(biases, bias_wide));
         for (k, dx) in dx.chunks_mut(piece).enumerate() {
             one(i * task + k, dx, gains.next(), biases.next());
