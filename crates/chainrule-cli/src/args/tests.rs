@@ -149,7 +149,10 @@ fn usage_mistakes_are_told_in_one_line() {
         ("train names --stepz 3", "unexpected argument '--stepz' found tip: a similar"),
         ("sample", "not provided: <DIR>"),
         ("train names --lr x", "the learning rate must be a number above 0"),
-        ("bench gpt", "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist]"),
+        (
+            "bench gpt",
+            "invalid value 'gpt' for '<WORKLOAD>' [possible values: names, mnist, gpt-small, gpt-medium]",
+        ),
     ] {
         let text = one_line(&read(words).unwrap_err().to_string());
         assert!(text.contains(part) && text.ends_with(" (see --help)"), "{text}");

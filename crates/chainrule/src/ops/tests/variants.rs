@@ -146,11 +146,16 @@ fn views_give_the_same_as_copies() {
     );
 }
 
+/// Ops on matrices that have no result or gradient where all rows are equal.
+const NEED_DIFFERENT_ROWS: &[&str] = &["solve", "inverse", "qr", "det, slogdet"];
+
 #[test]
 fn expanded_inputs_give_the_same_as_copies() {
+    let singular =
+        |e: &Entry, s: &Sample| NEED_DIFFERENT_ROWS.contains(&e.name) && s.inputs[0].rank() == 2;
     each_sample(
         "expanded inputs",
-        |_, s| !s.kink && !s.floats().is_empty(),
+        |e, s| !s.kink && !s.floats().is_empty() && !singular(e, s),
         |_, s, g| same_when_expanded(s, g),
     );
 }
