@@ -30,8 +30,10 @@ fn it_starts_at_chance_and_learns_to_count() {
     let all = Tensor::from_slice(&rows, [7, 13]);
     let (x, y) = (all.narrow(1, 0, 12), all.narrow(1, 1, 12));
     let loss = || model.forward(&x).reshape([-1, 7]).cross_entropy(&y.flatten(0, -1));
-    // The logits start small, so every symbol is as likely as the others.
-    assert!((loss().item() - 7f64.ln()).abs() < 0.1);
+    // After the last norm a vector has length sqrt(32), so logits start with a spread of 0.02 * sqrt(32) = 0.11: that adds half its square to
+    // the loss of chance, 0.006, and the mean over 7 symbols moves by about 0.11 / sqrt(7) = 0.04.
+    let above_chance = loss().item() - 7f64.ln();
+    assert!(above_chance.abs() < 0.05, "{above_chance}");
     for _ in 0..60 {
         adamw.zero_grad();
         loss().backward();
