@@ -57,6 +57,7 @@ mod tensor;
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
+pub use kernels::threads::{num_threads, set_num_threads};
 pub use ops::{
     Attention, AvgPool, Bce, BceWithLogits, Conv, ConvTranspose, CosineEmbedding, CrossEntropy,
     HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, Pad, Padding,

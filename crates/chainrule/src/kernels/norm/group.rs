@@ -1,12 +1,11 @@
 //! Group normalisation: `[n, c, inner]` as rows of `channels * inner` neighbouring elements, a row for each group of channels of each sample. What is
 //! done to rows knows nothing of samples; gain and bias repeat from sample to sample.
 
-use rayon::prelude::*;
-
 use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::reduce::moments::Centred;
 use crate::kernels::simd::vectorized;
 use crate::kernels::softmax::Row;
+use crate::kernels::threads;
 
 /// f32 or f64.
 pub trait Grouped: Row + Centred {}
@@ -53,7 +52,7 @@ pub struct Stats<'a, T> {
 
 /// Whether the work on so many elements is for several threads.
 fn shared(elements: usize) -> bool {
-    elements >= SHARED && rayon::current_num_threads() > 1
+    elements >= SHARED
 }
 
 /// The mean and the biased variance of each row.
@@ -66,8 +65,8 @@ pub fn row_stats<T: Grouped>(x: &[T], by: Groups, mean: &mut [T], var: &mut [T])
     if x.is_empty() || !shared(x.len()) {
         return piece((x, (mean, var)));
     }
-    let stats = mean.par_chunks_mut(high).zip(var.par_chunks_mut(high));
-    x.par_chunks(high * count).zip(stats).for_each(piece);
+    let stats = mean.chunks_mut(high).zip(var.chunks_mut(high));
+    threads::for_each(true, x.chunks(high * count).zip(stats), piece);
 }
 
 /// Rows `first..` as far as `out` goes: `(x - mean) * inv_std * gain + bias`.
@@ -131,8 +130,10 @@ pub fn group_norm_apply<T: Grouped>(
         return apply_rows(x, by, 0, stats, gain, bias, out);
     }
     let (high, size) = (by.rows_at_once(), by.rows_at_once() * by.count());
-    let pieces = x.par_chunks(size).zip(out.par_chunks_mut(size)).enumerate();
-    pieces.for_each(|(i, (x, out))| apply_rows(x, by, i * high, stats, gain, bias, out));
+    let pieces = x.chunks(size).zip(out.chunks_mut(size)).enumerate();
+    threads::for_each(true, pieces, |(i, (x, out))| {
+        apply_rows(x, by, i * high, stats, gain, bias, out);
+    });
 }
 
 /// What the backward starts from.
@@ -257,11 +258,10 @@ pub fn group_norm_grad<T: Grouped>(
         grad_rows(up, by, 0, dx, &mut sums, &mut products);
     } else {
         let high = by.rows_at_once();
-        let per_row = sums
-            .par_chunks_mut(high * by.channels)
-            .zip(products.par_chunks_mut(high * by.channels));
-        let pieces = dx.par_chunks_mut(high * by.count()).zip(per_row).enumerate();
-        pieces.for_each(|(i, (dx, (sums, products)))| {
+        let per_row =
+            sums.chunks_mut(high * by.channels).zip(products.chunks_mut(high * by.channels));
+        let pieces = dx.chunks_mut(high * by.count()).zip(per_row).enumerate();
+        threads::for_each(true, pieces, |(i, (dx, (sums, products)))| {
             grad_rows(up, by, i * high, dx, sums, products);
         });
     }

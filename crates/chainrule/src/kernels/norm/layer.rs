@@ -6,12 +6,11 @@
 //! Sums along a row go into 32 lanes, which fold into f64 after a group of elements. Sums down the columns are taken in the type itself over
 //! pieces of 32 rows, and these in f64: the order is fixed by the sizes alone, so threads, which take whole pieces, change no bit.
 
-use rayon::prelude::*;
-
 use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::math::Real;
 use crate::kernels::reduce::{self, Summed};
 use crate::kernels::simd::vectorized;
+use crate::kernels::threads;
 
 /// The lanes of a sum along a row.
 const LANES: usize = 32;
@@ -176,10 +175,10 @@ pub struct Affine<'a, T> {
     pub bias: Option<&'a [T]>,
 }
 
-/// How many elements one task takes, in whole pieces of rows, or all where one thread is enough.
+/// How many elements one task takes, in whole pieces of rows, or all where that is little.
 fn task(len: usize, n: usize) -> usize {
     let piece = ROWS * n;
-    match len < SHARED || rayon::current_num_threads() == 1 {
+    match len < SHARED {
         true => len.max(piece),
         false => (PIECE / piece).max(1) * piece,
     }
@@ -202,14 +201,11 @@ pub fn forward<T: Real>(
     }
     assert!(x.len().is_multiple_of(n) && kept.len() == x.len() / n * STATS, "rows of {n}");
     let task = task(x.len(), n);
-    let run = |((x, out), kept): ((&[T], &mut [T]), &mut [T])| {
+    let kept = kept.chunks_mut(task / n * STATS);
+    let pieces = x.chunks(task).zip(out.chunks_mut(task)).zip(kept);
+    threads::for_each(task < x.len(), pieces, |((x, out), kept)| {
         forward_rows(x, n, by, kind, out, kept);
-    };
-    if task >= x.len() {
-        return run(((x, out), kept));
-    }
-    let kept = kept.par_chunks_mut(task / n * STATS);
-    x.par_chunks(task).zip(out.par_chunks_mut(task)).zip(kept).for_each(run);
+    });
 }
 
 /// What the backward pass reads.
@@ -343,8 +339,8 @@ pub fn backward<T: Real + Summed>(
         // Empty partial sums cannot be cut into chunks: each task then gets an empty one.
         let gains = chunked(gains, task * gain_wide, parts.div_ceil(task));
         let biases = chunked(biases, task * bias_wide, parts.div_ceil(task));
-        let tasks = dx.par_chunks_mut(task * piece).zip(gains).zip(biases).enumerate();
-        tasks.for_each(run);
+        let tasks = dx.chunks_mut(task * piece).zip(gains).zip(biases).enumerate();
+        threads::for_each(true, tasks, run);
     }
     let (gains, biases) = scratch[..parts * (gain_wide + bias_wide)].split_at(parts * gain_wide);
     for (partial, total) in [(gains, dgain), (biases, dbias)] {
@@ -453,8 +449,7 @@ mod tests {
         let (rows, n) = (1037, 129);
         let x: Vec<f32> = noise(rows * n, 1).into_iter().map(|x| x as f32).collect();
         let run = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
+            threads::with_num_threads(threads, || {
                 let (mut out, mut kept) = (vec![0.0; x.len()], vec![0.0; rows * STATS]);
                 let by = Affine { gain: None, bias: None };
                 forward(&x, n, by, (Norm::Layer, 1e-5), &mut out, &mut kept);
