@@ -59,8 +59,8 @@ pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
 pub use ops::{
     Attention, AvgPool, Bce, BceWithLogits, Conv, ConvTranspose, CosineEmbedding, CrossEntropy,
-    HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, Pad, Padding,
-    Reduction, Slice, SmoothL1,
+    HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, PadMode,
+    Padding, Reduction, Slice, SmoothL1,
 };
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};

@@ -39,7 +39,7 @@ pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
 pub use shape::meshgrid::Indexing;
-pub use shape::pad::Pad;
+pub use shape::pad::PadMode;
 pub use shape::slice::Slice;
 
 use crate::error::Result;
