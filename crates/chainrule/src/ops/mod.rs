@@ -41,6 +41,7 @@ pub use reference::reference;
 pub use shape::meshgrid::Indexing;
 pub use shape::pad::PadMode;
 pub use shape::slice::Slice;
+pub(crate) use shape::slice::{SliceOp, join};
 
 use crate::error::Result;
 use crate::rng::Generator;
