@@ -2,7 +2,7 @@
 //!
 //! A row is cut into pieces of a fixed size, whose sums are added in turn: threads may take whole pieces without changing a bit.
 
-use super::{LANES, PARALLEL, PIECE, extremum, least};
+use super::{LANES, PARALLEL, PIECE, least};
 use crate::kernels::math::Real;
 use crate::kernels::simd::vectorized;
 use crate::kernels::threads;
@@ -90,18 +90,15 @@ fn sums<T: Real>(
 }
 
 /// A float that has norms.
-pub trait Normed: Real + extremum::Ranked + least::Least {}
-impl<T: Real + extremum::Ranked + least::Least> Normed for T {}
+pub trait Normed: Real + least::Least {}
+impl<T: Real + least::Least> Normed for T {}
 
 /// `sum(|x|^p)^(1/p)` over the middle axis of `[outer, count, inner]`; for `p` = 0 how many are not zero, for an infinity the largest or
 /// smallest magnitude, of which there must be one then.
 pub fn norm<T: Normed>(x: &[T], count: usize, inner: usize, p: f64, out: &mut [T]) {
     if p.is_infinite() {
         let sizes: Vec<T> = x.iter().map(|x| x.abs()).collect();
-        return match p > 0.0 {
-            true => extremum::max(&sizes, count, inner, out),
-            false => T::smallest(&sizes, count, inner, out),
-        };
+        return least::extreme(p < 0.0, &sizes, count, inner, out);
     }
     let mut totals = vec![0.0; out.len()];
     let to = &mut totals[..];
