@@ -1,0 +1,330 @@
+//! A hand-written backward pass beside autograd's: [`compare`](compare()) and what it gives.
+
+mod claim;
+mod numbers;
+mod table;
+mod tape;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+pub use claim::{ByHand, Problem};
+pub use numbers::{Deviation, Tolerance};
+pub use tape::Use;
+
+use crate::autograd::upstream;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use numbers::same_but_for_rounding;
+use tape::Tape;
+
+/// What [`compare`] found: a row for each hand-written gradient. `Display` writes it as a table.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// In the order in which the backward pass comes to know the gradients; those that could not be found on the tape are at the end.
+    pub rows: Vec<Row>,
+}
+
+/// One hand-written gradient beside that of autograd.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The name that the gradient was given with.
+    pub name: String,
+    /// The shape of the tensor, if it was found.
+    pub shape: Option<Shape>,
+    /// How far the gradient is from that of autograd, or why the two could not be compared.
+    pub outcome: Result<Deviation, Problem>,
+    /// Whether it is right, and if not, whose fault that is.
+    pub standing: Standing,
+    /// The compared tensors whose gradients this one is made from, with no compared tensor between.
+    pub made_from: Vec<String>,
+    /// The ops that take the tensor: their rules make its gradient. The last one called comes first.
+    pub uses: Vec<Use>,
+}
+
+/// Whether a hand-written gradient is right.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It equals that of autograd within the tolerance.
+    Right,
+    /// It is in f32, some small elements are not within the tolerance, but the largest difference is within `rtol` of the largest element: what
+    /// cancels to nearly nothing keeps the rounding of the numbers that it came from.
+    Rounding,
+    /// It is wrong, and nothing that it is made from is: here is a mistake.
+    First,
+    /// It is wrong, and so is something that it is made from; but that does not explain it: what autograd makes of those wrong gradients is
+    /// different. Here is one more mistake.
+    AlsoWrong,
+    /// It is what the chain rule makes of the wrong gradients above it. These are the mistakes that it follows from.
+    Consequence(Vec<String>),
+    /// It could not be compared.
+    NotCompared,
+}
+
+/// Compares hand-written gradients with those of autograd, at every tensor that you name.
+///
+/// Each item is `(name, &tensor, gradient)`, or `(name, gradient)` for the tensor that was given this name by [`Tensor::named`]. Intermediates
+/// and leaves may be given in any order. `loss` must have one element; its graph must not have been freed, so call this before
+/// `loss.backward()`. No gradient changes and the graph is kept; hooks are called.
+///
+/// The rows come in the order of the backward pass. A wrong gradient with nothing wrong above it is a [`Standing::First`]: the mistake is in the
+/// step that leads to it. There are several if they do not depend on each other. For a wrong one below, the backward pass is run once more with
+/// the hand-written gradients put in place of autograd's: if the chain rule makes just this of them, it is only a [`Standing::Consequence`].
+///
+/// Errors if the loss has more than one element, depends on no parameter, or its graph was freed. A gradient that cannot be compared, because its shape is
+/// wrong or its tensor is not on the tape, is a row with a [`Problem`].
+///
+/// ```
+/// use chainrule::{Tensor, check};
+/// let w = Tensor::from([0.5f64, -1.0, 2.0]).parameter();
+/// let h = w.tanh().named("h");
+/// let loss = (&h * &h).sum_all();
+///
+/// let dh = 2.0 * h.detach();
+/// let dw = &dh * (1.0 - h.detach()); // should be 1 - h^2
+/// let report = check::compare(&loss, [("w", &w, &dw), ("h", &h, &dh)])?;
+/// assert!(!report.passed());
+/// assert_eq!(report.rows[0].name, "h");
+/// assert!(report.rows[0].outcome.as_ref().unwrap().exact);
+/// assert_eq!(report.first_wrong().unwrap().name, "w");
+/// println!("{report}");
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn compare<C: Into<ByHand>>(
+    loss: &Tensor,
+    by_hand: impl IntoIterator<Item = C>,
+) -> Result<Comparison> {
+    compare_within(loss, by_hand, Tolerance::default())
+}
+
+/// [`compare`] with another tolerance for what counts as approximately equal.
+///
+/// The default follows `torch.allclose`. In f32 an element that cancels to nearly nothing can miss it by rounding alone; such a row is a
+/// [`Standing::Rounding`] and passes. To see mistakes as small as that, compare in f64.
+pub fn compare_within<C: Into<ByHand>>(
+    loss: &Tensor,
+    by_hand: impl IntoIterator<Item = C>,
+    within: Tolerance,
+) -> Result<Comparison> {
+    let upstream = upstream("compare", loss, None)?;
+    let claims: Vec<ByHand> = by_hand.into_iter().map(Into::into).collect();
+    let tape = Tape::of(loss);
+    let mut found: Vec<(ByHand, Result<u64, Problem>)> =
+        claims.into_iter().map(|claim| (tape.find(&claim), claim)).map(|(n, c)| (c, n)).collect();
+    found.sort_by_key(|(_, number)| std::cmp::Reverse(number.as_ref().ok().map(|&n| tape.time(n))));
+    let numbers: HashSet<u64> =
+        found.iter().filter_map(|(_, n)| n.as_ref().ok().copied()).collect();
+    let right = tape.gradients((loss, upstream.clone()), &numbers, &HashMap::new())?;
+    let links = tape.made_from(&numbers);
+
+    let mut rows = Vec::with_capacity(found.len());
+    for (claim, number) in &found {
+        let outcome = number.clone().and_then(|n| difference(&tape, n, claim, &right, within));
+        rows.push(Row {
+            name: claim.name.clone(),
+            shape: number.as_ref().ok().map(|&n| meta(&tape, n).shape),
+            standing: match &outcome {
+                Ok(found) if found.approximate => Standing::Right,
+                Ok(found) if is_rounding(found, claim, &right, number, within) => {
+                    Standing::Rounding
+                }
+                Err(problem) if !problem.is_of_the_gradient() => Standing::NotCompared,
+                _ => Standing::First,
+            },
+            outcome,
+            made_from: Vec::new(),
+            uses: number.as_ref().map_or_else(|_| Vec::new(), |&n| tape.uses(n)),
+        });
+    }
+    let order = Order::of(&found, &links);
+    order.name(&mut rows);
+    if rows.iter().enumerate().any(|(i, row)| row.is_wrong() && order.wrong_above(&rows, i)) {
+        let given = Order::substitutes(&tape, &found, &rows)?;
+        let replayed = tape.gradients((loss, upstream), &numbers, &given)?;
+        order.judge(&mut rows, &found, &given, &replayed);
+    }
+    Ok(Comparison { rows })
+}
+
+fn meta(tape: &Tape, number: u64) -> crate::tensor::value::Meta {
+    tape.source(number).meta().expect("only what carries gradients is on the tape")
+}
+
+fn difference(
+    tape: &Tape,
+    number: u64,
+    claim: &ByHand,
+    right: &HashMap<u64, Tensor>,
+    within: Tolerance,
+) -> Result<Deviation, Problem> {
+    let (gradient, meta) = (&claim.gradient, meta(tape, number));
+    if !gradient.dtype().is_float() {
+        return Err(Problem::NotFloat(gradient.dtype()));
+    }
+    let shapes = Problem::Shape { by_hand: gradient.shape(), tensor: meta.shape };
+    match right.get(&number) {
+        Some(right) => Deviation::between(gradient, right, within).map_err(|_| shapes),
+        // No rule passed anything on: the gradient is 0.
+        None => {
+            let zeros = Tensor::zeros(meta.shape);
+            Deviation::between(gradient, &zeros, within).map_err(|_| shapes)
+        }
+    }
+}
+
+fn is_rounding(
+    found: &Deviation,
+    claim: &ByHand,
+    right: &HashMap<u64, Tensor>,
+    number: &Result<u64, Problem>,
+    within: Tolerance,
+) -> bool {
+    let Some(right) = number.as_ref().ok().and_then(|n| right.get(n)) else { return false };
+    let narrow = [right, &claim.gradient].iter().any(|g| g.dtype() == DType::F32);
+    let scale = right.to_f64_vec().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    narrow && scale.is_finite() && found.largest <= within.rtol * scale
+}
+
+/// Which row's gradient is made from which.
+struct Order {
+    /// For each row, the rows right above it.
+    above: Vec<Vec<usize>>,
+}
+
+impl Order {
+    fn of(found: &[(ByHand, Result<u64, Problem>)], links: &HashMap<u64, Vec<u64>>) -> Order {
+        let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (i, (_, number)) in found.iter().enumerate() {
+            if let Ok(number) = number {
+                places.entry(*number).or_default().push(i);
+            }
+        }
+        let above = found.iter().map(|(_, number)| {
+            let links = number.as_ref().ok().and_then(|n| links.get(n));
+            links.into_iter().flatten().flat_map(|n| places[n].iter().copied()).collect()
+        });
+        Order { above: above.collect() }
+    }
+
+    fn name(&self, rows: &mut [Row]) {
+        for (i, above) in self.above.iter().enumerate() {
+            let mut above = above.clone();
+            above.sort_unstable();
+            rows[i].made_from = above.iter().map(|&j| rows[j].name.clone()).collect();
+        }
+    }
+
+    /// All rows above row `i`, near and far.
+    fn all_above(&self, i: usize) -> Vec<usize> {
+        let (mut seen, mut open) = (HashSet::new(), self.above[i].clone());
+        while let Some(j) = open.pop() {
+            if seen.insert(j) {
+                open.extend(&self.above[j]);
+            }
+        }
+        let mut all: Vec<usize> = seen.into_iter().collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn wrong_above(&self, rows: &[Row], i: usize) -> bool {
+        self.all_above(i).iter().any(|&j| rows[j].is_wrong())
+    }
+
+    /// The hand-written gradients that the backward pass can go on with.
+    fn substitutes(
+        tape: &Tape,
+        found: &[(ByHand, Result<u64, Problem>)],
+        rows: &[Row],
+    ) -> Result<HashMap<u64, Tensor>> {
+        let mut given = HashMap::new();
+        for ((claim, number), row) in found.iter().zip(rows) {
+            if let (Ok(number), Ok(_)) = (number, &row.outcome)
+                && !given.contains_key(number)
+            {
+                let dtype = meta(tape, *number).dtype;
+                given.insert(*number, claim.gradient.detach().try_to_dtype(dtype)?);
+            }
+        }
+        Ok(given)
+    }
+
+    /// Tells consequences from further mistakes by what the chain rule made of the hand-written gradients.
+    fn judge(
+        &self,
+        rows: &mut [Row],
+        found: &[(ByHand, Result<u64, Problem>)],
+        given: &HashMap<u64, Tensor>,
+        replayed: &HashMap<u64, Tensor>,
+    ) {
+        for i in 0..rows.len() {
+            let all = self.all_above(i);
+            if !rows[i].is_wrong() || !all.iter().any(|&j| rows[j].is_wrong()) {
+                continue;
+            }
+            let (claim, number) = &found[i];
+            let replayed = number.as_ref().ok().and_then(|n| replayed.get(n));
+            let explained = match (&rows[i].outcome, replayed) {
+                (Ok(_), Some(made)) => {
+                    same_but_for_rounding(&claim.gradient, made, rounding(made.dtype()))
+                }
+                _ => false,
+            };
+            // Where a wrong gradient could not be put in place of autograd's, nothing can be said beyond the graph.
+            let open = |&j: &usize| {
+                rows[j].is_wrong() && !found[j].1.as_ref().is_ok_and(|n| given.contains_key(n))
+            };
+            rows[i].standing = match explained || (rows[i].outcome.is_ok() && all.iter().any(open))
+            {
+                true => {
+                    let mistakes = all.iter().filter(|&&j| rows[j].is_mistake());
+                    Standing::Consequence(mistakes.map(|&j| rows[j].name.clone()).collect())
+                }
+                false => Standing::AlsoWrong,
+            };
+        }
+    }
+}
+
+/// How far rounding may take the hand-written step from autograd's, as a fraction of the largest element.
+fn rounding(dtype: DType) -> f64 {
+    if dtype == DType::F64 { 1e-9 } else { 1e-4 }
+}
+
+impl Row {
+    /// Whether the gradient was compared and found wrong, by its own fault or another's.
+    pub fn is_wrong(&self) -> bool {
+        !matches!(self.standing, Standing::Right | Standing::Rounding | Standing::NotCompared)
+    }
+
+    /// Whether the mistake is in the step that leads to this gradient.
+    pub fn is_mistake(&self) -> bool {
+        matches!(self.standing, Standing::First | Standing::AlsoWrong)
+    }
+}
+
+impl Comparison {
+    /// Whether every gradient was compared and is right.
+    pub fn passed(&self) -> bool {
+        self.rows.iter().all(|row| matches!(row.standing, Standing::Right | Standing::Rounding))
+    }
+
+    /// The first wrong gradient in the order of the backward pass.
+    pub fn first_wrong(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.is_wrong())
+    }
+
+    /// The gradients whose own step is wrong; the others that are wrong follow from them.
+    pub fn mistakes(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.is_mistake())
+    }
+
+    /// The row of this name.
+    pub fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+}
