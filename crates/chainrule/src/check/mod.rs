@@ -19,6 +19,7 @@
 pub mod compare;
 mod dot_product;
 mod gradcheck;
+pub mod names;
 mod richardson;
 #[cfg(test)]
 mod tests;

@@ -51,8 +51,9 @@ pub struct Row {
 pub enum Standing {
     /// It equals that of autograd within the tolerance.
     Right,
-    /// It is in f32, some small elements are not within the tolerance, but the largest difference is within `rtol` of the largest element: what
-    /// cancels to nearly nothing keeps the rounding of the numbers that it came from.
+    /// Some elements are not within the tolerance, by rounding alone. Either the gradient is in f32 and the largest difference is within `rtol` of the
+    /// largest element; or it is just what the chain rule makes of the hand-written gradients above it, which are right to the last digits, and
+    /// most of it cancels.
     Rounding,
     /// It is wrong, and nothing that it is made from is: here is a mistake.
     First,
@@ -129,9 +130,6 @@ pub fn compare_within<C: Into<ByHand>>(
             shape: number.as_ref().ok().map(|&n| meta(&tape, n).shape),
             standing: match &outcome {
                 Ok(found) if found.approximate => Standing::Right,
-                Ok(found) if is_rounding(found, claim, &right, number, within) => {
-                    Standing::Rounding
-                }
                 Err(problem) if !problem.is_of_the_gradient() => Standing::NotCompared,
                 _ => Standing::First,
             },
@@ -142,10 +140,17 @@ pub fn compare_within<C: Into<ByHand>>(
     }
     let order = Order::of(&found, &links);
     order.name(&mut rows);
-    if rows.iter().enumerate().any(|(i, row)| row.is_wrong() && order.wrong_above(&rows, i)) {
+    if rows.iter().any(Row::is_wrong) {
         let given = Order::substitutes(&tape, &found, &rows)?;
         let replayed = tape.gradients((loss, upstream), &numbers, &given)?;
-        order.judge(&mut rows, &found, &given, &replayed);
+        for i in 0..rows.len() {
+            if rows[i].is_wrong() {
+                let number = found[i].1.as_ref().ok();
+                let [right, made] = [&right, &replayed].map(|of| number.and_then(|n| of.get(n)));
+                let view = View { gradient: &found[i].0.gradient, right, made };
+                rows[i].standing = order.judge(&rows, i, view, within);
+            }
+        }
     }
     Ok(Comparison { rows })
 }
@@ -176,17 +181,32 @@ fn difference(
     }
 }
 
-fn is_rounding(
-    found: &Deviation,
-    claim: &ByHand,
-    right: &HashMap<u64, Tensor>,
-    number: &Result<u64, Problem>,
-    within: Tolerance,
-) -> bool {
-    let Some(right) = number.as_ref().ok().and_then(|n| right.get(n)) else { return false };
-    let narrow = [right, &claim.gradient].iter().any(|g| g.dtype() == DType::F32);
-    let scale = right.to_f64_vec().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    narrow && scale.is_finite() && found.largest <= within.rtol * scale
+/// What is known of one gradient.
+struct View<'a> {
+    gradient: &'a Tensor,
+    /// Autograd's, if it passed one on.
+    right: Option<&'a Tensor>,
+    /// What the chain rule makes of the hand-written gradients above it.
+    made: Option<&'a Tensor>,
+}
+
+impl View<'_> {
+    /// Whether the chain rule gives this gradient, from those above it.
+    fn is_explained(&self) -> bool {
+        // Beside the rounding of one step stands that of another way to write it.
+        let rounding = |dtype| if dtype == DType::F64 { 1e-9 } else { 1e-4 };
+        self.made
+            .is_some_and(|made| same_but_for_rounding(self.gradient, made, rounding(made.dtype())))
+    }
+
+    /// Whether the gradient is within this fraction of its largest element.
+    fn is_within(&self, fraction: f64) -> bool {
+        self.right.is_some_and(|right| same_but_for_rounding(self.gradient, right, fraction))
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.gradient.dtype() == DType::F32 || self.right.is_some_and(|g| g.dtype() == DType::F32)
+    }
 }
 
 /// Which row's gradient is made from which.
@@ -231,10 +251,6 @@ impl Order {
         all
     }
 
-    fn wrong_above(&self, rows: &[Row], i: usize) -> bool {
-        self.all_above(i).iter().any(|&j| rows[j].is_wrong())
-    }
-
     /// The hand-written gradients that the backward pass can go on with.
     fn substitutes(
         tape: &Tape,
@@ -253,52 +269,47 @@ impl Order {
         Ok(given)
     }
 
-    /// Tells consequences from further mistakes by what the chain rule made of the hand-written gradients.
-    fn judge(
-        &self,
-        rows: &mut [Row],
-        found: &[(ByHand, Result<u64, Problem>)],
-        given: &HashMap<u64, Tensor>,
-        replayed: &HashMap<u64, Tensor>,
-    ) {
-        for i in 0..rows.len() {
-            let all = self.all_above(i);
-            if !rows[i].is_wrong() || !all.iter().any(|&j| rows[j].is_wrong()) {
-                continue;
-            }
-            let (claim, number) = &found[i];
-            let replayed = number.as_ref().ok().and_then(|n| replayed.get(n));
-            let explained = match (&rows[i].outcome, replayed) {
-                (Ok(_), Some(made)) => {
-                    same_but_for_rounding(&claim.gradient, made, rounding(made.dtype()))
-                }
-                _ => false,
-            };
-            // Where a wrong gradient could not be put in place of autograd's, nothing can be said beyond the graph.
-            let open = |&j: &usize| {
-                rows[j].is_wrong() && !found[j].1.as_ref().is_ok_and(|n| given.contains_key(n))
-            };
-            rows[i].standing = match explained || (rows[i].outcome.is_ok() && all.iter().any(open))
+    /// Tells what kind of wrong row `i` is; the rows above it have been judged.
+    fn judge(&self, rows: &[Row], i: usize, view: View<'_>, within: Tolerance) -> Standing {
+        let above = self.all_above(i);
+        let compared = rows[i].outcome.is_ok();
+        let explained = compared && view.is_explained();
+        if !above.iter().any(|&j| rows[j].is_wrong()) {
+            let inherited = explained
+                && !above.is_empty()
+                && above.iter().all(|&j| rows[j].is_exact_but_for_rounding());
+            return match compared
+                && (inherited || (view.is_narrow() && view.is_within(within.rtol)))
             {
-                true => {
-                    let mistakes = all.iter().filter(|&&j| rows[j].is_mistake());
-                    Standing::Consequence(mistakes.map(|&j| rows[j].name.clone()).collect())
-                }
-                false => Standing::AlsoWrong,
+                true => Standing::Rounding,
+                false => Standing::First,
             };
         }
+        // Where a wrong gradient could not be put in place of autograd's, nothing can be said beyond the graph.
+        let open = above.iter().any(|&j| rows[j].is_wrong() && rows[j].outcome.is_err());
+        match explained || (compared && open) {
+            true => {
+                let mistakes = above.iter().filter(|&&j| rows[j].is_mistake());
+                Standing::Consequence(mistakes.map(|&j| rows[j].name.clone()).collect())
+            }
+            false => Standing::AlsoWrong,
+        }
     }
-}
-
-/// How far rounding may take the hand-written step from autograd's, as a fraction of the largest element.
-fn rounding(dtype: DType) -> f64 {
-    if dtype == DType::F64 { 1e-9 } else { 1e-4 }
 }
 
 impl Row {
     /// Whether the gradient was compared and found wrong, by its own fault or another's.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.standing, Standing::Right | Standing::Rounding | Standing::NotCompared)
+    }
+
+    /// Whether it equals autograd's to the last digits, or would if nothing cancelled.
+    fn is_exact_but_for_rounding(&self) -> bool {
+        match (&self.standing, &self.outcome) {
+            (Standing::Rounding, _) => true,
+            (Standing::Right, Ok(found)) => found.rounding_only,
+            _ => false,
+        }
     }
 
     /// Whether the mistake is in the step that leads to this gradient.
