@@ -91,17 +91,16 @@ pub fn run(args: &CheckNames) -> Result<ExitCode> {
         );
     }
     let folder = RunFolder::create("check-names", args.out.as_deref(), args.force)?;
-    machine::with_threads(args.threads, || {
-        let found = check(args, &data.train, &folder)?;
-        let mut text = serde_json::to_vec(&found)?;
-        text.push(b'\n');
-        folder.write(FILE, &text)?;
-        match args.json {
-            true => output::json(&found)?,
-            false => print(&found)?,
-        }
-        Ok(if found.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    })?
+    machine::use_threads(args.threads);
+    let found = check(args, &data.train, &folder)?;
+    let mut text = serde_json::to_vec(&found)?;
+    text.push(b'\n');
+    folder.write(FILE, &text)?;
+    match args.json {
+        true => output::json(&found)?,
+        false => print(&found)?,
+    }
+    Ok(if found.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn check(args: &CheckNames, pairs: &NameDataset, folder: &RunFolder) -> Result<Found> {

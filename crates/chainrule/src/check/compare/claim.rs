@@ -56,9 +56,9 @@ pub enum Problem {
     /// The gradient has another shape than its tensor.
     Shape {
         /// The shape of the hand-written gradient.
-        by_hand: Shape,
+        by_hand: Box<Shape>,
         /// The shape of the tensor and of its gradient.
-        tensor: Shape,
+        tensor: Box<Shape>,
     },
     /// The gradient is not made of floats.
     NotFloat(crate::DType),

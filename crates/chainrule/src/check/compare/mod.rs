@@ -170,7 +170,8 @@ fn difference(
     if !gradient.dtype().is_float() {
         return Err(Problem::NotFloat(gradient.dtype()));
     }
-    let shapes = Problem::Shape { by_hand: gradient.shape(), tensor: meta.shape };
+    let shapes =
+        Problem::Shape { by_hand: Box::new(gradient.shape()), tensor: Box::new(meta.shape) };
     match right.get(&number) {
         Some(right) => Deviation::between(gradient, right, within).map_err(|_| shapes),
         // No rule passed anything on: the gradient is 0.
