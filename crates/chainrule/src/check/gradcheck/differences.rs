@@ -1,0 +1,106 @@
+//! The derivative of all outputs along one direction of one input, by differences.
+
+use super::products::{Sum, product};
+use super::tape::{Function, is_float, values};
+use crate::check::extrapolate::{Limit, Row, limit};
+use crate::check::richardson::{first_step, largest};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// The rows of steps that are made at most, and at least.
+const ROWS: usize = 11;
+const FEWEST: usize = 5;
+
+/// The rows made close to the point when those farther off see a kink, and how much smaller their first step is.
+const CLOSE_ROWS: usize = 5;
+const CLOSE: f64 = 1.0 / (1 << 18) as f64;
+
+/// A relative error of the differences with which no more steps are made.
+const ENOUGH: f64 = 1e-9;
+
+/// A function at a point, along directions.
+pub(super) struct Line<'a> {
+    pub f: &'a Function<'a>,
+    pub inputs: &'a [Tensor],
+    /// The values at the point.
+    pub origin: Vec<Vec<f64>>,
+    /// A probe for each output; empty for outputs that are not floats.
+    pub probes: &'a [Vec<f64>],
+    pub calls: std::cell::Cell<usize>,
+}
+
+impl Line<'_> {
+    /// The derivative of `<probe, output>` along `u` in input `i`, for each output; `scales` are the sizes by which they are judged.
+    ///
+    /// A kink is told only if it is nearer than a millionth of the inputs' size: farther ones are out of reach of the close steps.
+    pub fn along(&self, i: usize, u: &Tensor, scales: &[f64]) -> Result<Vec<Limit>> {
+        let reach = largest(std::slice::from_ref(&self.inputs[i]));
+        let start = first_step(reach, largest(std::slice::from_ref(u)));
+        let far = self.limits(i, u, start, ROWS, reach, scales)?;
+        if !far.iter().any(|limit| limit.kink) {
+            return Ok(far);
+        }
+        let close = self.limits(i, u, start * CLOSE, CLOSE_ROWS, reach, scales)?;
+        let better = |(far, close): (Limit, Limit)| if far.kink { close } else { far };
+        Ok(far.into_iter().zip(close).map(better).collect())
+    }
+
+    fn limits(
+        &self,
+        i: usize,
+        u: &Tensor,
+        start: f64,
+        most: usize,
+        reach: f64,
+        scales: &[f64],
+    ) -> Result<Vec<Limit>> {
+        let mut rows: Vec<Vec<Row>> = vec![Vec::new(); self.probes.len()];
+        let mut limits = Vec::new();
+        for k in 0..most {
+            let step = start / (1u64 << k) as f64;
+            let (up, down) = (self.at(i, u, step)?, self.at(i, u, -step)?);
+            for (o, rows) in rows.iter_mut().enumerate() {
+                rows.push(self.row(o, step, reach, &up[o], &down[o]));
+            }
+            if k + 1 < FEWEST.min(most) {
+                continue;
+            }
+            limits = rows.iter().map(|rows| limit(rows)).collect();
+            let done = |(l, scale): (&Limit, &f64)| !l.kink && l.error <= ENOUGH * scale;
+            if limits.iter().zip(scales).all(done) {
+                break;
+            }
+        }
+        Ok(limits)
+    }
+
+    /// The values with input `i` moved by a step along `u`.
+    fn at(&self, i: usize, u: &Tensor, step: f64) -> Result<Vec<Vec<f64>>> {
+        self.calls.set(self.calls.get() + 1);
+        let mut moved = self.inputs.to_vec();
+        moved[i] = moved[i].try_add(&u.try_mul(step)?)?;
+        let numbers = |y: &Tensor| if is_float(y) { y.to_f64_vec() } else { Vec::new() };
+        Ok(values(self.f, &moved)?.iter().map(numbers).collect())
+    }
+
+    fn row(&self, o: usize, step: f64, reach: f64, up: &[f64], down: &[f64]) -> Row {
+        let (v, middle) = (&self.probes[o], &self.origin[o]);
+        if up.len() != v.len() || down.len() != v.len() {
+            // The shape depends on the input: there is a jump.
+            return Row { slope: f64::NAN, bend: 0.0, rounding: 0.0, middle_rounding: 0.0 };
+        }
+        let (mut slope, mut bend, mut size) = (Sum::default(), Sum::default(), 0.0);
+        for (((v, up), middle), down) in v.iter().zip(up).zip(middle).zip(down) {
+            slope.add(v * (up - down));
+            bend.add(v * ((up - middle) - (middle - down)));
+            size += (v * up).powi(2).max((v * down).powi(2));
+        }
+        let slope = slope.total() / (2.0 * step);
+        Row {
+            slope,
+            bend: bend.total().abs() / step,
+            rounding: f64::EPSILON * (f64::sqrt(size) + slope.abs() * reach) / step,
+            middle_rounding: f64::EPSILON * product(v, middle).size / step,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A function recorded at a point, to be walked backward and forward as often as needed.
+
+use crate::autograd::functional::push_forward_all;
+use crate::autograd::walk::Walk;
+use crate::error::Result;
+use crate::tensor::node::Mode;
+use crate::tensor::{Tensor, no_grad};
+
+/// The function under check.
+pub(super) type Function<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
+
+/// What was recorded of one call.
+pub(super) struct Tape {
+    /// The inputs: leaves for the floats, the others as they were given.
+    pub leaves: Vec<Tensor>,
+    pub outputs: Vec<Tensor>,
+}
+
+impl Tape {
+    /// Calls `f` once. With `everything` the tape keeps what forward mode needs; without, what an ordinary backward pass has.
+    pub fn record(f: &Function<'_>, inputs: &[Tensor], everything: bool) -> Result<Tape> {
+        let leaf = |x: &Tensor| if is_float(x) { x.try_parameter() } else { Ok(x.clone()) };
+        let leaves: Vec<Tensor> = inputs.iter().map(leaf).collect::<Result<_>>()?;
+        let mode = Mode::get().without(Mode::NO_GRAD);
+        let _guard = if everything { mode.with(Mode::SAVE_ALL) } else { mode }.enter();
+        let outputs = f(&leaves)?;
+        Ok(Tape { leaves, outputs })
+    }
+
+    /// The gradient of `<v, output o>` with respect to every input: `None` where no path on the tape leads there.
+    pub fn reverse(&self, o: usize, v: &Tensor) -> Result<Vec<Option<Tensor>>> {
+        let mut out = vec![None; self.leaves.len()];
+        if !self.outputs[o].requires_grad() {
+            return Ok(out);
+        }
+        let floats: Vec<usize> = (0..out.len()).filter(|&i| is_float(&self.leaves[i])).collect();
+        let targets: Vec<Tensor> = floats.iter().map(|&i| self.leaves[i].clone()).collect();
+        let walk = Walk { keep_graph: true, targets: Some(&targets), ..Walk::default() };
+        let found = walk.run(&[(&self.outputs[o], v.clone())])?;
+        floats.into_iter().zip(found).for_each(|(i, gradient)| out[i] = gradient);
+        Ok(out)
+    }
+
+    /// The derivative of every output when input `i` moves along `u`. Needs a tape of everything.
+    pub fn forward(&self, i: usize, u: &Tensor) -> Result<Vec<Tensor>> {
+        let leaf = std::slice::from_ref(&self.leaves[i]);
+        push_forward_all(&self.outputs, leaf, std::slice::from_ref(u), false)
+    }
+}
+
+/// The values of the outputs, unrecorded.
+pub(super) fn values(f: &Function<'_>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    no_grad(|| f(inputs))
+}
+
+pub(super) fn is_float(x: &Tensor) -> bool {
+    x.dtype().is_float()
+}
