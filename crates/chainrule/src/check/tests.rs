@@ -147,3 +147,69 @@ fn other_dtypes_and_shapes_are_errors() {
     let (x, u) = (Tensor::from([1.0f64]), Tensor::from([1.0f64, 2.0]));
     assert!(richardson(|x| x[0].clone(), &[x], &[u]).is_err());
 }
+
+#[test]
+fn what_is_wrong_with_the_function_is_reported_as_that() {
+    let calls = std::cell::Cell::new(0.0);
+    let random = |x: &[Tensor]| {
+        calls.set(calls.get() + 1.0);
+        &x[0] * calls.get()
+    };
+    let report = gradcheck(random, &[points()]).run().unwrap();
+    assert!(matches!(report.problems[0], Problem::NotDeterministic { .. }) && !report.passed());
+    let meddling = |x: &[Tensor]| {
+        if x[0].requires_grad() {
+            x[0].set(&x[0].zeros_like());
+        }
+        &x[0] * 2.0
+    };
+    let report = gradcheck(meddling, &[points()]).run().unwrap();
+    assert_eq!(report.problems[0], Problem::InputChanged { input: 0 }, "{report}");
+    let report = gradcheck(|x| x[0].log() * 2.0, &[points()]).run().unwrap();
+    let Problem::NotFinite { op: Some((op, _)), .. } = &report.problems[0] else {
+        panic!("{report}")
+    };
+    assert_eq!(*op, "log");
+    let report = gradcheck(|x| &x[0].detach() * &x[0].detach(), &[points()]).run().unwrap();
+    assert_eq!(report.pairs[0].outcome, Outcome::CutOff, "{report}");
+    let report = gradcheck(|x| x[0].tanh(), &[points(), points()]).run().unwrap();
+    assert!(report.passed() && report.pairs[1].outcome == Outcome::Independent, "{report}");
+}
+
+/// `x` in another order, whose backward puts the gradients in a wrong one.
+#[test]
+fn a_wrong_permutation_of_eight_thousand_is_caught() {
+    let n = 8000;
+    let order = Tensor::from(Generator::manual_seed(3).randperm(n));
+    let (forward, backward) = (order.clone(), order);
+    let op = crate::autograd::custom(
+        "permuted",
+        move |x| x[0].try_index_select(0, &forward),
+        move |_, g| Ok(vec![Some(g.try_index_select(0, &backward)?)]),
+    );
+    let x = Tensor::randn([n], DType::F64, &mut Generator::manual_seed(4));
+    let report = gradcheck(|x| op.apply(&[&x[0]]), &[x]).run().unwrap();
+    assert_eq!(report.pairs[0].outcome, Outcome::Wrong(Blame::Reverse), "{report}");
+}
+
+#[test]
+fn a_jacobian_of_zeros_with_ten_thousand_outputs_is_caught() {
+    let x = Tensor::randn([10_000], DType::F64, &mut Generator::manual_seed(4));
+    let report = gradcheck(|x| spoilt(&x[0], |g| g * 0.0), &[x]).run().unwrap();
+    assert_eq!(report.pairs[0].outcome, Outcome::Wrong(Blame::Reverse), "{report}");
+}
+
+#[test]
+fn one_wrong_element_of_a_million_is_caught_and_named() {
+    let f = |x: &[Tensor]| {
+        spoilt(&x[0], |g| {
+            let mut all = g.to_f64_vec();
+            all[765_432] *= 1.5;
+            Tensor::from_slice(&all, g.shape())
+        })
+    };
+    let x = Tensor::randn([1000, 1000], DType::F64, &mut Generator::manual_seed(4));
+    let report = gradcheck(f, &[x]).seeds(1).run().unwrap();
+    assert_eq!(report.pairs[0].outcome, Outcome::Wrong(Blame::Reverse), "{report}");
+    assert_eq!(report.pairs[0].worst.as_ref().unwrap().index, [765, 432]);
+}

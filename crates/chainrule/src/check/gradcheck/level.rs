@@ -1,9 +1,11 @@
 //! One order of a check: all outputs of a function against all its inputs.
 
 use std::cell::Cell;
+use std::panic::Location;
+use std::sync::Arc;
 
 use super::differences::Line;
-use super::localise;
+use super::localise::{self, index_of};
 use super::problems::Problem;
 use super::products::product;
 use super::report::{Blame, Directional, Outcome, PairCheck, Slot};
@@ -14,6 +16,7 @@ use crate::check::extrapolate::Limit;
 use crate::error::{Error, Result};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
+use crate::tensor::node::{Node, Source, lock};
 
 /// The relative error that passes against differences, which are right to about nine digits.
 const DIFFERENCES: f64 = 1e-7;
@@ -75,6 +78,22 @@ impl Modes {
     }
 }
 
+/// Whether two tensors have the same bits.
+fn same(a: &Tensor, b: &Tensor) -> bool {
+    let bits = |x: &Tensor| x.to_f64_vec().into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    a.meta() == b.meta() && bits(a) == bits(b)
+}
+
+/// The first op on the tape of everything whose result is not finite, and the line that called it.
+fn arose_in(y: &Tensor) -> Option<(&'static str, &'static Location<'static>)> {
+    let bad = |node: &Arc<Node>| {
+        let output = lock(&node.saved).output.clone()?;
+        let output = Tensor::from_parts(output, Source::None);
+        (!output.is_finite()).then(|| (node.op.name(), node.location))
+    };
+    reachable([y.source()].into_iter(), 0).iter().find_map(bad)
+}
+
 fn relative(apart: f64, size: f64) -> f64 {
     if apart == 0.0 { 0.0 } else { apart / size }
 }
@@ -125,10 +144,40 @@ impl Level<'_> {
         })
     }
 
-    /// What forbids to look at derivatives.
+    /// What forbids to look at derivatives: both calls must have given the same finite values, and left their inputs alone.
     fn problems(&self, recorded: &Recorded) -> Vec<Problem> {
-        let _ = recorded;
-        Vec::new()
+        let (plain, full) = (&recorded.plain, &recorded.full);
+        let mut out = Vec::new();
+        for (i, x) in self.inputs.iter().enumerate() {
+            let changed = |leaf: &Tensor| !same(leaf, x) || leaf.grad().is_some();
+            if changed(&plain.leaves[i]) || changed(&full.leaves[i]) {
+                out.push(Problem::InputChanged { input: i });
+            }
+        }
+        let metas = |tape: &Tape| tape.outputs.iter().map(Tensor::meta).collect::<Vec<_>>();
+        if metas(plain) != metas(full) {
+            out.push(Problem::ShapesChange);
+            return out;
+        }
+        for (o, (a, b)) in plain.outputs.iter().zip(&full.outputs).enumerate() {
+            let (output, shape) = ((self.output_slot)(o), a.shape());
+            let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
+            let differ =
+                |(a, b): (&f64, &f64)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+            if let Some(j) = a.iter().zip(&b).position(differ) {
+                let index = index_of(j, &shape);
+                out.push(Problem::NotDeterministic { output, index, values: (a[j], b[j]) });
+            }
+            if let Some(j) = a.iter().position(|x| !x.is_finite()) {
+                let index = index_of(j, &shape);
+                let op = arose_in(&full.outputs[o]);
+                out.push(Problem::NotFinite { what: output, index, value: a[j], op });
+            }
+        }
+        if !plain.outputs.iter().any(is_float) {
+            out.push(Problem::NoFloatOutput);
+        }
+        out
     }
 
     /// Reverse and forward mode of each output, by each input, for all seeds. Empty where one of them is not a float.
