@@ -4,8 +4,9 @@
 //! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
 //!   sees kinks.
 //! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
+//! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //!
-//! All of them run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
 //!
 //! ```
@@ -16,13 +17,16 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 
+pub mod compare;
 mod dot_product;
 mod extrapolate;
 mod gradcheck;
+pub mod names;
 mod richardson;
 #[cfg(test)]
 mod tests;
 
+pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{
     Blame, Directional, GradCheck, GradChecker, Kink, Outcome, Outputs, PairCheck, Problem, Slot,
