@@ -5,13 +5,14 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::differences::Line;
-use super::localise::{self, index_of};
+use super::localise;
 use super::problems::Problem;
 use super::products::product;
 use super::report::{Blame, Directional, Outcome, PairCheck, Slot};
 use super::tape::{Function, Tape, is_float};
 use crate::autograd::custom::is_custom;
 use crate::autograd::walk::reachable;
+use crate::check::compare::index_of;
 use crate::check::extrapolate::Limit;
 use crate::error::{Error, Result};
 use crate::rng::Generator;

@@ -6,12 +6,16 @@ use super::differences::Line;
 use super::level::Pair;
 use super::products::product;
 use super::report::{Blame, Worst};
+
+use crate::check::compare::index_of;
 use crate::error::Result;
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Inputs up to this many elements are looked at element by element; larger ones are halved until so few are left.
+/// Inputs up to this many elements are looked at element by element; of larger ones one is found by masked probes.
 const FEW: usize = 16;
+
+/// How much of an error one element must account for to be taken for the only wrong one.
+const ALONE: f64 = 1e-3;
 
 /// The derivative of the input's element or part, in the ways there are.
 struct Ways {
@@ -20,15 +24,24 @@ struct Ways {
 }
 
 impl Ways {
+    /// By how much reverse mode is off: linear in the direction.
+    fn off(&self) -> f64 {
+        self.reverse - self.other
+    }
+
     fn apart(&self) -> f64 {
-        let apart = (self.reverse - self.other).abs();
-        if apart.is_nan() { f64::INFINITY } else { apart }
+        magnitude(self.off())
     }
 
     fn error(&self) -> f64 {
         let apart = self.apart();
         if apart == 0.0 { 0.0 } else { apart / self.reverse.abs().max(self.other.abs()) }
     }
+}
+
+/// Nothing is further off than NaN.
+fn magnitude(x: f64) -> f64 {
+    if x.is_nan() { f64::INFINITY } else { x.abs() }
 }
 
 struct Search<'a> {
@@ -41,7 +54,8 @@ struct Search<'a> {
     forward: bool,
 }
 
-/// The worst element that masked probes lead to, and which mode is wrong there. About `2 log2(n)` passes for an input of `n` elements.
+/// The worst element that masked probes lead to, and which mode is wrong there. Three passes if just one element is wrong, else about `log2(n)` for
+/// an input of `n` elements.
 ///
 /// With one wrong element it is found; of many it is one of the worst.
 pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option<Worst>, Blame)> {
@@ -111,20 +125,47 @@ fn blame(reverse: f64, forward: f64, difference: f64) -> Blame {
 }
 
 impl Search<'_> {
-    /// Halves the range of elements, going for the half that is further off.
+    /// The elements to look at: all if they are few, else the one that masked probes lead to.
     fn narrow(&self) -> Result<(usize, usize)> {
-        let (mut start, mut end) = (0, self.gradient.len());
-        while end - start > FEW {
+        let n = self.gradient.len();
+        if n <= FEW {
+            return Ok((0, n));
+        }
+        let whole = self.along(self.direction.clone(), self.forward)?.off();
+        let found = match self.only_one(whole)? {
+            Some(j) => j,
+            None => self.halve(whole)?,
+        };
+        Ok((found, found + 1))
+    }
+
+    /// The wrong element if there is just one: a probe weighted by position is then off by its position times as much as the plain one.
+    fn only_one(&self, whole: f64) -> Result<Option<usize>> {
+        let n = self.gradient.len() as f64;
+        let weighted = self.direction.iter().enumerate().map(|(j, u)| u * ((j + 1) as f64 / n));
+        let position = self.along(weighted.collect(), self.forward)?.off() / whole * n - 1.0;
+        let near = (position - position.round()).abs() < 0.1;
+        if !near || !(0.0..n).contains(&position.round()) {
+            return Ok(None);
+        }
+        let j = position.round() as usize;
+        let own = self.along(self.masked(j, j + 1), self.forward)?.off();
+        Ok(((own - whole).abs() <= ALONE * whole.abs()).then_some(j))
+    }
+
+    /// Halves the range of elements, going for the half that is further off.
+    fn halve(&self, whole: f64) -> Result<usize> {
+        let (mut start, mut end, mut whole) = (0, self.gradient.len(), whole);
+        while end - start > 1 {
             let middle = start + (end - start) / 2;
-            let left = self.along(self.masked(start, middle), self.forward)?;
-            let right = self.along(self.masked(middle, end), self.forward)?;
-            if left.apart() >= right.apart() {
-                end = middle;
+            let left = self.along(self.masked(start, middle), self.forward)?.off();
+            if magnitude(left) >= magnitude(whole - left) {
+                (end, whole) = (middle, left);
             } else {
-                start = middle;
+                (start, whole) = (middle, whole - left);
             }
         }
-        Ok((start, end))
+        Ok(start)
     }
 
     fn masked(&self, start: usize, end: usize) -> Vec<f64> {
@@ -152,14 +193,4 @@ impl Search<'_> {
         };
         Ok(Ways { reverse, other })
     }
-}
-
-/// Where element `position` of a row-major array is.
-pub(super) fn index_of(mut position: usize, shape: &Shape) -> Vec<usize> {
-    let mut index = vec![0; shape.rank()];
-    for (place, &size) in index.iter_mut().zip(shape.iter()).rev() {
-        *place = position % size.max(1);
-        position /= size.max(1);
-    }
-    index
 }
