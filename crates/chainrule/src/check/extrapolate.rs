@@ -22,15 +22,30 @@ pub(super) struct Limit {
     pub value: f64,
     /// An estimate of how far it may be off; infinite if nothing finite was found.
     pub error: f64,
-    /// Whether the steps disagree: a kink, a jump or an edge of the domain is at the point or very near.
+    /// Whether the sides disagree: a kink, a jump or an edge of the domain is at the point or very near.
     pub kink: bool,
+    /// Whether the steps disagree by more than a thousandth: there is a kink beside the point, or the function bends too much.
+    pub coarse: bool,
 }
 
 /// The limit of at least three rows, in falling order of their steps, each half of the one before (Richardson 1911; the choice of the best
 /// entry of the table is that of Ridders 1982).
 pub(super) fn limit(rows: &[Row]) -> Limit {
     let (value, error) = extrapolate(rows);
-    Limit { value, error, kink: kinked(rows, value, error) }
+    let fine = &rows[rows.len() - 1];
+    let noise = noise(fine);
+    let bends = fine.bend > noise && fine.bend > 0.5 * rows[rows.len() - 3].bend;
+    Limit {
+        value,
+        error,
+        kink: bends || !value.is_finite(),
+        coarse: error > 1e-3 * value.abs() + noise,
+    }
+}
+
+/// Rounding may be a thousand times that of a single operation before it is taken for a kink.
+fn noise(row: &Row) -> f64 {
+    1e3 * (row.rounding + row.middle_rounding)
 }
 
 /// The entry of the extrapolation table that agrees best with its neighbours, and how far it may be off.
@@ -53,14 +68,4 @@ fn extrapolate(rows: &[Row]) -> (f64, f64) {
         before = entries;
     }
     best
-}
-
-/// Whether the step sizes disagree.
-fn kinked(rows: &[Row], value: f64, error: f64) -> bool {
-    let (fine, coarse) = (&rows[rows.len() - 1], &rows[rows.len() - 3]);
-    // Rounding may be a thousand times that of a single operation before it is taken for a kink.
-    let noise = 1e3 * (fine.rounding + fine.middle_rounding);
-    let bends = fine.bend > noise && fine.bend > 0.5 * coarse.bend;
-    let apart = error > 1e-3 * value.abs() + noise;
-    bends || apart || !value.is_finite()
 }

@@ -4,6 +4,7 @@
 //! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
 //!   sees kinks.
 //! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
+//! - [`ops()`] runs it on every op of the table, with views and stretched inputs.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //!
 //! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
@@ -22,6 +23,7 @@ mod dot_product;
 mod extrapolate;
 mod gradcheck;
 pub mod names;
+pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
@@ -29,9 +31,10 @@ mod tests;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{
-    Blame, Directional, GradCheck, GradChecker, Kink, Outcome, Outputs, PairCheck, Problem, Slot,
-    Worst, gradcheck,
+    Blame, Break, Directional, GradCheck, GradChecker, Kink, Outcome, Outputs, PairCheck, Problem,
+    Slot, Worst, gradcheck,
 };
+pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 
 use crate::error::{Error, Result};

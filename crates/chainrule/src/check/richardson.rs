@@ -78,7 +78,7 @@ pub fn richardson(
             element(*step, reach, up[i], middle, down[i])
         };
         let found = limit(&samples.iter().map(row).collect::<Vec<Row>>());
-        if found.kink {
+        if found.kink || found.coarse {
             out.2.push(i);
         }
         out.0.push(found.value);

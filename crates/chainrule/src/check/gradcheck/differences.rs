@@ -1,5 +1,7 @@
 //! The derivative of all outputs along one direction of one input, by differences.
 
+use std::cell::Cell;
+
 use super::products::{Sum, product};
 use super::tape::{Function, is_float, values};
 use crate::check::extrapolate::{Limit, Row, limit};
@@ -26,10 +28,26 @@ pub(super) struct Line<'a> {
     pub origin: Vec<Vec<f64>>,
     /// A probe for each output; empty for outputs that are not floats.
     pub probes: &'a [Vec<f64>],
-    pub calls: std::cell::Cell<usize>,
+    pub calls: Cell<usize>,
 }
 
 impl Line<'_> {
+    /// The same line with other probes, and its own count of calls.
+    pub fn with<'b>(&'b self, probes: &'b [Vec<f64>]) -> Line<'b> {
+        Line {
+            f: self.f,
+            inputs: self.inputs,
+            origin: self.origin.clone(),
+            probes,
+            calls: Cell::new(0),
+        }
+    }
+
+    /// Counts calls that were made elsewhere.
+    pub fn count(&self, calls: usize) {
+        self.calls.set(self.calls.get() + calls);
+    }
+
     /// The derivative of `<probe, output>` along `u` in input `i`, for each output; `scales` are the sizes by which they are judged.
     ///
     /// A kink is told only if it is nearer than a millionth of the inputs' size: farther ones are out of reach of the close steps.
@@ -37,11 +55,14 @@ impl Line<'_> {
         let reach = largest(std::slice::from_ref(&self.inputs[i]));
         let start = first_step(reach, largest(std::slice::from_ref(u)));
         let far = self.limits(i, u, start, ROWS, reach, scales)?;
-        if !far.iter().any(|limit| limit.kink) {
+        let unsure = |limit: &Limit| limit.kink || limit.coarse;
+        if !far.iter().any(unsure) {
             return Ok(far);
         }
         let close = self.limits(i, u, start * CLOSE, CLOSE_ROWS, reach, scales)?;
-        let better = |(far, close): (Limit, Limit)| if far.kink { close } else { far };
+        let better = |(far, close): (Limit, Limit)| {
+            if far.kink || (far.coarse && close.error < far.error) { close } else { far }
+        };
         Ok(far.into_iter().zip(close).map(better).collect())
     }
 
@@ -66,7 +87,8 @@ impl Line<'_> {
                 continue;
             }
             limits = rows.iter().map(|rows| limit(rows)).collect();
-            let done = |(l, scale): (&Limit, &f64)| !l.kink && l.error <= ENOUGH * scale;
+            let done =
+                |(l, scale): (&Limit, &f64)| !l.kink && !l.coarse && l.error <= ENOUGH * scale;
             if limits.iter().zip(scales).all(done) {
                 break;
             }
@@ -76,7 +98,7 @@ impl Line<'_> {
 
     /// The values with input `i` moved by a step along `u`.
     fn at(&self, i: usize, u: &Tensor, step: f64) -> Result<Vec<Vec<f64>>> {
-        self.calls.set(self.calls.get() + 1);
+        self.count(1);
         let mut moved = self.inputs.to_vec();
         moved[i] = moved[i].try_add(&u.try_mul(step)?)?;
         let numbers = |y: &Tensor| if is_float(y) { y.to_f64_vec() } else { Vec::new() };

@@ -5,22 +5,18 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::differences::Line;
-use super::localise;
+use super::pair::Pair;
 use super::problems::Problem;
 use super::products::product;
-use super::report::{Blame, Directional, Outcome, PairCheck, Slot};
-use super::tape::{Function, Tape, is_float};
+use super::report::{Outcome, PairCheck, Slot};
+use super::survey::Survey;
+use super::tape::{Function, Tape, is_float, nodes};
 use crate::autograd::custom::is_custom;
-use crate::autograd::walk::reachable;
 use crate::check::compare::index_of;
-use crate::check::extrapolate::Limit;
 use crate::error::{Error, Result};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
-
-/// The relative error that passes against differences, which are right to about nine digits.
-const DIFFERENCES: f64 = 1e-7;
 
 /// A function with its inputs, and what to call them.
 pub(super) struct Level<'a> {
@@ -40,6 +36,7 @@ pub(super) struct Found {
     pub pairs: Vec<PairCheck>,
     pub problems: Vec<Problem>,
     pub calls: usize,
+    pub passes: usize,
 }
 
 /// Both tapes of the function, and the numbers of its outputs.
@@ -54,6 +51,21 @@ pub(super) struct Recorded {
     pub opaque: bool,
 }
 
+impl Recorded {
+    /// The tangents of all outputs: `None` if a custom op on the way has no forward rule.
+    pub fn tangents(&self, i: usize, u: &Tensor) -> Result<Option<Vec<Tensor>>> {
+        match self.full.forward(i, u) {
+            Ok(tangents) => Ok(Some(tangents)),
+            Err(Error::Gradient { .. }) if self.opaque => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub fn passes(&self) -> usize {
+        self.plain.passes.get() + self.full.passes.get()
+    }
+}
+
 /// Random directions: a cotangent for each float output, a tangent for each float input.
 pub(super) struct Probes {
     pub v: Vec<Option<Tensor>>,
@@ -62,20 +74,26 @@ pub(super) struct Probes {
 
 /// Reverse and forward mode along one pair of probes.
 #[derive(Clone, Copy, Debug)]
-struct Modes {
-    seed: u64,
-    reverse: f64,
-    forward: Option<f64>,
+pub(super) struct Modes {
+    pub seed: u64,
+    pub reverse: f64,
+    pub forward: Option<f64>,
     /// What the sums go by: the root of the sum of the squares of their terms, the larger of the two.
-    size: f64,
+    pub size: f64,
     /// Whether a path on the tape leads from the output to the input.
-    linked: bool,
-    finite: bool,
+    pub linked: bool,
+    pub finite: bool,
 }
 
 impl Modes {
-    fn error(&self) -> f64 {
-        self.forward.map_or(0.0, |forward| relative((self.reverse - forward).abs(), self.size))
+    /// How far the modes are apart.
+    pub fn apart(&self) -> f64 {
+        self.forward.map_or(0.0, |forward| (self.reverse - forward).abs())
+    }
+
+    /// The same relative to the size.
+    pub fn error(&self) -> f64 {
+        relative(self.apart(), self.size)
     }
 }
 
@@ -92,14 +110,39 @@ fn arose_in(y: &Tensor) -> Option<(&'static str, &'static Location<'static>)> {
         let output = Tensor::from_parts(output, Source::None);
         (!output.is_finite()).then(|| (node.op.name(), node.location))
     };
-    reachable([y.source()].into_iter(), 0).iter().find_map(bad)
+    nodes(std::slice::from_ref(y)).iter().find_map(bad)
 }
 
-fn relative(apart: f64, size: f64) -> f64 {
+pub(super) fn relative(apart: f64, size: f64) -> f64 {
     if apart == 0.0 { 0.0 } else { apart / size }
 }
 
 impl Level<'_> {
+    /// The check, and where it finds a kink another one at a point beside it: a kink must not hide a gradient that is wrong everywhere.
+    pub fn thorough(&self) -> Result<Found> {
+        let mut found = self.check()?;
+        let kinked = |pair: &PairCheck| pair.outcome == Outcome::Kink;
+        if !found.pairs.iter().any(kinked) {
+            return Ok(found);
+        }
+        let beside = Level {
+            inputs: self.nudged()?,
+            input_slots: self.input_slots.clone(),
+            seeds: 1,
+            ..*self
+        };
+        // Beside the point the function may fail, or have values that are not finite: then there is nothing to learn.
+        let Ok(other) = beside.check() else { return Ok(found) };
+        found.calls += other.calls;
+        found.passes += other.passes;
+        for (pair, other) in found.pairs.iter_mut().zip(other.pairs) {
+            if kinked(pair) && matches!(other.outcome, Outcome::Wrong(_) | Outcome::CutOff) {
+                *pair = PairCheck { beside: true, kinks: std::mem::take(&mut pair.kinks), ..other };
+            }
+        }
+        Ok(found)
+    }
+
     pub fn check(&self) -> Result<Found> {
         let mut found = Found::default();
         let recorded = self.record()?;
@@ -108,6 +151,7 @@ impl Level<'_> {
         if !found.problems.is_empty() {
             return Ok(found);
         }
+        let survey = Survey::new(self.f, &self.inputs, &recorded.full, self.first_seed)?;
         let modes = self.modes(&recorded)?;
         let probes = self.probes(self.first_seed, &recorded.plain)?;
         let dense = |v: &Option<Tensor>| v.as_ref().map_or(Vec::new(), Tensor::to_f64_vec);
@@ -121,25 +165,31 @@ impl Level<'_> {
         };
         for (i, u) in probes.u.iter().enumerate() {
             let Some(u) = u else { continue };
-            let sizes: Vec<f64> = modes.iter().map(|row| row[i][0].size).collect();
+            let sizes: Vec<f64> =
+                modes.iter().map(|row| row[i].first().map_or(0.0, |m| m.size)).collect();
             let limits = line.along(i, u, &sizes)?;
             for (o, limit) in limits.iter().enumerate().filter(|(o, _)| !v[*o].is_empty()) {
-                let pair = Pair { level: self, recorded: &recorded, line: &line, o, i };
+                let pair =
+                    Pair { level: self, recorded: &recorded, line: &line, survey: &survey, o, i };
                 found.pairs.push(pair.judge(&modes[o][i], limit)?);
             }
         }
-        found.calls += line.calls.get();
+        found.calls += line.calls.get() + survey.calls();
+        found.passes = recorded.passes();
         Ok(found)
     }
 
     fn record(&self) -> Result<Recorded> {
-        let plain = Tape::record(self.f, &self.inputs, false)?;
-        let full = Tape::record(self.f, &self.inputs, true)?;
+        self.record_at(&self.inputs)
+    }
+
+    pub fn record_at(&self, inputs: &[Tensor]) -> Result<Recorded> {
+        let plain = Tape::record(self.f, inputs, false)?;
+        let full = Tape::record(self.f, inputs, true)?;
         let numbers = |y: &Tensor| if is_float(y) { y.to_f64_vec() } else { Vec::new() };
-        let nodes = reachable(full.outputs.iter().map(Tensor::source), 0);
         Ok(Recorded {
             values: plain.outputs.iter().map(numbers).collect(),
-            opaque: nodes.iter().any(|node| is_custom(node.op.as_ref())),
+            opaque: nodes(&full.outputs).iter().any(|node| is_custom(node.op.as_ref())),
             plain,
             full,
         })
@@ -189,14 +239,9 @@ impl Level<'_> {
             let probes = self.probes(seed, &recorded.plain)?;
             let mut tangents = Vec::with_capacity(inputs);
             for (i, u) in probes.u.iter().enumerate() {
-                let Some(u) = u else {
-                    tangents.push(None);
-                    continue;
-                };
-                tangents.push(match recorded.full.forward(i, u) {
-                    Ok(tangents) => Some(tangents),
-                    Err(Error::Gradient { .. }) if recorded.opaque => None,
-                    Err(e) => return Err(e),
+                tangents.push(match u {
+                    Some(u) => recorded.tangents(i, u)?,
+                    None => None,
                 });
             }
             for (o, v) in probes.v.iter().enumerate() {
@@ -228,7 +273,7 @@ impl Level<'_> {
     }
 }
 
-fn modes_along(
+pub(super) fn modes_along(
     seed: u64,
     gradient: Option<&Tensor>,
     u: &Tensor,
@@ -245,75 +290,5 @@ fn modes_along(
         size: reverse.size.max(forward.map_or(0.0, |p| p.size)),
         linked: gradient.is_some(),
         finite: gradient.iter().flatten().all(|g| g.is_finite()),
-    }
-}
-
-/// One output and one input.
-pub(super) struct Pair<'a> {
-    pub level: &'a Level<'a>,
-    pub recorded: &'a Recorded,
-    pub line: &'a Line<'a>,
-    pub o: usize,
-    pub i: usize,
-}
-
-impl Pair<'_> {
-    /// The verdict from reverse and forward mode for all seeds, and the differences along the first probe.
-    fn judge(&self, modes: &[Modes], limit: &Limit) -> Result<PairCheck> {
-        let first = modes[0];
-        let size = first.size.max(limit.value.abs());
-        let allowed = DIFFERENCES.max(self.level.tolerance) * size + limit.error;
-        let near = |x: f64| (x - limit.value).abs() <= allowed;
-        let worst = self.worst(modes);
-        let agree = worst.forward.is_none() || worst.error() <= self.level.tolerance;
-        let differences = near(first.reverse);
-        let outcome = match () {
-            _ if !worst.finite => Outcome::NotFinite,
-            _ if !agree => Outcome::Wrong(Blame::Unclear),
-            _ if limit.kink => Outcome::Kink,
-            _ if differences && !first.linked => Outcome::Independent,
-            _ if differences => Outcome::Passed,
-            _ if !first.linked => Outcome::CutOff,
-            _ if self.recorded.opaque => Outcome::Wrong(Blame::Reverse),
-            _ => Outcome::Wrong(Blame::Both),
-        };
-        let independent = !self.recorded.opaque && first.forward.is_some();
-        let against = relative((first.reverse - limit.value).abs(), size);
-        let mut check = PairCheck {
-            order: self.level.order,
-            output: (self.level.output_slot)(self.o),
-            input: self.level.input_slots[self.i],
-            outcome,
-            error: if independent || limit.kink { worst.error() } else { against },
-            reverse: worst.reverse,
-            forward: worst.forward,
-            difference: Some(Directional {
-                reverse: first.reverse,
-                forward: first.forward,
-                difference: limit.value,
-                allowed,
-                kink: limit.kink,
-            }),
-            worst: None,
-            kinks: Vec::new(),
-        };
-        if let Outcome::Wrong(_) | Outcome::CutOff = outcome {
-            let seed = if agree { first.seed } else { worst.seed };
-            let (worst, blame) = localise::worst(self, seed, !agree)?;
-            check.worst = worst;
-            if outcome == Outcome::Wrong(Blame::Unclear) {
-                check.outcome = Outcome::Wrong(blame);
-            }
-        }
-        Ok(check)
-    }
-
-    /// The seed with the largest error.
-    fn worst(&self, modes: &[Modes]) -> Modes {
-        let larger = |a: Modes, b: &Modes| {
-            let nan = b.error().is_nan() && !a.error().is_nan();
-            if !b.finite || nan || b.error() > a.error() { *b } else { a }
-        };
-        modes[1..].iter().fold(modes[0], larger)
     }
 }

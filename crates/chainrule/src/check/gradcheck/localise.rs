@@ -1,9 +1,7 @@
 //! The element of an input in which a wrong derivative is wrong.
 
-use std::cell::Cell;
-
 use super::differences::Line;
-use super::level::Pair;
+use super::pair::Pair;
 use super::products::product;
 use super::report::{Blame, Worst};
 
@@ -68,12 +66,7 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
     let gradient = gradient.map_or(vec![0.0; direction.len()], |g| g.to_f64_vec());
     let dense = |v: &Option<Tensor>| v.as_ref().map_or(Vec::new(), Tensor::to_f64_vec);
     let cotangents: Vec<Vec<f64>> = probes.v.iter().map(dense).collect();
-    let line = Line {
-        probes: &cotangents,
-        calls: Cell::new(0),
-        origin: pair.line.origin.clone(),
-        ..*pair.line
-    };
+    let line = pair.line.with(&cotangents);
     let search = Search { pair, line, v, gradient, direction, forward };
     let n = search.gradient.len();
     if n == 0 {
@@ -94,11 +87,11 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
             found = Some((j, ways));
         }
     }
-    pair.line.calls.set(pair.line.calls.get() + search.line.calls.get());
     let (j, ways) = found.expect("at least one element is left");
     let difference = if forward { search.element(j, false)?.other } else { ways.other };
     let mode =
         if forward { Some(ways.other) } else { search.element(j, true).ok().map(|w| w.other) };
+    pair.line.count(search.line.calls.get());
     let blame = match mode {
         Some(other) if forward => blame(ways.reverse, other, difference),
         _ => Blame::Both,

@@ -5,12 +5,14 @@ mod kinks;
 mod level;
 mod localise;
 mod outputs;
+mod pair;
 mod problems;
 mod products;
 mod report;
+mod survey;
 mod tape;
 
-pub use kinks::Kink;
+pub use kinks::{Break, Kink};
 pub use outputs::Outputs;
 pub use problems::Problem;
 pub use report::{Blame, Directional, GradCheck, Outcome, PairCheck, Slot, Worst};
@@ -149,18 +151,20 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
         };
-        let mut found = first.check()?;
+        let mut found = first.thorough()?;
         if self.order == 2 && found.problems.is_empty() {
             let second = self.second(&first.inputs)?;
             found.pairs.extend(second.pairs);
             found.problems.extend(second.problems);
             found.calls += second.calls;
+            found.passes += second.passes;
         }
         Ok(GradCheck {
             pairs: found.pairs,
             problems: found.problems,
             tolerance: self.tolerance,
             calls: found.calls,
+            passes: found.passes,
         })
     }
 
@@ -195,7 +199,7 @@ impl GradChecker<'_> {
             seeds: self.seeds,
             tolerance: self.tolerance,
         };
-        second.check()
+        second.thorough()
     }
 }
 

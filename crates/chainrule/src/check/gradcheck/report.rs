@@ -16,6 +16,8 @@ pub struct GradCheck {
     pub tolerance: f64,
     /// How often the function was called.
     pub calls: usize,
+    /// How many passes were made over its tapes, backward and forward.
+    pub passes: usize,
 }
 
 /// An input or output of the function, or of its gradient, which is itself a function of the inputs and the cotangents.
@@ -53,8 +55,10 @@ pub struct PairCheck {
     pub difference: Option<Directional>,
     /// Of a wrong derivative, the worst element that was found.
     pub worst: Option<Worst>,
-    /// Where the function has kinks at the point or beside it, as far as they were found.
+    /// Where the function has kinks at the point, or beside it where differences cannot keep clear of them.
     pub kinks: Vec<Kink>,
+    /// Whether all this was found at a point a little beside the given one, which is at a kink: there the gradient is wrong whatever the kink.
+    pub beside: bool,
 }
 
 /// The derivative along one probe, against differences.
@@ -195,13 +199,17 @@ impl fmt::Display for GradCheck {
         }
         let (wrong, kinks) = (self.failures().count(), self.kinks().count());
         write!(f, "{} derivatives checked", self.pairs.len())?;
-        write!(f, ", {wrong} wrong, {kinks} at kinks, {} calls of the function", self.calls)
+        write!(f, ", {wrong} wrong, {kinks} at kinks")?;
+        write!(f, "; {} calls of the function, {} passes over its tapes", self.calls, self.passes)
     }
 }
 
 impl fmt::Display for PairCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {}: {}", self.output, self.input, self.outcome)?;
+        if self.beside {
+            f.write_str("; a little beside the point, which is at a kink")?;
+        }
         write!(f, "; relative error {:.1e} along a probe", self.error)?;
         if let Some(d) = &self.difference {
             write!(f, " (reverse {:.9e}", d.reverse)?;

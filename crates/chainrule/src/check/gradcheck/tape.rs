@@ -1,9 +1,12 @@
 //! A function recorded at a point, to be walked backward and forward as often as needed.
 
 use crate::autograd::functional::push_forward_all;
-use crate::autograd::walk::Walk;
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::autograd::walk::{Walk, reachable};
 use crate::error::Result;
-use crate::tensor::node::Mode;
+use crate::tensor::node::{Mode, Node};
 use crate::tensor::{Tensor, no_grad};
 
 /// The function under check.
@@ -14,6 +17,8 @@ pub(super) struct Tape {
     /// The inputs: leaves for the floats, the others as they were given.
     pub leaves: Vec<Tensor>,
     pub outputs: Vec<Tensor>,
+    /// How many passes were made over it, backward and forward.
+    pub passes: Cell<usize>,
 }
 
 impl Tape {
@@ -24,7 +29,7 @@ impl Tape {
         let mode = Mode::get().without(Mode::NO_GRAD);
         let _guard = if everything { mode.with(Mode::SAVE_ALL) } else { mode }.enter();
         let outputs = f(&leaves)?;
-        Ok(Tape { leaves, outputs })
+        Ok(Tape { leaves, outputs, passes: Cell::new(0) })
     }
 
     /// The gradient of `<v, output o>` with respect to every input: `None` where no path on the tape leads there.
@@ -33,6 +38,7 @@ impl Tape {
         if !self.outputs[o].requires_grad() {
             return Ok(out);
         }
+        self.passes.set(self.passes.get() + 1);
         let floats: Vec<usize> = (0..out.len()).filter(|&i| is_float(&self.leaves[i])).collect();
         let targets: Vec<Tensor> = floats.iter().map(|&i| self.leaves[i].clone()).collect();
         let walk = Walk { keep_graph: true, targets: Some(&targets), ..Walk::default() };
@@ -43,9 +49,15 @@ impl Tape {
 
     /// The derivative of every output when input `i` moves along `u`. Needs a tape of everything.
     pub fn forward(&self, i: usize, u: &Tensor) -> Result<Vec<Tensor>> {
+        self.passes.set(self.passes.get() + 1);
         let leaf = std::slice::from_ref(&self.leaves[i]);
         push_forward_all(&self.outputs, leaf, std::slice::from_ref(u), false)
     }
+}
+
+/// The nodes that lead to the outputs, in the order of the calls.
+pub(super) fn nodes(outputs: &[Tensor]) -> Vec<Arc<Node>> {
+    reachable(outputs.iter().map(Tensor::source), 0)
 }
 
 /// The values of the outputs, unrecorded.
