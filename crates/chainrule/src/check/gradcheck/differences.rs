@@ -1,12 +1,13 @@
 //! The derivative of all outputs along one direction of one input, by differences.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use super::products::{Sum, product};
 use super::tape::{Function, is_float, values};
 use crate::check::extrapolate::{Limit, Row, limit};
 use crate::check::richardson::{first_step, largest};
 use crate::error::Result;
+use crate::rng::Generator;
 use crate::tensor::Tensor;
 
 /// The rows of steps that are made at most, and at least.
@@ -20,6 +21,13 @@ const CLOSE: f64 = 1.0 / (1 << 18) as f64;
 /// A relative error of the differences with which no more steps are made.
 const ENOUGH: f64 = 1e-9;
 
+/// How often the inputs are changed in their last bits to see what rounding does, and by how much.
+const SHAKES: u64 = 2;
+const LAST_BITS: f64 = 4.0 * f64::EPSILON;
+
+/// What is larger than this, relative to the values, is not rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// A function at a point, along directions.
 pub(super) struct Line<'a> {
     pub f: &'a Function<'a>,
@@ -29,6 +37,8 @@ pub(super) struct Line<'a> {
     /// A probe for each output; empty for outputs that are not floats.
     pub probes: &'a [Vec<f64>],
     pub calls: Cell<usize>,
+    /// How far rounding moves `<probe, output>`, once it was asked for.
+    pub noise: OnceCell<Vec<f64>>,
 }
 
 impl Line<'_> {
@@ -40,6 +50,7 @@ impl Line<'_> {
             origin: self.origin.clone(),
             probes,
             calls: Cell::new(0),
+            noise: OnceCell::new(),
         }
     }
 
@@ -75,13 +86,14 @@ impl Line<'_> {
         reach: f64,
         scales: &[f64],
     ) -> Result<Vec<Limit>> {
+        let noise = self.noise()?;
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); self.probes.len()];
         let mut limits = Vec::new();
         for k in 0..most {
             let step = start / (1u64 << k) as f64;
             let (up, down) = (self.at(i, u, step)?, self.at(i, u, -step)?);
             for (o, rows) in rows.iter_mut().enumerate() {
-                rows.push(self.row(o, step, reach, &up[o], &down[o]));
+                rows.push(self.row(o, step, reach, noise[o], &up[o], &down[o]));
             }
             if k + 1 < FEWEST.min(most) {
                 continue;
@@ -96,19 +108,47 @@ impl Line<'_> {
         Ok(limits)
     }
 
-    /// The values with input `i` moved by a step along `u`.
-    fn at(&self, i: usize, u: &Tensor, step: f64) -> Result<Vec<Vec<f64>>> {
-        self.count(1);
-        let mut moved = self.inputs.to_vec();
-        moved[i] = moved[i].try_add(&u.try_mul(step)?)?;
-        let numbers = |y: &Tensor| if is_float(y) { y.to_f64_vec() } else { Vec::new() };
-        Ok(values(self.f, &moved)?.iter().map(numbers).collect())
+    /// How far `<probe, output>` moves when the inputs change in their last bits. No more than a billionth is taken for rounding, so that a jump is not.
+    fn noise(&self) -> Result<&Vec<f64>> {
+        if let Some(noise) = self.noise.get() {
+            return Ok(noise);
+        }
+        let reach = largest(self.inputs);
+        let mut noise = vec![0.0; self.probes.len()];
+        for seed in 0..SHAKES {
+            let moved = shaken(self.inputs, seed)?;
+            let Ok(values) = self.values(&moved) else { continue };
+            for (o, noise) in noise.iter_mut().enumerate() {
+                let (v, before, after) = (&self.probes[o], &self.origin[o], &values[o]);
+                let (mut by, mut size) = (Sum::default(), 0.0);
+                for ((v, before), after) in v.iter().zip(before).zip(after) {
+                    by.add(v * (after - before));
+                    size += (v * before).abs();
+                }
+                *noise = by.total().abs().min(ROUNDING * reach.max(size)).max(*noise);
+            }
+        }
+        Ok(self.noise.get_or_init(|| noise))
     }
 
-    fn row(&self, o: usize, step: f64, reach: f64, up: &[f64], down: &[f64]) -> Row {
+    /// The values with input `i` moved by a step along `u`.
+    fn at(&self, i: usize, u: &Tensor, step: f64) -> Result<Vec<Vec<f64>>> {
+        let mut moved = self.inputs.to_vec();
+        moved[i] = moved[i].try_add(&u.try_mul(step)?)?;
+        // Beyond the edge of its domain a function may fail rather than give NaN.
+        Ok(self.values(&moved).unwrap_or_else(|_| vec![Vec::new(); self.probes.len()]))
+    }
+
+    fn values(&self, inputs: &[Tensor]) -> Result<Vec<Vec<f64>>> {
+        self.count(1);
+        let numbers = |y: &Tensor| if is_float(y) { y.to_f64_vec() } else { Vec::new() };
+        Ok(values(self.f, inputs)?.iter().map(numbers).collect())
+    }
+
+    fn row(&self, o: usize, step: f64, reach: f64, noise: f64, up: &[f64], down: &[f64]) -> Row {
         let (v, middle) = (&self.probes[o], &self.origin[o]);
         if up.len() != v.len() || down.len() != v.len() {
-            // The shape depends on the input: there is a jump.
+            // It failed there, or its shape depends on the input.
             return Row { slope: f64::NAN, bend: 0.0, rounding: 0.0, middle_rounding: 0.0 };
         }
         let (mut slope, mut bend, mut size) = (Sum::default(), Sum::default(), 0.0);
@@ -121,8 +161,21 @@ impl Line<'_> {
         Row {
             slope,
             bend: bend.total().abs() / step,
-            rounding: f64::EPSILON * (f64::sqrt(size) + slope.abs() * reach) / step,
+            rounding: (f64::EPSILON * (f64::sqrt(size) + slope.abs() * reach) + noise) / step,
             middle_rounding: f64::EPSILON * product(v, middle).size / step,
         }
     }
+}
+
+/// The inputs, with each element changed in its last bits.
+pub(super) fn shaken(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
+    let generator = &mut Generator::manual_seed(seed ^ 0xb175);
+    let mut shake = |x: &Tensor| -> Result<Tensor> {
+        if !is_float(x) {
+            return Ok(x.clone());
+        }
+        let by = Tensor::try_randn(x.shape(), x.dtype(), generator)?.try_mul(LAST_BITS)?;
+        x.try_add(&by.try_mul(x)?)
+    };
+    inputs.iter().map(&mut shake).collect()
 }

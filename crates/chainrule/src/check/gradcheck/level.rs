@@ -1,6 +1,6 @@
 //! One order of a check: all outputs of a function against all its inputs.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -162,6 +162,7 @@ impl Level<'_> {
             origin: recorded.values.clone(),
             probes: &v,
             calls: Cell::new(0),
+            noise: OnceCell::new(),
         };
         for (i, u) in probes.u.iter().enumerate() {
             let Some(u) = u else { continue };

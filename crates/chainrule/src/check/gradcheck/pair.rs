@@ -1,6 +1,6 @@
 //! The verdict on one output by one input.
 
-use super::differences::Line;
+use super::differences::{Line, shaken};
 use super::kinks::Kink;
 use super::level::{Level, Modes, Recorded, modes_along, relative};
 use super::localise;
@@ -21,11 +21,10 @@ const COARSE: f64 = 1e-3;
 /// How much noise is allowed for, in multiples of what a change of the inputs in their last bits does.
 const NOISE: f64 = 64.0;
 
-/// How many such changes are tried, and how large they are.
+/// How many such changes are tried.
 const TRIES: u64 = 3;
 /// What is so many times larger than the noise is looked at no further.
 const CLEAR: f64 = 1e6;
-const LAST_BITS: f64 = 4.0 * f64::EPSILON;
 
 /// How far beside a kink a point is that has none, relative to the largest element of an input.
 const NUDGE: f64 = 1.0 / 64.0;
@@ -163,16 +162,7 @@ impl Pair<'_> {
         };
         let mut noise: f64 = 0.0;
         for k in 0..TRIES {
-            let generator = &mut Generator::manual_seed(seed ^ (k << 32) ^ 0xb175);
-            let shaken = |x: &Tensor| -> Result<Tensor> {
-                if !x.dtype().is_float() {
-                    return Ok(x.clone());
-                }
-                let by = Tensor::try_randn(x.shape(), x.dtype(), generator)?.try_mul(LAST_BITS)?;
-                x.try_add(&by.try_mul(x)?)
-            };
-            let shaken: Vec<Tensor> = inputs.iter().map(shaken).collect::<Result<_>>()?;
-            let Ok(moved) = at(&shaken) else { continue };
+            let Ok(moved) = at(&shaken(&inputs, seed ^ (k << 32))?) else { continue };
             let forward = moved.forward.unwrap_or(0.0) - still.forward.unwrap_or(0.0);
             noise = noise.max((moved.reverse - still.reverse).abs()).max(forward.abs());
             if CLEAR * noise < modes.apart() {

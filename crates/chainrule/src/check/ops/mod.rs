@@ -20,13 +20,34 @@ const SEED: u64 = 2_147_483_647;
 pub(crate) const NEED_DIFFERENT_ROWS: &[&str] = &["solve", "inverse", "qr", "det, slogdet"];
 
 /// Samples whose gradient is by design not the derivative, by op and note, and why. Forward mode must leave out the same.
-const NOT_THE_DERIVATIVE: &[(&str, &str, &str)] =
-    &[("embedding", "padding", "the row of the padding is a constant, as in PyTorch")];
+const NOT_THE_DERIVATIVE: &[(&str, &str, &str)] = &[
+    ("embedding", "padding", "the row of the padding is a constant, as in PyTorch"),
+    (
+        "cosine_similarity",
+        "norms below eps",
+        "the norm counts as eps and its derivative stays, as in PyTorch",
+    ),
+];
+
+/// Samples marked as kinks at which the function is smooth, and why they are marked.
+const SMOOTH_KINKS: &[(&str, &str, &str)] = &[(
+    "std",
+    "0-d",
+    "a single number has the deviation 0 wherever it is; the rule is that of equal elements",
+)];
 
 /// Why the gradient of a sample is by design not the derivative, if so.
 pub(crate) fn not_the_derivative(entry: &Entry, sample: &Sample) -> Option<&'static str> {
-    let this = |(op, note, _): &&(&str, &str, &str)| (*op, *note) == (entry.name, sample.note);
-    NOT_THE_DERIVATIVE.iter().find(this).map(|(_, _, why)| *why)
+    listed(NOT_THE_DERIVATIVE, entry, sample)
+}
+
+fn listed(
+    list: &[(&'static str, &'static str, &'static str)],
+    entry: &Entry,
+    sample: &Sample,
+) -> Option<&'static str> {
+    let this = list.iter().find(|(op, note, _)| (*op, *note) == (entry.name, sample.note));
+    this.map(|(_, _, why)| *why)
 }
 
 /// The report of [`ops`](ops()). `Display` writes it as a table.
@@ -238,6 +259,7 @@ fn derivatives(report: &mut OpReport, entry: &Entry, sample: &Sample, seed: u64)
             modes.filter(|p| apart(p)).map(PairCheck::to_string).collect(),
         );
     }
+    let edge = edge || by_design || listed(SMOOTH_KINKS, entry, sample).is_some();
     let kinks: Vec<String> = found.kinks().map(PairCheck::to_string).collect();
     match (sample.kink, kinks.is_empty()) {
         (true, true) if !edge => {
