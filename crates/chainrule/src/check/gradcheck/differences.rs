@@ -18,12 +18,19 @@ const FEWEST: usize = 5;
 const CLOSE_ROWS: usize = 5;
 const CLOSE: f64 = 1.0 / (1 << 18) as f64;
 
+/// Smaller steps still, for functions that change within a small part of their inputs' size.
+const CLOSER: [f64; 3] = [1.0 / (1 << 9) as f64, 1.0 / (1 << 18) as f64, 1.0 / (1 << 27) as f64];
+
+/// A relative error that makes differences with such steps worth something.
+const SURE: f64 = 1e-3;
+
 /// A relative error of the differences with which no more steps are made.
 const ENOUGH: f64 = 1e-9;
 
 /// How often the inputs are changed in their last bits to see what rounding does, and by how much.
 const SHAKES: u64 = 2;
 const LAST_BITS: f64 = 4.0 * f64::EPSILON;
+const LEAST_BITS: f64 = 1.0 / 256.0;
 
 /// What is larger than this, relative to the values, is not rounding.
 const ROUNDING: f64 = 1e-9;
@@ -64,7 +71,8 @@ impl Line<'_> {
     /// A kink is told only if it is nearer than a millionth of the inputs' size: farther ones are out of reach of the close steps.
     pub fn along(&self, i: usize, u: &Tensor, scales: &[f64]) -> Result<Vec<Limit>> {
         let reach = largest(std::slice::from_ref(&self.inputs[i]));
-        let start = first_step(reach, largest(std::slice::from_ref(u)));
+        // The function may change within 1 however large its inputs are; but the larger they are, the more rounding asks for large steps.
+        let start = first_step(reach.min(reach.sqrt()), largest(std::slice::from_ref(u)));
         let far = self.limits(i, u, start, ROWS, reach, scales)?;
         let unsure = |limit: &Limit| limit.kink || limit.coarse;
         if !far.iter().any(unsure) {
@@ -75,6 +83,23 @@ impl Line<'_> {
             if far.kink || (far.coarse && close.error < far.error) { close } else { far }
         };
         Ok(far.into_iter().zip(close).map(better).collect())
+    }
+
+    /// A limit that was taken with steps too large for the function, taken again with smaller ones: those overrule it where they contradict it, and are sure
+    /// enough of themselves. `size` is what errors are measured by.
+    pub fn refined(&self, o: usize, i: usize, u: &Tensor, far: Limit, size: f64) -> Result<Limit> {
+        let reach = largest(std::slice::from_ref(&self.inputs[i]));
+        let start = first_step(reach.min(reach.sqrt()), largest(std::slice::from_ref(u)));
+        let (mut best, scales) = (far, vec![f64::INFINITY; self.probes.len()]);
+        for closer in CLOSER {
+            let limit = self.limits(i, u, start * closer, CLOSE_ROWS, reach, &scales)?[o];
+            let sure = !limit.kink && limit.error <= SURE * size.max(limit.value.abs());
+            let contradicts = (limit.value - best.value).abs() > 4.0 * (limit.error + best.error);
+            if sure && contradicts {
+                best = limit;
+            }
+        }
+        Ok(best)
     }
 
     fn limits(
@@ -108,6 +133,11 @@ impl Line<'_> {
         Ok(limits)
     }
 
+    /// The sum of the magnitudes of the terms of `<probe, output>`.
+    pub fn size(&self, o: usize) -> f64 {
+        self.probes[o].iter().zip(&self.origin[o]).map(|(v, y)| (v * y).abs()).sum()
+    }
+
     /// How far `<probe, output>` moves when the inputs change in their last bits. No more than a billionth is taken for rounding, so that a jump is not.
     fn noise(&self) -> Result<&Vec<f64>> {
         if let Some(noise) = self.noise.get() {
@@ -120,12 +150,11 @@ impl Line<'_> {
             let Ok(values) = self.values(&moved) else { continue };
             for (o, noise) in noise.iter_mut().enumerate() {
                 let (v, before, after) = (&self.probes[o], &self.origin[o], &values[o]);
-                let (mut by, mut size) = (Sum::default(), 0.0);
+                let mut by = Sum::default();
                 for ((v, before), after) in v.iter().zip(before).zip(after) {
                     by.add(v * (after - before));
-                    size += (v * before).abs();
                 }
-                *noise = by.total().abs().min(ROUNDING * reach.max(size)).max(*noise);
+                *noise = by.total().abs().min(ROUNDING * reach.max(self.size(o))).max(*noise);
             }
         }
         Ok(self.noise.get_or_init(|| noise))
@@ -167,15 +196,16 @@ impl Line<'_> {
     }
 }
 
-/// The inputs, with each element changed in its last bits.
+/// The inputs, with each element changed in its last bits; small ones a little more, so that zeros change, too.
 pub(super) fn shaken(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
     let generator = &mut Generator::manual_seed(seed ^ 0xb175);
     let mut shake = |x: &Tensor| -> Result<Tensor> {
         if !is_float(x) {
             return Ok(x.clone());
         }
+        let least = LEAST_BITS * largest(std::slice::from_ref(x));
         let by = Tensor::try_randn(x.shape(), x.dtype(), generator)?.try_mul(LAST_BITS)?;
-        x.try_add(&by.try_mul(x)?)
+        x.try_add(&by.try_mul(&x.try_abs()?.try_add(least)?)?)
     };
     inputs.iter().map(&mut shake).collect()
 }

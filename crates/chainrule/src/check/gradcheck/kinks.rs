@@ -6,7 +6,7 @@
 //! a kink. So a kink is found at the op that has it, element by element, however many smooth elements there are; those that cancel in the result are
 //! found too, since at them a gradient depends on the side that each rule takes.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::panic::Location;
@@ -100,12 +100,16 @@ pub(super) struct Found {
     pub kink: Kink,
 }
 
-/// The elements of one node at which something is broken, with by how much.
+/// The elements of one step at which something is broken, with by how much.
 struct Broken {
-    /// The place in the order of the tape.
-    place: usize,
     what: Break,
     elements: Vec<(usize, f64)>,
+}
+
+impl Broken {
+    fn path() -> Broken {
+        Broken { what: Break::Path, elements: vec![(0, 1.0)] }
+    }
 }
 
 /// A function recorded at a point.
@@ -118,8 +122,11 @@ pub(super) struct Scan<'a> {
     pub calls: Cell<usize>,
 }
 
-/// The nodes of a tape in the order of the calls, with what they saved.
-struct Steps(Vec<(Arc<Node>, SavedValues)>);
+/// A node of a tape, with what it saved.
+type Step = (Arc<Node>, SavedValues);
+
+/// The nodes of a tape in the order of the calls.
+struct Steps(Vec<Step>);
 
 impl Steps {
     fn of(tape: &Tape) -> Steps {
@@ -130,73 +137,59 @@ impl Steps {
 }
 
 impl Scan<'_> {
-    /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls, or four if there is anything.
+    /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls, and two closer ones if those may have found something.
     pub fn run(&self, moves: &dyn Fn(usize) -> bool, distance: f64) -> Result<Vec<Found>> {
         let steps = Steps::of(self.tape);
-        let far = self.broken(&steps, moves, distance)?;
-        if far.is_empty() {
-            return Ok(Vec::new());
-        }
-        let close = self.broken(&steps, moves, distance * CLOSER)?;
-        let mut out = Vec::new();
-        for mut broken in far {
-            if let Some(close) =
-                close.iter().find(|c| (c.place, c.what) == (broken.place, broken.what))
-            {
-                let close: HashMap<usize, f64> = close.elements.iter().copied().collect();
-                broken.elements.retain(|(j, apart)| close.get(j).is_some_and(|c| *c > 0.5 * apart));
-                if !broken.elements.is_empty() {
-                    let (node, saved) = &steps.0[broken.place];
-                    let number = (broken.what != Break::Path).then_some(node.number);
-                    out.push(Found { number, kink: kink(node, saved, &broken) });
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    /// What differs among the sides and the point.
-    fn broken(
-        &self,
-        steps: &Steps,
-        moves: &dyn Fn(usize) -> bool,
-        distance: f64,
-    ) -> Result<Vec<Broken>> {
         let directions = self.directions(moves)?;
         // A side on which the function fails is beyond the edge of its domain; the differences will tell.
-        let (Ok(up), Ok(down)) =
-            (self.side(&directions, distance), self.side(&directions, -distance))
-        else {
-            return Ok(Vec::new());
-        };
-        let (up, down) = (Steps::of(&up), Steps::of(&down));
+        let Some(far) = self.both(&directions, distance) else { return Ok(Vec::new()) };
+        let closer = OnceCell::new();
+        let closer = || closer.get_or_init(|| self.both(&directions, distance * CLOSER)).as_ref();
         let mut known: HashMap<u64, Option<Tensor>> = HashMap::new();
         for (leaf, u) in self.tape.leaves.iter().zip(&directions) {
             known.insert(leaf.source().number(), u.clone());
         }
         let (mut out, mut jumped) = (Vec::new(), HashSet::new());
-        for (place, (node, saved)) in steps.0.iter().enumerate() {
-            let at = Three { node, saved, up: up.0.get(place), down: down.0.get(place) };
-            let Some(sides) = at.same_path() else {
-                out.push(Broken { place, what: Break::Path, elements: vec![(0, 1.0)] });
-                break;
+        for (place, step) in steps.0.iter().enumerate() {
+            let Some(sides) = far.at(place, step) else {
+                out.push(self.found(step, Broken::path()));
+                return Ok(out);
             };
-            let inherited = node.inputs.iter().any(|input| jumped.contains(&input.number()));
-            if let Some(broken) = sides.jumps(place, inherited) {
-                jumped.insert(node.number);
-                if !inherited {
-                    out.push(broken);
-                }
-            } else if !inherited && let Some(broken) = sides.slopes(place, &known) {
-                out.push(broken);
+            let close = || closer().and_then(|both| both.at(place, step));
+            let inherited = step.0.inputs.iter().any(|input| jumped.contains(&input.number()));
+            let jumps = confirmed(sides.jumps(), || Some(close()?.jumps()));
+            if jumps.iter().any(|broken| broken.what == Break::Jump) {
+                jumped.insert(step.0.number);
             }
-            known.insert(node.number, sides.tangent(&known)?);
+            let mut broken = jumps;
+            if broken.is_empty() && !inherited {
+                broken = confirmed(sides.slopes(&known), || Some(close()?.slopes(&known)));
+            }
+            if !inherited {
+                // An operand that jumps is the cause of what else does.
+                broken.truncate(1);
+                out.extend(broken.into_iter().map(|broken| self.found(step, broken)));
+            }
+            known.insert(step.0.number, sides.tangent(&known)?);
         }
-        let count = steps.0.len();
-        if count > 0 && (up.0.len() > count || down.0.len() > count) {
-            out.push(Broken { place: count - 1, what: Break::Path, elements: vec![(0, 1.0)] });
+        if let Some(last) = steps.0.last()
+            && far.is_longer_than(&steps)
+        {
+            out.push(self.found(last, Broken::path()));
         }
         Ok(out)
+    }
+
+    fn found(&self, (node, saved): &Step, broken: Broken) -> Found {
+        let number = (broken.what != Break::Path).then_some(node.number);
+        Found { number, kink: kink(node, saved, &broken) }
+    }
+
+    /// The steps on both sides, if the function can be called there.
+    fn both(&self, directions: &[Option<Tensor>], distance: f64) -> Option<Both> {
+        let up = self.side(directions, distance).ok()?;
+        let down = self.side(directions, -distance).ok()?;
+        Some(Both { up: Steps::of(&up), down: Steps::of(&down) })
     }
 
     /// A direction for each input that moves, with no element near 0.
@@ -229,38 +222,55 @@ impl Scan<'_> {
     }
 }
 
-/// One step at the point and on both sides.
-struct Three<'a> {
-    node: &'a Arc<Node>,
-    saved: &'a SavedValues,
-    up: Option<&'a (Arc<Node>, SavedValues)>,
-    down: Option<&'a (Arc<Node>, SavedValues)>,
+/// The steps on both sides of the point.
+struct Both {
+    up: Steps,
+    down: Steps,
 }
 
-/// The same, where all three are the same step.
-struct Sides<'a> {
-    points: [(&'a Arc<Node>, &'a SavedValues); 3],
-}
-
-impl<'a> Three<'a> {
-    fn same_path(&self) -> Option<Sides<'a>> {
-        let (up, down) = (self.up?, self.down?);
-        let kinds = |node: &Node| -> Vec<bool> {
+impl Both {
+    /// One step at the point and on both sides; `None` if it is not the same one there.
+    fn at<'a>(&'a self, place: usize, step: &'a Step) -> Option<Sides<'a>> {
+        let (up, down) = (self.up.0.get(place)?, self.down.0.get(place)?);
+        let inputs = |node: &Node| -> Vec<bool> {
             node.inputs.iter().map(|input| matches!(input, Source::None)).collect()
         };
-        let same = |other: &Node| {
-            (other.op.name(), other.meta, kinds(other))
-                == (self.node.op.name(), self.node.meta, kinds(self.node))
-        };
-        (same(&up.0) && same(&down.0)).then_some(Sides {
-            points: [(self.node, self.saved), (&up.0, &up.1), (&down.0, &down.1)],
-        })
+        let kind = |(node, _): &Step| (node.op.name(), node.meta, inputs(node));
+        (kind(up) == kind(step) && kind(down) == kind(step))
+            .then_some(Sides { points: [step, up, down] })
     }
+
+    fn is_longer_than(&self, steps: &Steps) -> bool {
+        self.up.0.len().max(self.down.0.len()) > steps.0.len()
+    }
+}
+
+/// What differs far off and does not differ much less closer by.
+fn confirmed(far: Vec<Broken>, close: impl FnOnce() -> Option<Vec<Broken>>) -> Vec<Broken> {
+    if far.is_empty() {
+        return far;
+    }
+    let close = close().unwrap_or_default();
+    let mut out = Vec::new();
+    for mut broken in far {
+        let Some(close) = close.iter().find(|c| c.what == broken.what) else { continue };
+        let close: HashMap<usize, f64> = close.elements.iter().copied().collect();
+        broken.elements.retain(|(j, apart)| close.get(j).is_some_and(|c| *c > 0.5 * apart));
+        if !broken.elements.is_empty() {
+            out.push(broken);
+        }
+    }
+    out
+}
+
+/// One step at the point and on both sides.
+struct Sides<'a> {
+    points: [&'a Step; 3],
 }
 
 impl Sides<'_> {
     fn node(&self) -> &Arc<Node> {
-        self.points[0].0
+        &self.points[0].0
     }
 
     fn output(&self, point: usize) -> Vec<f64> {
@@ -271,28 +281,34 @@ impl Sides<'_> {
         self.points[point].1.inputs.get(i).and_then(Option::as_ref).map_or(Vec::new(), numbers)
     }
 
-    /// Where the value is another one on another side, or an operand that is not on the tape is. If what the op is given jumps, only whether its value does
-    /// is told.
-    fn jumps(&self, place: usize, inherited: bool) -> Option<Broken> {
+    /// Where operands that are not on the tape are others on another side, and where the value is.
+    fn jumps(&self) -> Vec<Broken> {
         let node = self.node();
-        let count = node.inputs.len();
-        let given = (0..count).map(|i| greatest(&self.input(0, i))).fold(0.0, f64::max);
-        let constant = |i: &usize| matches!(node.inputs[*i], Source::None);
-        for i in (0..count).filter(constant).take_while(|_| !inherited) {
-            let all = [0, 1, 2].map(|point| self.input(point, i));
-            let elements = apart(&all, |_| VALUES * greatest(&all[0]));
-            if !elements.is_empty() {
-                return Some(Broken { place, what: Break::Operand(i), elements });
+        let mut out = Vec::new();
+        let mut size: f64 = 0.0;
+        for i in 0..node.inputs.len() {
+            let own = self.input(0, i);
+            size = size.max(greatest(&own));
+            if matches!(node.inputs[i], Source::None) {
+                let all = [own, self.input(1, i), self.input(2, i)];
+                let allowed = VALUES * greatest(&all[0]);
+                out.push(Broken { what: Break::Operand(i), elements: apart(&all, |_| allowed) });
             }
         }
         let all = [0, 1, 2].map(|point| self.output(point));
-        let size = given.max(greatest(&all[0]));
-        let elements = apart(&all, |_| VALUES * size);
-        (!elements.is_empty()).then_some(Broken { place, what: Break::Jump, elements })
+        size = size.max(greatest(&all[0]));
+        out.push(Broken { what: Break::Jump, elements: apart(&all, |_| VALUES * size) });
+        out.retain(|broken| !broken.elements.is_empty());
+        out
     }
 
     /// Where the forward rule gives another slope on another side.
-    fn slopes(&self, place: usize, known: &HashMap<u64, Option<Tensor>>) -> Option<Broken> {
+    fn slopes(&self, known: &HashMap<u64, Option<Tensor>>) -> Vec<Broken> {
+        let elements = self.bends(known).unwrap_or_default();
+        if elements.is_empty() { Vec::new() } else { vec![Broken { what: Break::Slope, elements }] }
+    }
+
+    fn bends(&self, known: &HashMap<u64, Option<Tensor>>) -> Option<Vec<(usize, f64)>> {
         let tangents = self.tangents(known);
         if tangents.iter().all(Option::is_none) {
             return None;
@@ -308,8 +324,7 @@ impl Sides<'_> {
         let largest = all.iter().map(|d| greatest(d)).fold(0.0, f64::max);
         let floor = TANGENTS * given.max(0.1 * largest);
         let own = |j: usize| all.iter().map(|d| d[j].abs()).fold(0.0, f64::max);
-        let elements = apart(&all, |j| floor.max(SLOPES * own(j)));
-        (!elements.is_empty()).then_some(Broken { place, what: Break::Slope, elements })
+        Some(apart(&all, |j| floor.max(SLOPES * own(j))))
     }
 
     fn tangents(&self, known: &HashMap<u64, Option<Tensor>>) -> Vec<Option<Tensor>> {
@@ -337,7 +352,7 @@ impl Sides<'_> {
     /// The gradients that the reverse rule gives for some cotangent, of all operands one after the other.
     fn reverse(&self, point: usize) -> Option<Vec<f64>> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
-        let (node, saved) = self.points[point];
+        let (node, saved) = &self.points[point];
         let gradients =
             node.op.vjp(&Saved::new(node, saved, false), &self.any().ok()?, node.wanted());
         Some(gradients.ok()?.iter().flatten().flat_map(Tensor::to_f64_vec).collect())
@@ -345,7 +360,7 @@ impl Sides<'_> {
 
     fn rule(&self, point: usize, tangents: &[Option<Tensor>]) -> Option<Tensor> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
-        let (node, saved) = self.points[point];
+        let (node, saved) = &self.points[point];
         let tangent = node.op.jvp(&Saved::new(node, saved, false), tangents).ok()?;
         (tangent.meta() == node.meta).then_some(tangent)
     }

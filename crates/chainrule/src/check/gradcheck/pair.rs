@@ -1,16 +1,21 @@
 //! The verdict on one output by one input.
 
+use std::sync::Arc;
+
 use super::differences::{Line, shaken};
 use super::kinks::Kink;
-use super::level::{Level, Modes, Recorded, modes_along, relative};
+use super::level::{Level, Modes, Probes, Recorded, modes_along, relative};
 use super::localise;
 use super::report::{Blame, Directional, Outcome, PairCheck};
 use super::survey::Survey;
+use super::tape::nodes;
 use crate::check::extrapolate::Limit;
 use crate::check::richardson::largest;
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
+use crate::tensor::node::{Node, Source, lock};
+use crate::tensor::value::Value;
 
 /// The relative error that passes against differences, which are right to about nine digits.
 const DIFFERENCES: f64 = 1e-7;
@@ -113,16 +118,23 @@ impl Pair<'_> {
         limit: &Limit,
         noise: f64,
     ) -> Result<(Outcome, Vec<Kink>)> {
-        let coarse = limit.coarse && limit.error > COARSE * first.size;
-        let near = self.near(first, limit, noise);
-        if near && !limit.kink && !coarse {
-            let outcome = if first.linked { Outcome::Passed } else { Outcome::Independent };
-            return Ok((outcome, Vec::new()));
+        let right = if first.linked { Outcome::Passed } else { Outcome::Independent };
+        let coarse = |limit: &Limit| limit.coarse && limit.error > COARSE * first.size;
+        let near = |limit: &Limit| self.near(first, limit, noise) && !limit.kink && !coarse(limit);
+        if near(limit) {
+            return Ok((right, Vec::new()));
         }
         let beside = self.survey.beside(self.o, self.i)?;
-        let outcome = match () {
-            _ if limit.kink || !beside.is_empty() => Outcome::Kink,
-            _ if coarse => Outcome::Uncertain,
+        if !beside.is_empty() {
+            return Ok((Outcome::Kink, beside));
+        }
+        if self.is_nothing(first, limit) {
+            return Ok((right, beside));
+        }
+        let outcome = match self.once_more(first, limit)? {
+            limit if near(&limit) => right,
+            limit if limit.kink => Outcome::Kink,
+            limit if coarse(&limit) => Outcome::Uncertain,
             // One probe may be wrong by bad luck with rounding, two are not.
             _ if !self.confirmed(first.seed + 1, noise)? => Outcome::Uncertain,
             _ if !first.linked => Outcome::CutOff,
@@ -130,6 +142,27 @@ impl Pair<'_> {
             _ => Outcome::Wrong(Blame::Both),
         };
         Ok((outcome, beside))
+    }
+
+    /// Whether both are but the rounding of the numbers on the way to the output: they are so large, and the derivative is nothing beside them.
+    fn is_nothing(&self, modes: &Modes, limit: &Limit) -> bool {
+        let values = |node: &Arc<Node>| lock(&node.saved).output.clone();
+        let size = |value: Arc<Value>| largest(&[Tensor::from_parts(value, Source::None)]);
+        let output = std::slice::from_ref(&self.recorded.full.outputs[self.o]);
+        let sizes = nodes(output).iter().filter_map(values).map(size).fold(0.0, f64::max);
+        let reach = largest(std::slice::from_ref(&self.level.inputs[self.i])).max(1e-300);
+        let count = self.recorded.values[self.o].len() as f64;
+        let floor = NOISE * f64::EPSILON * count.sqrt() * sizes * (1.0 / reach).max(1.0);
+        modes.reverse.abs() <= floor && limit.value.abs() <= floor
+    }
+
+    /// The differences with smaller steps, if those contradict the first ones.
+    fn once_more(&self, modes: &Modes, limit: &Limit) -> Result<Limit> {
+        let probes = self.level.probes(modes.seed, &self.recorded.plain)?;
+        match &probes.u[self.i] {
+            Some(u) => self.line.refined(self.o, self.i, u, *limit, modes.size),
+            None => Ok(*limit),
+        }
     }
 
     /// Whether differences along another probe disagree, too.
@@ -141,17 +174,32 @@ impl Pair<'_> {
         let Some(u) = &probes.u[self.i] else { return Ok(true) };
         let line = self.line.with(&v);
         let limit = line.along(self.i, u, &vec![modes.size; v.len()])?[self.o];
+        let limit = line.refined(self.o, self.i, u, limit, modes.size)?;
         self.line.count(line.calls.get());
         Ok(!self.near(&modes, &limit, noise))
     }
 
-    /// How far rounding can take the modes apart: what a change of the inputs in their last bits does to either, times 64. At a kink, where that may be
-    /// another side, it is looked at beside it.
+    /// How far rounding can take the modes apart: what a change of the inputs and probes in their last bits does to either, times 64. At a kink, where that
+    /// may be another side, it is looked at beside it. Beside values of some size, what is smaller by the square of the rounding is nothing.
     fn noise(&self, kinks: &[Kink], modes: &Modes) -> Result<f64> {
         let seed = modes.seed;
         let at = |inputs: &[Tensor]| -> Result<Modes> {
             self.line.count(2);
             self.modes_at(&self.level.record_at(inputs)?, seed)
+        };
+        let at_shaken = |inputs: &[Tensor], k: u64| -> Result<Modes> {
+            self.line.count(2);
+            let recorded = self.level.record_at(&shaken(inputs, k)?)?;
+            let probes = self.level.probes(seed, &recorded.plain)?;
+            let shake = |x: &Option<Tensor>| match x {
+                Some(x) => Ok(Some(shaken(std::slice::from_ref(x), k)?.swap_remove(0))),
+                None => Ok(None),
+            };
+            let probes = Probes {
+                v: probes.v.iter().map(shake).collect::<Result<_>>()?,
+                u: probes.u.iter().map(shake).collect::<Result<_>>()?,
+            };
+            self.modes_along(&recorded, seed, &probes)
         };
         let (inputs, still) = if kinks.is_empty() {
             (self.level.inputs.clone(), *modes)
@@ -162,19 +210,23 @@ impl Pair<'_> {
         };
         let mut noise: f64 = 0.0;
         for k in 0..TRIES {
-            let Ok(moved) = at(&shaken(&inputs, seed ^ (k << 32))?) else { continue };
+            let Ok(moved) = at_shaken(&inputs, seed ^ (k << 32)) else { continue };
             let forward = moved.forward.unwrap_or(0.0) - still.forward.unwrap_or(0.0);
             noise = noise.max((moved.reverse - still.reverse).abs()).max(forward.abs());
             if CLEAR * noise < modes.apart() {
                 break;
             }
         }
-        Ok(NOISE * noise)
+        let values: f64 = self.line.size(self.o);
+        Ok(NOISE * (noise + f64::EPSILON.powi(2) * values))
     }
 
     /// Reverse and forward mode along a probe.
     fn modes_at(&self, recorded: &Recorded, seed: u64) -> Result<Modes> {
-        let probes = self.level.probes(seed, &recorded.plain)?;
+        self.modes_along(recorded, seed, &self.level.probes(seed, &recorded.plain)?)
+    }
+
+    fn modes_along(&self, recorded: &Recorded, seed: u64, probes: &Probes) -> Result<Modes> {
         let (Some(v), Some(u)) = (&probes.v[self.o], &probes.u[self.i]) else {
             unreachable!("the pair is of floats")
         };

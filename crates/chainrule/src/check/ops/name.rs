@@ -19,7 +19,7 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
 /// The three names that take the fewest changes, those that hold the text first.
 fn nearest(wanted: &str) -> Vec<&'static str> {
     let mut names: Vec<&str> = table().flat_map(|e| e.name.split(", ")).collect();
-    let holds = |name: &str| wanted.len() > 1 && (name.contains(wanted) || wanted.contains(name));
+    let holds = |name: &str| wanted.len() > 1 && name.contains(wanted);
     names.sort_by_key(|name| (changes(wanted, name) - 2 * i64::from(holds(name)), *name));
     names.truncate(3);
     names
