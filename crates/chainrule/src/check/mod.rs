@@ -31,8 +31,8 @@ mod tests;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{
-    Blame, Break, Directional, GradCheck, GradChecker, Kink, Outcome, Outputs, PairCheck, Problem,
-    Slot, Worst, gradcheck,
+    Blame, Break, Directional, GradCheck, GradChecker, Kink, NotFinite, Outcome, Outputs,
+    PairCheck, Problem, Slot, Worst, gradcheck,
 };
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};

@@ -11,11 +11,13 @@ mod products;
 mod report;
 mod survey;
 mod tape;
+#[cfg(test)]
+mod tests;
 
 pub use kinks::{Break, Kink};
 pub use outputs::Outputs;
 pub use problems::Problem;
-pub use report::{Blame, Directional, GradCheck, Outcome, PairCheck, Slot, Worst};
+pub use report::{Blame, Directional, GradCheck, NotFinite, Outcome, PairCheck, Slot, Worst};
 
 use level::Level;
 use tape::is_float;

@@ -6,9 +6,10 @@ use super::differences::{Line, shaken};
 use super::kinks::Kink;
 use super::level::{Level, Modes, Probes, Recorded, modes_along, relative};
 use super::localise;
-use super::report::{Blame, Directional, Outcome, PairCheck};
+use super::report::{Blame, Directional, NotFinite, Outcome, PairCheck};
 use super::survey::Survey;
 use super::tape::nodes;
+use crate::check::compare::index_of;
 use crate::check::extrapolate::Limit;
 use crate::check::richardson::largest;
 use crate::error::Result;
@@ -62,6 +63,9 @@ impl Pair<'_> {
             _ => self.by_differences(&first, limit, noise)?,
         };
         let mut check = PairCheck { outcome, kinks, ..self.blank(&first, &worst, limit, noise) };
+        if outcome == Outcome::NotFinite {
+            check.not_finite = self.not_finite(worst.seed)?;
+        }
         if let Outcome::Wrong(_) | Outcome::CutOff = outcome {
             let seed = if agree { first.seed } else { worst.seed };
             let (worst, blame) = localise::worst(self, seed, !agree)?;
@@ -97,9 +101,23 @@ impl Pair<'_> {
                 kink: limit.kink,
             }),
             worst: None,
+            not_finite: None,
             kinks: Vec::new(),
             beside: false,
         }
+    }
+
+    /// Where the gradient is not finite, and why.
+    fn not_finite(&self, seed: u64) -> Result<Option<NotFinite>> {
+        let probes = self.level.probes(seed, &self.recorded.plain)?;
+        let Some(v) = &probes.v[self.o] else { return Ok(None) };
+        let Some(gradient) = self.recorded.plain.reverse(self.o, v)?.swap_remove(self.i) else {
+            return Ok(None);
+        };
+        let elements = gradient.to_f64_vec();
+        let Some(j) = elements.iter().position(|g| !g.is_finite()) else { return Ok(None) };
+        let op = self.recorded.plain.not_finite_from(self.o, v)?;
+        Ok(Some(NotFinite { index: index_of(j, &gradient.shape()), value: elements[j], op }))
     }
 
     fn allowed(&self, modes: &Modes, limit: &Limit, noise: f64) -> f64 {

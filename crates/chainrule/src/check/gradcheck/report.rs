@@ -1,6 +1,7 @@
 //! What a check found.
 
 use std::fmt;
+use std::panic::Location;
 
 use super::kinks::Kink;
 use super::problems::Problem;
@@ -55,6 +56,8 @@ pub struct PairCheck {
     pub difference: Option<Directional>,
     /// Of a wrong derivative, the worst element that was found.
     pub worst: Option<Worst>,
+    /// Of a gradient that is not finite, where and by which op.
+    pub not_finite: Option<NotFinite>,
     /// Where the function has kinks at the point, or beside it where differences cannot keep clear of them.
     pub kinks: Vec<Kink>,
     /// Whether all this was found at a point a little beside the given one, which is at a kink: there the gradient is wrong whatever the kink.
@@ -74,6 +77,17 @@ pub struct Directional {
     pub allowed: f64,
     /// Whether the differences mean nothing, because the steps disagree.
     pub kink: bool,
+}
+
+/// The first element of a gradient that is NaN or infinite.
+#[derive(Clone, Debug)]
+pub struct NotFinite {
+    /// Its index in the input.
+    pub index: Vec<usize>,
+    /// The element.
+    pub value: f64,
+    /// The op in whose backward rule such numbers arose, and the line that called it.
+    pub op: Option<(&'static str, &'static Location<'static>)>,
 }
 
 /// One element of a gradient.
@@ -224,6 +238,12 @@ impl fmt::Display for PairCheck {
         }
         if let Some(worst) = &self.worst {
             write!(f, "; worst element {worst}")?;
+        }
+        if let Some(found) = &self.not_finite {
+            write!(f, "; it is {} at {:?}", found.value, found.index)?;
+            if let Some((op, location)) = found.op {
+                write!(f, ", which arose in the backward of {op} ({location})")?;
+            }
         }
         for kink in &self.kinks {
             write!(f, "; {kink}")?;

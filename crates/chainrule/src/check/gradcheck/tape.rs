@@ -2,12 +2,16 @@
 
 use crate::autograd::functional::push_forward_all;
 use std::cell::Cell;
+use std::panic::Location;
 use std::sync::Arc;
 
-use crate::autograd::walk::{Walk, reachable};
+use crate::autograd::walk::{Observer, Walk, reachable};
 use crate::error::Result;
 use crate::tensor::node::{Mode, Node};
 use crate::tensor::{Tensor, no_grad};
+
+/// An op, and the line that called it.
+pub(super) type Place = (&'static str, &'static Location<'static>);
 
 /// The function under check.
 pub(super) type Function<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
@@ -45,6 +49,28 @@ impl Tape {
         let found = walk.run(&[(&self.outputs[o], v.clone())])?;
         floats.into_iter().zip(found).for_each(|(i, gradient)| out[i] = gradient);
         Ok(out)
+    }
+
+    /// The first op on the way back whose rule gives something that is not finite, and the line that called it.
+    pub fn not_finite_from(&self, o: usize, v: &Tensor) -> Result<Option<Place>> {
+        struct First(Option<Place>);
+        impl Observer for First {
+            fn pass(&mut self, node: &Arc<Node>, _: usize, part: &Tensor) {
+                if self.0.is_none() && !part.is_finite() {
+                    self.0 = Some((node.op.name(), node.location));
+                }
+            }
+        }
+        let mut first = First(None);
+        if self.outputs[o].requires_grad() {
+            let targets: Vec<Tensor> =
+                self.leaves.iter().filter(|x| is_float(x)).cloned().collect();
+            let observer: Option<&mut dyn Observer> = Some(&mut first);
+            let walk =
+                Walk { keep_graph: true, targets: Some(&targets), observer, ..Walk::default() };
+            walk.run(&[(&self.outputs[o], v.clone())])?;
+        }
+        Ok(first.0)
     }
 
     /// The derivative of every output when input `i` moves along `u`. Needs a tape of everything.

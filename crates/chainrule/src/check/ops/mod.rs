@@ -6,6 +6,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use name::entry;
+
 use super::gradcheck::{Outcome, PairCheck, Problem, gradcheck};
 use crate::DType;
 use crate::error::Result;

@@ -4,49 +4,65 @@ use std::fmt;
 
 use super::{Failure, OpReport, OpsReport, Property};
 
-impl fmt::Display for OpsReport {
-    /// One line for each op, then what did not hold, then a line with the sums.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.ops.iter().map(|op| op.name.len()).max().unwrap_or(0).min(40);
-        write!(f, "{:width$}  samples", "")?;
-        for property in Property::ALL {
-            write!(f, "  {:>9}", property.name())?;
-        }
-        writeln!(f, "  {:>9}", "error")?;
-        for op in &self.ops {
-            writeln!(f, "{:width$}  {}", op.name, Line(op))?;
-        }
+/// The width of the column of names; a longer one moves its own line.
+const NAMES: usize = 29;
+
+impl OpsReport {
+    /// The heads of the columns.
+    pub fn head() -> String {
+        let names = Property::ALL.map(|property| format!("  {:>9}", property.name()));
+        format!("{:NAMES$}  samples{}  {:>9}", "op", names.concat(), "error")
+    }
+
+    /// What did not hold, and a line with the sums.
+    pub fn verdict(&self) -> String {
+        let mut text = String::new();
         for op in &self.ops {
             for failure in &op.failures {
-                writeln!(f, "\n{}, {failure}", op.name)?;
+                text += &format!("\n{}, {failure}\n", op.name);
             }
         }
         let wrong = self.ops.iter().filter(|op| !op.passed()).count();
         let samples: usize = self.ops.iter().map(|op| op.samples).sum();
-        write!(f, "\n{} ops on {samples} samples: ", self.ops.len())?;
-        match wrong {
-            0 => f.write_str("all right"),
-            n => write!(f, "{n} WRONG"),
+        let ops = match self.ops.len() {
+            1 => "1 op".to_owned(),
+            n => format!("{n} ops"),
+        };
+        let verdict = match wrong {
+            0 => "all right".to_owned(),
+            n => format!("{n} WRONG"),
+        };
+        text + &format!("\n{ops} on {samples} samples: {verdict}")
+    }
+}
+
+impl OpReport {
+    /// The op's line of the table: for each property how often it was looked at, or how often it did not hold.
+    pub fn line(&self) -> String {
+        let mut line = format!("{:NAMES$}  {:>7}", self.name, self.samples);
+        for count in &self.counts {
+            let text = match (count.checked, count.failed) {
+                (0, _) => "-".to_owned(),
+                (n, 0) => n.to_string(),
+                (n, failed) => format!("{failed}/{n} BAD"),
+            };
+            line += &format!("  {text:>9}");
+        }
+        match self.count(Property::Modes).checked {
+            0 => line + &format!("  {:>9}", "-"),
+            _ => line + &format!("  {:>9.1e}", self.largest_error),
         }
     }
 }
 
-struct Line<'a>(&'a OpReport);
-
-impl fmt::Display for Line<'_> {
-    /// For each property how often it was checked, or how often it failed.
+impl fmt::Display for OpsReport {
+    /// One line for each op, then what did not hold, then a line with the sums.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let op = self.0;
-        write!(f, "{:>7}", op.samples)?;
-        for count in &op.counts {
-            let text = match (count.checked, count.failed) {
-                (0, _) => "-".to_string(),
-                (n, 0) => n.to_string(),
-                (n, failed) => format!("{failed}/{n} BAD"),
-            };
-            write!(f, "  {text:>9}")?;
+        writeln!(f, "{}", OpsReport::head())?;
+        for op in &self.ops {
+            writeln!(f, "{}", op.line())?;
         }
-        write!(f, "  {:>9.1e}", op.largest_error)
+        f.write_str(&self.verdict())
     }
 }
 
