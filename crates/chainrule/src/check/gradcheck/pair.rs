@@ -146,10 +146,11 @@ impl Pair<'_> {
         if !beside.is_empty() {
             return Ok((Outcome::Kink, beside));
         }
-        if self.is_nothing(first, limit) {
+        let again = self.allowing_for_rounding(first)?;
+        if near(&again) || self.is_nothing(first, &again) {
             return Ok((right, beside));
         }
-        let outcome = match self.once_more(first, limit)? {
+        let outcome = match self.once_more(first, &again)? {
             limit if near(&limit) => right,
             limit if limit.kink => Outcome::Kink,
             limit if coarse(&limit) => Outcome::Uncertain,
@@ -162,16 +163,33 @@ impl Pair<'_> {
         Ok((outcome, beside))
     }
 
-    /// Whether both are but the rounding of the numbers on the way to the output: they are so large, and the derivative is nothing beside them.
-    fn is_nothing(&self, modes: &Modes, limit: &Limit) -> bool {
+    /// What rounding of the largest numbers on the way may do to the output along a probe.
+    fn rounding(&self) -> f64 {
         let values = |node: &Arc<Node>| lock(&node.saved).output.clone();
         let size = |value: Arc<Value>| largest(&[Tensor::from_parts(value, Source::None)]);
         let output = std::slice::from_ref(&self.recorded.full.outputs[self.o]);
         let sizes = nodes(output).iter().filter_map(values).map(size).fold(0.0, f64::max);
-        let reach = largest(std::slice::from_ref(&self.level.inputs[self.i])).max(1e-300);
         let count = self.recorded.values[self.o].len() as f64;
-        let floor = NOISE * f64::EPSILON * count.sqrt() * sizes * (1.0 / reach).max(1.0);
-        modes.reverse.abs() <= floor && limit.value.abs() <= floor
+        4.0 * f64::EPSILON * count.sqrt() * sizes
+    }
+
+    /// The differences of the first probe once more, where the output may be as inexact as the largest numbers on the way to it.
+    fn allowing_for_rounding(&self, first: &Modes) -> Result<Limit> {
+        let line = self.line.with(self.line.probes);
+        let _ = line.noise.set(vec![self.rounding(); self.line.probes.len()]);
+        let probes = self.level.probes(first.seed, &self.recorded.plain)?;
+        let u = probes.u[self.i].as_ref().expect("the pair is of floats");
+        let limit = line.along(self.i, u, &vec![first.size; self.line.probes.len()])?[self.o];
+        self.line.count(line.calls.get());
+        Ok(limit)
+    }
+
+    /// Whether the derivative is but such rounding.
+    fn is_nothing(&self, modes: &Modes, limit: &Limit) -> bool {
+        let reach = largest(std::slice::from_ref(&self.level.inputs[self.i])).max(1e-300);
+        let floor = NOISE * self.rounding() * (1.0 / reach).max(1.0);
+        let nothing = limit.value.abs() <= 4.0 * limit.error;
+        modes.reverse.abs() <= floor && nothing && !limit.kink
     }
 
     /// The differences with smaller steps, if those contradict the first ones.
