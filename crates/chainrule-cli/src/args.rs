@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use check::{Check, CheckNames};
+pub use check::{Check, CheckNames, CheckOps};
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;

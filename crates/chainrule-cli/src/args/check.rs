@@ -4,11 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use chainrule::check::ops::entry;
+
 use super::{seed, steps, threads};
 
 /// What can be checked.
 #[derive(Debug, Subcommand)]
 pub enum Check {
+    /// Every op: both orders of derivatives, forward against reverse mode, views, stretched inputs, kinks
+    Ops(CheckOps),
     /// The backward pass of the names model, written by hand, beside autograd
     Names(CheckNames),
 }
@@ -46,4 +50,34 @@ pub struct CheckNames {
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
+}
+
+/// `chainrule check ops`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct CheckOps {
+    /// Check this op alone
+    #[arg(long, value_name = "NAME", value_parser = op)]
+    pub op: Option<String>,
+
+    /// Seed of the inputs and of the probes; the same seed gives the same numbers
+    #[arg(long, value_name = "N", default_value_t = 2_147_483_647, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// Print the results as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// How many threads to use; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+}
+
+/// The name of an op of the table.
+fn op(text: &str) -> Result<String, String> {
+    match entry(text) {
+        Ok(entry) => Ok(entry.name.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -3,7 +3,8 @@
 //! - [`dot_product`] compares reverse mode with forward mode, whose rules are written independently, at random probes.
 //! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
 //!   sees kinks.
-//! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
+//! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
+//! - [`ops()`] runs it on every op of the table, with views and stretched inputs.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //!
 //! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
@@ -12,21 +13,28 @@
 //! ```
 //! use chainrule::{Tensor, check};
 //! let w = Tensor::from([[1.0, -2.0], [0.5, 3.0]]);
-//! let report = check::gradcheck(|x| (&x[0] * &x[0]).tanh(), &[w]).unwrap();
+//! let report = check::gradcheck(|x| (&x[0] * &x[0]).tanh(), &[w]).run()?;
 //! assert!(report.passed(), "{report}");
+//! # Ok::<(), chainrule::Error>(())
 //! ```
 
 pub mod compare;
 mod dot_product;
+mod extrapolate;
 mod gradcheck;
 pub mod names;
+pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
 
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
-pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
+pub use gradcheck::{
+    Blame, Break, Directional, GradCheck, GradChecker, Kink, NotFinite, Outcome, Outputs,
+    PairCheck, Problem, Slot, Worst, gradcheck,
+};
+pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 
 use crate::error::{Error, Result};

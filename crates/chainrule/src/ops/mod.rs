@@ -63,7 +63,6 @@ pub struct Entry {
     /// What it does where it has no derivative or at the edge of its domain.
     pub at_kinks: &'static str,
     /// Inputs to check it on; the first argument draws the random ones.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
     pub(crate) samples: fn(&mut Generator) -> Vec<Sample>,
     /// The classic wrong versions of its reverse rule.
     pub(crate) mistakes: &'static [Mistake],
@@ -101,7 +100,6 @@ pub enum Family {
 type Call = dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 /// Inputs of an op and the call on them, in f64.
-#[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
 pub(crate) struct Sample {
     /// What is particular about it.
     pub note: &'static str,
@@ -127,6 +125,23 @@ impl Sample {
     pub fn at_kink(mut self) -> Sample {
         self.kink = true;
         self
+    }
+
+    /// The inputs that gradients can be asked of.
+    pub fn floats(&self) -> Vec<Tensor> {
+        let float = |x: &&Tensor| x.dtype().is_float();
+        self.inputs.iter().filter(float).cloned().collect()
+    }
+
+    /// The call with other float inputs; integers and bools stay.
+    pub fn try_on(&self, floats: &[Tensor]) -> Result<Tensor> {
+        let mut floats = floats.iter();
+        let pick = |x: &Tensor| match x.dtype().is_float() {
+            true => floats.next().expect("one for each float input").clone(),
+            false => x.clone(),
+        };
+        let inputs: Vec<Tensor> = self.inputs.iter().map(pick).collect();
+        (self.call)(&inputs)
     }
 }
 
