@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
-use super::Tensor;
+use super::{Tensor, log};
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel};
 use super::value::{Layout, Meta, Value};
@@ -55,10 +55,15 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
         values.push(t.value());
     }
     let outcome = compute(op, &values).map_err(|e| e.at(location))?;
+    let mode = Mode::get();
     let flows = op.is_differentiable()
-        && !Mode::get().has(Mode::NO_GRAD)
+        && !mode.has(Mode::NO_GRAD)
         && outcome.value.dtype().is_float()
         && inputs.iter().any(|t| t.requires_grad());
+    if mode.has(Mode::WATCHED) {
+        let outputs = std::iter::once(&outcome.value).chain(&outcome.extra).cloned();
+        log::note(op, inputs, &values, outputs, flows, location);
+    }
     Ok(Ran { values, outcome, flows })
 }
 
