@@ -18,11 +18,13 @@
 mod dot_product;
 mod gradcheck;
 mod richardson;
+pub mod workflow;
 #[cfg(test)]
 mod tests;
 
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
+pub use workflow::{Finding, Mistake, Workflow};
 pub use richardson::{Difference, richardson};
 
 use crate::error::{Error, Result};

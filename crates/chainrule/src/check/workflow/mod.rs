@@ -50,8 +50,6 @@ mod parameters;
 mod session;
 mod softmax;
 mod statistics;
-#[cfg(test)]
-mod tests;
 
 pub use catalogue::{CATALOGUE, Record};
 pub use finding::{Finding, Mistake, Report};
