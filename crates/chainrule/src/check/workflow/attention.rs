@@ -116,7 +116,8 @@ fn has_product(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
         if product {
             return true;
         }
-        let passes = moves(op) || matches!(op.op, "mul" | "div" | "add" | "sub" | "where" | "clamp");
+        let passes =
+            moves(op) || matches!(op.op, "mul" | "div" | "add" | "sub" | "where" | "clamp");
         if passes && depth < 8 {
             open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
         }
@@ -165,7 +166,8 @@ fn judge(
     if d < 2 || !(is(1.0) || is(1.0 / due)) {
         return;
     }
-    let what = if is(1.0) { "is not scaled" } else { "is multiplied by sqrt(d) instead of divided" };
+    let what =
+        if is(1.0) { "is not scaled" } else { "is multiplied by sqrt(d) instead of divided" };
     findings.add(
         Mistake::AttentionScale,
         format!("the product of queries and keys {what}"),
@@ -223,7 +225,8 @@ fn mask(flow: &Flow<'_>, weights: &Weights, findings: &mut Findings) {
         if x.len() != y.len() {
             continue;
         }
-        let hidden: Vec<f64> = x.iter().zip(&y).filter(|(x, y)| x != y && **x > 1e-6).map(|(x, _)| *x).collect();
+        let hidden: Vec<f64> =
+            x.iter().zip(&y).filter(|(x, y)| x != y && **x > 1e-6).map(|(x, _)| *x).collect();
         let kept = x.iter().zip(&y).all(|(x, y)| x == y || *y == 0.0 || !y.is_finite());
         if hidden.is_empty() || !kept {
             continue;
@@ -251,7 +254,8 @@ fn is_dropout(op: &Ran, weights: usize) -> bool {
     if !matches!(op.op, "mul" | "where") {
         return false;
     }
-    let others = op.inputs.iter().enumerate().filter(|&(k, given)| k != weights && given.number == 0);
+    let others =
+        op.inputs.iter().enumerate().filter(|&(k, given)| k != weights && given.number == 0);
     others.map(|(_, given)| &given.value).filter(|v| v.numel() > 1).any(|mask| {
         let x = all(mask);
         let kept = x.iter().copied().fold(0.0, f64::max);
@@ -270,7 +274,8 @@ fn is_of_positions(x: &[f64], mask: &Arc<Value>, weights: &Arc<Value>) -> bool {
         return true;
     }
     let repeats = x.len() > size && x.chunks(size).all(|each| each == &x[..size]);
-    let columns = queries > 1 && x.chunks(size).all(|each| each.chunks(keys).all(|row| row == &each[..keys]));
+    let columns =
+        queries > 1 && x.chunks(size).all(|each| each.chunks(keys).all(|row| row == &each[..keys]));
     let changes = |row: &[f64]| row.windows(2).filter(|w| w[0] != w[1]).count();
     repeats || columns || x.chunks(keys).all(|row| changes(row) <= 1)
 }

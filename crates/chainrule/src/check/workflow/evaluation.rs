@@ -181,8 +181,10 @@ fn kept(y: &Tensor, axis: usize, n: usize) -> Option<Vec<f64>> {
 fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
     for (x, y) in a.iter().zip(b).take_while(|(x, y)| x.op == y.op) {
         let inputs = || x.inputs.iter().zip(&y.inputs);
-        let differing: Vec<&Arc<Value>> =
-            inputs().filter(|(p, q)| all(&p.value) != all(&q.value)).map(|(p, _)| &p.value).collect();
+        let differing: Vec<&Arc<Value>> = inputs()
+            .filter(|(p, q)| all(&p.value) != all(&q.value))
+            .map(|(p, _)| &p.value)
+            .collect();
         if differing.is_empty() && all(&x.outputs[0]) == all(&y.outputs[0]) {
             continue;
         }
@@ -197,7 +199,10 @@ fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
             continue;
         }
         // Numbers that a mask is made of: what comes of them tells.
-        let made = matches!(x.op, "lt" | "le" | "gt" | "ge" | "to_dtype" | "div" | "mul" | "floor" | "add");
+        let made = matches!(
+            x.op,
+            "lt" | "le" | "gt" | "ge" | "to_dtype" | "div" | "mul" | "floor" | "add"
+        );
         if !made {
             return Some((x, false));
         }
@@ -228,7 +233,10 @@ fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
         }
         let differs = x.outputs.iter().zip(&y.outputs).any(|(p, q)| !same_half(p, q, n));
         if untouched && differs {
-            let statistic = matches!(x.op, "batch_norm" | "mean" | "var" | "std" | "sum" | "max" | "min" | "norm");
+            let statistic = matches!(
+                x.op,
+                "batch_norm" | "mean" | "var" | "std" | "sum" | "max" | "min" | "norm"
+            );
             return statistic.then_some(x);
         }
     }

@@ -132,8 +132,7 @@ impl Findings {
         evidence: String,
         numbers: Vec<(&'static str, f64)>,
     ) {
-        let same =
-            |f: &Finding| f.mistake == mistake && f.what == what && f.location == location;
+        let same = |f: &Finding| f.mistake == mistake && f.what == what && f.location == location;
         if self.meant.contains(&mistake) || self.all.iter().any(same) {
             return;
         }

@@ -133,18 +133,20 @@ fn read(flow: &Flow<'_>, x: &Tensor, places: &HashSet<Place>) -> Vec<bool> {
 /// The elements of an op's result, if it holds those of its input one by one.
 fn moved(op: &Ran, input: &Arc<Value>, from: &[usize]) -> Option<Vec<usize>> {
     let out = &op.outputs[0];
-    let others_are_numbers = (0..op.inputs.len()).all(|k| {
-        Arc::ptr_eq(&op.inputs[k].value, input) || scalar(op, k).is_some()
-    });
-    let elementwise = matches!(op.op, "to_dtype" | "add" | "sub" | "mul" | "div" | "clamp" | "reshape");
-    if !op.recorded && others_are_numbers && elementwise && out.numel() == input.numel() && !op.view {
+    let others_are_numbers = (0..op.inputs.len())
+        .all(|k| Arc::ptr_eq(&op.inputs[k].value, input) || scalar(op, k).is_some());
+    let elementwise =
+        matches!(op.op, "to_dtype" | "add" | "sub" | "mul" | "div" | "clamp" | "reshape");
+    if !op.recorded && others_are_numbers && elementwise && out.numel() == input.numel() && !op.view
+    {
         return Some(from.to_vec());
     }
     if !op.view {
         return None;
     }
     // A view shows elements of the same memory: where an element lies tells which it is.
-    let at: HashMap<isize, usize> = positions(input).into_iter().zip(from.iter().copied()).collect();
+    let at: HashMap<isize, usize> =
+        positions(input).into_iter().zip(from.iter().copied()).collect();
     positions(out).into_iter().map(|p| at.get(&p).copied()).collect()
 }
 

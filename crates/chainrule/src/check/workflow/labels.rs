@@ -37,9 +37,12 @@ impl Labels {
                 n if n % rows == 0 && n / rows <= time => (0, n / rows),
                 _ => continue,
             };
-            let agreement = |shift: i64| agreement(&symbols, &targets, (rows, time), (first, length), shift);
+            let agreement =
+                |shift: i64| agreement(&symbols, &targets, (rows, time), (first, length), shift);
             let right = agreement(1).unwrap_or(0.0);
-            let Some(shift) = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999)) else {
+            let Some(shift) =
+                SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999))
+            else {
                 continue;
             };
             if right < 0.95 && varied(&targets) {
@@ -48,7 +51,13 @@ impl Labels {
         }
     }
 
-    fn tell(&mut self, shift: i64, right: f64, location: &'static Location<'static>, findings: &mut Findings) {
+    fn tell(
+        &mut self,
+        shift: i64,
+        right: f64,
+        location: &'static Location<'static>,
+        findings: &mut Findings,
+    ) {
         let place = match self.seen.iter().position(|(s, _)| *s == shift) {
             Some(place) => place,
             None => {

@@ -43,7 +43,9 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
             "mean" if !counts.batch => open.push(way.to(&op.inputs[0].value)),
             "sum" if !counts.batch => open.push(way.to(&op.inputs[0].value)),
             "sum" => judge(flow, way, op, &counts, findings),
-            "matmul" if counts.batch && op.outputs[0].numel() == 1 => judge(flow, way, op, &counts, findings),
+            "matmul" if counts.batch && op.outputs[0].numel() == 1 => {
+                judge(flow, way, op, &counts, findings)
+            }
             _ if op.text.contains("reduction: Sum") => judge(flow, way, op, &counts, findings),
             _ => {}
         }
@@ -89,8 +91,12 @@ impl Counts {
         let rows: Vec<usize> = of_targets.chain([n]).filter(|&rows| rows >= n && n > 0).collect();
         let all: usize = summed.iter().product();
         // Examples and what belongs to each may lie on one axis: `[batch * time, classes]`.
-        let counts_examples = |&size: &usize| size == n || rows.contains(&size) || (size > n && size % n == 0 && shape.rank() <= 2);
-        let batch = n > 1 && (summed.iter().any(counts_examples) || all == shape.numel() && all >= n && all % n == 0);
+        let counts_examples = |&size: &usize| {
+            size == n || rows.contains(&size) || (size > n && size % n == 0 && shape.rank() <= 2)
+        };
+        let batch = n > 1
+            && (summed.iter().any(counts_examples)
+                || all == shape.numel() && all >= n && all % n == 0);
         let mut divisors = rows;
         divisors.extend([all, all / n.max(1) * n, n]);
         Counts { batch, examples: n, divisors }
@@ -105,12 +111,17 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
         let Some(before) = flow.maker(&inside).map(|i| &flow.ran[i]) else { break };
         if moves(before) || before.op == "neg" {
             inside = before.inputs[0].value.clone();
-        } else if let Some(next) = (Way { value: inside.clone(), factors: Vec::new() }).through_if_product(before) {
+        } else if let Some(next) =
+            (Way { value: inside.clone(), factors: Vec::new() }).through_if_product(before)
+        {
             factors.extend(&next.factors);
             inside = next.value;
         } else {
             // Weights of the examples that sum to 1 make a mean.
-            let weights = before.inputs.iter().filter(|g| before.op == "mul" && g.number == 0 && g.value.numel() > 1);
+            let weights = before
+                .inputs
+                .iter()
+                .filter(|g| before.op == "mul" && g.number == 0 && g.value.numel() > 1);
             if weights.map(|g| all(&g.value).iter().sum::<f64>()).any(|sum| sum <= 2.0) {
                 return;
             }
@@ -119,7 +130,8 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
     }
     let each = factors.iter().product::<f64>().abs();
     let n = counts.examples as f64;
-    let normalises = |by: &f64| counts.divisors.iter().any(|&d| (by.abs() * d as f64 - 1.0).abs() < 1e-3);
+    let normalises =
+        |by: &f64| counts.divisors.iter().any(|&d| (by.abs() * d as f64 - 1.0).abs() < 1e-3);
     let any = factors.iter().any(normalises) || (factors.len() > 1 && normalises(&each));
     if any || each < 0.49 || each * n < 1.6 {
         return;

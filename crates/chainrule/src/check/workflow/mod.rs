@@ -35,6 +35,7 @@
 //! the mistake, and a test.
 
 mod attention;
+pub mod benchmark;
 mod catalogue;
 mod detached;
 mod evaluation;
@@ -50,6 +51,8 @@ mod parameters;
 mod session;
 mod softmax;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{CATALOGUE, Record};
 pub use finding::{Finding, Mistake, Report};
@@ -70,8 +73,6 @@ struct Forward<'a> {
     parameters: &'a Parameters,
     /// This pass's own gradients by the parameters' numbers.
     own: &'a HashMap<u64, Vec<f64>>,
-    /// The number of the step, from 1.
-    step: usize,
 }
 
 /// What is known between forward and step.

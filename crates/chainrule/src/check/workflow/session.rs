@@ -162,7 +162,6 @@ impl<'a> Workflow<'a> {
             targets: &targets,
             parameters: &self.parameters,
             own: &self.pending.own,
-            step: self.forwards,
         };
         let found = &mut self.findings;
         let soft = softmax::collect(&at.flow);
@@ -257,7 +256,9 @@ fn pending(loss: &Tensor, parameters: &Parameters) -> Result<Pending> {
         kept.iter().zip(targets.split_off(parameters.all.len())).zip(of_kept)
     {
         let Some(own) = own.map(numbers) else { continue };
-        let label = tensor.name().map_or(format!("the result of `{}`", node.op.name()), |n| format!("`{n}`"));
+        let label = tensor
+            .name()
+            .map_or(format!("the result of `{}`", node.op.name()), |n| format!("`{n}`"));
         retained.push(Retained {
             before: tensor.grad().map(numbers),
             label,

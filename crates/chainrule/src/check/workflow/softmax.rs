@@ -178,7 +178,11 @@ fn sigmoid(flow: &Flow<'_>, findings: &mut Findings) {
             Mistake::DoubleSoftmax,
             "`bce_with_logits` is given probabilities".into(),
             Some(op.location),
-            format!("its {} inputs lie between {low:.4} and {high:.4}: they come from a sigmoid at {}", x.len(), before.location),
+            format!(
+                "its {} inputs lie between {low:.4} and {high:.4}: they come from a sigmoid at {}",
+                x.len(),
+                before.location
+            ),
             vec![("smallest element", low), ("largest element", high)],
         );
     }
@@ -227,7 +231,9 @@ fn picked(flow: &Flow<'_>, _: usize, op: &Ran, soft: &[Soft], findings: &mut Fin
     if (along - 1.0).abs() < CLOSE {
         return;
     }
-    let Some(other) = (0..given.shape().rank()).find(|&a| a != axis && (off(a) - 1.0).abs() < CLOSE) else {
+    let Some(other) =
+        (0..given.shape().rank()).find(|&a| a != axis && (off(a) - 1.0).abs() < CLOSE)
+    else {
         return;
     };
     let softmax = &flow.ran[source.0.op];
@@ -251,7 +257,11 @@ fn sums_of_exp(value: &Arc<Value>, axis: usize) -> Vec<f64> {
 }
 
 /// The softmax behind a value, and whether the value is its logarithm.
-fn distribution<'s>(flow: &Flow<'_>, value: &Arc<Value>, all: &'s [Soft]) -> Option<(&'s Soft, bool)> {
+fn distribution<'s>(
+    flow: &Flow<'_>,
+    value: &Arc<Value>,
+    all: &'s [Soft],
+) -> Option<(&'s Soft, bool)> {
     let mut value = value.clone();
     let mut logarithm = false;
     loop {

@@ -136,13 +136,18 @@ fn is_another(var: &Arc<Value>, x: &Arc<Value>) -> bool {
 /// Whether what follows multiplies by a gain that is frozen: then the layer is meant to stay as it is.
 fn frozen(at: &Forward<'_>, op: &Ran) -> bool {
     let flow = &at.flow;
-    let fixed = |op: &Ran| op.op == "mul" && op.inputs.iter().any(|g| g.leaf && !g.requires_grad && g.value.numel() > 1);
+    let fixed = |op: &Ran| {
+        op.op == "mul"
+            && op.inputs.iter().any(|g| g.leaf && !g.requires_grad && g.value.numel() > 1)
+    };
     if op.inputs.iter().filter_map(|g| flow.source(&g.value)).any(|(_, before)| fixed(before)) {
         return true;
     }
     let mut value = op.outputs[0].clone();
     for _ in 0..3 {
-        let Some(&(i, k)) = flow.uses(&value).iter().find(|&&(i, _)| flow.reaches(i)) else { return false };
+        let Some(&(i, k)) = flow.uses(&value).iter().find(|&&(i, _)| flow.reaches(i)) else {
+            return false;
+        };
         let next = &flow.ran[i];
         let affine = matches!(next.op, "mul" | "add");
         if !(affine || moves(next)) {
