@@ -5,12 +5,12 @@
 
 mod buffer;
 mod convert;
-pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod op;
 mod print;
 pub(crate) mod run;
 pub(crate) mod value;
+pub(crate) mod watch;
 
 use std::ops::Deref;
 use std::sync::Arc;

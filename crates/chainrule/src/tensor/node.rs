@@ -257,7 +257,7 @@ impl Mode {
     /// Nodes keep nothing but their place in the graph.
     pub const SAVE_NOTHING: Mode = Mode(8);
     /// Somebody keeps a log of the ops that run.
-    pub const WATCHED: Mode = Mode(16);
+    pub const WATCHED: Mode = Mode(32);
     const DEFAULT: Mode = Mode(0);
 
     #[inline]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Tensor, log};
+use super::{Tensor, watch};
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel};
 use super::value::{Layout, Meta, Value};
@@ -62,7 +62,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
         && inputs.iter().any(|t| t.requires_grad());
     if mode.has(Mode::WATCHED) {
         let outputs = std::iter::once(&outcome.value).chain(&outcome.extra).cloned();
-        log::note(op, inputs, &values, outputs, flows, location);
+        watch::note(op, inputs, &values, outputs, flows, location);
     }
     Ok(Ran { values, outcome, flows })
 }

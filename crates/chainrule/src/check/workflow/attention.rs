@@ -7,7 +7,7 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Use, moves, scalar};
 use super::numbers::{CLOSE, all, farthest_from_one};
 use super::softmax::{Kind, Soft};
-use crate::tensor::log::Ran;
+use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
 /// Weights on their way from softmax to the product with the values.

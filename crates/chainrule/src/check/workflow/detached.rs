@@ -113,7 +113,7 @@ fn copied(flow: &Flow<'_>, from: &[bool]) -> Option<Cut> {
     let computed: Vec<_> = flow.ran.iter().enumerate().filter(|&(i, _)| from[i]).collect();
     for (_, op) in flow.ops() {
         for given in op.inputs.iter().filter(|g| g.number == 0 && flow.maker(&g.value).is_none()) {
-            let same = |op: &&(usize, &crate::tensor::log::Ran)| {
+            let same = |op: &&(usize, &crate::tensor::watch::Ran)| {
                 same_numbers(&op.1.outputs[0], &given.value)
             };
             if let Some((_, source)) = computed.iter().rev().find(same) {

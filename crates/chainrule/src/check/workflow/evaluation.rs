@@ -9,7 +9,7 @@ use super::numbers::all;
 use super::parameters::few;
 use crate::nn::{Field, Module};
 use crate::tensor::Tensor;
-use crate::tensor::log::{Ran, Watching};
+use crate::tensor::watch::{Ran, Watching};
 use crate::tensor::value::Value;
 
 /// How one evaluation is looked at.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::numbers::same_numbers;
 use crate::tensor::Tensor;
-use crate::tensor::log::Ran;
+use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
 /// Values are told apart by where they lie.

@@ -8,7 +8,7 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, place, scalar};
 use super::numbers::all;
 use crate::tensor::Tensor;
-use crate::tensor::log::Ran;
+use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
 /// Steps at which an input must be left out.
@@ -94,7 +94,7 @@ fn reaches_loss(flow: &Flow<'_>, places: &HashSet<Place>) -> bool {
         return true;
     }
     for (_, op) in flow.ops() {
-        let takes = |g: &crate::tensor::log::Given| reached.contains(&place(&g.value));
+        let takes = |g: &crate::tensor::watch::Given| reached.contains(&place(&g.value));
         if op.inputs.iter().any(takes) && !annihilates(op, &reached) {
             reached.extend(op.outputs.iter().map(place));
         }
@@ -104,7 +104,7 @@ fn reaches_loss(flow: &Flow<'_>, places: &HashSet<Place>) -> bool {
 
 /// Whether an op multiplies these values by nothing but zeros.
 fn annihilates(op: &Ran, reached: &HashSet<Place>) -> bool {
-    let zero = |g: &crate::tensor::log::Given| {
+    let zero = |g: &crate::tensor::watch::Given| {
         !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0)
     };
     op.op == "mul" && op.inputs.iter().any(zero)

@@ -7,7 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, moves, scalar};
 use super::numbers::all;
-use crate::tensor::log::Ran;
+use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
 /// A way from the loss back towards the examples, along which it is linear.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::nn::Module;
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
-use crate::tensor::log::{Ran, Watching};
+use crate::tensor::watch::{Ran, Watching};
 use crate::tensor::node::{Source, lock};
 
 /// Watches a training loop and names the mistakes in it; see the [module's text](self) for an example.

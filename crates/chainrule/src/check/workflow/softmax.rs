@@ -6,7 +6,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums};
-use crate::tensor::log::Ran;
+use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
 /// A normalisation by exponentials.

@@ -7,7 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{all, apart};
-use crate::tensor::log::Ran;
+use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
 /// Steps at which it must be seen.
