@@ -1,9 +1,11 @@
-//! Logs of the ops that this thread runs, recorded on the tape or not: for whoever looks at a computation from outside.
+//! Logs of what this thread does: the ops that run, recorded on the tape or not, the elements that are read, the backward passes. For
+//! whoever looks at a computation from outside.
 //!
 //! A log sees more than the tape: values that were detached and ops that ran under `no_grad` are in it. Values are told apart by where
 //! they lie in memory, which holds as long as the log keeps them.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Tensor;
-use super::node::{Mode, Source};
+use super::node::{Leaf, Mode, ModeGuard, Source};
 use super::op::{Kernel, Op};
 use super::value::Value;
 use crate::shape::Axes;
@@ -49,6 +51,11 @@ pub(crate) struct Given {
 #[derive(Default)]
 pub(crate) struct Log {
     pub ran: Vec<Ran>,
+    /// Where the values lie whose elements were read as plain numbers.
+    pub read: HashSet<*const Value>,
+    /// The gradients of `leaves` after each backward pass.
+    pub passes: Vec<Vec<Option<Tensor>>>,
+    leaves: Vec<Arc<Leaf>>,
 }
 
 /// More ops than a step has: what came first is forgotten.
@@ -78,9 +85,16 @@ impl Watching {
         Mode::get().with(Mode::WATCHED).set();
     }
 
-    /// What ran since this was last asked.
-    pub fn take(&self) -> Vec<Ran> {
-        std::mem::take(&mut self.log.borrow_mut().ran)
+    /// From now on backward passes leave the gradients of these in the log.
+    pub fn follow(&self, leaves: impl Iterator<Item = Arc<Leaf>>) {
+        self.log.borrow_mut().leaves = leaves.collect();
+    }
+
+    /// What happened since this was last asked.
+    pub fn take(&self) -> Log {
+        let mut log = self.log.borrow_mut();
+        let leaves = log.leaves.clone();
+        std::mem::replace(&mut log, Log { leaves, ..Log::default() })
     }
 }
 
@@ -93,6 +107,43 @@ impl Drop for Watching {
         if left == 0 {
             Mode::get().without(Mode::WATCHED).set();
         }
+    }
+}
+
+/// Until the guard is dropped nothing of what this thread does is logged.
+pub(crate) fn unseen() -> ModeGuard {
+    Mode::get().without(Mode::WATCHED).enter()
+}
+
+/// Calls `f` with each log of this thread.
+fn each(f: impl Fn(&mut Log)) {
+    LOGS.with_borrow(|logs| {
+        logs.iter().filter_map(Weak::upgrade).for_each(|log| f(&mut log.borrow_mut()));
+    });
+}
+
+/// Notes that the elements of a value were read.
+#[inline]
+pub(super) fn read(value: &Value) {
+    if Mode::get().has(Mode::WATCHED) {
+        each(|log| {
+            log.read.insert(value);
+        });
+    }
+}
+
+/// Notes that a backward pass has added to the gradients of leaves.
+#[inline]
+pub(crate) fn passed() {
+    if Mode::get().has(Mode::WATCHED) {
+        each(|log| {
+            let grad = |leaf: &Arc<Leaf>| {
+                let source = Source::Leaf(leaf.clone());
+                source.notes().and_then(|notes| notes.as_ref().and_then(|n| n.grad.clone()))
+            };
+            let grads = log.leaves.iter().map(grad).collect();
+            log.passes.push(grads);
+        });
     }
 }
 
@@ -113,31 +164,28 @@ pub(super) fn note(
         Kernel::Reduce(axes, _) => (false, Some(axes)),
         _ => (false, None),
     };
-    LOGS.with_borrow(|logs| {
-        for log in logs.iter().filter_map(Weak::upgrade) {
-            let given = inputs.iter().zip(values).map(|(t, value)| Given {
-                value: value.clone(),
-                number: t.source().number(),
-                requires_grad: t.requires_grad(),
-                leaf: matches!(t.source(), Source::Leaf(_)),
-            });
-            let ran = Ran {
-                op: op.name(),
-                text: text.clone(),
-                view,
-                axes,
-                inputs: given.collect(),
-                outputs: outputs.clone(),
-                recorded,
-                differentiable: op.is_differentiable() && outputs[0].dtype().is_float(),
-                location,
-            };
-            let all = &mut log.borrow_mut().ran;
-            if all.len() == MOST {
-                all.drain(..MOST / 2);
-            }
-            all.push(ran);
+    each(|log| {
+        let given = inputs.iter().zip(values).map(|(t, value)| Given {
+            value: value.clone(),
+            number: t.source().number(),
+            requires_grad: t.requires_grad(),
+            leaf: matches!(t.source(), Source::Leaf(_)),
+        });
+        let ran = Ran {
+            op: op.name(),
+            text: text.clone(),
+            view,
+            axes,
+            inputs: given.collect(),
+            outputs: outputs.clone(),
+            recorded,
+            differentiable: op.is_differentiable() && outputs[0].dtype().is_float(),
+            location,
+        };
+        if log.ran.len() == MOST {
+            log.ran.drain(..MOST / 2);
         }
+        log.ran.push(ran);
     });
 }
 
@@ -152,7 +200,7 @@ mod tests {
         let watching = Watching::start();
         let y = (&w * 3.0).detach();
         no_grad(|| &w + &y);
-        let ran = watching.take();
+        let ran = watching.take().ran;
         let ops: Vec<_> = ran.iter().map(|r| (r.op, r.recorded)).collect();
         assert_eq!(ops, [("mul", true), ("add", false)]);
         assert!(Arc::ptr_eq(&ran[0].outputs[0], &ran[1].inputs[1].value));
@@ -162,12 +210,28 @@ mod tests {
     }
 
     #[test]
-    fn backward_is_not_logged() {
+    fn of_backward_only_the_gradients_are_logged() {
         let w = Tensor::from([2.0f32]).parameter();
         let watching = Watching::start();
+        let Source::Leaf(leaf) = w.source() else { unreachable!() };
+        watching.follow([leaf.clone()].into_iter());
         let loss = (&w * &w).sum_all();
-        assert_eq!(watching.take().len(), 2);
+        assert_eq!(watching.take().ran.len(), 2);
         loss.backward();
-        assert!(watching.take().is_empty());
+        let log = watching.take();
+        assert!(log.ran.is_empty());
+        assert_eq!(log.passes[0][0].as_ref().unwrap().item(), 4.0);
+    }
+
+    #[test]
+    fn elements_that_are_read_are_logged() {
+        let w = Tensor::from([2.0f32, 3.0]);
+        let watching = Watching::start();
+        w.to_vec::<f32>();
+        assert!(watching.take().read.contains(&Arc::as_ptr(&w.value())));
+        let guard = unseen();
+        w.to_f64_vec();
+        drop(guard);
+        assert!(watching.take().read.is_empty());
     }
 }

@@ -1,13 +1,14 @@
 //! Attention: the scale of the scores, where the mask acts, along which axis the weights sum to 1.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, Use, moves, scalar};
-use super::numbers::{CLOSE, all, farthest_from_one};
+use super::flow::{Flow, Use, moves, place, scalar};
+use super::numbers::{CLOSE, all, dot, farthest_from_one, sums};
 use super::softmax::{Kind, Soft};
-use crate::tensor::watch::Ran;
+use crate::tensor::watch::{Given, Ran};
 use crate::tensor::value::Value;
 
 /// Weights on their way from softmax to the product with the values.
@@ -20,18 +21,114 @@ struct Weights {
     axis: usize,
 }
 
-pub(super) fn look(at: &Forward<'_>, soft: &[Soft], findings: &mut Findings) {
-    let flow = &at.flow;
-    for (_, op) in flow.ops().filter(|(_, op)| op.op == "attention") {
-        fused(flow, op, findings);
-    }
-    for soft in soft.iter().filter(|s| s.kind == Kind::Probabilities) {
-        let Some(weights) = weights(flow, soft) else { continue };
-        scale(flow, soft, findings);
-        if !axis(flow, soft, &weights, findings) {
-            mask(flow, &weights, findings);
+/// A line of the program.
+type Line = (&'static str, u32, u32);
+
+#[derive(Default)]
+pub(super) struct Attention {
+    /// Products whose scores were seen to have unit spread when they were met first: the scale is in the starting weights.
+    absorbed: HashMap<Line, bool>,
+}
+
+impl Attention {
+    pub fn look(&mut self, at: &Forward<'_>, soft: &[Soft], findings: &mut Findings) {
+        let flow = &at.flow;
+        for (_, op) in flow.ops().filter(|(_, op)| op.op == "attention") {
+            self.fused(flow, op, findings);
+        }
+        for soft in soft.iter().filter(|s| s.kind == Kind::Probabilities) {
+            let Some(weights) = weights(flow, soft) else { continue };
+            // A softmax of something else than products of computed values is a gate or a mixture, with rules of its own.
+            if !has_product(flow, &soft.logits) {
+                continue;
+            }
+            self.scale(flow, soft, findings);
+            if !axis(flow, soft, &weights, findings) {
+                mask(flow, soft, &weights, findings);
+            }
         }
     }
+
+    /// The scale of the op, which says itself what it is.
+    fn fused(&mut self, flow: &Flow<'_>, op: &Ran, findings: &mut Findings) {
+        let text = op.text.split("scale: ").nth(1).unwrap_or_default();
+        let own = text.split([',', ' ', '}']).next().and_then(|x| x.parse::<f64>().ok());
+        let (Some(own), Some(&d)) = (own, op.inputs[0].value.shape().last()) else { return };
+        self.judge(flow, own, d, [&op.inputs[0].value, &op.inputs[1].value], op, findings);
+    }
+
+    /// The factor between the product of queries and keys and the softmax.
+    fn scale(&mut self, flow: &Flow<'_>, soft: &Soft, findings: &mut Findings) {
+        let Some((factor, product)) = factor(flow, &soft.logits) else { return };
+        let (q, k) = (&product.inputs[0], &product.inputs[1]);
+        let Some(&d) = q.value.shape().last() else { return };
+        self.judge(flow, factor, d, [&q.value, &k.value], product, findings);
+    }
+
+    fn judge(
+        &mut self,
+        flow: &Flow<'_>,
+        factor: f64,
+        d: usize,
+        [q, k]: [&Arc<Value>; 2],
+        op: &Ran,
+        findings: &mut Findings,
+    ) {
+        // Hidden states that are compared as they are have no scale to forget.
+        if !(is_projection(flow, q) && is_projection(flow, k)) {
+            return;
+        }
+        let (Some(of_q), Some(of_k)) = (side(flow, q), side(flow, k)) else { return };
+        let factor = factor * of_q * of_k;
+        let due = 1.0 / (d as f64).sqrt();
+        let is = |x: f64| (factor / x - 1.0).abs() < 0.01;
+        if d < 2 || !(is(1.0) || is(1.0 / due)) {
+            return;
+        }
+        let spread = rms(q) * rms(k) / (of_q * of_k) * factor / due;
+        let key = (op.location.file(), op.location.line(), op.location.column());
+        let absorbed = self.absorbed.entry(key).or_insert((0.5..1.6).contains(&spread));
+        if *absorbed {
+            return;
+        }
+        let what =
+            if is(1.0) { "is not scaled" } else { "is multiplied by sqrt(d) instead of divided" };
+        findings.add(
+            Mistake::AttentionScale,
+            format!("the product of queries and keys {what}"),
+            Some(op.location),
+            format!(
+                "between the product over d = {d} numbers and its softmax the factors multiply to {factor:.4}; due is 1/sqrt({d}) = {due:.4}, so the scores spread {:.2} times as wide as they should",
+                factor / due
+            ),
+            vec![("factor found", factor), ("factor due", due), ("width of a head", d as f64)],
+        );
+    }
+}
+
+/// The root of the mean square.
+fn rms(value: &Arc<Value>) -> f64 {
+    let x = all(value);
+    (dot(&x, &x) / x.len().max(1) as f64).sqrt()
+}
+
+/// Whether a value is a linear layer's result: a product with a parameter, to which a bias was added, whose elements were moved, scaled or rotated.
+fn is_projection(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
+    let mut open = vec![(value.clone(), 0)];
+    while let Some((value, depth)) = open.pop() {
+        let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
+        match op.op {
+            "linear" => return true,
+            "matmul" if op.inputs.iter().any(|given| flow.is_of_leaf(&given.value)) => return true,
+            "mul" | "div" | "add" | "sub" | "neg" | "cat" | "stack" | "dropout" => {}
+            _ if moves(op) || op.view => {}
+            _ => continue,
+        }
+        if depth < 12 {
+            open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
+        }
+    }
+    false
 }
 
 /// The way from a softmax to a product of its result with something computed.
@@ -42,7 +139,7 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
         for &(i, k) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
             let op = &flow.ran[i];
             let rank = value.shape().rank();
-            if op.op == "matmul" && rank >= 2 && !op.inputs[1 - k].leaf {
+            if op.op == "matmul" && rank >= 2 && op.inputs[1 - k].number != 0 && !op.inputs[1 - k].leaf {
                 let axis = if k == 0 { rank - 1 } else { rank - 2 };
                 return Some(Weights { path, last: value, axis });
             }
@@ -59,22 +156,6 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
         }
     }
     None
-}
-
-/// The scale of the op, which says itself what it is.
-fn fused(flow: &Flow<'_>, op: &Ran, findings: &mut Findings) {
-    let text = op.text.split("scale: ").nth(1).unwrap_or_default();
-    let own = text.split([',', ' ', '}']).next().and_then(|x| x.parse::<f64>().ok());
-    let (Some(own), Some(&d)) = (own, op.inputs[0].value.shape().last()) else { return };
-    judge(flow, own, d, [&op.inputs[0].value, &op.inputs[1].value], op, findings);
-}
-
-/// The factor between the product of queries and keys and the softmax.
-fn scale(flow: &Flow<'_>, soft: &Soft, findings: &mut Findings) {
-    let Some((factor, product)) = factor(flow, &soft.logits) else { return };
-    let (q, k) = (&product.inputs[0], &product.inputs[1]);
-    let Some(&d) = q.value.shape().last() else { return };
-    judge(flow, factor, d, [&q.value, &k.value], product, findings);
 }
 
 /// Follows scores back to the product that they come from, with the numbers that they were multiplied by on the way. `None` if something
@@ -112,7 +193,8 @@ fn has_product(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
         let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
-        let product = op.op == "matmul" && !op.inputs[0].leaf && !op.inputs[1].leaf;
+        let product =
+            op.op == "matmul" && !op.inputs.iter().any(|given| flow.is_of_leaf(&given.value));
         if product {
             return true;
         }
@@ -151,35 +233,6 @@ fn side(flow: &Flow<'_>, value: &Arc<Value>) -> Option<f64> {
     }
 }
 
-fn judge(
-    flow: &Flow<'_>,
-    factor: f64,
-    d: usize,
-    [q, k]: [&Arc<Value>; 2],
-    op: &Ran,
-    findings: &mut Findings,
-) {
-    let (Some(of_q), Some(of_k)) = (side(flow, q), side(flow, k)) else { return };
-    let factor = factor * of_q * of_k;
-    let due = 1.0 / (d as f64).sqrt();
-    let is = |x: f64| (factor / x - 1.0).abs() < 0.01;
-    if d < 2 || !(is(1.0) || is(1.0 / due)) {
-        return;
-    }
-    let what =
-        if is(1.0) { "is not scaled" } else { "is multiplied by sqrt(d) instead of divided" };
-    findings.add(
-        Mistake::AttentionScale,
-        format!("the product of queries and keys {what}"),
-        Some(op.location),
-        format!(
-            "between the product over d = {d} numbers and its softmax the factors multiply to {factor:.4}; due is 1/sqrt({d}) = {due:.4}, so the scores spread {:.2} times as wide as they should",
-            factor / due
-        ),
-        vec![("factor found", factor), ("factor due", due), ("width of a head", d as f64)],
-    );
-}
-
 /// Whether softmax ran along another axis than the one that the product sums over.
 fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) -> bool {
     // The weights before anything but a change of view befell them.
@@ -210,13 +263,21 @@ fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings
 }
 
 /// Whether a step between softmax and the product sets weights to 0 (or to nonsense), and nothing makes up for it.
-fn mask(flow: &Flow<'_>, weights: &Weights, findings: &mut Findings) {
+fn mask(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) {
     let broken = all(&weights.last).iter().any(|w| !w.is_finite());
     if (farthest_from_one(&weights.last, weights.axis) - 1.0).abs() < CLOSE && !broken {
         return;
     }
+    let out: HashSet<_> = soft.out.iter().map(place).collect();
+    let from_weights = flow.from_values(&out);
     for &(i, k) in &weights.path {
         let op = &flow.ran[i];
+        // A mask that is made of the weights themselves chooses the largest; weights whose sum is taken are divided by it somewhere.
+        let of_weights = |given: &Given| flow.maker(&given.value).is_some_and(|m| from_weights[m]);
+        let others = op.inputs.iter().enumerate().filter(|&(j, _)| j != k);
+        if others.map(|(_, given)| given).any(of_weights) || is_summed(flow, &op.outputs[0]) {
+            continue;
+        }
         let masks = matches!(op.op, "mul" | "where" | "tril" | "triu" | "add");
         if !masks || is_dropout(op, k) {
             continue;
@@ -228,12 +289,16 @@ fn mask(flow: &Flow<'_>, weights: &Weights, findings: &mut Findings) {
         let hidden: Vec<f64> =
             x.iter().zip(&y).filter(|(x, y)| x != y && **x > 1e-6).map(|(x, _)| *x).collect();
         let kept = x.iter().zip(&y).all(|(x, y)| x == y || *y == 0.0 || !y.is_finite());
-        if hidden.is_empty() || !kept {
-            continue;
-        }
         let rank = op.outputs[0].shape().rank();
         let axis = (rank + weights.axis).saturating_sub(weights.last.shape().rank());
-        let sum = farthest_from_one(&op.outputs[0], axis.min(rank - 1));
+        let axis = axis.min(rank - 1);
+        // Whole rows that are hidden belong to queries that nobody asks.
+        let part = |s: &f64| s.abs() > 1e-6 && (s - 1.0).abs() > CLOSE;
+        let parts = sums(&op.outputs[0], axis).iter().any(|s| part(s) || !s.is_finite());
+        if hidden.is_empty() || !kept || !parts {
+            continue;
+        }
+        let sum = farthest_from_one(&op.outputs[0], axis);
         findings.add(
             Mistake::MaskAfterSoftmax,
             format!("`{}` masks {} of {} attention weights", op.op, hidden.len(), x.len()),
@@ -247,6 +312,11 @@ fn mask(flow: &Flow<'_>, weights: &Weights, findings: &mut Findings) {
         );
         return;
     }
+}
+
+/// Whether the sum of a value is taken on the way to the loss.
+fn is_summed(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
+    flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && flow.ran[i].op == "sum")
 }
 
 /// Whether an op hides weights by a random mask. Dropout makes up for what it drops, or hides without the order that masks of positions have.

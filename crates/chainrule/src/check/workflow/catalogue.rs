@@ -145,9 +145,9 @@ pub static CATALOGUE: &[Record] = &[
     Record {
         mistake: Mistake::ShiftedLabels,
         name: "labels shifted",
-        what: "targets are off by some places: a language model is asked for the symbol that it sees, or for the one after next; a label stands beside another example",
-        signature: "targets equal the inputs at a shift other than 1; or are told by the inputs of another row, not of their own",
-        fix: "let target[t] be input[t + 1]; keep inputs and labels in one order",
+        what: "targets are off by some places: a language model is asked for a symbol that it sees, or for the one after next",
+        signature: "targets equal the inputs at a shift other than 1 (one that the model could only copy, or one that leaves the next symbol out)",
+        fix: "let target[t] be input[t + 1]: x = text[.., ..t], y = text[.., 1..t + 1]",
         test: "check::workflow::tests::losses::shifted_labels",
     },
 ];

@@ -1,6 +1,6 @@
 //! Evaluation: an output must depend on its own input alone, not on chance nor on its neighbours in the batch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::finding::{Findings, Mistake};
@@ -9,7 +9,7 @@ use super::numbers::all;
 use super::parameters::few;
 use crate::nn::{Field, Module};
 use crate::tensor::Tensor;
-use crate::tensor::watch::{Ran, Watching};
+use crate::tensor::watch::{self, Given, Ran, Watching};
 use crate::tensor::value::Value;
 
 /// How one evaluation is looked at.
@@ -35,8 +35,10 @@ impl Evaluation<'_> {
         let before: Vec<Tensor> = buffers.iter().map(|(_, b)| b.detach()).collect();
         let mut run = |x: &Tensor| {
             watching.take();
+            watching.resume();
             let y = f(x);
-            (y, watching.take())
+            let _unseen = watch::unseen();
+            (y, watching.take().ran)
         };
         let (first, log) = run(x);
         let kept: Vec<Tensor> = buffers.iter().map(|(_, b)| b.detach()).collect();
@@ -179,7 +181,14 @@ fn kept(y: &Tensor, axis: usize, n: usize) -> Option<Vec<f64>> {
 
 /// The first op whose results differ from one run to the other though what it computes from does not, and whether a random mask did it.
 fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
+    // What was computed from parameters: noise and holes in the inputs are another matter.
+    let mut learned: HashSet<*const Value> = HashSet::new();
     for (x, y) in a.iter().zip(b).take_while(|(x, y)| x.op == y.op) {
+        let hidden = |g: &Given| g.leaf || learned.contains(&place(&g.value));
+        let of_model = x.inputs.iter().any(hidden);
+        if of_model {
+            learned.extend(x.outputs.iter().map(place));
+        }
         let inputs = || x.inputs.iter().zip(&y.inputs);
         let differing: Vec<&Arc<Value>> = inputs()
             .filter(|(p, q)| all(&p.value) != all(&q.value))
@@ -192,8 +201,8 @@ fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
         let drawn = x.op == "dropout" || x.op == "attention";
         let masks = differing.iter().any(|value| is_mask(&all(value)));
         if drawn || masks {
-            let multiplies = drawn || matches!(x.op, "mul" | "where");
-            if multiplies {
+            let multiplies = matches!(x.op, "mul" | "where") && has_zeros(x, y);
+            if of_model && (drawn || multiplies) {
                 return Some((x, true));
             }
             continue;
@@ -208,6 +217,12 @@ fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
         }
     }
     None
+}
+
+/// Whether elements that one run has are 0 in the other.
+fn has_zeros(a: &Ran, b: &Ran) -> bool {
+    let (x, y) = (all(&a.outputs[0]), all(&b.outputs[0]));
+    x.iter().zip(&y).all(|(x, y)| x == y || *x == 0.0 || *y == 0.0)
 }
 
 /// Zeros and one other number.

@@ -25,6 +25,7 @@ pub(super) struct Flow<'a> {
     used: HashMap<Place, Vec<Use>>,
     /// Which ops the loss was computed from.
     reaching: Vec<bool>,
+    leaves: HashSet<Place>,
     pub loss: Arc<Value>,
 }
 
@@ -39,16 +40,21 @@ impl<'a> Flow<'a> {
                 made.entry(place(value)).or_insert(i);
             }
         }
+        // Parameters are where a forward pass begins, whatever gave them their values.
+        let given = ran.iter().flat_map(|op| &op.inputs).filter(|given| given.leaf);
+        let leaves: HashSet<Place> = given.map(|given| place(&given.value)).collect();
+        made.retain(|value, _| !leaves.contains(value));
         let loss = loss.value();
         let mut wanted: HashSet<Place> = HashSet::from([place(&loss)]);
         let mut reaching = vec![false; ran.len()];
         for (i, op) in ran.iter().enumerate().rev() {
-            if op.outputs.iter().any(|value| wanted.contains(&place(value))) {
+            let of_this = |value: &Arc<Value>| made.get(&place(value)) == Some(&i);
+            if op.outputs.iter().any(|v| of_this(v) && wanted.contains(&place(v))) {
                 reaching[i] = true;
                 wanted.extend(op.inputs.iter().map(|given| place(&given.value)));
             }
         }
-        Flow { ran, made, used, reaching, loss }
+        Flow { ran, made, used, reaching, leaves, loss }
     }
 
     /// The op that made a value, if it was seen.
@@ -106,6 +112,11 @@ impl<'a> Flow<'a> {
             value = self.ran[i].inputs[0].value.clone();
         }
         value
+    }
+
+    /// Whether a value is a parameter or a buffer, or a view of one.
+    pub fn is_of_leaf(&self, value: &Arc<Value>) -> bool {
+        self.leaves.contains(&place(&self.before_views(value)))
     }
 
     /// The op that made a value, seen through ops that only move elements.

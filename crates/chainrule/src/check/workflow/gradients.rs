@@ -10,6 +10,9 @@ use super::parameters::{Parameters, few};
 /// How exactly a sum of two gradients is recognised, in f32.
 const EXACT: f64 = 1e-4;
 
+/// Fewer numbers than this are a mixture of any two others.
+const FEWEST: usize = 8;
+
 /// What came out of comparing a gradient with what it may be made of.
 #[derive(Clone, Copy, PartialEq)]
 enum Made {
@@ -32,6 +35,9 @@ fn made(before: &[f64], own: &[f64], after: &[f64]) -> Made {
 
 /// `after = a * before + b * own`, if it can be written so and the two can be told apart.
 fn mixture(before: &[f64], own: &[f64], after: &[f64]) -> Option<(f64, f64)> {
+    if before.len() < FEWEST {
+        return None;
+    }
     let (bb, bo, oo) = (dot(before, before), dot(before, own), dot(own, own));
     let det = bb * oo - bo * bo;
     if !(det > 1e-6 * bb * oo) {
@@ -56,6 +62,7 @@ impl Gradients {
     pub fn backward(
         &mut self,
         pending: &Pending,
+        grads: &HashMap<u64, Vec<f64>>,
         parameters: &Parameters,
         findings: &mut Findings,
     ) {
@@ -65,28 +72,28 @@ impl Gradients {
         let mut scaled = Vec::new();
         for parameter in &parameters.all {
             let number = parameter.leaf.number;
-            let (Some(own), Some(after)) = (pending.own.get(&number), parameter.grad()) else {
+            let (Some(own), Some(after)) = (pending.own.get(&number), grads.get(&number)) else {
                 continue;
             };
-            fresh &= apart(&after, own) < EXACT || norm(&after) == norm(own);
+            fresh &= apart(after, own) < EXACT || norm(after) == norm(own);
             let Some(before) = used.get(&number).filter(|before| norm(before) > 0.0) else {
                 continue;
             };
-            match made(before, own, &after) {
+            match made(before, own, after) {
                 Made::Own => {}
                 Made::Sum => self.added.push((number, norm(before), norm(own))),
                 Made::Other => {
                     scaled.push((number, norm(before), norm(own)));
                     befores.extend_from_slice(before);
                     owns.extend_from_slice(own);
-                    afters.extend(after);
+                    afters.extend_from_slice(after);
                 }
             }
         }
-        // Clipping and a scaled loss leave the proportion of the two parts.
+        // Clipping scales both parts, a scaled loss the new one. A share that decays on purpose fits neither.
         if let Some((a, b)) = mixture(&befores, &owns, &afters)
             && b > 0.0
-            && a > 0.02 * b
+            && ((a / b - 1.0).abs() < 0.01 || (a - 1.0).abs() < 0.01)
         {
             self.added.extend(scaled);
         }

@@ -8,7 +8,7 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, place, scalar};
 use super::numbers::all;
 use crate::tensor::Tensor;
-use crate::tensor::watch::Ran;
+use crate::tensor::watch::{Given, Ran};
 use crate::tensor::value::Value;
 
 /// Steps at which an input must be left out.
@@ -28,15 +28,23 @@ impl Inputs {
             let places = at.flow.places_of(x);
             let seen = self.unused.entry(k).or_default();
             seen.0 += 1;
-            if !reaches_loss(&at.flow, &places) {
+            if at.read.contains(&place(&x.value())) {
+                // Nobody knows what became of the numbers.
+                self.unread.clear();
+                continue;
+            }
+            if !reaches_loss(at, &places) {
                 seen.1 += 1;
                 if seen.1 >= STEPS && seen.1 == seen.0 {
                     tell_unused(k, x, seen.1, findings);
                 }
                 continue;
             }
-            let read = read(&at.flow, x, &places);
-            self.columns(k, x, &read, findings);
+            // Pictures are cropped, sequences cut: only columns of a table are all meant to be read.
+            if x.rank() == 2 && seen.0 > seen.1 {
+                let read = read(&at.flow, x, &places);
+                self.columns(k, x, &read, findings);
+            }
         }
     }
 
@@ -87,16 +95,27 @@ fn tell_unused(k: usize, x: &Tensor, steps: usize, findings: &mut Findings) {
     );
 }
 
-/// Whether the loss was computed from these values, other than by a product with zeros.
-fn reaches_loss(flow: &Flow<'_>, places: &HashSet<Place>) -> bool {
+/// Whether the loss was computed from these values, other than by a product with zeros or as targets alone.
+fn reaches_loss(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
+    let flow = &at.flow;
+    let targets: HashSet<Place> = at.targets.iter().map(|t| place(&t.value())).collect();
     let mut reached = places.clone();
-    if reached.contains(&place(&flow.loss)) {
-        return true;
-    }
+    // What was computed from targets that were themselves computed from the input.
+    let mut of_targets: HashSet<Place> = HashSet::new();
     for (_, op) in flow.ops() {
-        let takes = |g: &crate::tensor::watch::Given| reached.contains(&place(&g.value));
+        let takes = |g: &Given| reached.contains(&place(&g.value));
+        let through_targets = |g: &Given| of_targets.contains(&place(&g.value));
+        let outputs = || op.outputs.iter().map(place);
         if op.inputs.iter().any(takes) && !annihilates(op, &reached) {
-            reached.extend(op.outputs.iter().map(place));
+            let (aims, values): (Vec<_>, Vec<_>) = outputs().partition(|p| targets.contains(p));
+            of_targets.extend(aims);
+            reached.extend(values);
+        } else if op.inputs.iter().any(through_targets) {
+            // A model that reads its targets reads the input with them.
+            if op.inputs.iter().any(|g| flow.is_of_leaf(&g.value)) {
+                return true;
+            }
+            of_targets.extend(outputs());
         }
     }
     reached.contains(&place(&flow.loss))
@@ -104,7 +123,7 @@ fn reaches_loss(flow: &Flow<'_>, places: &HashSet<Place>) -> bool {
 
 /// Whether an op multiplies these values by nothing but zeros.
 fn annihilates(op: &Ran, reached: &HashSet<Place>) -> bool {
-    let zero = |g: &crate::tensor::watch::Given| {
+    let zero = |g: &Given| {
         !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0)
     };
     op.op == "mul" && op.inputs.iter().any(zero)

@@ -1,11 +1,12 @@
 //! Targets that lie beside the inputs that they belong to.
 
-use std::collections::HashSet;
 use std::panic::Location;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::numbers::all;
+use super::flow::Flow;
+use super::numbers::{all, varied};
+use crate::tensor::watch::Ran;
 
 /// Shifts that are looked at; 1 is right.
 const SHIFTS: std::ops::RangeInclusive<i64> = -3..=3;
@@ -26,6 +27,7 @@ impl Labels {
         let shape = x.shape();
         let (rows, time) = (shape[0], shape[1]);
         let symbols = x.to_f64_vec();
+        let mut suspects = Vec::new();
         for (_, op) in at.flow.ops() {
             if !matches!(op.op, "cross_entropy" | "nll_loss") {
                 continue;
@@ -40,14 +42,21 @@ impl Labels {
             let agreement =
                 |shift: i64| agreement(&symbols, &targets, (rows, time), (first, length), shift);
             let right = agreement(1).unwrap_or(0.0);
-            let Some(shift) =
-                SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999))
-            else {
-                continue;
-            };
-            if right < 0.95 && varied(&targets) {
-                self.tell(shift, right, op.location, findings);
+            if right > 0.95 {
+                // Another loss may look further ahead, as long as one looks at the next symbol.
+                return;
             }
+            let found = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999));
+            // What lies in sight is a task of its own (to copy, to echo) unless the model hides the future from itself.
+            let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
+            if let Some(shift) = found.filter(asked)
+                && varied(&op.inputs[1].value)
+            {
+                suspects.push((shift, right, op.location));
+            }
+        }
+        for (shift, right, location) in suspects {
+            self.tell(shift, right, location, findings);
         }
     }
 
@@ -105,6 +114,19 @@ fn agreement(
     (count >= 6).then(|| same as f64 / count as f64)
 }
 
-fn varied(x: &[f64]) -> bool {
-    x.iter().map(|x| x.to_bits()).collect::<HashSet<_>>().len() > 2
+/// Whether attention on the way to the loss hides later positions from earlier ones.
+fn is_causal(flow: &Flow<'_>) -> bool {
+    let hides = |op: &Ran| match op.op {
+        "attention" => op.text.contains("causal: true"),
+        "softmax" => {
+            let (shape, x) = (*op.outputs[0].shape(), all(&op.outputs[0]));
+            let &[.., queries, keys] = &*shape else { return false };
+            let later = |i: usize| i % keys > i / keys % queries;
+            queries > 2
+                && queries == keys
+                && x.iter().enumerate().all(|(i, &w)| !later(i) || w == 0.0)
+        }
+        _ => false,
+    };
+    flow.ops().any(|(_, op)| hides(op))
 }

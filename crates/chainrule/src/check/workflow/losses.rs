@@ -7,7 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, moves, scalar};
 use super::numbers::all;
-use crate::tensor::watch::Ran;
+use crate::tensor::watch::{Given, Ran};
 use crate::tensor::value::Value;
 
 /// A way from the loss back towards the examples, along which it is linear.
@@ -38,7 +38,8 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
         match op.op {
             "add" | "sub" => open.extend(op.inputs.iter().map(|g| way.to(&g.value))),
             "neg" => open.push(way.to(&op.inputs[0].value)),
-            "mul" | "div" => open.extend(way.through(op)),
+            // What is divided by a number that was computed may be divided by a count.
+            "mul" | "div" if !computed(flow, op) => open.extend(way.through(op)),
             _ if moves(op) => open.push(way.to(&op.inputs[0].value)),
             "mean" if !counts.batch => open.push(way.to(&op.inputs[0].value)),
             "sum" if !counts.batch => open.push(way.to(&op.inputs[0].value)),
@@ -50,6 +51,13 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
             _ => {}
         }
     }
+}
+
+/// Whether an op multiplies or divides by a single number that another op has computed.
+fn computed(flow: &Flow<'_>, op: &Ran) -> bool {
+    let number = |g: &Given| g.value.numel() == 1 && flow.maker(&g.value).is_some();
+    op.op == "div" && op.inputs.get(1).is_some_and(number)
+        || op.op == "mul" && op.inputs.iter().any(|g| g.number == 0 && number(g))
 }
 
 impl Way {
@@ -107,6 +115,7 @@ impl Counts {
 fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Findings) {
     let mut factors = way.factors;
     let mut inside = op.inputs[0].value.clone();
+    let mut weights = None;
     for _ in 0..8 {
         let Some(before) = flow.maker(&inside).map(|i| &flow.ran[i]) else { break };
         if moves(before) || before.op == "neg" {
@@ -117,14 +126,7 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
             factors.extend(&next.factors);
             inside = next.value;
         } else {
-            // Weights of the examples that sum to 1 make a mean.
-            let weights = before
-                .inputs
-                .iter()
-                .filter(|g| before.op == "mul" && g.number == 0 && g.value.numel() > 1);
-            if weights.map(|g| all(&g.value).iter().sum::<f64>()).any(|sum| sum <= 2.0) {
-                return;
-            }
+            weights = product(before);
             break;
         }
     }
@@ -132,6 +134,15 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
     let n = counts.examples as f64;
     let normalises =
         |by: &f64| counts.divisors.iter().any(|&d| (by.abs() * d as f64 - 1.0).abs() < 1e-3);
+    // Weights of the examples that sum to 1, or to what is divided by: a mean of some of them.
+    let total = |value: &Arc<Value>| {
+        let x = all(value);
+        x.iter().all(|&w| w >= 0.0).then(|| x.iter().sum::<f64>())
+    };
+    let weighs = |value: &Arc<Value>| total(value).is_some_and(|sum| sum <= 2.0 || sum * each < 1.6);
+    if weights.is_some_and(|pair| pair.iter().any(weighs)) || averaged(flow, &inside, counts) {
+        return;
+    }
     let any = factors.iter().any(normalises) || (factors.len() > 1 && normalises(&each));
     if any || each < 0.49 || each * n < 1.6 {
         return;
@@ -147,6 +158,33 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
         ),
         vec![("weight of an example", each), ("weight in a mean", 1.0 / n), ("ratio", each * n)],
     );
+}
+
+/// The two different values that an op multiplies.
+fn product(op: &Ran) -> Option<[Arc<Value>; 2]> {
+    let (x, y) = (&op.inputs.first()?.value, &op.inputs.get(1)?.value);
+    (op.op == "mul" && !Arc::ptr_eq(x, y)).then(|| [x.clone(), y.clone()])
+}
+
+/// Whether a mean over as many things as there are examples was taken a few elementwise steps before: where examples and features are equally many, the
+/// sum may be over the features.
+fn averaged(flow: &Flow<'_>, value: &Arc<Value>, counts: &Counts) -> bool {
+    let mut open = vec![(value.clone(), 0)];
+    while let Some((value, depth)) = open.pop() {
+        let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
+        let given = op.inputs.first().map(|given| *given.value.shape());
+        if let (Some(axes), Some(shape)) = (op.axes, given) {
+            let over = axes.iter().any(|a| counts.divisors.contains(&shape[a]));
+            if op.op == "mean" && over {
+                return true;
+            }
+            continue;
+        }
+        if depth < 8 && !matches!(op.op, "matmul" | "linear" | "batch_norm") {
+            open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
+        }
+    }
+    false
 }
 
 impl Way {

@@ -19,7 +19,6 @@
 //!     let loss = model.forward(&x).softmax(1).cross_entropy(&y); // takes logits, gets probabilities
 //!     watch.forward(&x, &y, &loss)?;
 //!     loss.backward(); // and zero_grad is missing
-//!     watch.backward()?;
 //!     sgd.step()?;
 //!     watch.step()?;
 //! }
@@ -58,10 +57,12 @@ pub use catalogue::{CATALOGUE, Record};
 pub use finding::{Finding, Mistake, Report};
 pub use session::{Tensors, Workflow};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 
+use crate::nn::Module;
 use crate::tensor::Tensor;
+use crate::tensor::value::Value;
 use flow::Flow;
 use parameters::Parameters;
 
@@ -70,6 +71,9 @@ struct Forward<'a> {
     flow: Flow<'a>,
     inputs: &'a [Tensor],
     targets: &'a [Tensor],
+    /// Where the values lie whose elements were read as plain numbers.
+    read: &'a HashSet<*const Value>,
+    module: Option<&'a dyn Module>,
     parameters: &'a Parameters,
     /// This pass's own gradients by the parameters' numbers.
     own: &'a HashMap<u64, Vec<f64>>,
@@ -81,6 +85,8 @@ struct Pending {
     /// This pass's own gradients by the parameters' numbers.
     own: HashMap<u64, Vec<f64>>,
     retained: Vec<Retained>,
+    /// Whether the backward pass has been looked at.
+    settled: bool,
 }
 
 /// An intermediate that keeps its gradient.

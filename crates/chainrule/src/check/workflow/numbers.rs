@@ -1,5 +1,6 @@
 //! Numbers of values: sums along axes, comparisons.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::tensor::Tensor;
@@ -44,13 +45,19 @@ pub(super) fn are_probabilities(value: &Arc<Value>, axis: usize) -> bool {
     }
     let x = all(value);
     x.iter().all(|&p| (-1e-6..=1.0 + 1e-6).contains(&p))
-        && sums(value, axis).iter().all(|s| (s - 1.0).abs() < CLOSE)
+        && sums(value, axis).iter().all(|s| (s - 1.0).abs() < 1e-5)
 }
 
 /// Whether two values of one dtype have the same elements in the same order, be their shapes what they may.
 pub(super) fn same_numbers(a: &Arc<Value>, b: &Arc<Value>) -> bool {
     Arc::ptr_eq(a, b)
         || (a.numel() == b.numel() && a.dtype() == b.dtype() && a.numel() > 1 && all(a) == all(b))
+}
+
+/// Whether a value has more than two different elements: fewer are a mask or a start.
+pub(super) fn varied(value: &Arc<Value>) -> bool {
+    let different: HashSet<u64> = all(value).into_iter().map(f64::to_bits).collect();
+    different.len() > 2
 }
 
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -10,8 +10,10 @@ use crate::tensor::node::{Leaf, Source};
 pub(super) struct Parameter {
     pub name: String,
     pub leaf: Arc<Leaf>,
-    /// Whether an optimizer of the session holds it.
-    pub held: bool,
+    /// The optimizer of the session that holds it, by number; 0 for parameters that the loop updates by hand.
+    pub held: Option<usize>,
+    /// Whether it belongs to the model that is watched.
+    pub of_module: bool,
 }
 
 impl Parameter {
@@ -41,11 +43,11 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Adds a leaf, if it is one and not known yet; a name replaces one that was made up.
-    pub fn add(&mut self, tensor: &Tensor, name: Option<&str>, held: bool) {
+    pub fn add(&mut self, tensor: &Tensor, name: Option<&str>, held: Option<usize>) {
         let Source::Leaf(leaf) = tensor.source() else { return };
         let number = leaf.number;
         if let Some(known) = self.all.iter_mut().find(|p| p.leaf.number == number) {
-            known.held |= held;
+            known.held = known.held.or(held);
             if let Some(name) = name {
                 known.name = name.to_string();
             }
@@ -53,7 +55,13 @@ impl Parameters {
         }
         let name = name.map(str::to_string).or_else(|| tensor.name());
         let name = name.unwrap_or_else(|| format!("parameter {}", leaf.meta.shape));
-        self.all.push(Parameter { name, leaf: leaf.clone(), held });
+        self.all.push(Parameter { name, leaf: leaf.clone(), held, of_module: false });
+    }
+
+    /// Notes that a known parameter is the model's.
+    pub fn of_module(&mut self, tensor: &Tensor) {
+        let number = tensor.source().number();
+        self.all.iter_mut().filter(|p| p.leaf.number == number).for_each(|p| p.of_module = true);
     }
 
     /// Adds the leaves behind a loss that require gradients, but for those given as inputs.
@@ -65,7 +73,7 @@ impl Parameters {
                     && !input
                     && source.requires_grad()
                 {
-                    self.add(&Tensor::from_parts(leaf.value(), source.clone()), None, false);
+                    self.add(&Tensor::from_parts(leaf.value(), source.clone()), None, None);
                 }
             }
         }

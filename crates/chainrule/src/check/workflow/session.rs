@@ -14,14 +14,13 @@ use crate::error::{Error, Result};
 use crate::nn::Module;
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
-use crate::tensor::watch::{Ran, Watching};
+use crate::tensor::watch::{self, Log, Watching};
 use crate::tensor::node::{Source, lock};
 
 /// Watches a training loop and names the mistakes in it; see the [module's text](self) for an example.
 ///
-/// In each step call [`Workflow::forward`] when the loss is there, [`Workflow::backward`] right after its backward pass, and
-/// [`Workflow::step`] right after the optimizer's step. Wrap evaluations in [`Workflow::evaluate`]. All of it on the thread that
-/// made the session.
+/// In each step call [`Workflow::forward`] when the loss is there and [`Workflow::step`] right after the optimizer's step. Wrap evaluations in
+/// [`Workflow::evaluate`]. All of it on the thread that made the session.
 ///
 /// The session changes nothing of the loop but its speed: it walks back a second time (hooks are called once more), and keeps the values of a
 /// forward pass until the next call. After the number of steps of [`Workflow::steps`] it looks no more.
@@ -37,8 +36,12 @@ pub struct Workflow<'a> {
     inputs: inputs::Inputs,
     labels: labels::Labels,
     statistics: statistics::Statistics,
-    /// Forward passes since the last step, and those of them that were followed by backward.
+    softmax: softmax::Softmax,
+    attention: attention::Attention,
+    /// The values of the parameters when a forward pass was last looked at.
     values: HashMap<u64, Vec<f64>>,
+    /// How many optimizers there are, and the group of parameters that are updated by hand.
+    optimizers: usize,
     forwards: usize,
     evaluations: usize,
     most: usize,
@@ -50,7 +53,8 @@ impl<'a> Workflow<'a> {
     pub fn watch(module: &'a dyn Module, optimizer: &dyn Optimizer) -> Workflow<'a> {
         let mut watch = Workflow::tensors(&[]).and(optimizer);
         for (name, parameter) in module.named_parameters() {
-            watch.parameters.add(&parameter, Some(&name), false);
+            watch.parameters.add(&parameter, Some(&name), None);
+            watch.parameters.of_module(&parameter);
         }
         watch.module = Some(module);
         watch
@@ -70,7 +74,6 @@ impl<'a> Workflow<'a> {
     ///     watch.forward(&x, &y, &loss)?;
     ///     w.zero_grad();
     ///     loss.backward();
-    ///     watch.backward()?;
     ///     w.set(&(w.detach() - w.try_grad()? * 0.1));
     ///     watch.step()?;
     /// }
@@ -90,19 +93,24 @@ impl<'a> Workflow<'a> {
             inputs: inputs::Inputs::default(),
             labels: labels::Labels::default(),
             statistics: statistics::Statistics::default(),
+            softmax: softmax::Softmax::default(),
+            attention: attention::Attention::default(),
             values: HashMap::new(),
+            optimizers: 0,
             forwards: 0,
             evaluations: 0,
             most: 20,
             batch_axis: 0,
         };
-        parameters.iter().for_each(|p| watch.parameters.add(p, None, true));
+        parameters.iter().for_each(|p| watch.parameters.add(p, None, Some(0)));
         watch
     }
 
     /// Adds an optimizer, where the loop has several.
     pub fn and(mut self, optimizer: &dyn Optimizer) -> Self {
-        optimizer.parameters().iter().for_each(|p| self.parameters.add(p, None, true));
+        self.optimizers += 1;
+        let group = Some(self.optimizers);
+        optimizer.parameters().iter().for_each(|p| self.parameters.add(p, None, group));
         self
     }
 
@@ -124,8 +132,8 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// What ran since the last call; `None` once enough was seen.
-    fn ran(&mut self) -> Option<Vec<Ran>> {
+    /// What happened since the last call; `None` once enough was seen.
+    fn seen(&mut self) -> Option<Log> {
         if self.forwards >= self.most && self.evaluations >= self.most {
             self.watching = None;
         }
@@ -144,57 +152,73 @@ impl<'a> Workflow<'a> {
         targets: impl Tensors,
         loss: &Tensor,
     ) -> Result<()> {
+        let Some(log) = self.seen() else { return Ok(()) };
+        let _unseen = watch::unseen();
         loss.try_item()?;
-        let Some(ran) = self.ran() else { return Ok(()) };
+        self.settle(&log);
+        self.pending = Pending::default();
         if self.forwards >= self.most {
-            self.pending = Pending::default();
             return Ok(());
         }
         self.forwards += 1;
         self.findings.step = self.forwards;
         let (inputs, targets) = (inputs.tensors(), targets.tensors());
         self.parameters.add_behind(loss, &inputs);
+        let watching = self.watching.as_ref().expect("something was seen");
+        watching.follow(self.parameters.all.iter().map(|p| p.leaf.clone()));
         self.pending = pending(loss, &self.parameters)?;
         self.values = values(&self.parameters);
+        self.held.forward(&self.values);
         let at = Forward {
-            flow: Flow::new(&ran, loss),
+            flow: Flow::new(&log.ran, loss),
             inputs: &inputs,
             targets: &targets,
+            read: &log.read,
+            module: self.module,
             parameters: &self.parameters,
             own: &self.pending.own,
         };
         let found = &mut self.findings;
         let soft = softmax::collect(&at.flow);
-        softmax::look(&at, &soft, found);
-        attention::look(&at, &soft, found);
+        self.softmax.look(&at, &soft, found);
+        self.attention.look(&at, &soft, found);
         losses::look(&at, self.batch_axis, found);
         self.statistics.look(&at, found);
-        self.detached.look(&at, found);
+        self.detached.look(&at);
         self.inputs.look(&at, found);
         self.labels.look(&at, found);
         Ok(())
     }
 
-    /// To be called right after the backward pass, before gradients are clipped.
-    pub fn backward(&mut self) -> Result<()> {
-        if !self.pending.own.is_empty() {
-            self.gradients.backward(&self.pending, &self.parameters, &mut self.findings);
+    /// Looks at the gradients that a backward pass left, if there was one.
+    fn settle(&mut self, log: &Log) {
+        let Some(grads) = log.passes.last() else { return };
+        if self.pending.own.is_empty() || self.pending.settled {
+            return;
         }
-        Ok(())
+        self.pending.settled = true;
+        let numbers = |g: &Tensor| g.to_f64_vec();
+        let after = self.parameters.all.iter().zip(grads);
+        let after = after.filter_map(|(p, g)| Some((p.leaf.number, numbers(g.as_ref()?))));
+        let after = after.collect();
+        self.gradients.backward(&self.pending, &after, &self.parameters, &mut self.findings);
     }
 
-    /// To be called right after the optimizer's step.
+    /// To be called right after the optimizer's step, before gradients are forgotten. Steps without a forward pass before them do no harm.
     pub fn step(&mut self) -> Result<()> {
+        let Some(log) = self.seen() else { return Ok(()) };
+        let _unseen = watch::unseen();
+        self.settle(&log);
         if self.pending.own.is_empty() {
             return Ok(());
         }
         let before = std::mem::take(&mut self.values);
         let now = values(&self.parameters);
-        let changed: Vec<u64> = self.parameters.all.iter().map(|p| p.leaf.number).collect();
-        let changed: Vec<u64> =
-            changed.into_iter().filter(|n| before.get(n) != now.get(n)).collect();
+        let changed = self.parameters.all.iter().map(|p| p.leaf.number);
+        let changed: Vec<u64> = changed.filter(|n| before.get(n) != now.get(n)).collect();
         self.gradients.step(&changed, &self.parameters, &mut self.findings);
-        self.held.step(&self.pending, &changed, &self.parameters, &mut self.findings);
+        self.held.step(&self.pending, &now, &changed, &self.parameters, &mut self.findings);
+        self.detached.step(&changed, &self.parameters, &mut self.findings);
         self.values = now;
         Ok(())
     }
@@ -202,12 +226,13 @@ impl<'a> Workflow<'a> {
     /// An evaluation: calls `f` with the inputs and returns what it gives.
     ///
     /// `f` is called twice more while evaluations are looked at: with the same inputs, and with inputs of which the second half of the batch is replaced by
-    /// the first. An output must not change by chance, nor with the other examples of its batch. The model's buffers are put back afterwards.
+    /// the first. An output must not change by chance, nor with the other examples of its batch. The model's buffers are put back afterwards; what `f`
+    /// changes beside them (a counter, a generator of its own) goes on three times as fast.
     pub fn evaluate(&mut self, inputs: &Tensor, mut f: impl FnMut(&Tensor) -> Tensor) -> Tensor {
-        let first = self.ran().is_some() && self.evaluations < self.most;
-        if !first {
-            return f(inputs);
-        }
+        let log = self.seen().filter(|_| self.evaluations < self.most);
+        let Some(log) = log else { return f(inputs) };
+        let _unseen = watch::unseen();
+        self.settle(&log);
         self.evaluations += 1;
         self.findings.step = self.forwards;
         let evaluation = evaluation::Evaluation { module: self.module, axis: self.batch_axis };
@@ -267,7 +292,7 @@ fn pending(loss: &Tensor, parameters: &Parameters) -> Result<Pending> {
             tensor,
         });
     }
-    Ok(Pending { own, retained })
+    Ok(Pending { own, retained, settled: false })
 }
 
 /// One tensor or several.

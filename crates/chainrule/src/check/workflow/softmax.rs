@@ -1,11 +1,12 @@
 //! Softmax wherever it is: as an op, inside a loss, or written out. Twice in a row, and over the wrong axis before a loss.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
-use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums};
+use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums, varied};
 use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
@@ -105,42 +106,97 @@ fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     }
 }
 
-/// Looks for a softmax of probabilities, and for classes picked along another axis than softmax's.
-pub(super) fn look(at: &Forward<'_>, all: &[Soft], findings: &mut Findings) {
-    for soft in all {
-        double(&at.flow, soft, all, findings);
+/// A line of the program.
+type Line = (&'static str, u32, u32);
+
+/// Rows of probabilities that must be seen where nothing but the numbers tells.
+const ROWS: usize = 8;
+
+#[derive(Default)]
+pub(super) struct Softmax {
+    /// Rows of probabilities that each loss was given without a softmax in sight; none any more once it got others.
+    rows: HashMap<Line, Option<usize>>,
+}
+
+impl Softmax {
+    /// Looks for a softmax of probabilities, and for classes picked along another axis than softmax's.
+    pub fn look(&mut self, at: &Forward<'_>, all: &[Soft], findings: &mut Findings) {
+        for soft in all {
+            self.double(&at.flow, soft, all, findings);
+        }
+        sigmoid(&at.flow, findings);
+        for (_, op) in at.flow.ops() {
+            picked(&at.flow, op, all, findings);
+        }
     }
-    sigmoid(&at.flow, findings);
-    for (i, op) in at.flow.ops() {
-        picked(&at.flow, i, op, all, findings);
+
+    fn double(
+        &mut self,
+        flow: &Flow<'_>,
+        second: &Soft,
+        all_of: &[Soft],
+        findings: &mut Findings,
+    ) {
+        if !is_of_loss(flow, second) {
+            return;
+        }
+        let op = &flow.ran[second.op];
+        let first = probabilities_behind(flow, &second.logits, all_of);
+        if first.is_none() {
+            let key = (op.location.file(), op.location.line(), op.location.column());
+            let rows = self.rows.entry(key).or_insert(Some(0));
+            if !are_probabilities(&second.logits, second.axis) || !varied(&second.logits) {
+                *rows = None;
+            }
+            let Some(rows) = rows else { return };
+            *rows += second.logits.numel() / second.logits.shape()[second.axis].max(1);
+            if *rows < ROWS {
+                return;
+            }
+        }
+        let numbers = all(&second.logits);
+        let within = |f: fn(f64, f64) -> f64, from: f64| numbers.iter().copied().fold(from, f);
+        let (low, high) = (within(f64::min, f64::INFINITY), within(f64::max, f64::NEG_INFINITY));
+        let sum = farthest_from_one(&second.logits, second.axis);
+        let by = match first {
+            Some(i) => {
+                format!(" (they come from `{}` at {})", flow.ran[i].op, flow.ran[i].location)
+            }
+            None => String::new(),
+        };
+        findings.add(
+            Mistake::DoubleSoftmax,
+            format!("`{}` is given probabilities", op.op),
+            Some(op.location),
+            format!(
+                "its {} rows lie between {low:.4} and {high:.4}, and of their sums the farthest from 1 is {sum:.6}{by}",
+                numbers.len() / second.logits.shape()[second.axis].max(1)
+            ),
+            vec![("smallest element", low), ("largest element", high), ("row sum farthest from 1", sum)],
+        );
     }
 }
 
-fn double(flow: &Flow<'_>, second: &Soft, all_of: &[Soft], findings: &mut Findings) {
-    let probable = are_probabilities(&second.logits, second.axis);
-    let first = probabilities_behind(flow, &second.logits, all_of);
-    if !probable && first.is_none() {
-        return;
-    }
-    let numbers = all(&second.logits);
-    let within = |f: fn(f64, f64) -> f64, from: f64| numbers.iter().copied().fold(from, f);
-    let (low, high) = (within(f64::min, f64::INFINITY), within(f64::max, f64::NEG_INFINITY));
-    let sum = farthest_from_one(&second.logits, second.axis);
-    let op = &flow.ran[second.op];
-    let by = match first {
-        Some(i) => format!(" (they come from `{}` at {})", flow.ran[i].op, flow.ran[i].location),
-        None => String::new(),
+/// Whether a softmax belongs to a loss: its logarithm is taken, at once or after a class was picked. Weights of attention may be normalised twice.
+fn is_of_loss(flow: &Flow<'_>, soft: &Soft) -> bool {
+    let Some(out) = soft.out.as_ref().filter(|_| soft.kind == Kind::Probabilities) else {
+        return true;
     };
-    findings.add(
-        Mistake::DoubleSoftmax,
-        format!("`{}` is given probabilities", op.op),
-        Some(op.location),
-        format!(
-            "its {} rows lie between {low:.4} and {high:.4}, and their sums are 1 (the farthest is {sum:.6}){by}",
-            numbers.len() / second.logits.shape()[second.axis].max(1)
-        ),
-        vec![("smallest element", low), ("largest element", high), ("row sum farthest from 1", sum)],
-    );
+    let mut open = vec![(out.clone(), 0)];
+    while let Some((value, depth)) = open.pop() {
+        for &(i, _) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
+            let op = &flow.ran[i];
+            let passes = moves(op)
+                || matches!(op.op, "add" | "clamp" | "gather" | "index_select" | "take_along_dim")
+                || (op.op == "mul" && op.inputs.iter().any(|given| given.number == 0));
+            match op.op {
+                "log" | "log2" | "log10" => return true,
+                _ if passes && depth < 8 => open.push((op.outputs[0].clone(), depth + 1)),
+                _ => {}
+            }
+        }
+    }
+    false
 }
 
 /// The softmax whose probabilities these are, as they are or multiplied, shifted or clamped.
@@ -203,7 +259,7 @@ fn is_logistic(flow: &Flow<'_>, op: &Ran) -> bool {
 }
 
 /// A loss that picks each row's class along one axis, of probabilities that sum to 1 along another.
-fn picked(flow: &Flow<'_>, _: usize, op: &Ran, soft: &[Soft], findings: &mut Findings) {
+fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
     let (given, axis) = match op.op {
         "nll_loss" => (op.inputs[0].value.clone(), 1),
         "gather" => (op.inputs[0].value.clone(), axis_in(&op.text)),
@@ -214,6 +270,9 @@ fn picked(flow: &Flow<'_>, _: usize, op: &Ran, soft: &[Soft], findings: &mut Fin
         _ => return,
     };
     if given.shape().rank() <= axis || given.shape()[axis] < 2 {
+        return;
+    }
+    if op.op != "nll_loss" && !picks_classes(&op.inputs[1].value, &given, axis) {
         return;
     }
     let Some(source) = distribution(flow, &given, soft) else { return };
@@ -244,6 +303,16 @@ fn picked(flow: &Flow<'_>, _: usize, op: &Ran, soft: &[Soft], findings: &mut Fin
         format!("along the axis of the classes a sum of probabilities is {along:.4}; along axis {other} all are 1"),
         vec![("sum along the classes farthest from 1", along), ("the axis that sums to 1", other as f64)],
     );
+}
+
+/// Whether indices pick a class for each example: one each, not the diagonal, and not the same places for all examples or all channels.
+fn picks_classes(indices: &Arc<Value>, given: &Arc<Value>, axis: usize) -> bool {
+    let (n, classes) = (given.numel() / given.shape()[axis], given.shape()[axis]);
+    let picked: Vec<usize> = all(indices).into_iter().map(|i| i as usize).collect();
+    let column = |(row, &i): (usize, &usize)| if indices.shape().rank() == 1 && picked.len() == n { i % classes == row % classes } else { i == row % classes };
+    let diagonal = n == classes && picked.iter().enumerate().all(column);
+    let one_each = indices.shape().rank() == 1 || indices.shape().get(axis) == Some(&1);
+    one_each && picked.len() == n && given.shape().rank() == 2 && !diagonal
 }
 
 fn sums_of_exp(value: &Arc<Value>, axis: usize) -> Vec<f64> {

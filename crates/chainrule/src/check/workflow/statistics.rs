@@ -7,6 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{all, apart};
+use crate::nn::{Field, Module};
 use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
 
@@ -21,6 +22,10 @@ pub(super) struct Statistics {
 impl Statistics {
     pub fn look(&mut self, at: &Forward<'_>, findings: &mut Findings) {
         let flow = &at.flow;
+        if at.module.is_some_and(is_training) {
+            // Who switches single layers means it.
+            return;
+        }
         let parameters: HashSet<_> =
             at.parameters.all.iter().map(|p| place(&p.leaf.value())).collect();
         let learned = flow.from_values(&parameters);
@@ -40,6 +45,14 @@ impl Statistics {
             }
         }
     }
+}
+
+/// Whether any layer is in training mode.
+fn is_training(module: &dyn Module) -> bool {
+    let on = |module: &dyn Module| {
+        module.fields().iter().any(|(_, f)| matches!(f, Field::Training(t) if t.is_on()))
+    };
+    on(module) || module.named_modules().into_iter().any(|(_, inner)| on(inner))
 }
 
 /// A scale that was made of a variance: `(var + eps)^-1/2`.

@@ -196,7 +196,6 @@ fn by_hand(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
             sgd.zero_grad();
         }
         loss.try_backward()?;
-        watch.backward()?;
         sgd.step()?;
         watch.step()?;
     }
@@ -252,7 +251,6 @@ fn layers(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
             out.cross_entropy_with(&y, &CrossEntropy { reduction, ..CrossEntropy::default() });
         watch.forward(&x, &y, &loss)?;
         loss.try_backward()?;
-        watch.backward()?;
         adam.step()?;
         watch.step()?;
         if !is(MissingZeroGrad) {
@@ -305,7 +303,6 @@ fn names(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
             sgd.zero_grad();
         }
         loss.try_backward()?;
-        watch.backward()?;
         sgd.step()?;
         watch.step()?;
         if !is(BatchStatistics) {
@@ -320,8 +317,8 @@ fn names(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
 fn attention(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
     let is = |m| wrong == Some(m);
     let (b, t, v, d) = (between(g, 2, 6), between(g, 4, 10), between(g, 5, 20), between(g, 4, 17));
-    let table = (normal(g, &[v, d]) * 0.5).parameter().named("table");
-    let positions = (normal(g, &[t, d]) * 0.5).parameter().named("positions");
+    let table = normal(g, &[v, d]).parameter().named("table");
+    let positions = normal(g, &[t, d]).parameter().named("positions");
     let names = ["q", "k", "v", "out"];
     let [wq, wk, wv, wo] = names.map(|name| weight(g, d, d).named(name));
     let head = weight(g, d, v).named("head");
@@ -366,7 +363,6 @@ fn attention(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
             adam.zero_grad();
         }
         loss.try_backward()?;
-        watch.backward()?;
         adam.step()?;
         watch.step()?;
     }
@@ -414,7 +410,6 @@ fn gpt(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
             );
             watch.forward(&x, &y, &loss)?;
             loss.try_backward()?;
-            watch.backward()?;
         }
         adam.step()?;
         watch.step()?;
@@ -456,7 +451,6 @@ fn regression(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
             sgd.zero_grad();
         }
         loss.try_backward()?;
-        watch.backward()?;
         sgd.step()?;
         watch.step()?;
     }

@@ -3,6 +3,8 @@
 use super::benchmark::{STEPS, benchmark};
 use super::*;
 
+mod unusual;
+
 #[test]
 fn each_planted_mistake_is_named_and_clean_runs_are_silent() {
     let seeds = std::env::var("CHAINRULE_WORKFLOW_SEEDS").ok().and_then(|s| s.parse().ok());
