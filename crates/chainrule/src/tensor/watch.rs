@@ -5,7 +5,7 @@
 //! they lie in memory, which holds as long as the log keeps them.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub(crate) struct Given {
 #[derive(Default)]
 pub(crate) struct Log {
     pub ran: Vec<Ran>,
-    /// Where the values lie whose elements were read as plain numbers.
-    pub read: HashSet<*const Value>,
+    /// The values whose elements were read as plain numbers, by where they lie.
+    pub read: HashMap<*const Value, Arc<Value>>,
     /// The gradients of `leaves` after each backward pass.
     pub passes: Vec<Vec<Option<Tensor>>>,
     leaves: Vec<Arc<Leaf>>,
@@ -124,10 +124,10 @@ fn each(f: impl Fn(&mut Log)) {
 
 /// Notes that the elements of a value were read.
 #[inline]
-pub(super) fn read(value: &Value) {
+pub(super) fn read(value: &Arc<Value>) {
     if Mode::get().has(Mode::WATCHED) {
         each(|log| {
-            log.read.insert(value);
+            log.read.insert(Arc::as_ptr(value), value.clone());
         });
     }
 }
@@ -228,7 +228,7 @@ mod tests {
         let w = Tensor::from([2.0f32, 3.0]);
         let watching = Watching::start();
         w.to_vec::<f32>();
-        assert!(watching.take().read.contains(&Arc::as_ptr(&w.value())));
+        assert!(watching.take().read.contains_key(&Arc::as_ptr(&w.value())));
         let guard = unseen();
         w.to_f64_vec();
         drop(guard);

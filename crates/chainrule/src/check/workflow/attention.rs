@@ -8,8 +8,8 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Use, moves, place, scalar};
 use super::numbers::{CLOSE, all, dot, farthest_from_one, sums};
 use super::softmax::{Kind, Soft};
-use crate::tensor::watch::{Given, Ran};
 use crate::tensor::value::Value;
+use crate::tensor::watch::{Given, Ran};
 
 /// Weights on their way from softmax to the product with the values.
 struct Weights {
@@ -28,6 +28,25 @@ type Line = (&'static str, u32, u32);
 pub(super) struct Attention {
     /// Products whose scores were seen to have unit spread when they were met first: the scale is in the starting weights.
     absorbed: HashMap<Line, bool>,
+    /// What is known of a mask after softmax; nothing any more once it was seen to be random.
+    masks: HashMap<Line, Option<Masks>>,
+}
+
+/// The masks of one line, step after step.
+struct Masks {
+    first: Vec<bool>,
+    steps: usize,
+    /// Whether all were the same.
+    same: bool,
+}
+
+impl Masks {
+    /// Whether chance would not have hidden weights in this way so many times. Dropout of few weights can look like a mask of positions.
+    fn is_no_chance(&self, keys: usize) -> bool {
+        let size = self.first.len();
+        let again = self.same && self.steps >= 3 && self.steps * size >= 32;
+        again || (self.steps >= 6 && size >= 16 && keys >= 4)
+    }
 }
 
 impl Attention {
@@ -44,7 +63,7 @@ impl Attention {
             }
             self.scale(flow, soft, findings);
             if !axis(flow, soft, &weights, findings) {
-                mask(flow, soft, &weights, findings);
+                self.mask(flow, soft, &weights, findings);
             }
         }
     }
@@ -63,6 +82,72 @@ impl Attention {
         let (q, k) = (&product.inputs[0], &product.inputs[1]);
         let Some(&d) = q.value.shape().last() else { return };
         self.judge(flow, factor, d, [&q.value, &k.value], product, findings);
+    }
+
+    /// Whether a step between softmax and the product sets weights to 0 (or to nonsense), and nothing makes up for it.
+    fn mask(&mut self, flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) {
+        let broken = all(&weights.last).iter().any(|w| !w.is_finite());
+        if (farthest_from_one(&weights.last, weights.axis) - 1.0).abs() < CLOSE && !broken {
+            return;
+        }
+        let out: HashSet<_> = soft.out.iter().map(place).collect();
+        let from_weights = flow.from_values(&out);
+        for &(i, k) in &weights.path {
+            let op = &flow.ran[i];
+            // A mask that is made of the weights themselves chooses the largest; weights whose sum is taken are divided by it somewhere.
+            let of_weights =
+                |given: &Given| flow.maker(&given.value).is_some_and(|m| from_weights[m]);
+            let others = op.inputs.iter().enumerate().filter(|&(j, _)| j != k);
+            if others.map(|(_, given)| given).any(of_weights) || is_summed(flow, &op.outputs[0]) {
+                continue;
+            }
+            let key = (op.location.file(), op.location.line(), op.location.column());
+            let masks = matches!(op.op, "mul" | "where" | "tril" | "triu" | "add");
+            if !masks {
+                continue;
+            }
+            if is_dropout(op, k) {
+                self.masks.insert(key, None);
+                continue;
+            }
+            let (x, y) = (all(&op.inputs[k].value), all(&op.outputs[0]));
+            if x.len() != y.len() {
+                continue;
+            }
+            let hidden: Vec<f64> =
+                x.iter().zip(&y).filter(|(x, y)| x != y && **x > 1e-6).map(|(x, _)| *x).collect();
+            let kept = x.iter().zip(&y).all(|(x, y)| x == y || *y == 0.0 || !y.is_finite());
+            let rank = op.outputs[0].shape().rank();
+            let axis = (rank + weights.axis).saturating_sub(weights.last.shape().rank());
+            let axis = axis.min(rank - 1);
+            // Whole rows that are hidden belong to queries that nobody asks.
+            let part = |s: &f64| s.abs() > 1e-6 && (s - 1.0).abs() > CLOSE;
+            let parts = sums(&op.outputs[0], axis).iter().any(|s| part(s) || !s.is_finite());
+            if hidden.is_empty() || !kept || !parts {
+                continue;
+            }
+            let holes: Vec<bool> = x.iter().zip(&y).map(|(x, y)| x != y).collect();
+            let start = || Some(Masks { first: holes.clone(), steps: 0, same: true });
+            let Some(seen) = self.masks.entry(key).or_insert_with(start) else { continue };
+            seen.steps += 1;
+            seen.same &= seen.first == holes;
+            if !seen.is_no_chance(op.outputs[0].shape()[axis]) {
+                return;
+            }
+            let sum = farthest_from_one(&op.outputs[0], axis);
+            findings.add(
+            Mistake::MaskAfterSoftmax,
+            format!("`{}` masks {} of {} attention weights", op.op, hidden.len(), x.len()),
+            Some(op.location),
+            format!(
+                "after it a row of weights sums to {sum:.4} instead of 1; the hidden weights held {:.4} of the {:.0} rows' total",
+                hidden.iter().sum::<f64>(),
+                x.iter().sum::<f64>()
+            ),
+            vec![("row sum farthest from 1", sum), ("sum of the hidden weights", hidden.iter().sum())],
+        );
+            return;
+        }
     }
 
     fn judge(
@@ -139,7 +224,11 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
         for &(i, k) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
             let op = &flow.ran[i];
             let rank = value.shape().rank();
-            if op.op == "matmul" && rank >= 2 && op.inputs[1 - k].number != 0 && !op.inputs[1 - k].leaf {
+            if op.op == "matmul"
+                && rank >= 2
+                && op.inputs[1 - k].number != 0
+                && !op.inputs[1 - k].leaf
+            {
                 let axis = if k == 0 { rank - 1 } else { rank - 2 };
                 return Some(Weights { path, last: value, axis });
             }
@@ -260,58 +349,6 @@ fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings
         vec![("sum along the keys farthest from 1", sum), ("the axis that sums to 1", other as f64)],
     );
     true
-}
-
-/// Whether a step between softmax and the product sets weights to 0 (or to nonsense), and nothing makes up for it.
-fn mask(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) {
-    let broken = all(&weights.last).iter().any(|w| !w.is_finite());
-    if (farthest_from_one(&weights.last, weights.axis) - 1.0).abs() < CLOSE && !broken {
-        return;
-    }
-    let out: HashSet<_> = soft.out.iter().map(place).collect();
-    let from_weights = flow.from_values(&out);
-    for &(i, k) in &weights.path {
-        let op = &flow.ran[i];
-        // A mask that is made of the weights themselves chooses the largest; weights whose sum is taken are divided by it somewhere.
-        let of_weights = |given: &Given| flow.maker(&given.value).is_some_and(|m| from_weights[m]);
-        let others = op.inputs.iter().enumerate().filter(|&(j, _)| j != k);
-        if others.map(|(_, given)| given).any(of_weights) || is_summed(flow, &op.outputs[0]) {
-            continue;
-        }
-        let masks = matches!(op.op, "mul" | "where" | "tril" | "triu" | "add");
-        if !masks || is_dropout(op, k) {
-            continue;
-        }
-        let (x, y) = (all(&op.inputs[k].value), all(&op.outputs[0]));
-        if x.len() != y.len() {
-            continue;
-        }
-        let hidden: Vec<f64> =
-            x.iter().zip(&y).filter(|(x, y)| x != y && **x > 1e-6).map(|(x, _)| *x).collect();
-        let kept = x.iter().zip(&y).all(|(x, y)| x == y || *y == 0.0 || !y.is_finite());
-        let rank = op.outputs[0].shape().rank();
-        let axis = (rank + weights.axis).saturating_sub(weights.last.shape().rank());
-        let axis = axis.min(rank - 1);
-        // Whole rows that are hidden belong to queries that nobody asks.
-        let part = |s: &f64| s.abs() > 1e-6 && (s - 1.0).abs() > CLOSE;
-        let parts = sums(&op.outputs[0], axis).iter().any(|s| part(s) || !s.is_finite());
-        if hidden.is_empty() || !kept || !parts {
-            continue;
-        }
-        let sum = farthest_from_one(&op.outputs[0], axis);
-        findings.add(
-            Mistake::MaskAfterSoftmax,
-            format!("`{}` masks {} of {} attention weights", op.op, hidden.len(), x.len()),
-            Some(op.location),
-            format!(
-                "after it a row of weights sums to {sum:.4} instead of 1; the hidden weights held {:.4} of the {:.0} rows' total",
-                hidden.iter().sum::<f64>(),
-                x.iter().sum::<f64>()
-            ),
-            vec![("row sum farthest from 1", sum), ("sum of the hidden weights", hidden.iter().sum())],
-        );
-        return;
-    }
 }
 
 /// Whether the sum of a value is taken on the way to the loss.

@@ -28,7 +28,7 @@ impl Inputs {
             let places = at.flow.places_of(x);
             let seen = self.unused.entry(k).or_default();
             seen.0 += 1;
-            if at.read.contains(&place(&x.value())) {
+            if is_read(at, &places) {
                 // Nobody knows what became of the numbers.
                 self.unread.clear();
                 continue;
@@ -93,6 +93,14 @@ fn tell_unused(k: usize, x: &Tensor, steps: usize, findings: &mut Findings) {
         format!("no op on the way to the loss takes it or anything computed from it, at any of {steps} steps: the gradient with respect to it is 0"),
         vec![("steps without it", steps as f64), ("gradient with respect to it", 0.0)],
     );
+}
+
+/// Whether the elements of these values, or of anything computed from them, were read as plain numbers.
+fn is_read(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
+    let from = at.flow.from_values(places);
+    let computed = at.flow.ran.iter().zip(from).filter(|(_, from)| *from);
+    places.iter().any(|p| at.read.contains_key(p))
+        || computed.flat_map(|(op, _)| &op.outputs).any(|v| at.read.contains_key(&place(v)))
 }
 
 /// Whether the loss was computed from these values, other than by a product with zeros or as targets alone.

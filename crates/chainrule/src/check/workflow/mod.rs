@@ -57,8 +57,9 @@ pub use catalogue::{CATALOGUE, Record};
 pub use finding::{Finding, Mistake, Report};
 pub use session::{Tensors, Workflow};
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::nn::Module;
 use crate::tensor::Tensor;
@@ -71,8 +72,8 @@ struct Forward<'a> {
     flow: Flow<'a>,
     inputs: &'a [Tensor],
     targets: &'a [Tensor],
-    /// Where the values lie whose elements were read as plain numbers.
-    read: &'a HashSet<*const Value>,
+    /// The values whose elements were read as plain numbers, by where they lie.
+    read: &'a HashMap<*const Value, Arc<Value>>,
     module: Option<&'a dyn Module>,
     parameters: &'a Parameters,
     /// This pass's own gradients by the parameters' numbers.

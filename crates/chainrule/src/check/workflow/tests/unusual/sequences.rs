@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::nn::{BatchNorm1d, Embedding, Layer, Linear, Module, Sequential};
-use crate::no_grad;
+use crate::{CrossEntropy, no_grad};
 use crate::optim::{AdamW, Sgd};
 
 #[test]
@@ -48,7 +48,8 @@ fn tagged(
         let (x, ys) = targets(g, &text);
         let hidden = table.embedding(&x).transpose(1, 2).matmul(&mix).transpose(1, 2);
         let each = ys.iter().zip(&heads).map(|(y, head)| {
-            hidden.matmul(head).reshape([n * t, v]).cross_entropy(&y.reshape([n * t]))
+            let options = CrossEntropy { ignore_index: Some(-100), ..CrossEntropy::default() };
+            hidden.matmul(head).reshape([n * t, v]).cross_entropy_with(&y.reshape([n * t]), &options)
         });
         let loss = each.reduce(|a, b| a + b).expect("there is a target");
         let ys: Vec<&Tensor> = ys.iter().collect();
