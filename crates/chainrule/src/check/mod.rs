@@ -21,15 +21,15 @@ mod dot_product;
 mod gradcheck;
 pub mod names;
 mod richardson;
-pub mod workflow;
 #[cfg(test)]
 mod tests;
+pub mod workflow;
 
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
-pub use workflow::{Finding, Mistake, Workflow};
 pub use richardson::{Difference, richardson};
+pub use workflow::{Finding, Mistake, Workflow};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Tensor, watch};
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel};
 use super::value::{Layout, Meta, Value};
+use super::{Tensor, watch};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};

@@ -51,7 +51,9 @@ impl Detached {
         for p in all {
             let Some(cut) = self.cuts.remove(&p.leaf.number) else { continue };
             let steps = self.without.entry(p.leaf.number).or_insert(Some(0));
-            let Some(steps) = steps.as_mut().filter(|_| stepped.contains(&p.held)) else { continue };
+            let Some(steps) = steps.as_mut().filter(|_| stepped.contains(&p.held)) else {
+                continue;
+            };
             *steps += 1;
             if *steps < STEPS {
                 continue;

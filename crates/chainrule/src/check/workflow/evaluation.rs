@@ -9,8 +9,8 @@ use super::numbers::all;
 use super::parameters::few;
 use crate::nn::{Field, Module};
 use crate::tensor::Tensor;
-use crate::tensor::watch::{self, Given, Ran, Watching};
 use crate::tensor::value::Value;
+use crate::tensor::watch::{self, Given, Ran, Watching};
 
 /// How one evaluation is looked at.
 pub(super) struct Evaluation<'a> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::numbers::same_numbers;
 use crate::tensor::Tensor;
-use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
+use crate::tensor::watch::Ran;
 
 /// Values are told apart by where they lie.
 pub(super) type Place = *const Value;

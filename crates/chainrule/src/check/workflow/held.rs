@@ -44,9 +44,8 @@ impl Held {
         }
         // A model of which nothing is trained stays as it is on purpose, when something else is trained through it.
         let module_trained = all.iter().any(|p| p.of_module && p.held.is_some());
-        let meant = |p: &Parameter| {
-            p.of_module && !module_trained && all.iter().any(|q| trained(&q))
-        };
+        let meant =
+            |p: &Parameter| p.of_module && !module_trained && all.iter().any(|q| trained(&q));
         for p in all.iter().filter(|p| p.requires_grad() && p.held.is_none() && !meant(p)) {
             let number = p.leaf.number;
             let size = pending.own.get(&number).map_or(0.0, |own| norm(own));

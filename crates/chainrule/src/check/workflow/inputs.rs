@@ -8,8 +8,8 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, place, scalar};
 use super::numbers::all;
 use crate::tensor::Tensor;
-use crate::tensor::watch::{Given, Ran};
 use crate::tensor::value::Value;
+use crate::tensor::watch::{Given, Ran};
 
 /// Steps at which an input must be left out.
 const STEPS: usize = 3;
@@ -131,9 +131,8 @@ fn reaches_loss(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
 
 /// Whether an op multiplies these values by nothing but zeros.
 fn annihilates(op: &Ran, reached: &HashSet<Place>) -> bool {
-    let zero = |g: &Given| {
-        !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0)
-    };
+    let zero =
+        |g: &Given| !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0);
     op.op == "mul" && op.inputs.iter().any(zero)
 }
 

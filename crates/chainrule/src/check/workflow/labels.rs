@@ -46,7 +46,8 @@ impl Labels {
                 // Another loss may look further ahead, as long as one looks at the next symbol.
                 return;
             }
-            let found = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999));
+            let found =
+                SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999));
             // What lies in sight is a task of its own (to copy, to echo) unless the model hides the future from itself.
             let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
             if let Some(shift) = found.filter(asked)

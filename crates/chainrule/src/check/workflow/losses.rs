@@ -7,8 +7,8 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, moves, scalar};
 use super::numbers::all;
-use crate::tensor::watch::{Given, Ran};
 use crate::tensor::value::Value;
+use crate::tensor::watch::{Given, Ran};
 
 /// A way from the loss back towards the examples, along which it is linear.
 #[derive(Clone)]
@@ -139,7 +139,8 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
         let x = all(value);
         x.iter().all(|&w| w >= 0.0).then(|| x.iter().sum::<f64>())
     };
-    let weighs = |value: &Arc<Value>| total(value).is_some_and(|sum| sum <= 2.0 || sum * each < 1.6);
+    let weighs =
+        |value: &Arc<Value>| total(value).is_some_and(|sum| sum <= 2.0 || sum * each < 1.6);
     if weights.is_some_and(|pair| pair.iter().any(weighs)) || averaged(flow, &inside, counts) {
         return;
     }

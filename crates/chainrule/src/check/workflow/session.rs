@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::nn::Module;
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
-use crate::tensor::watch::{self, Log, Watching};
 use crate::tensor::node::{Source, lock};
+use crate::tensor::watch::{self, Log, Watching};
 
 /// Watches a training loop and names the mistakes in it; see the [module's text](self) for an example.
 ///

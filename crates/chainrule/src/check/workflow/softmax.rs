@@ -7,8 +7,8 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums, varied};
-use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
+use crate::tensor::watch::Ran;
 
 /// A normalisation by exponentials.
 pub(super) struct Soft {
@@ -130,13 +130,7 @@ impl Softmax {
         }
     }
 
-    fn double(
-        &mut self,
-        flow: &Flow<'_>,
-        second: &Soft,
-        all_of: &[Soft],
-        findings: &mut Findings,
-    ) {
+    fn double(&mut self, flow: &Flow<'_>, second: &Soft, all_of: &[Soft], findings: &mut Findings) {
         if !is_of_loss(flow, second) {
             return;
         }
@@ -309,7 +303,13 @@ fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
 fn picks_classes(indices: &Arc<Value>, given: &Arc<Value>, axis: usize) -> bool {
     let (n, classes) = (given.numel() / given.shape()[axis], given.shape()[axis]);
     let picked: Vec<usize> = all(indices).into_iter().map(|i| i as usize).collect();
-    let column = |(row, &i): (usize, &usize)| if indices.shape().rank() == 1 && picked.len() == n { i % classes == row % classes } else { i == row % classes };
+    let column = |(row, &i): (usize, &usize)| {
+        if indices.shape().rank() == 1 && picked.len() == n {
+            i % classes == row % classes
+        } else {
+            i == row % classes
+        }
+    };
     let diagonal = n == classes && picked.iter().enumerate().all(column);
     let one_each = indices.shape().rank() == 1 || indices.shape().get(axis) == Some(&1);
     one_each && picked.len() == n && given.shape().rank() == 2 && !diagonal

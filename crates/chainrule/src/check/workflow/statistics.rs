@@ -8,8 +8,8 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{all, apart};
 use crate::nn::{Field, Module};
-use crate::tensor::watch::Ran;
 use crate::tensor::value::Value;
+use crate::tensor::watch::Ran;
 
 /// Steps at which it must be seen.
 const STEPS: usize = 2;

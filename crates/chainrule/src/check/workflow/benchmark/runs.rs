@@ -19,7 +19,7 @@ pub(super) struct Run {
 }
 
 /// Steps of each loop: more than the detectors should need.
-const STEPS: usize = 6;
+pub(super) const STEPS: usize = 8;
 
 pub(super) const RUNS: &[Run] = &[
     Run {
@@ -95,17 +95,18 @@ pub(super) const RUNS: &[Run] = &[
         mistakes: &[MissingZeroGrad, SummedLoss, UnusedInput, DetachedBranch, ParameterNotHeld],
         run: regression,
     },
+    super::heads::RUN,
 ];
 
-fn between(g: &mut Generator, low: u64, high: u64) -> usize {
+pub(super) fn between(g: &mut Generator, low: u64, high: u64) -> usize {
     (low + g.random_u64() % (high - low)) as usize
 }
 
-fn normal(g: &mut Generator, shape: &[usize]) -> Tensor {
+pub(super) fn normal(g: &mut Generator, shape: &[usize]) -> Tensor {
     Tensor::randn(shape, DType::F32, g)
 }
 
-fn weight(g: &mut Generator, rows: usize, columns: usize) -> Tensor {
+pub(super) fn weight(g: &mut Generator, rows: usize, columns: usize) -> Tensor {
     (normal(g, &[rows, columns]) * (1.0 / (rows as f64).sqrt())).parameter()
 }
 

@@ -161,7 +161,8 @@ fn experts_are_gated() {
                 let best = share.detach().argmax(1, false).one_hot(e).to_dtype(DType::F32);
                 share = share * best;
             }
-            let outs: Vec<Tensor> = experts.iter().map(|w| x.matmul(w).reshape([n, 1, c])).collect();
+            let outs: Vec<Tensor> =
+                experts.iter().map(|w| x.matmul(w).reshape([n, 1, c])).collect();
             let outs = Tensor::try_cat(&outs.iter().collect::<Vec<_>>(), 1)?;
             let out = share.reshape([n, 1, e]).matmul(&outs).reshape([n, c]);
             step(&mut watch, &[&x], &[&y], &out.cross_entropy(&y), &mut adam)?;

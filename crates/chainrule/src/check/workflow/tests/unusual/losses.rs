@@ -1,8 +1,8 @@
 //! Losses: sums that are divided, targets of any size, weights, parts of the batch, logits of all kinds.
 
 use super::*;
-use crate::optim::{AdamW, Sgd};
 use crate::no_grad;
+use crate::optim::{AdamW, Sgd};
 
 /// Trains a linear model with a loss of its outputs and targets.
 fn with_loss(
@@ -59,7 +59,11 @@ fn as_many_features_as_examples_are_summed() {
             |g, _| normal(g, &[n, n]),
             |_, out, y| {
                 let square = (out - y).square();
-                if inner { square.mean(0, false).sum_all() } else { square.sum(1, false).mean_all() }
+                if inner {
+                    square.mean(0, false).sum_all()
+                } else {
+                    square.sum(1, false).mean_all()
+                }
             },
         )
     });
@@ -77,7 +81,9 @@ fn a_mean_of_some_of_the_examples() {
             |g, out, y| {
                 let square = (out - y).square();
                 let mask = Tensor::rand([n, 1], DType::F32, g).lt(0.2).to_dtype(DType::F32);
-                let mask = mask.maximum(&Tensor::arange(0, n as i64).reshape([n, 1]).eq(0.0).to_dtype(DType::F32));
+                let mask = mask.maximum(
+                    &Tensor::arange(0, n as i64).reshape([n, 1]).eq(0.0).to_dtype(DType::F32),
+                );
                 match kind {
                     0 => (&square * &mask).sum_all() / mask.sum_all(),
                     1 => (&square * &mask).sum_all() / mask.sum_all().item(),
@@ -139,7 +145,9 @@ fn logarithms_of_probabilities_are_logits() {
             |_, out, y| match kind {
                 0 => (out.softmax(1) + 1e-9).log().cross_entropy(y),
                 1 => out.log_softmax(1).nll_loss(y),
-                _ => -(y.one_hot(c).to_dtype(DType::F32) * out.softmax(1).log()).sum(1, false).mean_all(),
+                _ => -(y.one_hot(c).to_dtype(DType::F32) * out.softmax(1).log())
+                    .sum(1, false)
+                    .mean_all(),
             },
         )
     });

@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::nn::{BatchNorm1d, Embedding, Layer, Linear, Module, Sequential};
-use crate::{CrossEntropy, no_grad};
 use crate::optim::{AdamW, Sgd};
+use crate::{CrossEntropy, no_grad};
 
 #[test]
 fn a_state_is_carried_and_cut() {
     silent(|g| {
         let (n, t, v, h) = (between(g, 2, 6), between(g, 3, 6), between(g, 5, 9), 8);
-        let (table, inner, out) = (normal(g, &[v, h]).parameter(), weight(g, h, h), weight(g, h, v));
+        let (table, inner, out) =
+            (normal(g, &[v, h]).parameter(), weight(g, h, h), weight(g, h, v));
         let mut adam = AdamW::new(vec![table.clone(), inner.clone(), out.clone()], 0.01);
         let mut watch = Workflow::tensors(&[]).and(&adam);
         let mut state = Tensor::zeros([n, h]);
@@ -49,7 +50,10 @@ fn tagged(
         let hidden = table.embedding(&x).transpose(1, 2).matmul(&mix).transpose(1, 2);
         let each = ys.iter().zip(&heads).map(|(y, head)| {
             let options = CrossEntropy { ignore_index: Some(-100), ..CrossEntropy::default() };
-            hidden.matmul(head).reshape([n * t, v]).cross_entropy_with(&y.reshape([n * t]), &options)
+            hidden
+                .matmul(head)
+                .reshape([n * t, v])
+                .cross_entropy_with(&y.reshape([n * t]), &options)
         });
         let loss = each.reduce(|a, b| a + b).expect("there is a target");
         let ys: Vec<&Tensor> = ys.iter().collect();
@@ -89,12 +93,20 @@ fn lengths_and_symbols_are_read_as_numbers() {
         for _ in 0..6 {
             let (x, y) = (normal(g, &[n, t, d]), symbols(g, &[n], 3));
             let lengths = symbols(g, &[n], t - 1) + 1;
-            let rows = lengths.to_vec::<i64>().into_iter().enumerate().map(|(i, l)| {
-                x.narrow(0, i, 1).narrow(1, 0, l as usize).mean(1, false)
-            });
+            let rows = lengths
+                .to_vec::<i64>()
+                .into_iter()
+                .enumerate()
+                .map(|(i, l)| x.narrow(0, i, 1).narrow(1, 0, l as usize).mean(1, false));
             let rows: Vec<Tensor> = rows.collect();
             let pooled = Tensor::try_cat(&rows.iter().collect::<Vec<_>>(), 0)?;
-            step(&mut watch, &[&x, &lengths], &[&y], &pooled.matmul(&w).cross_entropy(&y), &mut sgd)?;
+            step(
+                &mut watch,
+                &[&x, &lengths],
+                &[&y],
+                &pooled.matmul(&w).cross_entropy(&y),
+                &mut sgd,
+            )?;
         }
         Ok(watch.report())
     });
@@ -186,7 +198,8 @@ fn evaluations_with_noise_holes_and_neighbours() {
 fn symbols_at_evaluation_are_masked_at_random() {
     silent(|g| {
         let (n, t, v) = (between(g, 2, 6), 5, 7);
-        let model = Sequential::new().with(Embedding::new(v, 6, g)).with(Linear::new(6, v, true, g));
+        let model =
+            Sequential::new().with(Embedding::new(v, 6, g)).with(Linear::new(6, v, true, g));
         let mut sgd = Sgd::new(model.parameters(), 0.1);
         let mut watch = Workflow::watch(&model, &sgd);
         for _ in 0..6 {
