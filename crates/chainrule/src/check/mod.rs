@@ -5,6 +5,8 @@
 //!   sees kinks.
 //! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
+//! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
+//! - [`Workflow`] watches a training loop and names the mistakes in it.
 //!
 //! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
@@ -19,6 +21,7 @@
 pub mod compare;
 mod dot_product;
 mod gradcheck;
+pub mod invariants;
 pub mod names;
 mod richardson;
 #[cfg(test)]
@@ -29,6 +32,7 @@ pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
 pub use richardson::{Difference, richardson};
+pub use invariants::Invariants;
 pub use workflow::{Finding, Mistake, Workflow};
 
 use crate::error::{Error, Result};

@@ -183,10 +183,15 @@ impl Attention {
             format!("the product of queries and keys {what}"),
             Some(op.location),
             format!(
-                "between the product over d = {d} numbers and its softmax the factors multiply to {factor:.4}; due is 1/sqrt({d}) = {due:.4}, so the scores spread {:.2} times as wide as they should",
+                "between the product over d = {d} numbers and its softmax the factors multiply to {factor:.4}; due is 1/sqrt({d}) = {due:.4}, so the scores spread {:.2} times as wide as they should (by {spread:.3})",
                 factor / due
             ),
-            vec![("factor found", factor), ("factor due", due), ("width of a head", d as f64)],
+            vec![
+                ("factor found", factor),
+                ("factor due", due),
+                ("width of a head", d as f64),
+                ("rms(q) * rms(k) * sqrt(d) times the factor", spread),
+            ],
         );
     }
 }

@@ -1,5 +1,6 @@
 //! Targets that lie beside the inputs that they belong to.
 
+use std::collections::HashMap;
 use std::panic::Location;
 
 use super::Forward;
@@ -11,12 +12,31 @@ use crate::tensor::watch::Ran;
 /// Shifts that are looked at; 1 is right.
 const SHIFTS: std::ops::RangeInclusive<i64> = -3..=3;
 
-/// Steps at which a shift must be seen.
+/// Steps at which a shift must be seen, and pairs of a symbol and a target that must agree in all.
 const STEPS: usize = 2;
+const PAIRS: usize = 12;
 
 #[derive(Default)]
 pub(super) struct Labels {
-    seen: Vec<(i64, usize)>,
+    /// For each shift the steps at which all agreed, and the pairs that were compared.
+    seen: HashMap<i64, (usize, usize)>,
+}
+
+/// How many targets agree with a shifted input.
+#[derive(Clone, Copy, Default)]
+struct Agreement {
+    same: usize,
+    count: usize,
+}
+
+impl Agreement {
+    fn share(self) -> f64 {
+        self.same as f64 / self.count.max(1) as f64
+    }
+
+    fn is_whole(self) -> bool {
+        self.count >= 2 && self.share() > 0.999
+    }
 }
 
 impl Labels {
@@ -41,66 +61,60 @@ impl Labels {
             };
             let agreement =
                 |shift: i64| agreement(&symbols, &targets, (rows, time), (first, length), shift);
-            let right = agreement(1).unwrap_or(0.0);
+            let right = agreement(1).share();
             if right > 0.95 {
                 // Another loss may look further ahead, as long as one looks at the next symbol.
                 return;
             }
             let found =
-                SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_some_and(|a| a > 0.999));
+                SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_whole());
             // What lies in sight is a task of its own (to copy, to echo) unless the model hides the future from itself.
             let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
             if let Some(shift) = found.filter(asked)
                 && varied(&op.inputs[1].value)
             {
-                suspects.push((shift, right, op.location));
+                suspects.push((shift, agreement(shift).count, right, op.location));
             }
         }
-        for (shift, right, location) in suspects {
-            self.tell(shift, right, location, findings);
-        }
-    }
-
-    fn tell(
-        &mut self,
-        shift: i64,
-        right: f64,
-        location: &'static Location<'static>,
-        findings: &mut Findings,
-    ) {
-        let place = match self.seen.iter().position(|(s, _)| *s == shift) {
-            Some(place) => place,
-            None => {
-                self.seen.push((shift, 0));
-                self.seen.len() - 1
+        // A shift by chance does not come again.
+        self.seen.retain(|shift, _| suspects.iter().any(|(found, ..)| found == shift));
+        for (shift, count, right, location) in suspects {
+            let (steps, pairs) = self.seen.entry(shift).or_default();
+            (*steps, *pairs) = (*steps + 1, *pairs + count);
+            if *steps >= STEPS && *pairs >= PAIRS {
+                tell(shift, right, location, findings);
             }
-        };
-        self.seen[place].1 += 1;
-        if self.seen[place].1 < STEPS {
-            return;
         }
-        findings.add(
-            Mistake::ShiftedLabels,
-            format!("target[t] is input[t{shift:+}]"),
-            Some(location),
-            format!(
-                "every target equals the input {shift:+} places on; of the next symbols, which they should be, {:.1}% agree",
-                right * 100.0
-            ),
-            vec![("shift found", shift as f64), ("share equal to the next symbol", right)],
-        );
     }
 }
 
-/// The share of targets that equal the input `shift` places on; `None` where there is too little to compare.
+fn tell(
+    shift: i64,
+    right: f64,
+    location: &'static Location<'static>,
+    findings: &mut Findings,
+) {
+    findings.add(
+        Mistake::ShiftedLabels,
+        format!("target[t] is input[t{shift:+}]"),
+        Some(location),
+        format!(
+            "every target equals the input {shift:+} places on; of the next symbols, which they should be, {:.1}% agree",
+            right * 100.0
+        ),
+        vec![("shift found", shift as f64), ("share equal to the next symbol", right)],
+    );
+}
+
+/// How many targets equal the input `shift` places on.
 fn agreement(
     x: &[f64],
     targets: &[f64],
     (rows, time): (usize, usize),
     (first, length): (i64, usize),
     shift: i64,
-) -> Option<f64> {
-    let (mut same, mut count) = (0, 0);
+) -> Agreement {
+    let Agreement { mut same, mut count } = Agreement::default();
     for row in 0..rows {
         for t in 0..length {
             let target = targets[row * length + t];
@@ -112,7 +126,7 @@ fn agreement(
             same += usize::from(x[row * time + position as usize] == target);
         }
     }
-    (count >= 6).then(|| same as f64 / count as f64)
+    Agreement { same, count }
 }
 
 /// Whether attention on the way to the loss hides later positions from earlier ones.
