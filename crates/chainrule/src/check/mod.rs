@@ -31,8 +31,8 @@ pub mod workflow;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
-pub use richardson::{Difference, richardson};
 pub use invariants::Invariants;
+pub use richardson::{Difference, richardson};
 pub use workflow::{Finding, Mistake, Workflow};
 
 use crate::error::{Error, Result};

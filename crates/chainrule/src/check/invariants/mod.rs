@@ -94,7 +94,8 @@ impl Report {
         let mut most = f64::NEG_INFINITY;
         for (place, (value, bound)) in places.into_iter().enumerate() {
             worst.places += 1;
-            let over = if value <= bound { value / bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY };
+            let over =
+                if value <= bound { value / bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY };
             if over > most {
                 most = over;
                 worst = Report { value, bound, place, ..worst };
@@ -106,7 +107,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, than) = if self.holds() { ("holds", "at most") } else { ("is broken", "more than") };
+        let (verb, than) =
+            if self.holds() { ("holds", "at most") } else { ("is broken", "more than") };
         write!(f, "{}: {verb}. The sides of {} ", self.law.name, self.law.formula)?;
         write!(f, "are {:.3e} apart at place {} of {}, ", self.value, self.place, self.places)?;
         write!(f, "{than} the {:.3e} of rounding", self.bound)?;

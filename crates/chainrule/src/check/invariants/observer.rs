@@ -149,7 +149,9 @@ impl Invariants {
                     self.test_weight(node, part, None, passed);
                 }
             }
-            ("linear", 2) if passed.batch => self.test(node, passed.norm.bias(&passed.incoming, part)),
+            ("linear", 2) if passed.batch => {
+                self.test(node, passed.norm.bias(&passed.incoming, part))
+            }
             ("linear", 2) => {
                 if let Some(weight) = self.weights.remove(&node.number) {
                     self.test_weight(node, &weight, Some(part), passed);

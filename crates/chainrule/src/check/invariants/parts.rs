@@ -57,7 +57,9 @@ pub fn parts(
     const OP: &str = "parts";
     let n = inputs.first().and_then(|x| x.shape().first().copied()).unwrap_or(0);
     if n == 0 || sizes.iter().sum::<usize>() != n || sizes.contains(&0) {
-        let why = format!("the sizes must be positive and sum to the {n} examples on axis 0 of the first input; they are {sizes:?}");
+        let why = format!(
+            "the sizes must be positive and sum to the {n} examples on axis 0 of the first input; they are {sizes:?}"
+        );
         return Err(Error::argument(OP, why));
     }
     if let Some(x) = inputs.iter().find(|x| x.shape().first() != Some(&n)) {
@@ -74,7 +76,8 @@ pub fn parts(
         }
     };
     let run = |start: usize, size: usize| -> Result<(f64, Vec<Vec<f64>>)> {
-        let part = inputs.iter().map(|x| x.try_narrow(0, start, size)).collect::<Result<Vec<_>>>()?;
+        let part =
+            inputs.iter().map(|x| x.try_narrow(0, start, size)).collect::<Result<Vec<_>>>()?;
         let loss = f(&part);
         let grads = grad(&loss, parameters, false)?;
         let dense = grads.into_iter().zip(parameters).map(|(g, p)| match g {
@@ -116,17 +119,22 @@ pub fn parts(
         );
         return Err(Error::argument(OP, why));
     }
-    Ok(Report::of(&PARTS, whole.iter().zip(&sum).zip(terms).map(|((a, b), terms)| {
-        let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
-        (norm(&apart), rounding(dtype, 16.0, n, terms))
-    })))
+    Ok(Report::of(
+        &PARTS,
+        whole.iter().zip(&sum).zip(terms).map(|((a, b), terms)| {
+            let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+            (norm(&apart), rounding(dtype, 16.0, n, terms))
+        }),
+    ))
 }
 
 fn refuse_random(first: f64, again: f64) -> Result<()> {
     if first == again || (first.is_nan() && again.is_nan()) {
         return Ok(());
     }
-    let why = format!("two runs of the same batch give the losses {first:.6e} and {again:.6e}: something in it is random (dropout?), and the law does not apply; call model.eval() first");
+    let why = format!(
+        "two runs of the same batch give the losses {first:.6e} and {again:.6e}: something in it is random (dropout?), and the law does not apply; call model.eval() first"
+    );
     Err(Error::argument("parts", why))
 }
 

@@ -45,9 +45,11 @@ pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<Report
     let size = sizes(OP, upstream, rows)?;
     let numbers = gradient.to_f64_vec();
     let sums = numbers.chunks(classes.max(1)).map(|row| row.iter().sum::<f64>().abs());
-    Ok(Report::of(&ROWS, sums.zip(size).map(|(sum, u)| {
-        (sum, rounding(gradient.dtype(), EXPONENTIALS, classes, 2.0 * u))
-    })))
+    Ok(Report::of(
+        &ROWS,
+        sums.zip(size)
+            .map(|(sum, u)| (sum, rounding(gradient.dtype(), EXPONENTIALS, classes, 2.0 * u))),
+    ))
 }
 
 /// The law that the maximum (or whatever else was subtracted from a whole row of logits before softmax) has the gradient 0.
@@ -70,9 +72,10 @@ pub fn row_maximum(gradient: &Tensor, upstream: &Tensor) -> Result<Report> {
     floats(OP, gradient)?;
     let size = sizes(OP, upstream, gradient.numel())?;
     let each = gradient.to_f64_vec().into_iter().map(f64::abs);
-    Ok(Report::of(&MAXIMUM, each.zip(size).map(|(g, u)| {
-        (g, rounding(gradient.dtype(), EXPONENTIALS, 4096, 2.0 * u))
-    })))
+    Ok(Report::of(
+        &MAXIMUM,
+        each.zip(size).map(|(g, u)| (g, rounding(gradient.dtype(), EXPONENTIALS, 4096, 2.0 * u))),
+    ))
 }
 
 /// The magnitude of the gradient with respect to each row's loss.
@@ -82,7 +85,9 @@ fn sizes(op: &'static str, upstream: &Tensor, rows: usize) -> Result<Vec<f64>> {
         1 => Ok(vec![all[0]; rows]),
         n if n == rows => Ok(all),
         _ => {
-            let why = format!("the upstream gradient must have one element or one for each of the {rows} rows");
+            let why = format!(
+                "the upstream gradient must have one element or one for each of the {rows} rows"
+            );
             Err(Error::shape(op, &[&upstream.shape()], why))
         }
     }

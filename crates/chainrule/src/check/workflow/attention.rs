@@ -24,10 +24,13 @@ struct Weights {
 /// A line of the program.
 type Line = (&'static str, u32, u32);
 
+/// Scores over which their spread is averaged.
+const SIGHTS: usize = 4;
+
 #[derive(Default)]
 pub(super) struct Attention {
-    /// Products whose scores were seen to have unit spread when they were met first: the scale is in the starting weights.
-    absorbed: HashMap<Line, bool>,
+    /// How often scores without a scale were met, and the logarithm of their mean spread in the beginning: near 1, the scale is in the starting weights.
+    unscaled: HashMap<Line, (usize, f64)>,
     /// What is known of a mask after softmax; nothing any more once it was seen to be random.
     masks: HashMap<Line, Option<Masks>>,
 }
@@ -172,10 +175,15 @@ impl Attention {
         }
         let spread = rms(q) * rms(k) / (of_q * of_k) * factor / due;
         let key = (op.location.file(), op.location.line(), op.location.column());
-        let absorbed = self.absorbed.entry(key).or_insert((0.5..1.6).contains(&spread));
-        if *absorbed {
+        let (met, mean) = self.unscaled.entry(key).or_default();
+        *met += 1;
+        if *met <= SIGHTS {
+            *mean += spread.ln() / SIGHTS as f64;
+        }
+        if *met < SIGHTS || (0.5..1.7).contains(&mean.exp()) {
             return;
         }
+        let spread = mean.exp();
         let what =
             if is(1.0) { "is not scaled" } else { "is multiplied by sqrt(d) instead of divided" };
         findings.add(

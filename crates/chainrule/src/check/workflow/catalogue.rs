@@ -36,6 +36,10 @@ impl Mistake {
     }
 }
 
+/// Every mistake is planted in at least two loops of the benchmark, which this test runs.
+const TEST: &str =
+    "check::workflow::tests::each_planted_mistake_is_named_and_clean_runs_are_silent";
+
 /// The catalogue.
 pub static CATALOGUE: &[Record] = &[
     Record {
@@ -44,7 +48,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "the gradients that one step has used are still there when the next backward adds to them: steps grow, and go where the loss fell long ago",
         signature: "the gradient after backward is the one before it plus this step's own, and the one before is what the last step used",
         fix: "call optimizer.zero_grad() once for each optimizer.step(), before the backward pass (to accumulate on purpose, once for each group of backward passes)",
-        test: "check::workflow::tests::gradients::missing_zero_grad",
+        test: TEST,
     },
     Record {
         mistake: Mistake::StaleGradient,
@@ -52,7 +56,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "zero_grad clears parameters, not intermediates: a retained gradient adds up over several backward passes through one graph",
         signature: "after backward the intermediate's gradient is the old one plus this pass's own, while the parameters' are this pass's alone",
         fix: "call zero_grad() on the retained intermediates too, or compute the forward pass anew before each backward",
-        test: "check::workflow::tests::gradients::stale_gradient",
+        test: TEST,
     },
     Record {
         mistake: Mistake::DetachedBranch,
@@ -60,7 +64,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "a value was cut off from the tape on its way to the loss (detach, no_grad, a copy by way of plain numbers, an op without a gradient): the parameters before it are not trained",
         signature: "a parameter that the optimizer holds takes part in the forward pass, and its gradient is None (not zero) at every step",
         fix: "keep the value on the tape: drop the detach or no_grad, compute with tensor operations; or freeze() the parameters if the cut is meant",
-        test: "check::workflow::tests::gradients::detached_branch",
+        test: TEST,
     },
     Record {
         mistake: Mistake::ParameterNotHeld,
@@ -68,7 +72,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "a parameter gets gradients, but no optimizer updates it: it keeps its random starting value",
         signature: "a gradient that is not zero at every step, and a value that does not change by a bit",
         fix: "give the optimizer all of model.parameters(), after the last layer was made; or freeze() the parameter if it is meant to stay",
-        test: "check::workflow::tests::gradients::parameter_not_held",
+        test: TEST,
     },
     Record {
         mistake: Mistake::DoubleSoftmax,
@@ -76,7 +80,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "cross-entropy takes logits and applies softmax itself; of probabilities it makes nearly even ones, so the loss cannot get near 0 and gradients are small",
         signature: "the rows given to the loss lie between 0 and 1 and sum to 1",
         fix: "give the loss the logits, before softmax (before sigmoid for the binary loss)",
-        test: "check::workflow::tests::softmax::double_softmax",
+        test: TEST,
     },
     Record {
         mistake: Mistake::AttentionScale,
@@ -84,7 +88,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "products of queries and keys of width d grow with sqrt(d); without the factor 1/sqrt(d) softmax saturates and its gradient vanishes",
         signature: "between the product and its softmax there is no factor near 1/sqrt(d)",
         fix: "multiply the scores by 1.0 / (d as f64).sqrt(), d being the width of a head, or call attention() with its default scale",
-        test: "check::workflow::tests::attention::scale",
+        test: TEST,
     },
     Record {
         mistake: Mistake::MaskAfterSoftmax,
@@ -92,7 +96,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "weights are set to 0 after they were normalised: the rest sums to less than 1, and what is hidden still takes its share in the denominator",
         signature: "the rows of the masked weights do not sum to 1, those before the mask do",
         fix: "mask the scores with minus infinity before softmax",
-        test: "check::workflow::tests::attention::mask",
+        test: TEST,
     },
     Record {
         mistake: Mistake::SoftmaxAxis,
@@ -100,7 +104,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "the weights sum to 1 along another axis than the one that they are used along (queries for keys, examples for classes)",
         signature: "sums along the axis of use are not 1, those along another axis are",
         fix: "take softmax over the keys (the last axis of the scores), or over the classes",
-        test: "check::workflow::tests::attention::axis",
+        test: TEST,
     },
     Record {
         mistake: Mistake::RunningStatistics,
@@ -108,7 +112,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "a batch norm normalises by its running mean and variance in training: no gradient flows through the statistics, and activations are not normalised",
         signature: "in training, mean and variance of a normalisation do not depend on the batch",
         fix: "call model.train() before training (and after every evaluation); by hand, normalise by the batch's own mean and variance",
-        test: "check::workflow::tests::phases::running_statistics",
+        test: TEST,
     },
     Record {
         mistake: Mistake::BatchStatistics,
@@ -116,7 +120,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "a batch norm uses the statistics of the batch in evaluation: the answer for one example depends on which others it came with",
         signature: "with other examples beside it the same example gets another output",
         fix: "call model.eval() before evaluation; by hand, use the running statistics",
-        test: "check::workflow::tests::phases::batch_statistics",
+        test: TEST,
     },
     Record {
         mistake: Mistake::DropoutInEvaluation,
@@ -124,7 +128,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "dropout still drops in evaluation: outputs are random, and worse than they could be",
         signature: "two evaluations of one input differ, and the first difference is a mask's",
         fix: "call model.eval() before evaluation; by hand, leave the mask out",
-        test: "check::workflow::tests::phases::dropout",
+        test: TEST,
     },
     Record {
         mistake: Mistake::SummedLoss,
@@ -132,7 +136,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "the loss adds up over the batch: gradients are as many times too large as the batch has examples, and change with its size",
         signature: "each example's loss enters with weight 1 instead of 1/n",
         fix: "take the mean over the batch (the default reduction), or divide by the number of examples",
-        test: "check::workflow::tests::losses::summed",
+        test: TEST,
     },
     Record {
         mistake: Mistake::UnusedInput,
@@ -140,7 +144,7 @@ pub static CATALOGUE: &[Record] = &[
         what: "the loss does not depend on an input, or not on some of its columns: a wrong variable, or a slice that takes too little",
         signature: "no op on the way to the loss reads the input (or the column)",
         fix: "pass the input on to the model, whole",
-        test: "check::workflow::tests::losses::unused_input",
+        test: TEST,
     },
     Record {
         mistake: Mistake::ShiftedLabels,
@@ -148,6 +152,6 @@ pub static CATALOGUE: &[Record] = &[
         what: "targets are off by some places: a language model is asked for a symbol that it sees, or for the one after next",
         signature: "targets equal the inputs at a shift other than 1 (one that the model could only copy, or one that leaves the next symbol out)",
         fix: "let target[t] be input[t + 1]: x = text[.., ..t], y = text[.., 1..t + 1]",
-        test: "check::workflow::tests::losses::shifted_labels",
+        test: TEST,
     },
 ];

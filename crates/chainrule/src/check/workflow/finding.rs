@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 
 use super::catalogue::Record;
+use crate::check::invariants::Seen;
 
 /// The mistakes of a training loop that are recognised, each by a detector of its own. What there is to know of each is in its [`Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,12 +90,14 @@ pub struct Report {
     pub evaluations: usize,
     /// In the order in which they were seen.
     pub findings: Vec<Finding>,
+    /// Laws of gradients that did not hold, if they were to be checked: there a backward rule is wrong, not the loop.
+    pub broken: Vec<Seen>,
 }
 
 impl Report {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.broken.is_empty()
     }
 
     /// The finding of this mistake, if it was found.
@@ -109,8 +112,9 @@ impl fmt::Display for Report {
         if self.is_clean() {
             return write!(f, "no mistake found");
         }
-        write!(f, "{} found", self.findings.len())?;
-        self.findings.iter().try_for_each(|found| write!(f, "\n\n{found}"))
+        write!(f, "{} found", self.findings.len() + self.broken.len())?;
+        self.findings.iter().try_for_each(|found| write!(f, "\n\n{found}"))?;
+        self.broken.iter().try_for_each(|seen| write!(f, "\n\n{seen}"))
     }
 }
 

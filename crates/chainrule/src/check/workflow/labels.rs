@@ -66,8 +66,7 @@ impl Labels {
                 // Another loss may look further ahead, as long as one looks at the next symbol.
                 return;
             }
-            let found =
-                SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_whole());
+            let found = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_whole());
             // What lies in sight is a task of its own (to copy, to echo) unless the model hides the future from itself.
             let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
             if let Some(shift) = found.filter(asked)
@@ -88,12 +87,7 @@ impl Labels {
     }
 }
 
-fn tell(
-    shift: i64,
-    right: f64,
-    location: &'static Location<'static>,
-    findings: &mut Findings,
-) {
+fn tell(shift: i64, right: f64, location: &'static Location<'static>, findings: &mut Findings) {
     findings.add(
         Mistake::ShiftedLabels,
         format!("target[t] is input[t{shift:+}]"),

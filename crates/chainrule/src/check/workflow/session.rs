@@ -9,7 +9,8 @@ use super::held::Held;
 use super::parameters::Parameters;
 use super::{Forward, Pending, Retained};
 use super::{attention, detached, evaluation, inputs, labels, losses, softmax, statistics};
-use crate::autograd::walk::{Walk, reachable};
+use crate::autograd::walk::{Observer, Walk, reachable};
+use crate::check::invariants::Invariants;
 use crate::error::{Error, Result};
 use crate::nn::Module;
 use crate::optim::Optimizer;
@@ -38,6 +39,7 @@ pub struct Workflow<'a> {
     statistics: statistics::Statistics,
     softmax: softmax::Softmax,
     attention: attention::Attention,
+    laws: Option<Invariants>,
     /// The values of the parameters when a forward pass was last looked at.
     values: HashMap<u64, Vec<f64>>,
     /// How many optimizers there are, and the group of parameters that are updated by hand.
@@ -95,6 +97,7 @@ impl<'a> Workflow<'a> {
             statistics: statistics::Statistics::default(),
             softmax: softmax::Softmax::default(),
             attention: attention::Attention::default(),
+            laws: None,
             values: HashMap::new(),
             optimizers: 0,
             forwards: 0,
@@ -123,6 +126,12 @@ impl<'a> Workflow<'a> {
     /// How many training steps, and as many evaluations, are looked at: 20 without this.
     pub fn steps(mut self, steps: usize) -> Self {
         self.most = steps;
+        self
+    }
+
+    /// Checks the [laws of gradients](super::super::invariants) in each step too, on the session's own walk back.
+    pub fn with_invariants(mut self) -> Self {
+        self.laws = Some(Invariants::new());
         self
     }
 
@@ -166,7 +175,7 @@ impl<'a> Workflow<'a> {
         self.parameters.add_behind(loss, &inputs);
         let watching = self.watching.as_ref().expect("something was seen");
         watching.follow(self.parameters.all.iter().map(|p| p.leaf.clone()));
-        self.pending = pending(loss, &self.parameters)?;
+        self.pending = pending(loss, &self.parameters, self.laws.as_mut())?;
         self.values = values(&self.parameters);
         self.held.forward(&self.values);
         let at = Forward {
@@ -246,6 +255,7 @@ impl<'a> Workflow<'a> {
             steps: self.forwards,
             evaluations: self.evaluations,
             findings: self.findings.all.clone(),
+            broken: self.laws.as_ref().map(|laws| laws.broken().to_vec()).unwrap_or_default(),
         }
     }
 }
@@ -257,7 +267,11 @@ fn values(parameters: &Parameters) -> HashMap<u64, Vec<f64>> {
 }
 
 /// This pass's own gradients, by a walk that changes none.
-fn pending(loss: &Tensor, parameters: &Parameters) -> Result<Pending> {
+fn pending(
+    loss: &Tensor,
+    parameters: &Parameters,
+    mut laws: Option<&mut Invariants>,
+) -> Result<Pending> {
     if !loss.requires_grad() {
         let why = "the loss depends on no parameter: check for no_grad or detach on the way";
         return Err(Error::gradient("Workflow::forward", why));
@@ -270,8 +284,12 @@ fn pending(loss: &Tensor, parameters: &Parameters) -> Result<Pending> {
         // Targets are found by their numbers: the value is not read.
         targets.push(Tensor::from_parts(loss.value(), Source::Node(node.clone())));
     }
-    let walk = Walk { keep_graph: true, targets: Some(&targets), ..Walk::default() };
+    let observer = laws.as_deref_mut().map(|laws| laws as &mut dyn Observer);
+    let walk = Walk { keep_graph: true, targets: Some(&targets), observer, ..Walk::default() };
     let mut found = walk.run(&[(loss, loss.ones_like())])?;
+    if let Some(laws) = laws {
+        laws.forget();
+    }
     let of_kept = found.split_off(parameters.all.len());
     let numbers = |g: Tensor| g.to_f64_vec();
     let own = parameters.all.iter().zip(found);

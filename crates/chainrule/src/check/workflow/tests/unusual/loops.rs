@@ -170,7 +170,7 @@ fn a_block_is_checkpointed() {
         let (n, d, c) = (between(g, 4, 12), 5, 3);
         let (w1, w2) = (weight(g, d, 8), weight(g, 8, c));
         let mut adam = AdamW::new(vec![w1.clone(), w2.clone()], 0.01);
-        let mut watch = Workflow::tensors(&[]).and(&adam);
+        let mut watch = Workflow::tensors(&[]).and(&adam).with_invariants();
         for _ in 0..6 {
             let (x, y) = (normal(g, &[n, d]), symbols(g, &[n], c));
             let w = w1.clone();
@@ -229,7 +229,7 @@ fn norms_are_frozen_while_the_rest_trains() {
             .with(Dropout::new(0.2, g))
             .with(Linear::new(8, c, true, g));
         let mut adam = AdamW::new(model.parameters(), 0.01);
-        let mut watch = Workflow::watch(&model, &adam);
+        let mut watch = Workflow::watch(&model, &adam).with_invariants();
         for _ in 0..6 {
             model.train();
             model.layers()[1].eval();
