@@ -47,14 +47,15 @@ impl Labels {
         let shape = x.shape();
         let (rows, time) = (shape[0], shape[1]);
         let symbols = x.to_f64_vec();
+        let is_loss = |op: &Ran| matches!(op.op, "cross_entropy" | "nll_loss");
+        let losses = at.flow.ops().filter(|(_, op)| is_loss(op)).count();
         let mut suspects = Vec::new();
-        for (_, op) in at.flow.ops() {
-            if !matches!(op.op, "cross_entropy" | "nll_loss") {
-                continue;
-            }
+        for (_, op) in at.flow.ops().filter(|(_, op)| is_loss(op)) {
             let targets = all(&op.inputs[1].value);
             // A target for each position, or one for each row, which follows the last.
             let (first, length) = match targets.len() {
+                // Several losses with a target for each row go from position to position.
+                n if n == rows && losses > 1 && time > 1 => return,
                 n if n == rows => (time as i64 - 1, 1),
                 n if n % rows == 0 && n / rows <= time => (0, n / rows),
                 _ => continue,
