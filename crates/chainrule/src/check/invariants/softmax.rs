@@ -4,8 +4,14 @@ use super::{Law, Report, floats, rounding};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Units of rounding of an exponential, its argument and the sum of all.
-const EXPONENTIALS: f64 = 16.0;
+/// Units of rounding of exponentials, their arguments and their sum. Targets that are all the same share (label smoothing) add up their rounding in one direction, so
+/// the sum counts by the number of classes and not by its root.
+fn units(classes: usize) -> f64 {
+    16.0 + classes as f64 / 8.0
+}
+
+/// The number of classes where it is not known.
+const CLASSES: usize = 1000;
 
 static ROWS: Law = Law {
     name: "rows of the cross-entropy gradient sum to 0",
@@ -22,7 +28,7 @@ static MAXIMUM: Law = Law {
 /// The law that each row of the gradient with respect to logits sums to 0. Classes lie on the last axis.
 ///
 /// `upstream` is the gradient with respect to each row's own loss, one for all rows or one for each: `1/n` where the loss is the mean of `n` rows. A class
-/// weight belongs to it. The bound is `(16 + sqrt(classes) / 4) * eps * 2 |u|`, since a row is the difference of two things that each sum to `u`.
+/// weight belongs to it. The bound is `(16 + classes / 8) * eps * 2 |u|`, since a row is the difference of two things that each sum to `u`.
 ///
 /// Errors for a gradient without axes, and for an upstream of another size.
 ///
@@ -48,14 +54,14 @@ pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<Report
     Ok(Report::of(
         &ROWS,
         sums.zip(size)
-            .map(|(sum, u)| (sum, rounding(gradient.dtype(), EXPONENTIALS, classes, 2.0 * u))),
+            .map(|(sum, u)| (sum, rounding(gradient.dtype(), units(classes), classes, 2.0 * u))),
     ))
 }
 
 /// The law that the maximum (or whatever else was subtracted from a whole row of logits before softmax) has the gradient 0.
 ///
 /// `gradient` is that of the maximum, one for each row, through all its uses; `upstream` is as in [`cross_entropy_rows`], and so is the bound. The number of classes is
-/// not known here, so the bound is that of 4,096.
+/// not known here; the bound is that of 1,000.
 ///
 /// ```
 /// use chainrule::{Tensor, check::invariants::row_maximum};
@@ -74,7 +80,8 @@ pub fn row_maximum(gradient: &Tensor, upstream: &Tensor) -> Result<Report> {
     let each = gradient.to_f64_vec().into_iter().map(f64::abs);
     Ok(Report::of(
         &MAXIMUM,
-        each.zip(size).map(|(g, u)| (g, rounding(gradient.dtype(), EXPONENTIALS, 4096, 2.0 * u))),
+        each.zip(size)
+            .map(|(g, u)| (g, rounding(gradient.dtype(), units(CLASSES), CLASSES, 2.0 * u))),
     ))
 }
 

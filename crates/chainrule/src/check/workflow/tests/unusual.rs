@@ -1,6 +1,7 @@
 //! Training loops that are unusual and right: none may raise an alarm.
 
 mod attention;
+mod layers;
 mod loops;
 mod losses;
 mod sequences;
