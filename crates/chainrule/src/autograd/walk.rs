@@ -84,7 +84,12 @@ impl Walk<'_> {
         let mode = Mode::get();
         let mode =
             if self.create_graph { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) };
-        let _guard = mode.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
+        let unseen = match self.create_graph {
+            true => mode,
+            // A pass that is recorded is part of the computation that a watcher follows.
+            false => mode.without(Mode::WATCHED),
+        };
+        let _guard = unseen.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
 
         let needed = self.targets.map(|targets| needed(roots, targets, self.floor));
         let mut found = Found::new(self.targets);

@@ -6,6 +6,8 @@
 //! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
 //! - [`ops()`] runs it on every op of the table, with views and stretched inputs.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
+//! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
+//! - [`Workflow`] watches a training loop and names the mistakes in it.
 //!
 //! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
@@ -22,11 +24,13 @@ pub mod compare;
 mod dot_product;
 mod extrapolate;
 mod gradcheck;
+pub mod invariants;
 pub mod names;
 pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
+pub mod workflow;
 
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
@@ -35,7 +39,9 @@ pub use gradcheck::{
     PairCheck, Problem, Slot, Worst, gradcheck,
 };
 pub use ops::{op, ops};
+pub use invariants::Invariants;
 pub use richardson::{Difference, richardson};
+pub use workflow::{Finding, Mistake, Workflow};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

@@ -10,6 +10,7 @@ pub(crate) mod op;
 mod print;
 pub(crate) mod run;
 pub(crate) mod value;
+pub(crate) mod watch;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -417,6 +418,7 @@ impl Tensor {
     /// Like [`Tensor::to_vec`], but returns the error.
     pub fn try_to_vec<E: Element>(&self) -> Result<Vec<E>> {
         let value = self.value_ref();
+        watch::read(&value);
         if value.dtype() != E::DTYPE {
             let why = format!(
                 "the elements are not {}; convert with to_dtype first",
@@ -432,6 +434,7 @@ impl Tensor {
     /// The elements as f64, whatever the dtype, in row-major order.
     pub fn to_f64_vec(&self) -> Vec<f64> {
         let value = self.value_ref();
+        watch::read(&value);
         fn all<T: Stored>(value: &Value, f: impl Fn(T) -> f64) -> Vec<f64> {
             let mut out = vec![T::default(); value.numel()];
             value.copy_to(&mut out);
@@ -457,6 +460,7 @@ impl Tensor {
     /// Like [`Tensor::item`], but returns the error.
     pub fn try_item(&self) -> Result<f64> {
         let value = self.value_ref();
+        watch::read(&value);
         if value.numel() != 1 {
             let why = format!(
                 "a tensor of {} elements has no single one; index or reduce it first",
@@ -476,6 +480,7 @@ impl Tensor {
     #[track_caller]
     pub fn at<E: Element>(&self, index: &[usize]) -> E {
         let value = self.value_ref();
+        watch::read(&value);
         let shape = *value.shape();
         if index.len() != shape.rank() || index.iter().zip(shape.iter()).any(|(i, d)| i >= d) {
             raise(Error::shape("at", &[&shape], format!("there is no element {index:?}")));

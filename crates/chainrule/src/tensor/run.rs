@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Tensor;
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel};
 use super::value::{Layout, Meta, Value};
+use super::{Tensor, watch};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};
@@ -55,10 +55,15 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
         values.push(t.value());
     }
     let outcome = compute(op, &values).map_err(|e| e.at(location))?;
+    let mode = Mode::get();
     let flows = op.is_differentiable()
-        && !Mode::get().has(Mode::NO_GRAD)
+        && !mode.has(Mode::NO_GRAD)
         && outcome.value.dtype().is_float()
         && inputs.iter().any(|t| t.requires_grad());
+    if mode.has(Mode::WATCHED) {
+        let outputs = std::iter::once(&outcome.value).chain(&outcome.extra).cloned();
+        watch::note(op, inputs, &values, outputs, flows, location);
+    }
     Ok(Ran { values, outcome, flows })
 }
 
