@@ -26,6 +26,8 @@ use crate::tensor::Tensor;
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use walk::Walk;
 
+pub(crate) use backward::upstream;
+
 /// The gradients of a fused op by way of its definition in primitive ops, recorded; `None` if the op is not a fused one.
 pub(crate) fn by_definition(
     op: &dyn Op,

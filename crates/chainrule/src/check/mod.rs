@@ -3,6 +3,7 @@
 //! - [`dot_product`] compares reverse mode with forward mode, whose rules are written independently, at random probes.
 //! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
 //!   sees kinks.
+//! - [`verdict()`] says which classic mistake made a gradient wrong, and in which op.
 //! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
 //!
 //! All of them run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
@@ -15,15 +16,20 @@
 //! assert!(report.passed(), "{report}");
 //! ```
 
+pub(crate) mod catalogue;
 mod dot_product;
 mod gradcheck;
+mod mistakes;
 mod richardson;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
+pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
 pub use richardson::{Difference, richardson};
+pub use verdict::{Cost, Explanation, Verdict, Wrong, verdict, verdict_with};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

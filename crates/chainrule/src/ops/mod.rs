@@ -42,6 +42,8 @@ pub use shape::meshgrid::Indexing;
 pub use shape::pad::Pad;
 pub use shape::slice::Slice;
 
+use std::rc::Rc;
+
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -62,7 +64,6 @@ pub struct Entry {
     /// What it does where it has no derivative or at the edge of its domain.
     pub at_kinks: &'static str,
     /// Inputs to check it on; the first argument draws the random ones.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
     pub(crate) samples: fn(&mut Generator) -> Vec<Sample>,
     /// The classic wrong versions of its reverse rule.
     pub(crate) mistakes: &'static [Mistake],
@@ -100,12 +101,11 @@ pub enum Family {
 type Call = dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 /// Inputs of an op and the call on them, in f64.
-#[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
 pub(crate) struct Sample {
     /// What is particular about it.
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
-    pub call: Box<Call>,
+    pub call: Rc<Call>,
     /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
     pub kink: bool,
     /// Whether second derivatives exist there.
@@ -119,7 +119,7 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample { note, inputs, call: Box::new(call), kink: false, twice: true }
+        Sample { note, inputs, call: Rc::new(call), kink: false, twice: true }
     }
 
     /// The same, at a kink.
@@ -136,7 +136,6 @@ pub(crate) struct Mistake {
     /// What was done instead of what.
     pub what: &'static str,
     /// The wrong rule.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests plant it"))]
     pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,
 }
 
