@@ -29,7 +29,10 @@ pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
 pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
 pub use richardson::{Difference, richardson};
-pub use verdict::{Cost, Explanation, Verdict, Wrong, verdict, verdict_with};
+pub use verdict::{
+    BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, ratio_by_batch, read_numbers, verdict,
+    verdict_with,
+};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

@@ -1,8 +1,10 @@
 //! Numbers that a user can compute again.
 
 use super::case::{Case, Observed};
+use super::reading::{Reading, read, sizes_of};
 use super::search::Suspect;
 use crate::shape::Shape;
+use crate::tensor::node::Source;
 
 /// The position where two gradients are farthest apart.
 pub(crate) fn worst(right: &[f64], given: &[f64]) -> usize {
@@ -40,22 +42,43 @@ pub(crate) fn short(x: f64) -> String {
     format!("{x:.4e}")
 }
 
-/// The evidence for one suspect.
-pub(crate) fn of(case: &Case, _suspect: &Suspect) -> String {
+/// The evidence for one suspect: what the first wrong gradient shows, in the sizes of the op.
+pub(crate) fn of(case: &Case, suspect: &Suspect) -> String {
     let Some(o) = case.first_wrong() else { return String::new() };
+    let mut sizes = sizes_of(&o.tensor.shape());
+    if let Source::Node(node) = &suspect.place {
+        for (i, input) in node.inputs.iter().enumerate() {
+            let Some(meta) = input.meta() else { continue };
+            let count = meta.shape.numel() as f64 / node.meta.shape.numel().max(1) as f64;
+            if count > 1.0 && count.fract() == 0.0 {
+                sizes.push((count, format!("how many elements of input {i} become one")));
+            }
+            let own = meta.shape.numel().max(1) as f64;
+            let copies = node.meta.shape.numel() as f64 / own;
+            if copies > 1.0 && copies.fract() == 0.0 {
+                sizes.push((
+                    copies,
+                    format!("how often input {i} was copied when it was stretched"),
+                ));
+            }
+            for (axis, &d) in meta.shape.iter().enumerate() {
+                sizes.push((d as f64, format!("the size of axis {axis} of input {i}")));
+            }
+        }
+    }
+    let shape = o.tensor.shape();
+    let found = read(&o.right, &o.given, &shape, case.closeness, &sizes);
     let at = worst(&o.right, &o.given);
-    let index = index_of(at, &o.tensor.shape());
-    let (g, r) = (o.given[at], o.right[at]);
-    format!(
-        "the given d({}){index:?} = {}, the right one {}; their ratio is {}",
-        o.label,
-        short(g),
-        short(r),
-        short(g / r)
-    )
+    let mut texts: Vec<String> = found.iter().map(|r| r.to_string()).collect();
+    if !matches!(found.first(), Some(Reading::Factor { .. })) {
+        let (given, right) = (short(o.given[at]), short(o.right[at]));
+        texts.insert(0, format!("at {:?} it is {given}, right is {right}", index_of(at, &shape)));
+    }
+    format!("the gradient of `{}`: {}", o.label, texts.join("; "))
 }
 
 /// What the numbers show by themselves.
-pub(crate) fn readings(_o: &Observed) -> Vec<String> {
-    Vec::new()
+pub(crate) fn readings(case: &Case, o: &Observed) -> Vec<Reading> {
+    let shape = o.tensor.shape();
+    read(&o.right, &o.given, &shape, case.closeness, &sizes_of(&shape))
 }

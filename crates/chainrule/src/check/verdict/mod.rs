@@ -8,6 +8,7 @@ mod case;
 mod clipped;
 mod evidence;
 mod numbers;
+mod reading;
 mod report;
 mod search;
 pub(crate) mod tape;
@@ -17,6 +18,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 use case::Case;
+pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
 pub use report::{Cost, Explanation, Verdict, Wrong};
 use search::search;
 

@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::case::{Case, Observed, label};
 use super::evidence;
+use super::reading::Reading;
 use super::search::{Effort, Suspect};
 use crate::check::catalogue::Fault;
 use crate::check::catalogue::fault::entry;
@@ -16,7 +17,7 @@ pub struct Verdict {
     wrong: Vec<Wrong>,
     given: usize,
     explanations: Vec<Explanation>,
-    readings: Vec<String>,
+    readings: Vec<Reading>,
     cost: Cost,
 }
 
@@ -60,7 +61,7 @@ impl Verdict {
         let mut wrong: Vec<&Observed> = case.observed.iter().filter(|o| o.wrong).collect();
         wrong.sort_by_key(|o| std::cmp::Reverse(o.number));
         let readings = match wrong.first() {
-            Some(first) if suspects.is_empty() => evidence::readings(first),
+            Some(first) if suspects.is_empty() => evidence::readings(case, first),
             _ => Vec::new(),
         };
         Verdict {
@@ -88,7 +89,7 @@ impl Verdict {
     }
 
     /// What the numbers of the first wrong gradient show where no mistake explains them all.
-    pub fn readings(&self) -> &[String] {
+    pub fn readings(&self) -> &[Reading] {
         &self.readings
     }
 
