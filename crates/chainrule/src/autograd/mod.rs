@@ -13,6 +13,7 @@ mod trace;
 pub(crate) mod walk;
 
 pub use backward::Backward;
+pub(crate) use backward::upstream;
 pub use checkpoint::checkpoint;
 pub use contributions::Contribution;
 pub use custom::{CustomContext, CustomFn, CustomOp, apply_custom, custom};
@@ -25,8 +26,6 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use walk::Walk;
-
-pub(crate) use backward::upstream;
 
 /// The gradients of a fused op by way of its definition in primitive ops, recorded; `None` if the op is not a fused one.
 pub(crate) fn by_definition(

@@ -5,8 +5,9 @@
 //!   sees kinks.
 //! - [`verdict()`] says which classic mistake made a gradient wrong, and in which op.
 //! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
+//! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //!
-//! All of them run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
 //!
 //! ```
@@ -17,14 +18,17 @@
 //! ```
 
 pub(crate) mod catalogue;
+pub mod compare;
 mod dot_product;
 mod gradcheck;
 mod mistakes;
+pub mod names;
 mod richardson;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
+pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
 pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
