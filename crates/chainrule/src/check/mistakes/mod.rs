@@ -100,6 +100,9 @@ fn plant(
     table: &mut Table,
 ) -> Result<()> {
     let Some(bench) = Bench::new(subject, g)? else { return Ok(()) };
+    if !bench.is_finite() {
+        return Ok(());
+    }
     for planting in bench.plantings(admit, g)? {
         let trial = quietly(|| bench.run(&planting, subject.is_model));
         if let Some(Some(trial)) = trial {

@@ -13,12 +13,12 @@ const SHAPES: usize = 4;
 /// Larger samples are left to the tests of speed.
 const LARGEST: usize = 3000;
 
-/// The subjects of one op: its samples where it is smooth, and random shapes.
+/// The subjects of one op: its samples, those at kinks too, and random shapes.
 pub(super) fn of_op(entry: &'static Entry, g: &mut Generator) -> Result<Vec<Subject>> {
     let samples = (entry.samples)(g);
     let mut out = Vec::new();
     let pool = elementwise(entry, &samples);
-    for sample in samples.iter().filter(|s| usable(s) && !s.kink) {
+    for sample in samples.iter().filter(|s| usable(s)) {
         out.extend(subject(entry, sample));
     }
     if let Some(sample) = pool {

@@ -128,6 +128,11 @@ impl Bench {
         })
     }
 
+    /// Whether all gradients are finite. Where they are not, at some kinks, no wrong one can be told from a right one.
+    pub fn is_finite(&self) -> bool {
+        self.right.iter().all(|x| x.to_f64_vec().iter().all(|x| x.is_finite()))
+    }
+
     /// The right gradients of the leaves, by the engine.
     pub fn right(&self) -> &[Tensor] {
         &self.right[..self.leaves.len()]
