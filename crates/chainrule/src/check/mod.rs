@@ -28,14 +28,15 @@ mod richardson;
 mod tests;
 mod verdict;
 
+pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
 pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
-    BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, ratio_by_batch, read_numbers, verdict,
-    verdict_with,
+    BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
+    ratio_by_batch, read_numbers, verdict, verdict_with,
 };
 
 use crate::error::{Error, Result};

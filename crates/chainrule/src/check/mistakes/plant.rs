@@ -13,7 +13,7 @@ use crate::tensor::value::Meta;
 
 /// A fault in the tensor with this number.
 #[derive(Clone, Copy)]
-pub(super) struct Planting {
+pub(crate) struct Planting {
     pub place: u64,
     pub fault: Fault,
 }
@@ -83,7 +83,7 @@ impl Observer for Keeper<'_> {
 }
 
 /// The gradients of `targets` by a backward pass with the mistake, if there is one; zeros where nothing arrives.
-pub(super) fn gradients(
+pub(crate) fn gradients(
     root: &Tensor,
     upstream: &Tensor,
     targets: &[Tensor],

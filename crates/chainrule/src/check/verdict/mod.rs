@@ -7,17 +7,22 @@
 mod case;
 mod clipped;
 mod evidence;
+mod explain;
 mod numbers;
 mod reading;
 mod report;
 mod search;
 pub(crate) mod tape;
+#[cfg(test)]
+mod tests;
 
 use crate::autograd::upstream;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
 use case::Case;
+pub(crate) use evidence::{index_of, worst};
+pub use explain::{explain, explain_opaque};
 pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
 pub use report::{Cost, Explanation, Verdict, Wrong};
 use search::search;
@@ -52,7 +57,7 @@ use search::search;
 /// ```
 pub fn verdict(loss: &Tensor, given: &[(&Tensor, &Tensor)]) -> Result<Verdict> {
     let upstream = upstream("verdict", loss, None)?;
-    explain(&[(loss, upstream)], given)
+    explain_given(Case::new(&[(loss, upstream)], given)?)
 }
 
 /// As [`verdict`], for an output of any shape and the gradient that comes into it from above.
@@ -71,11 +76,10 @@ pub fn verdict_with(
     given: &[(&Tensor, &Tensor)],
 ) -> Result<Verdict> {
     let upstream = upstream("verdict", output, Some(cotangent.clone()))?;
-    explain(&[(output, upstream)], given)
+    explain_given(Case::new(&[(output, upstream)], given)?)
 }
 
-fn explain(roots: &[(&Tensor, Tensor)], given: &[(&Tensor, &Tensor)]) -> Result<Verdict> {
-    let mut case = Case::new(roots, given)?;
+fn explain_given(mut case: Case) -> Result<Verdict> {
     let (suspects, effort) =
         if case.first_wrong().is_some() { search(&mut case)? } else { Default::default() };
     Ok(Verdict::write(&case, &suspects, effort))

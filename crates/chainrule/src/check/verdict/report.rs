@@ -16,6 +16,8 @@ use crate::tensor::node::{Node, Source};
 pub struct Verdict {
     wrong: Vec<Wrong>,
     given: usize,
+    /// How many of them belong to leaves.
+    leaves: usize,
     explanations: Vec<Explanation>,
     readings: Vec<Reading>,
     cost: Cost,
@@ -28,6 +30,7 @@ pub struct Wrong {
     index: Vec<usize>,
     given: f64,
     right: f64,
+    is_leaf: bool,
 }
 
 /// A mistake in a place that gives just the wrong numbers.
@@ -67,6 +70,7 @@ impl Verdict {
         Verdict {
             wrong: wrong.into_iter().map(Wrong::of).collect(),
             given: case.observed.len(),
+            leaves: case.observed.iter().filter(|o| is_leaf(o)).count(),
             explanations: suspects.iter().map(|s| Explanation::of(case, s)).collect(),
             readings,
             cost: Cost { places: effort.nodes, replays: effort.replays, walks: case.walks },
@@ -76,6 +80,12 @@ impl Verdict {
     /// Whether every given gradient is right.
     pub fn is_right(&self) -> bool {
         self.wrong.is_empty()
+    }
+
+    /// Whether something is wrong and it does not matter: tensors were given that are parameters or other leaves, and the gradients of
+    /// all of these are right. So it is with the path through a row maximum that is subtracted, or a bias before batch norm.
+    pub fn is_harmless(&self) -> bool {
+        !self.wrong.is_empty() && self.leaves > 0 && self.wrong.iter().all(|w| !w.is_leaf)
     }
 
     /// The given gradients that are wrong, that nearest to the loss first.
@@ -108,6 +118,7 @@ impl Wrong {
             index: evidence::index_of(at, &o.tensor.shape()),
             given: pick(&o.given),
             right: pick(&o.right),
+            is_leaf: is_leaf(o),
         }
     }
 
@@ -130,6 +141,10 @@ impl Wrong {
     pub fn right(&self) -> f64 {
         self.right
     }
+}
+
+fn is_leaf(o: &Observed) -> bool {
+    matches!(o.tensor.source(), Source::Leaf(_))
 }
 
 impl Explanation {
@@ -267,6 +282,9 @@ impl fmt::Display for Verdict {
             self.wrong.len(),
             self.given
         )?;
+        if self.is_harmless() {
+            writeln!(f, "harmless: the gradients of all {} leaves are right", self.leaves)?;
+        }
         match self.explanations.len() {
             0 => {
                 writeln!(f, "unidentified: no classic mistake in one place gives these numbers")?;
@@ -287,7 +305,7 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wrong { tensor, index, given, right } = self;
+        let Wrong { tensor, index, given, right, .. } = self;
         write!(
             f,
             "`{tensor}`: {} for {} at {index:?}",
