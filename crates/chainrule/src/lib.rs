@@ -92,6 +92,8 @@ mod book {
         open_backward "open-backward.md",
         custom_ops "custom-ops.md",
         checking "checking.md",
+        why_wrong "why-wrong.md",
+        mistakes "mistakes.md",
         random "random.md",
         modules "modules.md",
         files "files.md",

@@ -8,6 +8,8 @@ mod example;
 pub(crate) mod fault;
 mod general;
 mod page;
+#[cfg(test)]
+mod tests;
 mod topics;
 
 pub(crate) use fault::{Fault, Unbroadcast};

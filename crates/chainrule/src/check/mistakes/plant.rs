@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::autograd::walk::{Observer, Planted, Walk};
 use crate::check::catalogue::Fault;
 use crate::check::catalogue::fault::{clip, scale};
+use crate::check::verdict::tape::with_saved;
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
@@ -36,7 +37,10 @@ impl Planted for Planting {
             Ok(grads)
         };
         match self.fault {
-            Fault::Rule(mistake) => Some((mistake.rule)(op, at, gradient, wanted)),
+            Fault::Rule(mistake) => {
+                let rule = |at: &Saved<'_>| (mistake.rule)(op, at, gradient, wanted);
+                Some(with_saved(node, rule).flatten())
+            }
             Fault::Factor { input, factor } => Some(changed(&|g| scale(g, input, factor))),
             Fault::Clip { input, bound } => Some(changed(&|g| clip(g, input, bound))),
             Fault::Unbroadcast { .. } | Fault::Overwrite { .. } => None,

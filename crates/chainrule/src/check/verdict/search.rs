@@ -96,6 +96,16 @@ fn search_node(
     }
     for input in 0..node.inputs.len() {
         let Some(part) = case.tape.part(node, input).cloned() else { continue };
+        for how in Unbroadcast::ALL {
+            effort.replays += 1;
+            let fault = Fault::Unbroadcast { input, how };
+            if let Some(changes) = changes(case, node, &fault)?
+                && case.explains(&changes)?
+            {
+                own.push(fault.name());
+                found.push(Suspect { place: place.clone(), fault });
+            }
+        }
         let source = node.inputs[input].clone();
         effort.replays += 1;
         if let Some(change) = case.factor(&[(source.clone(), part)])? {
@@ -106,15 +116,6 @@ fn search_node(
             if !lost && !own.iter().any(|name| says(name, factor)) {
                 found
                     .push(Suspect { place: place.clone(), fault: Fault::Factor { input, factor } });
-            }
-        }
-        for how in Unbroadcast::ALL {
-            effort.replays += 1;
-            let fault = Fault::Unbroadcast { input, how };
-            if let Some(changes) = changes(case, node, &fault)?
-                && case.explains(&changes)?
-            {
-                found.push(Suspect { place: place.clone(), fault });
             }
         }
     }
@@ -136,10 +137,10 @@ fn tidy(factor: f64) -> f64 {
     }
 }
 
-/// Whether a mistake of the op's own list, which explains the same numbers, says all that a factor says: then it is the better name. Where a 2 comes
+/// Whether a mistake with a name of its own, which explains the same numbers, says all that a factor says: then it is the better name. Where a 2 comes
 /// from a size, as the 1/n of a mean of two, both are listed.
 fn says(own: &str, factor: f64) -> bool {
-    let from_size = ["1/n", "divided twice", "mean "].iter().any(|s| own.contains(s));
+    let from_size = ["1/n", "divided twice", "mean ", "slice "].iter().any(|s| own.contains(s));
     !(from_size && (factor == 2.0 || factor == 0.5))
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::autograd::walk::{Observer, Walk};
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::op::{Saved, Wanted};
+use crate::tensor::value::{Meta, Value};
 
 /// A part of a gradient, as it arrived.
 pub(crate) struct Incoming {
@@ -91,14 +93,29 @@ impl Tape {
     }
 }
 
-/// Calls `f` with what the tape saved for the rule of `node`.
+/// Calls `f` with what the tape saved for the rule of `node`. A wrong rule may ask for more than the right one, which saved only what the gradients
+/// that are wanted need; what is not there is NaN to it, so that a part which depends on it explains nothing.
 pub(crate) fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -> Result<T> {
-    let saved = lock(&node.saved).clone();
+    let mut saved = lock(&node.saved).clone();
     if saved.freed {
         let why = "its saved values were freed by an earlier backward; keep the graph there (Backward::keep_graph)";
         return Err(Error::gradient(node.op.name(), why).at(node.location));
     }
+    saved.inputs.resize(node.inputs.len(), None);
+    for (value, input) in saved.inputs.iter_mut().zip(&node.inputs) {
+        if value.is_none() {
+            let meta = input.meta().unwrap_or(Meta::new(Shape::SCALAR, node.meta.dtype));
+            *value = Some(unknown(meta)?);
+        }
+    }
+    if saved.output.is_none() {
+        saved.output = Some(unknown(node.meta)?);
+    }
     Ok(f(&Saved::new(node, &saved, false)))
+}
+
+fn unknown(meta: Meta) -> Result<Arc<Value>> {
+    Ok(Tensor::try_full((), f64::NAN, meta.dtype)?.try_expand(meta.shape)?.value())
 }
 
 /// A tensor that stands for `source` as a root of a walk; its value is not looked at.
