@@ -8,12 +8,12 @@ use crate::DType;
 use crate::autograd::jvp;
 use crate::check::catalogue::fault::{entry, fitted};
 use crate::check::catalogue::{Fault, Unbroadcast};
-use crate::check::verdict::tape::{Tape, with_saved};
+use crate::check::verdict::tape::{Tape, is_complete, with_saved};
 use crate::check::{inner, verdict_with};
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::node::{Mode, Node, Source};
-use crate::tensor::op::{Grads, Wanted};
+use crate::tensor::op::Wanted;
 use crate::tensor::{Tensor, record_all};
 
 /// How far forward and reverse mode may be apart, relative to the terms of the products; `FLOOR` is relative to those of the largest
@@ -176,6 +176,7 @@ impl Bench {
             let fault = Fault::Rule(mistake);
             if let Some(Ok(wrong)) = parts(&fault)?
                 && !same(&wrong, &summed, wanted)
+                && (is_complete(node) || finite(&wrong, wanted))
             {
                 own.push(wrong);
                 out.push(Planting { place, fault });
@@ -200,28 +201,27 @@ impl Bench {
                     out.push(Planting { place, fault });
                 }
             }
-            self.clip(node, input, &right, out)?;
+            self.clip(node, input, out)?;
         }
         Ok(())
     }
 
-    /// A bound at half of the largest element of what the rule really gives.
-    fn clip(
-        &self,
-        node: &Arc<Node>,
-        input: usize,
-        _: &Grads,
-        out: &mut Vec<Planting>,
-    ) -> Result<()> {
+    /// A bound at half of the largest element of what the rule really gives, where that is more than a factor: not where all elements that are not 0 are of
+    /// one magnitude, or become one number.
+    fn clip(&self, node: &Arc<Node>, input: usize, out: &mut Vec<Planting>) -> Result<()> {
         let Some(gradient) = self.tape.gradients.get(&node.number) else { return Ok(()) };
         let wanted = self.tape.wanted(node);
         let grads = with_saved(node, |at| node.op.vjp(at, gradient, wanted))??;
         let Some(part) = grads.get(input).and_then(Option::as_ref) else { return Ok(()) };
-        let all = part.to_f64_vec();
-        let most = all.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
-        // A bound that cuts everything to one size in one element is a factor.
-        if all.len() > 2 && most > 0.0 && all.iter().filter(|x| x.abs() < most).count() > 0 {
-            let fault = Fault::Clip { input, bound: 0.5 * most };
+        let most = part.to_f64_vec().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let fault = Fault::Clip { input, bound: 0.5 * most };
+        let wrong = with_saved(node, |at| fault.parts(node, at, gradient, wanted))?;
+        let (Some(Ok(wrong)), Some(right)) = (wrong, self.tape.part(node, input)) else {
+            return Ok(());
+        };
+        if let Some(wrong) = &wrong[input]
+            && !proportional(&right.to_f64_vec(), &wrong.to_f64_vec())
+        {
             out.push(Planting { place: node.number, fault });
         }
         Ok(())
@@ -303,6 +303,21 @@ impl Bench {
         let said = each.collect::<Vec<_>>().join("; ");
         (naming, if naming == Naming::Named { String::new() } else { said })
     }
+}
+
+/// Whether one gradient is the other one times a number.
+fn proportional(right: &[f64], wrong: &[f64]) -> bool {
+    let at = (0..right.len()).max_by(|&i, &j| right[i].abs().total_cmp(&right[j].abs()));
+    let Some(at) = at.filter(|&at| right[at] != 0.0) else { return true };
+    let factor = wrong[at] / right[at];
+    let allowed = 1e-9 * right[at].abs();
+    right.iter().zip(wrong).all(|(r, w)| (factor * r - w).abs() <= allowed)
+}
+
+/// Whether all numbers of the parts are finite.
+fn finite(parts: &[Option<Tensor>], wanted: Wanted) -> bool {
+    let all = |x: &Tensor| x.to_f64_vec().iter().all(|x| x.is_finite());
+    (0..parts.len()).filter(|&i| wanted.get(i)).all(|i| parts[i].as_ref().is_none_or(all))
 }
 
 /// Whether two sets of parts are equal up to rounding.

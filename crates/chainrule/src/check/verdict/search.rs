@@ -88,9 +88,9 @@ fn search_node(
         effort.replays += 1;
         let fault = Fault::Rule(mistake);
         if let Some(changes) = changes(case, node, &fault)?
-            && case.explains(&changes)?
+            && case.explains(&without_inputs(&changes))?
         {
-            own.push(mistake.name);
+            own.extend(touched(&changes).map(|input| (input, mistake.name)));
             found.push(Suspect { place: place.clone(), fault });
         }
     }
@@ -100,9 +100,9 @@ fn search_node(
             effort.replays += 1;
             let fault = Fault::Unbroadcast { input, how };
             if let Some(changes) = changes(case, node, &fault)?
-                && case.explains(&changes)?
+                && case.explains(&without_inputs(&changes))?
             {
-                own.push(fault.name());
+                own.push((input, fault.name()));
                 found.push(Suspect { place: place.clone(), fault });
             }
         }
@@ -113,7 +113,8 @@ fn search_node(
             let alone = case.tape.parts.get(&source.number()).map_or(0, Vec::len) == 1;
             // Of two parts one is lost: that is an overwritten gradient, which is tried by itself.
             let lost = factor == 0.0 && !alone && two_parts(case, source.number());
-            if !lost && !own.iter().any(|name| says(name, factor)) {
+            let said = own.iter().any(|(i, name)| *i == input && says(name, factor));
+            if !lost && !said {
                 found
                     .push(Suspect { place: place.clone(), fault: Fault::Factor { input, factor } });
             }
@@ -144,8 +145,21 @@ fn says(own: &str, factor: f64) -> bool {
     !(from_size && (factor == 2.0 || factor == 0.5))
 }
 
-/// The changes that a fault of `node` makes to its parts; `None` where it cannot be made, or makes none.
-pub(crate) fn changes(case: &Case, node: &Arc<Node>, fault: &Fault) -> Result<Option<Vec<Change>>> {
+/// The changes of parts, with the inputs that they go to.
+type Changes = Vec<(usize, Change)>;
+
+fn without_inputs(changes: &Changes) -> Vec<Change> {
+    changes.iter().map(|(_, change)| change.clone()).collect()
+}
+
+/// The inputs whose parts really change.
+fn touched(changes: &Changes) -> impl Iterator<Item = usize> {
+    let real = |(_, (_, change)): &&(usize, Change)| change.to_f64_vec().iter().any(|x| *x != 0.0);
+    changes.iter().filter(real).map(|(input, _)| *input)
+}
+
+/// The changes that a fault of `node` makes to its parts; `None` where it cannot be made.
+fn changes(case: &Case, node: &Arc<Node>, fault: &Fault) -> Result<Option<Changes>> {
     let Some(gradient) = case.tape.gradients.get(&node.number) else { return Ok(None) };
     let wanted = case.tape.wanted(node);
     let parts = with_saved(node, |at| fault.parts(node, at, gradient, wanted))?;
@@ -158,7 +172,7 @@ pub(crate) fn changes(case: &Case, node: &Arc<Node>, fault: &Fault) -> Result<Op
             Some(part) => part.try_sub(right)?,
             None => right.try_neg()?,
         };
-        out.push((node.inputs[i].clone(), change));
+        out.push((i, (node.inputs[i].clone(), change)));
     }
     Ok(Some(out))
 }

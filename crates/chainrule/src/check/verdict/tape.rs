@@ -114,6 +114,14 @@ pub(crate) fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -
     Ok(f(&Saved::new(node, &saved, false)))
 }
 
+/// Whether the tape saved all that the op saves where every gradient is wanted.
+pub(crate) fn is_complete(node: &Node) -> bool {
+    let all = (0..node.inputs.len()).fold(Wanted::NONE, Wanted::with);
+    let (saves, saved) = (node.op.saves(all), lock(&node.saved));
+    let kept = |i: usize| matches!(saved.inputs.get(i), Some(Some(_)));
+    (0..node.inputs.len()).all(|i| kept(i) || !saves.has_input(i))
+}
+
 fn unknown(meta: Meta) -> Result<Arc<Value>> {
     Ok(Tensor::try_full((), f64::NAN, meta.dtype)?.try_expand(meta.shape)?.value())
 }
