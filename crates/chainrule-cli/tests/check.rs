@@ -41,5 +41,21 @@ fn ops_are_checked_by_name() {
 #[test]
 fn an_unknown_op_is_told_the_nearest_names() {
     let error = Place::new().refused("check ops --op sofmax", 2);
-    assert!(error.contains("no op is called \"sofmax\"; the nearest names are softmax"), "{error}");
+    assert!(error.contains("no op is called \"sofmax\"; the nearest names are softmax"), "{error}");}
+
+#[test]
+fn the_mistakes_of_an_op_are_detected_and_named() {
+    let place = Place::new();
+    let got = place.json("check mistakes --op tanh --points 20 --json");
+    let count = |key: &str| got[key].as_u64().unwrap_or_else(|| panic!("{key} in {got}"));
+    assert!(count("planted") > 0 && count("detected") == count("planted"), "{got}");
+    assert!(count("named") * 100 >= count("planted") * 95, "{got}");
+    assert_eq!((count("missed"), count("untouched_runs"), count("false_alarms")), (0, 20, 0));
+    for file in ["mistakes.csv", "mistakes.md"] {
+        assert!(place.path(&format!("runs/check-mistakes-0001/{file}")).is_file(), "{file}");
+    }
+    let output = place.run("check mistakes --op neg --points 5 --seed 7 --out here");
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("wrong backward of a right forward"));
+    assert!(!place.run("check mistakes --op nothing").status.success());
 }

@@ -94,6 +94,8 @@ mod book {
         checking "checking.md",
         invariants "invariants.md",
         workflow "workflow.md",
+        why_wrong "why-wrong.md",
+        mistakes "mistakes.md",
         random "random.md",
         modules "modules.md",
         files "files.md",

@@ -5,6 +5,7 @@
 //!   sees kinks.
 //! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
 //! - [`ops()`] runs it on every op of the table, with views and stretched inputs.
+//! - [`verdict()`] says which classic mistake made a gradient wrong, and in which op.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
 //! - [`Workflow`] watches a training loop and names the mistakes in it.
@@ -20,18 +21,22 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 
+pub(crate) mod catalogue;
 pub mod compare;
 mod dot_product;
 mod extrapolate;
 mod gradcheck;
 pub mod invariants;
+mod mistakes;
 pub mod names;
 pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
 pub mod workflow;
+mod verdict;
 
+pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{
@@ -42,6 +47,11 @@ pub use ops::{op, ops};
 pub use invariants::Invariants;
 pub use richardson::{Difference, richardson};
 pub use workflow::{Finding, Mistake, Workflow};
+pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
+pub use verdict::{
+    BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
+    ratio_by_batch, read_numbers, verdict, verdict_with,
+};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

@@ -43,6 +43,8 @@ pub use shape::pad::PadMode;
 pub use shape::slice::Slice;
 pub(crate) use shape::slice::{SliceOp, join};
 
+use std::rc::Rc;
+
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -104,7 +106,7 @@ pub(crate) struct Sample {
     /// What is particular about it.
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
-    pub call: Box<Call>,
+    pub call: Rc<Call>,
     /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
     pub kink: bool,
     /// Whether second derivatives exist there.
@@ -118,7 +120,7 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample { note, inputs, call: Box::new(call), kink: false, twice: true }
+        Sample { note, inputs, call: Rc::new(call), kink: false, twice: true }
     }
 
     /// The same, at a kink.
@@ -152,7 +154,6 @@ pub(crate) struct Mistake {
     /// What was done instead of what.
     pub what: &'static str,
     /// The wrong rule.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests plant it"))]
     pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,
 }
 

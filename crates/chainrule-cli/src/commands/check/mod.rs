@@ -1,5 +1,6 @@
 //! `chainrule check`: gradients against paths that share no code with the backward pass.
 
+mod mistakes;
 mod names;
 mod ops;
 
@@ -13,6 +14,7 @@ use crate::args::Check;
 pub fn run(check: &Check) -> Result<ExitCode> {
     match check {
         Check::Ops(args) => ops::run(args),
+        Check::Mistakes(args) => mistakes::run(args),
         Check::Names(args) => names::run(args),
     }
 }
