@@ -50,6 +50,7 @@ pub(crate) mod kernels;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+pub mod program;
 pub mod rng;
 mod shape;
 mod tensor;

@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::ops::{add_values, sum_to};
-use crate::tensor::Tensor;
 use crate::tensor::node::{Mode, Node, Notes, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Meta;
+use crate::tensor::{Tensor, log};
 
 /// Sees each step of a walk.
 pub(crate) trait Observer {
@@ -82,6 +82,8 @@ impl Walk<'_> {
         let mode =
             if self.create_graph { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) };
         let _guard = mode.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
+        let tracing = mode.has(Mode::TRACE);
+        let _origin = tracing.then(|| log::enter(log::Origin::Walk));
 
         let needed = self.targets.map(|targets| needed(roots, targets, self.floor));
         let mut found = Found::new(self.targets);
@@ -100,6 +102,9 @@ impl Walk<'_> {
                 gradient = add_values(gradient, &next.gradient)?;
             }
             gradient = self.settle(&target, number, gradient, &mut found)?;
+            if tracing {
+                log::gradient(number, &gradient.value());
+            }
             let Source::Node(node) = target else { continue };
             if number < self.floor {
                 continue;
@@ -173,6 +178,8 @@ impl Walk<'_> {
 
     fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
         let op = node.op.as_ref();
+        let rule = || log::Origin::Rule { op: op.name(), called: node.location };
+        let _origin = log::is_on().then(|| log::enter(rule()));
         let saved = if self.keep_graph || self.create_graph {
             lock(&node.saved).clone()
         } else {
@@ -244,6 +251,9 @@ fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<
         return Ok(());
     };
     let notes: &mut Box<Notes> = notes.get_or_insert_default();
+    if log::is_on() {
+        log::graded(target, notes.grad.as_ref())?;
+    }
     notes.grad = Some(match notes.grad.take() {
         None => gradient.clone(),
         Some(before) if create_graph => before.try_add(gradient)?,

@@ -5,6 +5,7 @@
 
 mod buffer;
 mod convert;
+pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod op;
 mod print;
@@ -239,7 +240,14 @@ impl Tensor {
                 ),
             ));
         }
-        *lock(&leaf.value) = value.value().contiguous()?;
+        let new = value.value();
+        if log::is_on() {
+            // Kept as it is: a copy would be a value that no op made. Reading the leaf first makes the log know it.
+            leaf.value();
+            *lock(&leaf.value) = new;
+            return Ok(());
+        }
+        *lock(&leaf.value) = new.contiguous()?;
         Ok(())
     }
 
@@ -256,6 +264,10 @@ impl Tensor {
                 &[leaf.meta.dtype],
                 format!("the update is in {}", T::DTYPE),
             ));
+        }
+        if log::is_on() {
+            let why = "it changes a parameter in place, which a trace cannot follow; give the new value by set(), or step an optimizer of this library";
+            return Err(Error::argument(op, why));
         }
         let mut value = lock(&leaf.value);
         if let Some(elements) = Value::unique(&mut value) {
@@ -367,6 +379,9 @@ impl Tensor {
 
     /// Names the tensor, for listings, tables and traces. A constant has no place for a name. Returns the tensor.
     pub fn named(&self, name: &str) -> Tensor {
+        if log::is_on() {
+            log::named(&self.value(), name);
+        }
         if let Some(mut notes) = self.source.notes() {
             notes.get_or_insert_default().name = Some(name.to_string());
         }
@@ -417,6 +432,7 @@ impl Tensor {
     /// Like [`Tensor::to_vec`], but returns the error.
     pub fn try_to_vec<E: Element>(&self) -> Result<Vec<E>> {
         let value = self.value_ref();
+        log::check_read("to_vec", &value)?;
         if value.dtype() != E::DTYPE {
             let why = format!(
                 "the elements are not {}; convert with to_dtype first",
@@ -430,8 +446,12 @@ impl Tensor {
     }
 
     /// The elements as f64, whatever the dtype, in row-major order.
+    #[track_caller]
     pub fn to_f64_vec(&self) -> Vec<f64> {
         let value = self.value_ref();
+        if let Err(e) = log::check_read("to_f64_vec", &value) {
+            raise(e)
+        }
         fn all<T: Stored>(value: &Value, f: impl Fn(T) -> f64) -> Vec<f64> {
             let mut out = vec![T::default(); value.numel()];
             value.copy_to(&mut out);
@@ -457,6 +477,7 @@ impl Tensor {
     /// Like [`Tensor::item`], but returns the error.
     pub fn try_item(&self) -> Result<f64> {
         let value = self.value_ref();
+        log::check_read("item", &value)?;
         if value.numel() != 1 {
             let why = format!(
                 "a tensor of {} elements has no single one; index or reduce it first",
@@ -476,6 +497,9 @@ impl Tensor {
     #[track_caller]
     pub fn at<E: Element>(&self, index: &[usize]) -> E {
         let value = self.value_ref();
+        if let Err(e) = log::check_read("at", &value) {
+            raise(e)
+        }
         let shape = *value.shape();
         if index.len() != shape.rank() || index.iter().zip(shape.iter()).any(|(i, d)| i >= d) {
             raise(Error::shape("at", &[&shape], format!("there is no element {index:?}")));

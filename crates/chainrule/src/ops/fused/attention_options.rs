@@ -48,6 +48,10 @@ impl Attention {
             );
             return Err(Error::argument("attention", why));
         }
+        if self.dropout_p > 0.0 && log::is_on() {
+            let why = "its dropout depends on a seed, which a program would use in each run; use dropout on the weights in steps, or trace without it";
+            return Err(Error::argument("attention", why));
+        }
         let dropout = Dropout { p: self.dropout_p, seed: self.seed };
         Ok((self.dropout_p > 0.0).then_some(dropout))
     }
