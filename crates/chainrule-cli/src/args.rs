@@ -3,12 +3,16 @@
 //! A value that makes no sense is refused here, with one line that says what is wrong and what to do
 //! (exit status 2), so that the rest of the program meets sensible settings only.
 
+mod check;
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+pub use check::{Check, CheckNames};
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
@@ -43,6 +47,9 @@ pub enum Command {
     Eval(Eval),
     /// Measure how long a training step takes
     Bench(Bench),
+    /// Check gradients, and exit with status 1 if one is wrong
+    #[command(subcommand)]
+    Check(Check),
 }
 
 /// The models that can be trained.

@@ -2,20 +2,12 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use chainrule::{DType, Generator, Tensor};
 
-/// Sizes the thread pool (one thread a core without `threads`) and runs `work` inside it.
-///
-/// With one thread the work stays on the calling thread: to cross over costs, and brings nothing.
-/// Only the first call can size the pool.
-pub fn with_threads<R: Send>(threads: Option<usize>, work: impl FnOnce() -> R + Send) -> Result<R> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
-    pool.build_global().context("cannot start the threads; try a smaller --threads")?;
-    if rayon::current_num_threads() == 1 {
-        return Ok(work());
-    }
-    Ok(rayon::scope(|_| work()))
+/// Sets how many threads large operations use: one a core without `threads`.
+pub fn use_threads(threads: Option<usize>) {
+    chainrule::set_num_threads(threads.unwrap_or(0));
 }
 
 /// The rows and columns of the product that probes the machine: its three matrices fit into the L2

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Sample(args) => commands::sample::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Eval(args) => commands::eval::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => commands::bench::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Check(check) => commands::check::run(&check),
     };
     match done {
         Ok(code) => code,

@@ -1,7 +1,9 @@
-//! The picture of a run: how the loss went down.
+//! The pictures: of a run, how the loss went down; of a check, the gradient of the logits.
 //!
 //! A loss of single batches jumps about, so its mean over many steps is drawn on top of it. Long runs
 //! are thinned to what the picture can show; peaks are kept.
+
+mod gradient;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use kuva::render::render::{Primitive, Scene, TextAnchor, render_multiple};
 use kuva::render::theme::Theme;
 
 use crate::run_folder::write_atomic;
+pub use gradient::{GradientMap, gradient_map};
 
 /// The size of the drawing area in the units of the SVG; the PNG has twice as many pixels.
 const WIDTH: f64 = 900.0;
@@ -63,11 +66,15 @@ pub fn loss_curve(
     out_svg: &Path,
     out_png: &Path,
 ) -> Result<()> {
-    let scene = draw(losses, title);
-    write_atomic(out_svg, SvgBackend::new().render_scene(&scene).as_bytes())?;
+    save(&draw(losses, title), out_svg, out_png)
+}
+
+/// Writes a picture as SVG and as PNG.
+fn save(scene: &Scene, out_svg: &Path, out_png: &Path) -> Result<()> {
+    write_atomic(out_svg, SvgBackend::new().render_scene(scene).as_bytes())?;
     let png = RasterBackend::new()
         .with_scale(PNG_SCALE)
-        .render_scene(&scene)
+        .render_scene(scene)
         .map_err(|e| anyhow!("cannot draw {}: {e}", out_png.display()))?;
     write_atomic(out_png, &png)
 }

@@ -13,9 +13,15 @@ use serde_json::Value;
 #[test]
 fn help_and_version() {
     let place = Place::new();
-    for words in
-        ["--help", "train --help", "train names --help", "sample -h", "eval -h", "bench -h"]
-    {
+    for words in [
+        "--help",
+        "train --help",
+        "train names --help",
+        "sample -h",
+        "eval -h",
+        "bench -h",
+        "check names -h",
+    ] {
         let output = place.run(words);
         assert!(output.status.success(), "{words}");
         assert!(text(&output.stdout).contains("Usage: chainrule"), "{words}");

@@ -58,10 +58,11 @@ mod tensor;
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
+pub use kernels::threads::{num_threads, set_num_threads};
 pub use ops::{
     Attention, AvgPool, Bce, BceWithLogits, Conv, ConvTranspose, CosineEmbedding, CrossEntropy,
-    HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, Pad, Padding,
-    Reduction, Slice, SmoothL1,
+    HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, PadMode,
+    Padding, Reduction, Slice, SmoothL1,
 };
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};

@@ -45,7 +45,8 @@ struct Measured {
 /// Runs the command.
 pub fn run(args: &Bench) -> Result<()> {
     let Mode::Eager = args.mode;
-    machine::with_threads(args.threads, || measure(args))?
+    machine::use_threads(args.threads);
+    measure(args)
 }
 
 fn measure(args: &Bench) -> Result<()> {
@@ -78,7 +79,7 @@ fn measure(args: &Bench) -> Result<()> {
         }
     };
     let (wall, cpu) = watch.read();
-    let threads = rayon::current_num_threads();
+    let threads = chainrule::num_threads();
     let measured = Measured {
         workload: plan.name,
         mode: "eager",

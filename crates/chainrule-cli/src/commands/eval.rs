@@ -7,7 +7,7 @@ use chainrule::data::text::NameDataset;
 use serde::Serialize;
 
 use crate::args::Eval;
-use crate::{machine, names, output, report};
+use crate::{names, output, report};
 
 #[derive(Serialize)]
 struct Evaluated<'a> {
@@ -24,7 +24,7 @@ pub fn run(args: &Eval) -> Result<()> {
     let trained_on = config.data.file.map(PathBuf::from);
     let list = names::read_list(args.data.as_ref().or(trained_on.as_ref()).map(PathBuf::as_path))?;
     let pairs = NameDataset::build(list.names(), config.model.context)?;
-    let loss = machine::with_threads(None, || names::mean_loss(&model, &pairs))??;
+    let loss = names::mean_loss(&model, &pairs)?;
     if args.json {
         return output::json(&Evaluated {
             model: args.run.display().to_string(),

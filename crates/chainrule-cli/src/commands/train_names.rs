@@ -107,17 +107,16 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
     }
     let folder = RunFolder::create("names", args.out.as_deref(), args.force)?;
     let metrics = folder.metrics(METRICS_FILE)?;
-    machine::with_threads(args.threads, || {
-        let mut generator = Generator::manual_seed(args.seed);
-        let sizes = ModelConfig::names(args, 0).sizes();
-        let mut model = NamesMlp::try_new(sizes, &mut generator)?;
-        if !args.fused {
-            model = model.with_primitive_batch_norm();
-        }
-        let mut run = Run { args, list: &list, data: &data, folder: &folder, model: &model };
-        run.announce();
-        run.whole(generator, metrics, &interrupt)
-    })?
+    machine::use_threads(args.threads);
+    let mut generator = Generator::manual_seed(args.seed);
+    let sizes = ModelConfig::names(args, 0).sizes();
+    let mut model = NamesMlp::try_new(sizes, &mut generator)?;
+    if !args.fused {
+        model = model.with_primitive_batch_norm();
+    }
+    let mut run = Run { args, list: &list, data: &data, folder: &folder, model: &model };
+    run.announce();
+    run.whole(generator, metrics, &interrupt)
 }
 
 /// All that a run works with.

@@ -13,6 +13,7 @@ mod trace;
 pub(crate) mod walk;
 
 pub use backward::Backward;
+pub(crate) use backward::upstream;
 pub use checkpoint::checkpoint;
 pub use contributions::Contribution;
 pub use custom::{CustomContext, CustomFn, CustomOp, apply_custom, custom};

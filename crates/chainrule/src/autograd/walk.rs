@@ -4,14 +4,15 @@
 //! everything it will: its parts are summed, and its rule passes them on. No recursion, no visited set; a diamond of any depth
 //! takes time in proportion to its edges. Broadcasting is undone here and nowhere else.
 
+use std::any::Any;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::ops::{add_values, sum_to};
-use crate::tensor::node::{Mode, Node, Notes, Source, lock};
+use crate::ops::{SliceOp, add_values, join, sum_to};
+use crate::tensor::node::{Mode, Node, Notes, SavedValues, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Meta;
 use crate::tensor::{Tensor, log};
@@ -55,6 +56,8 @@ struct Part {
     arrival: u64,
     target: Source,
     gradient: Tensor,
+    /// The slice of the target that it is the gradient of, where it is not that of the whole.
+    of: Option<Arc<Node>>,
 }
 
 impl PartialEq for Part {
@@ -89,19 +92,18 @@ impl Walk<'_> {
         let mut found = Found::new(self.targets);
         let mut heap = BinaryHeap::new();
         let mut arrival = 0;
-        let mut push = |heap: &mut BinaryHeap<Part>, target: Source, gradient: Tensor| {
+        let mut push = |heap: &mut BinaryHeap<Part>, target: Source, gradient: Tensor, of| {
             arrival += 1;
-            heap.push(Part { number: target.number(), arrival, target, gradient });
+            heap.push(Part { number: target.number(), arrival, target, gradient, of });
         };
         for (root, gradient) in roots {
-            push(&mut heap, root.source().clone(), gradient.clone());
+            push(&mut heap, root.source().clone(), gradient.clone(), None);
         }
-        while let Some(Part { number, target, mut gradient, .. }) = heap.pop() {
-            while heap.peek().is_some_and(|next| next.number == number) {
-                let next = heap.pop().expect("it was there a moment ago");
-                gradient = add_values(gradient, &next.gradient)?;
-            }
-            gradient = self.settle(&target, number, gradient, &mut found)?;
+        while let Some(Part { number, target, gradient, of, .. }) = heap.pop() {
+            let alone = of.is_none() && heap.peek().is_none_or(|next| next.number != number);
+            let gradient =
+                if alone { gradient } else { total(&target, (of, gradient), &mut heap)? };
+            let gradient = self.settle(&target, number, gradient, &mut found)?;
             if tracing {
                 log::gradient(number, &gradient.value());
             }
@@ -116,6 +118,14 @@ impl Walk<'_> {
                     continue;
                 }
             }
+            if self.observer.is_none() && self.planted.is_none() && slice(&node).is_some() {
+                self.saved(&node)?;
+                let input = node.inputs[0].clone();
+                if wanted.get(0) && input.requires_grad() {
+                    push(&mut heap, input, gradient, Some(node));
+                }
+                continue;
+            }
             let parts = self.apply_rule(&node, gradient, wanted)?;
             for (i, part) in parts.into_iter().enumerate() {
                 let Some(part) = part.filter(|_| i < node.inputs.len() && wanted.get(i)) else {
@@ -129,7 +139,7 @@ impl Walk<'_> {
                 if let Some(observer) = &mut self.observer {
                     observer.pass(&node, i, &part);
                 }
-                push(&mut heap, input.clone(), part);
+                push(&mut heap, input.clone(), part, None);
             }
         }
         Ok(found.gradients)
@@ -176,10 +186,8 @@ impl Walk<'_> {
         Ok(gradient)
     }
 
-    fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
-        let op = node.op.as_ref();
-        let rule = || log::Origin::Rule { op: op.name(), called: node.location };
-        let _origin = log::is_on().then(|| log::enter(rule()));
+    /// What the forward pass saved of a node; freed there, unless another walk follows.
+    fn saved(&self, node: &Node) -> Result<SavedValues> {
         let saved = if self.keep_graph || self.create_graph {
             lock(&node.saved).clone()
         } else {
@@ -187,8 +195,16 @@ impl Walk<'_> {
         };
         if saved.freed {
             let why = "its saved values were freed by an earlier backward; keep the graph there (Backward::keep_graph) to walk it again";
-            return Err(Error::gradient(op.name(), why).at(node.location));
+            return Err(Error::gradient(node.op.name(), why).at(node.location));
         }
+        Ok(saved)
+    }
+
+    fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
+        let op = node.op.as_ref();
+        let rule = || log::Origin::Rule { op: op.name(), called: node.location };
+        let _origin = log::is_on().then(|| log::enter(rule()));
+        let saved = self.saved(node)?;
         let at = Saved::new(node, &saved, self.create_graph);
         if let Some(planted) = self.planted
             && let Some(grads) = planted(node, op, &at, &gradient, wanted)
@@ -201,6 +217,45 @@ impl Walk<'_> {
             return grads;
         }
         op.vjp(&at, &gradient, wanted).map_err(|e| e.at(node.location))
+    }
+}
+
+/// The slice that a node is, if it is one. Its gradient waits as it is for those of the other slices, and they are put into one array.
+#[inline]
+fn slice(node: &Node) -> Option<&SliceOp> {
+    (log::inner(node.op.as_ref()) as &dyn Any).downcast_ref()
+}
+
+/// The sum of the first part of `target` and the further ones: those of slices joined, the others in the order in which they arrived.
+fn total(
+    target: &Source,
+    first: (Option<Arc<Node>>, Tensor),
+    heap: &mut BinaryHeap<Part>,
+) -> Result<Tensor> {
+    let (mut whole, mut slices) = (None, SmallVec::<[(Arc<Node>, Tensor); 3]>::new());
+    let mut next = Some(first);
+    while let Some((of, gradient)) = next {
+        match of {
+            Some(node) => slices.push((node, gradient)),
+            None => {
+                whole = Some(match whole.take() {
+                    Some(before) => add_values(before, &gradient)?,
+                    None => gradient,
+                });
+            }
+        }
+        let more = heap.peek().is_some_and(|next| next.number == target.number());
+        next = if more { heap.pop().map(|part| (part.of, part.gradient)) } else { None };
+    }
+    let parts = slices.iter().map(|(node, g)| (slice(node).expect("a slice"), g));
+    let parts: SmallVec<[_; 3]> = parts.collect();
+    let joined = match target.meta() {
+        Some(meta) if !parts.is_empty() => Some(join(meta, &parts)?),
+        _ => None,
+    };
+    match (whole, joined) {
+        (Some(whole), Some(joined)) => add_values(whole, &joined),
+        (whole, joined) => Ok(whole.or(joined).expect("one part at least")),
     }
 }
 

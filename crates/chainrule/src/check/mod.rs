@@ -4,8 +4,9 @@
 //! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
 //!   sees kinks.
 //! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
+//! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //!
-//! All of them run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
 //!
 //! ```
@@ -15,12 +16,15 @@
 //! assert!(report.passed(), "{report}");
 //! ```
 
+pub mod compare;
 mod dot_product;
 mod gradcheck;
+pub mod names;
 mod richardson;
 #[cfg(test)]
 mod tests;
 
+pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
 pub use richardson::{Difference, richardson};

@@ -43,63 +43,71 @@ pub fn gather<T: Copy>(data: &[T], offset: usize, strides: &Strides, shape: &Sha
     }
 }
 
-/// The reverse of [`gather`]: writes `x`, row-major of `shape`, to the places of `out` at `offset` plus multiples of `strides`.
-pub fn scatter<T: Copy>(x: &[T], out: &mut [T], offset: usize, strides: &Strides, shape: &Shape) {
-    if x.is_empty() {
-        return;
-    }
-    let rank = shape.rank();
-    if rank == 0 {
-        out[offset] = x[0];
-        return;
-    }
-    let n = shape[rank - 1];
-    let mut walk = Walk::new(&shape.dims()[..rank - 1], strides, offset);
-    for row in x.chunks_exact(n) {
-        if strides[rank - 1] == 1 {
-            line(row, &mut out[walk.at..walk.at + n]);
-        } else {
-            let mut at = walk.at as isize;
-            for &x in row {
-                out[at as usize] = x;
-                at += strides[rank - 1];
-            }
-        }
-        walk.next();
-    }
+/// Where the elements of an array of some shape lie: at `offset` plus multiples of `strides`.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    /// Of the first element.
+    pub offset: usize,
+    /// From one position of each axis to the next.
+    pub strides: &'a Strides,
 }
 
-/// As [`scatter`], but each element is added to what is at its place, in the order of `x`: places may coincide.
+/// The reverse of [`gather`], from places too: writes the elements of `x` to the places of `out`.
+pub fn scatter<T: Copy>(x: &[T], from: Places<'_>, out: &mut [T], to: Places<'_>, shape: &Shape) {
+    transfer(x, from, out, to, shape, line, |o, x| *o = x);
+}
+
+/// As [`scatter`], but each element is added to what is at its place, in the order of the positions: places may coincide.
 pub fn scatter_add<T: Copy + Add<Output = T>>(
     x: &[T],
+    from: Places<'_>,
     out: &mut [T],
-    offset: usize,
-    strides: &Strides,
+    to: Places<'_>,
     shape: &Shape,
 ) {
-    if x.is_empty() {
+    let row = |x: &[T], out: &mut [T]| out.iter_mut().zip(x).for_each(|(o, &x)| *o = *o + x);
+    transfer(x, from, out, to, shape, row, |o, x| *o = *o + x);
+}
+
+/// Line by line, a line being as many elements as are neighbours on both sides; where none are, those of the last axis.
+fn transfer<T: Copy>(
+    x: &[T],
+    from: Places<'_>,
+    out: &mut [T],
+    to: Places<'_>,
+    shape: &Shape,
+    row: impl Fn(&[T], &mut [T]),
+    one: impl Fn(&mut T, T),
+) {
+    if shape.numel() == 0 {
         return;
     }
-    let rank = shape.rank();
-    if rank == 0 {
-        out[offset] = out[offset] + x[0];
-        return;
+    let (mut rank, mut n) = (shape.rank(), 1);
+    let near = |a: usize, n: usize| [from, to].iter().all(|p| p.strides[a] == n as isize);
+    while rank > 0 && (shape[rank - 1] == 1 || near(rank - 1, n)) {
+        rank -= 1;
+        n *= shape[rank];
     }
-    let n = shape[rank - 1];
-    let mut walk = Walk::new(&shape.dims()[..rank - 1], strides, offset);
-    for row in x.chunks_exact(n) {
-        if strides[rank - 1] == 1 {
-            for (o, &x) in out[walk.at..walk.at + n].iter_mut().zip(row) {
-                *o = *o + x;
-            }
+    let mut steps = (1, 1);
+    if n == 1 && rank > 0 {
+        rank -= 1;
+        (n, steps) = (shape[rank], (from.strides[rank], to.strides[rank]));
+    }
+    let dims = &shape.dims()[..rank];
+    let mut source = Walk::new(dims, from.strides, from.offset);
+    let mut target = Walk::new(dims, to.strides, to.offset);
+    for _ in 0..dims.iter().product() {
+        if steps == (1, 1) {
+            row(&x[source.at..][..n], &mut out[target.at..][..n]);
         } else {
-            let mut at = walk.at as isize;
-            for &x in row {
-                out[at as usize] = out[at as usize] + x;
-                at += strides[rank - 1];
+            let (mut s, mut t) = (source.at as isize, target.at as isize);
+            for _ in 0..n {
+                one(&mut out[t as usize], x[s as usize]);
+                (s, t) = (s + steps.0, t + steps.1);
             }
         }
-        walk.next();
+        source.next();
+        target.next();
     }
 }
 
@@ -238,7 +246,9 @@ mod tests {
             strides[..2].copy_from_slice(&[rs, cs]);
             let x: Vec<i64> = (1..=(rows * cols) as i64).collect();
             let (mut out, mut want) = (vec![1; 32], vec![1; 32]);
-            scatter_add(&x, &mut out, offset, &strides, &Shape::new(&[rows, cols]));
+            let shape = Shape::new(&[rows, cols]);
+            let (own, to) = (shape.contiguous_strides(), Places { offset, strides: &strides });
+            scatter_add(&x, Places { offset: 0, strides: &own }, &mut out, to, &shape);
             for i in 0..rows {
                 for j in 0..cols {
                     let at = offset as isize + i as isize * rs + j as isize * cs;
@@ -246,6 +256,38 @@ mod tests {
                 }
             }
             assert_eq!(out, want);
+        }
+    }
+
+    /// From windows to windows: lines that run together, turned ones, a single element.
+    #[test]
+    fn scatter_goes_from_places_to_places() {
+        let x: Vec<i64> = (0..400).collect();
+        let cases: [(&[usize], [isize; 3], [isize; 3]); 6] = [
+            (&[2, 3, 17], [51, 17, 1], [60, 17, 1]),
+            (&[2, 3, 17], [51, 1, 3], [51, 17, 1]),
+            (&[2, 3, 16], [-48, 16, 1], [64, 20, -1]),
+            (&[4, 1, 9], [9, 100, 1], [18, 7, 2]),
+            (&[3, 0, 2], [1, 1, 1], [1, 1, 1]),
+            (&[], [0; 3], [0; 3]),
+        ];
+        for (dims, s, t) in cases {
+            let (mut from, mut to) = ([0; MAX_RANK], [0; MAX_RANK]);
+            from[..3].copy_from_slice(&s);
+            to[..3].copy_from_slice(&t);
+            let shape = Shape::new(dims);
+            let (mut a, mut b) = (vec![-1; 400], vec![-1; 400]);
+            let (source, target) =
+                (Places { offset: 100, strides: &from }, Places { offset: 100, strides: &to });
+            scatter(&x, source, &mut a, target, &shape);
+            let mut flat = vec![0; shape.numel()];
+            gather(&x, 100, &from, &shape, &mut flat);
+            let (mut walk, dims) = (Walk::new(shape.dims(), &to, 100), shape.numel());
+            for &x in &flat[..dims] {
+                b[walk.at] = x;
+                walk.next();
+            }
+            assert_eq!(a, b, "{shape}");
         }
     }
 }

@@ -4,10 +4,9 @@
 
 use std::ops::Add;
 
-use rayon::prelude::*;
-
 use super::copy::line;
 use super::map::{PIECE, SHARED};
+use super::threads;
 use crate::shape::MAX_RANK;
 
 /// The position of the first index that does not lie in `0..size`.
@@ -33,14 +32,15 @@ pub fn take_rows<T: Copy + Send + Sync>(
         return;
     }
     let (whole, block) = (size * inner, indices.len() * inner);
-    if out.len() < SHARED || rayon::current_num_threads() == 1 {
+    let shared = out.len() >= SHARED;
+    if !shared {
         let blocks = x.chunks_exact(whole).zip(out.chunks_exact_mut(block));
         return blocks.for_each(|(x, out)| take_block(x, inner, indices, out));
     }
     let high = (PIECE / inner).max(1);
     for (x, out) in x.chunks_exact(whole).zip(out.chunks_exact_mut(block)) {
-        let pieces = out.par_chunks_mut(high * inner).zip(indices.par_chunks(high));
-        pieces.for_each(|(out, indices)| take_block(x, inner, indices, out));
+        let pieces = out.chunks_mut(high * inner).zip(indices.chunks(high));
+        threads::for_each(shared, pieces, |(out, indices)| take_block(x, inner, indices, out));
     }
 }
 

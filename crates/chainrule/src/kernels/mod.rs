@@ -23,3 +23,4 @@ pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;
 pub(crate) mod sort;
+pub mod threads;

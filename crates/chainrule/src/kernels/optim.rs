@@ -2,12 +2,12 @@
 //!
 //! Which formula runs in them is the business of the optimizers' own files; here is how memory is walked.
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::map::{PIECE, SHARED};
 use super::math::Real;
 use super::simd::vectorized;
+use super::threads;
 
 #[inline(always)]
 fn update0_body<const FMA: bool, T: Copy, F: Fn(T, T) -> T>(p: &mut [T], g: &[T], f: F) {
@@ -97,7 +97,7 @@ pub fn in_pieces<T: Send + Sync>(
     state: &mut [&mut [T]],
     update: impl Fn(&mut [T], &[T], &mut [&mut [T]]) + Sync,
 ) {
-    if p.len() < SHARED || rayon::current_num_threads() == 1 {
+    if p.len() < SHARED || threads::is_alone() {
         return update(p, g, state);
     }
     let mut rest: Slices<'_, T> = state.iter_mut().map(|s| &mut **s).collect();
@@ -107,15 +107,13 @@ pub fn in_pieces<T: Send + Sync>(
     };
     let pieces = p.chunks_mut(PIECE).zip(g.chunks(PIECE));
     let pieces: Vec<_> = pieces.map(|(p, g)| (first(p.len()), p, g)).collect();
-    pieces.into_par_iter().for_each(|(mut state, p, g)| update(p, g, &mut state));
+    threads::for_each(true, pieces.into_iter(), |(mut state, p, g)| update(p, g, &mut state));
 }
 
 /// `x[i] = f(x[i])`, large arrays by several threads.
 pub fn replace<T: Real>(x: &mut [T], f: impl Fn(T) -> T + Sync) {
-    if x.len() < SHARED || rayon::current_num_threads() == 1 {
-        return replace_here(x, f);
-    }
-    x.par_chunks_mut(PIECE).for_each(|x| replace_here(x, &f));
+    let shared = x.len() >= SHARED;
+    threads::for_each(shared, x.chunks_mut(PIECE), |x| replace_here(x, &f));
 }
 
 /// How many partial results a sum is kept in, so that it runs in vectors.
@@ -159,11 +157,9 @@ pub fn power_sum<T: Real>(x: &[T], p: f64) -> f64 {
         f64::INFINITY => fold(x, f64::abs, larger),
         _ => fold(x, |x| x.abs().powf(p), |a, b| a + b),
     };
-    let parts: SmallVec<[f64; 8]> = if x.len() < SHARED || rayon::current_num_threads() == 1 {
-        x.chunks(PIECE).map(one).collect()
-    } else {
-        x.par_chunks(PIECE).map(one).collect::<Vec<_>>().into()
-    };
+    let mut parts: SmallVec<[f64; 8]> = SmallVec::from_elem(0.0, x.len().div_ceil(PIECE));
+    let pieces = parts.iter_mut().zip(x.chunks(PIECE));
+    threads::for_each(x.len() >= SHARED, pieces, |(part, x)| *part = one(x));
     parts.into_iter().fold(0.0, |a, b| if p == f64::INFINITY { larger(a, b) } else { a + b })
 }
 

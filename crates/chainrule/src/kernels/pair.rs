@@ -1,11 +1,12 @@
 //! A function of two arrays, element by element, and the sum of its values: what losses are made of.
 
-use rayon::prelude::*;
+use smallvec::SmallVec;
 
 use super::map::{PIECE, SHARED};
 use super::math::Real;
 use super::simd::vectorized;
 use super::softmax::Row;
+use super::threads;
 
 /// A function of two numbers, compiled into the loops below.
 pub trait PairFn: Copy + Send + Sync {
@@ -58,13 +59,11 @@ pub fn map_pairs<T: Real, F: PairFn>(
             multiply(out, &g[part]);
         }
     };
-    if out.len() < SHARED || rayon::current_num_threads() == 1 {
-        // In pieces that stay in the cache between the two passes.
-        let high = if g.is_some() { PIECE / 8 } else { out.len().max(1) };
-        out.chunks_mut(high).enumerate().for_each(|(i, out)| piece(i * high, out));
-    } else {
-        out.par_chunks_mut(PIECE).enumerate().for_each(|(i, out)| piece(i * PIECE, out));
-    }
+    // In pieces that stay in the cache between the two passes.
+    let high = if g.is_some() { PIECE / 4 } else { PIECE };
+    let shared = out.len() >= SHARED;
+    let pieces = out.chunks_mut(high).enumerate();
+    threads::for_each(shared, pieces, |(i, out)| piece(i * high, out));
 }
 
 #[inline(always)]
@@ -95,10 +94,9 @@ pub fn sum_pairs<T: Row, F: PairFn>(x: &[T], t: &[T], f: F) -> f64 {
         }
         total
     };
-    if x.len() < SHARED || rayon::current_num_threads() == 1 {
-        return x.chunks(PIECE).zip(t.chunks(PIECE)).map(piece).sum();
-    }
-    let sums: Vec<f64> = x.par_chunks(PIECE).zip(t.par_chunks(PIECE)).map(piece).collect();
+    let mut sums: SmallVec<[f64; 8]> = SmallVec::from_elem(0.0, x.len().div_ceil(PIECE));
+    let pieces = x.chunks(PIECE).zip(t.chunks(PIECE)).zip(&mut sums);
+    threads::for_each(x.len() >= SHARED, pieces, |((x, t), sum)| *sum = piece((x, t)));
     sums.into_iter().sum()
 }
 

@@ -1,8 +1,7 @@
 //! The largest element of each window of an image, and where it stands.
 
-use rayon::prelude::*;
-
 use super::map::{PIECE, SHARED};
+use super::threads;
 
 /// The windows along one axis, one for each element of the result: `count` elements from `first` on, `step` apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,13 +34,16 @@ pub fn max_pool<T: PartialOrd + Copy + Send + Sync>(
     let one = |(x, (out, places)): (&[T], (&mut [T], &mut [i64]))| {
         one_image(x, width, rows, cols, out, places);
     };
-    if x.len() < SHARED || rayon::current_num_threads() == 1 {
-        let results = out.chunks_exact_mut(to).zip(places.chunks_exact_mut(to));
-        return x.chunks_exact(from).zip(results).for_each(one);
-    }
-    let least = (PIECE / from).max(1);
-    let results = out.par_chunks_exact_mut(to).zip(places.par_chunks_exact_mut(to));
-    x.par_chunks_exact(from).zip(results).with_min_len(least).for_each(one);
+    let many = (PIECE / from).max(1);
+    let results = out.chunks_mut(many * to).zip(places.chunks_mut(many * to));
+    threads::for_each(
+        x.len() >= SHARED,
+        x.chunks(many * from).zip(results),
+        |(x, (out, places))| {
+            let results = out.chunks_exact_mut(to).zip(places.chunks_exact_mut(to));
+            x.chunks_exact(from).zip(results).for_each(one);
+        },
+    );
 }
 
 fn one_image<T: PartialOrd + Copy>(

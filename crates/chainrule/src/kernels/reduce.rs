@@ -17,11 +17,10 @@ mod wide;
 
 pub use logsumexp::logsumexp_columns;
 
-use rayon::prelude::*;
-
 use super::simd::vectorized;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, level};
+use super::threads;
 
 /// How many rows or groups are summed one after the other before their sum is folded into the total.
 const BLOCK: usize = 128;
@@ -241,34 +240,31 @@ vectorized! {
 
 /// The sum over the middle axis of `[outer, count, inner]`; large ones by several threads, to the same bits.
 pub fn sum<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
-    if x.len() < PARALLEL || rayon::current_num_threads() == 1 {
+    if x.len() < PARALLEL {
         return sum_here(x, count, inner, out);
     }
     let size = count * inner;
     if out.len() > inner {
         let arrays = (PIECE / size).max(1);
-        return out
-            .par_chunks_mut(arrays * inner)
-            .zip(x.par_chunks(arrays * size))
-            .for_each(|(out, x)| sum_here(x, count, inner, out));
+        let pieces = out.chunks_mut(arrays * inner).zip(x.chunks(arrays * size));
+        return threads::for_each(true, pieces, |(out, x)| sum_here(x, count, inner, out));
     }
     // One array: the sums of its blocks, and then their sum.
     let zero = T::Total::default();
     let (mut sums, mut totals) = (Vec::new(), vec![zero; inner]);
     if inner == 1 {
         sums.resize(count.div_ceil(BLOCK * LANES), zero);
-        sums.par_chunks_mut(PIECE / (BLOCK * LANES)).zip(x.par_chunks(PIECE)).for_each(
-            |(sums, x)| {
-                let whole = x.len() / (BLOCK * LANES);
-                T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
-                let rest = &x[whole * BLOCK * LANES..];
-                T::sum_rows(rest, rest.len(), &mut sums[whole..]);
-            },
-        );
+        let pieces = sums.chunks_mut(PIECE / (BLOCK * LANES)).zip(x.chunks(PIECE));
+        threads::for_each(true, pieces, |(sums, x)| {
+            let whole = x.len() / (BLOCK * LANES);
+            T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
+            let rest = &x[whole * BLOCK * LANES..];
+            T::sum_rows(rest, rest.len(), &mut sums[whole..]);
+        });
     } else if count > BLOCK {
         sums.resize(count.div_ceil(BLOCK) * inner, zero);
-        let blocks = sums.par_chunks_mut(inner).zip(x.par_chunks(BLOCK * inner));
-        blocks.for_each(|(sums, x)| add_block(x, sums));
+        let blocks = sums.chunks_mut(inner).zip(x.chunks(BLOCK * inner));
+        threads::for_each(true, blocks, |(sums, x)| add_block(x, sums));
     } else {
         return sum_here(x, count, inner, out);
     }
@@ -364,13 +360,11 @@ mod tests {
         let x: Vec<f32> = (0..2_400_000u32)
             .map(|i| (i.wrapping_mul(2654435761) >> 8) as f32 * 1e-3 - 7.0)
             .collect();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
-        let pool = pool.expect("three threads");
         for (outer, inner) in [(1, 1), (1, 3), (1, 600), (1, 30_000), (2000, 1), (200, 3)] {
             let count = x.len() / outer / inner;
             let (mut here, mut shared) = (vec![0.0; outer * inner], vec![0.0; outer * inner]);
             sum_here(&x, count, inner, &mut here);
-            pool.install(|| sum(&x, count, inner, &mut shared));
+            threads::with_num_threads(3, || sum(&x, count, inner, &mut shared));
             assert_eq!(here, shared, "{outer} {count} {inner}");
         }
     }

@@ -4,10 +4,9 @@
 
 use std::ops::{Add, Range};
 
-use rayon::prelude::*;
-
 use super::copy::line;
 use super::map::{PIECE, SHARED, add_assign};
+use super::threads;
 
 /// A stretch of positions of a result along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,12 +147,12 @@ pub fn copy<T: Copy + Send + Sync>(
     }
     let levels = levels(sizes, maps);
     let first = &levels[0];
-    if out.len() < SHARED || rayon::current_num_threads() == 1 {
+    if out.len() < SHARED {
         return copy_level(&levels, x, fill, out);
     }
     let rows = (PIECE / first.result).max(1);
-    let pieces = out.par_chunks_mut(rows * first.result).enumerate();
-    pieces.for_each(|(i, out)| {
+    let pieces = out.chunks_mut(rows * first.result).enumerate();
+    threads::for_each(true, pieces, |(i, out)| {
         let start = i * rows;
         copy_range(&levels, x, start..start + out.len() / first.result, fill, out);
     });
@@ -255,12 +254,12 @@ where
     let levels = levels(sizes, maps);
     let first = &levels[0];
     // Only positions that come from themselves can be shared out: others meet in one place.
-    if first.map.is_some() || out.len() < SHARED || rayon::current_num_threads() == 1 {
+    if first.map.is_some() || out.len() < SHARED {
         return add_level(&levels, g, out);
     }
     let rows = (PIECE / first.source).max(1);
-    let pieces = out.par_chunks_mut(rows * first.source).zip(g.par_chunks(rows * first.result));
-    pieces.for_each(|(out, g)| {
+    let pieces = out.chunks_mut(rows * first.source).zip(g.chunks(rows * first.result));
+    threads::for_each(true, pieces, |(out, g)| {
         let whole = Run { len: out.len() / first.source, from: From::Up(0) };
         add_run(&levels, g, whole, out);
     });

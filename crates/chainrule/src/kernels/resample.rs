@@ -1,10 +1,9 @@
 //! Linear maps of images that treat rows and columns apart: means over windows, interpolation, and the transposes of these.
 
-use rayon::prelude::*;
-
 use super::map::{PIECE, SHARED};
 use super::math::Real;
 use super::simd::vectorized;
+use super::threads;
 
 /// A sparse matrix: for each element of the result along one axis, which elements of the input it is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,12 +101,10 @@ pub fn resample<T: Real>(x: &[T], rows: &Taps, cols: &Taps, out: &mut [T]) {
     if from == 0 {
         return out.fill(T::ZERO);
     }
-    if x.len().max(out.len()) < SHARED || rayon::current_num_threads() == 1 {
-        return images(x, rows, cols, out);
-    }
     let many = (PIECE / from.max(to)).max(1);
-    let pieces = x.par_chunks(many * from).zip(out.par_chunks_mut(many * to));
-    pieces.for_each(|(x, out)| images(x, rows, cols, out));
+    let shared = x.len().max(out.len()) >= SHARED;
+    let pieces = x.chunks(many * from).zip(out.chunks_mut(many * to));
+    threads::for_each(shared, pieces, |(x, out)| images(x, rows, cols, out));
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 //! Each goes through memory in order: along the last axis row by row, along another with one total for each column. The blocks of the
 //! outer axes are shared among threads when there is much to do.
 
-use rayon::prelude::*;
-
 use super::map::{PIECE, SHARED};
 use super::reduce::extremum::Ranked;
 use super::reduce::product::Factor;
+use super::threads;
 
 /// Which way a scan goes, and whether each result leaves out the element at its own place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +25,12 @@ fn blocks<T: Sync, U: Send>(
     size: usize,
     f: impl Fn(&[T], &mut [U]) + Sync,
 ) {
-    if size == 0 || out.len() < SHARED || rayon::current_num_threads() == 1 {
+    if size == 0 {
         return f(x, out);
     }
     let piece = (PIECE / size).max(1) * size;
-    x.par_chunks(piece).zip(out.par_chunks_mut(piece)).for_each(|(x, out)| f(x, out));
+    let shared = out.len() >= SHARED;
+    threads::for_each(shared, x.chunks(piece).zip(out.chunks_mut(piece)), |(x, out)| f(x, out));
 }
 
 /// Rows are visited from the first or from the last.

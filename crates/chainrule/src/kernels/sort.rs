@@ -4,9 +4,8 @@
 //! An element becomes a whole number that has its order, with its position below: such numbers are compared in an instruction,
 //! there are no ties, and so every algorithm is stable. NaN is the largest of all; -0 and 0 are equal.
 
-use rayon::prelude::*;
-
 use super::map::{PIECE, SHARED};
+use super::threads;
 
 /// A number that can be sorted.
 pub trait Sorted: Copy + PartialOrd + Send + Sync {
@@ -171,12 +170,9 @@ pub fn order<T: Sorted>(
         false => order_as::<T, u128>(x, count, inner, descending, part, index),
     };
     let (size, taken) = (count * inner, part.len(count) * inner);
-    if x.len() < SHARED || rayon::current_num_threads() == 1 {
-        return run(x, index);
-    }
     let arrays = (PIECE / size).max(1);
-    let pieces = x.par_chunks(arrays * size).zip(index.par_chunks_mut(arrays * taken));
-    pieces.for_each(|(x, index)| run(x, index));
+    let pieces = x.chunks(arrays * size).zip(index.chunks_mut(arrays * taken));
+    threads::for_each(x.len() >= SHARED, pieces, |(x, index)| run(x, index));
 }
 
 /// The elements that the positions name: of `x`, `[outer, count, inner]`, `taken` for each of the others.

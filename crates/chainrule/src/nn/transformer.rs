@@ -3,7 +3,7 @@
 use super::{Dropout, GeluTanh, Layer, LayerNorm, Linear, Module};
 use crate::dtype::DType;
 use crate::error::{Error, Result, raise};
-use crate::ops::Attention;
+use crate::ops::{Attention, Slice};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
@@ -48,7 +48,8 @@ impl Layer for CausalSelfAttention {
         let each = width / self.heads;
         // [batch, time, 3, heads, each] seen as [batch, heads, time, each], three times.
         let qkv = self.qkv.try_forward(x)?.try_reshape([batch, time, 3, self.heads, each])?;
-        let part = |i: usize| qkv.try_narrow(2, i, 1)?.try_squeeze(2)?.try_transpose(1, 2);
+        let all = Slice::from(..);
+        let part = |i: i64| qkv.try_slice(&[all, all, Slice::At(i)])?.try_transpose(1, 2);
         let mut options = Attention::causal();
         if self.dropout.rate() > 0.0 {
             options = self.dropout.draw(|g| options.with_dropout(self.dropout.rate(), g));

@@ -39,8 +39,9 @@ pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
 pub use shape::meshgrid::Indexing;
-pub use shape::pad::Pad;
+pub use shape::pad::PadMode;
 pub use shape::slice::Slice;
+pub(crate) use shape::slice::{SliceOp, join};
 
 use crate::error::Result;
 use crate::rng::Generator;

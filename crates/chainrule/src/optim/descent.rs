@@ -4,8 +4,9 @@ pub(super) mod state;
 
 use std::fmt;
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
+
+use std::sync::{Mutex, PoisonError};
 
 use super::{
     Group, Optimizer, checked_later_lr, checked_lr, checked_parameters, no_gradients, not_negative,
@@ -15,6 +16,7 @@ use crate::error::{Error, Result, raise};
 use crate::kernels::map::SHARED;
 use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
+use crate::kernels::threads;
 use crate::nn::StateDict;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -202,12 +204,21 @@ impl<R: Rule> Optimizer for Descent<R> {
         let one = |((p, state), &group): ((&Tensor, &mut State), &usize)| {
             update(p, state, &groups[group].options, lrs[group])
         };
-        let several = self.parameters.len() > 1 && rayon::current_num_threads() > 1;
-        let stepped = if several && self.numel >= SHARED {
-            let all = self.parameters.par_iter().zip(&mut self.states).zip(&self.group_of);
-            all.map(one).try_reduce(|| false, |a, b| Ok(a | b))?
+        let mut all = self.parameters.iter().zip(&mut self.states).zip(&self.group_of);
+        let several = self.numel >= SHARED && !threads::is_alone();
+        let stepped = if several {
+            // A large parameter is shared out itself; the small ones go round one by one.
+            let results = Mutex::new(Vec::new());
+            let note = |x| {
+                let result = one(x);
+                results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+            };
+            let (large, small): (Vec<_>, Vec<_>) = all.partition(|((p, _), _)| p.numel() >= SHARED);
+            large.into_iter().for_each(note);
+            threads::for_each(true, small.into_iter(), note);
+            let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+            results.into_iter().try_fold(false, |stepped, x| Ok::<_, Error>(x? | stepped))?
         } else {
-            let mut all = self.parameters.iter().zip(&mut self.states).zip(&self.group_of);
             all.try_fold(false, |stepped, x| Ok::<_, Error>(one(x)? | stepped))?
         };
         if stepped { Ok(()) } else { Err(no_gradients(R::NAME)) }

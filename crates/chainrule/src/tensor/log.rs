@@ -4,6 +4,7 @@
 //! twice. A leaf gets a stand-in for its value when it is first met, so that its value is not taken for a constant that shares its
 //! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means is the business of `program/`.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
@@ -296,6 +297,15 @@ pub(crate) fn generator(state: &[i64]) -> Result<Tensor> {
 /// An op that the log and the tape share.
 #[derive(Debug)]
 pub(super) struct Shared(pub Arc<dyn Op>);
+
+/// The op itself, where the tape shares it with a log.
+#[inline]
+pub(crate) fn inner(op: &dyn Op) -> &dyn Op {
+    match (op as &dyn Any).downcast_ref::<Shared>() {
+        Some(shared) => &*shared.0,
+        None => op,
+    }
+}
 
 impl Op for Shared {
     fn name(&self) -> &'static str {

@@ -3,7 +3,6 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::node::{Mode, Node, Source};
@@ -13,6 +12,7 @@ use super::{Tensor, log};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};
+use crate::kernels::threads;
 use crate::shape::{Axes, MAX_RANK, Shape, Strides};
 
 pub(crate) type Values = SmallVec<[Arc<Value>; 2]>;
@@ -300,15 +300,17 @@ fn run_rows(
     macro_rules! run {
         ($ty:ty, $variant:ident) => {{
             let out = &mut out.as_mut::<$ty>()[start..start + total];
-            if total < SHARED || rayon::current_num_threads() == 1 {
+            if total < SHARED {
                 tile(0, 0, n, Output::$variant(out));
             } else if rows == 1 {
-                let pieces = out.par_chunks_mut(PIECE).enumerate();
-                pieces.for_each(|(i, out)| tile(0, i * PIECE, out.len(), Output::$variant(out)));
+                threads::for_each(true, out.chunks_mut(PIECE).enumerate(), |(i, out)| {
+                    tile(0, i * PIECE, out.len(), Output::$variant(out));
+                });
             } else {
                 let high = (PIECE / n).max(1);
-                let pieces = out.par_chunks_mut(high * n).enumerate();
-                pieces.for_each(|(i, out)| tile(i * high, 0, n, Output::$variant(out)));
+                threads::for_each(true, out.chunks_mut(high * n).enumerate(), |(i, out)| {
+                    tile(i * high, 0, n, Output::$variant(out));
+                });
             }
         }};
     }

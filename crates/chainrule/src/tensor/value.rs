@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::buffer::Buffer;
 use crate::dtype::{DType, Element, Stored};
 use crate::error::{Error, Result};
-use crate::kernels::copy;
+use crate::kernels::copy::{self, Places};
 use crate::shape::{Shape, Strides};
 
 /// What is known of a tensor without its elements.
@@ -43,6 +43,14 @@ enum Storage {
 pub(crate) struct Layout {
     pub offset: usize,
     pub strides: Strides,
+}
+
+impl Layout {
+    /// The same for kernels.
+    #[inline]
+    pub fn places(&self) -> Places<'_> {
+        Places { offset: self.offset, strides: &self.strides }
+    }
 }
 
 impl Value {

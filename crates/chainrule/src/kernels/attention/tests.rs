@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernels::math::tests::noise;
+use crate::kernels::threads::with_num_threads;
 
 /// Sizes: pairs, queries, keys, depth, width.
 type Sizes = [usize; 5];
@@ -183,8 +184,7 @@ fn threads_change_no_bit() {
     let (pairs, t, d) = (12, 100, 32);
     let x: Vec<f32> = noise(pairs * t * d, 1).into_iter().map(|x| x as f32).collect();
     let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
+        with_num_threads(threads, || {
             let (sizes, batch) = ([pairs], [t * d]);
             let heads = Heads { data: &x[..], batch: &batch, row: d };
             let problem = Problem {

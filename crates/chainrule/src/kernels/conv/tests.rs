@@ -3,6 +3,7 @@
 use super::weight::weight_gradient_at;
 use super::*;
 use crate::kernels::simd::detected;
+use crate::kernels::threads::with_num_threads;
 
 const LEVELS: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
 
@@ -185,8 +186,7 @@ fn the_threads_do_not_change_a_bit() {
     let x: Vec<f32> = numbers(37 * 16 * 420, 1);
     let w: Vec<f32> = numbers(16 * 16 * 9, 2);
     let all = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
+        with_num_threads(threads, || {
             let (mut y, mut dx, mut dw) = (x.clone(), x.clone(), w.clone());
             forward(&c, &x, &w, None, &mut y);
             input_gradient(&c, &y, &w, &mut dx);

@@ -6,7 +6,7 @@
 //! or column goes its own way, which is fixed as well.)
 
 use super::tile::{Element, Kernels, Panel, Source};
-use rayon::prelude::*;
+use crate::kernels::threads;
 use std::cell::Cell;
 
 /// Length of a block of the common axis: a packed panel of 48 columns by 256 is 48 KiB.
@@ -94,16 +94,12 @@ impl<T> Shared<T> {
 
 /// Whether a product of so much work is worth more than one thread.
 pub fn threaded(work: usize) -> bool {
-    work >= THREADED_WORK && rayon::current_num_threads() > 1
+    work >= THREADED_WORK && !threads::is_alone()
 }
 
 /// Runs the tasks `0..count`, on the pool if `parallel`.
 pub fn run(count: usize, parallel: bool, task: impl Fn(usize) + Send + Sync) {
-    if parallel && count > 1 {
-        (0..count).into_par_iter().with_max_len(1).for_each(task);
-    } else {
-        (0..count).for_each(task);
-    }
+    threads::for_each(parallel && count > 1, 0..count, task);
 }
 
 /// 64 bytes, aligned so.
@@ -243,7 +239,7 @@ impl<T: Element> Plan<T> {
             addend,
             out: Shared(out),
             parallel,
-            pack_a: m.saturating_mul(k) > DIRECT_A && n > 2 * kernels.cols,
+            pack_a: a.col != 1 && m.saturating_mul(k) > DIRECT_A && n > 2 * kernels.cols,
             pack_b: b.col != 1 || (k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows),
         }
     }

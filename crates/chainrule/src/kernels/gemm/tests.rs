@@ -3,6 +3,7 @@
 use super::tile::{Element, Kernels};
 use super::*;
 use crate::kernels::simd::{Level, detected};
+use crate::kernels::threads::with_num_threads;
 use std::ops::AddAssign;
 
 const SIZES: [usize; 15] = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 127, 128, 129];
@@ -237,8 +238,7 @@ fn not_a_number_and_infinity_pass_through() {
 fn same_bits<T: Number>(what: &str, f: impl Fn() -> Vec<T> + Sync) {
     let expected: Vec<u64> = f().into_iter().map(T::bits).collect();
     for threads in [1, 2, 4] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let got: Vec<u64> = pool.install(&f).into_iter().map(T::bits).collect();
+        let got: Vec<u64> = with_num_threads(threads, &f).into_iter().map(T::bits).collect();
         assert!(got == expected, "{what}: other bits with {threads} threads");
     }
 }

@@ -1,21 +1,12 @@
-//! Group normalisation: `[n, c, inner]` as rows of `channels * inner` neighbouring elements, a row for each group of channels of each sample. What is
-//! done to rows knows nothing of samples; gain and bias repeat from sample to sample.
+//! Rows for group normalisation: how a sample falls into groups of channels, and rows whose channels are several neighbouring elements, for
+//! which gain and bias are one number. What is done to rows knows nothing of samples; gain and bias repeat from sample to sample.
 
-use rayon::prelude::*;
+use super::layer::{Affine, LANES, ROWS, Slope, Stats, sums};
+use crate::kernels::math::Real;
 
-use crate::kernels::map::{PIECE, SHARED};
-use crate::kernels::reduce::moments::Centred;
-use crate::kernels::simd::vectorized;
-use crate::kernels::softmax::Row;
-
-/// f32 or f64.
-pub trait Grouped: Row + Centred {}
-impl Grouped for f32 {}
-impl Grouped for f64 {}
-
-/// How an array falls into rows.
-#[derive(Clone, Copy, Debug)]
-pub struct Groups {
+/// How a sample falls into rows, one for each group of channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
     /// Groups of channels in a sample.
     pub groups: usize,
     /// Channels in a group.
@@ -24,279 +15,135 @@ pub struct Groups {
     pub inner: usize,
 }
 
-impl Groups {
+impl Rows {
+    /// A sample that is one row of `n` channels, each of one element: layer normalisation.
+    pub fn of_elements(n: usize) -> Rows {
+        Rows { groups: 1, channels: n, inner: 1 }
+    }
+
     /// Elements of a row.
-    pub fn count(self) -> usize {
+    #[inline(always)]
+    pub fn len(self) -> usize {
         self.channels * self.inner
     }
 
-    /// How many rows a thread takes at a time.
-    fn rows_at_once(self) -> usize {
-        (PIECE / self.count().max(1)).max(1)
+    /// Elements of a sample.
+    pub fn sample(self) -> usize {
+        self.groups * self.len()
     }
 
-    /// The part of gain or bias that belongs to a row.
+    /// The channels of all groups, for each of which there is a gain and a bias.
+    pub fn width(self) -> usize {
+        self.groups * self.channels
+    }
+
+    /// How many samples add up their gradients of gain and bias in the type itself.
+    pub fn samples_at_once(self) -> usize {
+        (ROWS / self.inner.max(1)).max(1)
+    }
+
+    /// How many pieces of so many samples there are.
+    pub fn pieces(self, samples: usize) -> usize {
+        samples.div_ceil(self.samples_at_once())
+    }
+
+    /// The channels of row `row`.
     #[inline(always)]
-    fn of<T>(self, row: usize, x: Option<&[T]>) -> Option<&[T]> {
-        x.map(|x| &x[row % self.groups * self.channels..][..self.channels])
+    pub(super) fn channels_of(self, row: usize) -> std::ops::Range<usize> {
+        let first = row % self.groups * self.channels;
+        first..first + self.channels
     }
 }
 
-/// What each row is normalised by.
-#[derive(Clone, Copy, Debug)]
-pub struct Stats<'a, T> {
-    /// Its mean.
-    pub mean: &'a [T],
-    /// 1 / sqrt(variance + eps).
-    pub inv_std: &'a [T],
-}
-
-/// Whether the work on so many elements is for several threads.
-fn shared(elements: usize) -> bool {
-    elements >= SHARED && rayon::current_num_threads() > 1
-}
-
-/// The mean and the biased variance of each row.
-pub fn row_stats<T: Grouped>(x: &[T], by: Groups, mean: &mut [T], var: &mut [T]) {
-    let count = by.count();
-    let piece = |(x, (mean, var)): (&[T], (&mut [T], &mut [T]))| {
-        T::moments_rows(x, count, T::from_f64(count as f64), mean, var);
-    };
-    let high = by.rows_at_once();
-    if x.is_empty() || !shared(x.len()) {
-        return piece((x, (mean, var)));
-    }
-    let stats = mean.par_chunks_mut(high).zip(var.par_chunks_mut(high));
-    x.par_chunks(high * count).zip(stats).for_each(piece);
-}
-
-/// Rows `first..` as far as `out` goes: `(x - mean) * inv_std * gain + bias`.
+/// `out = xhat * gain + bias` for a row.
 #[inline(always)]
-fn apply_body<const FMA: bool, T: Grouped>(
+pub(super) fn apply_channels<const FMA: bool, T: Real>(
     x: &[T],
-    by: Groups,
-    first: usize,
-    stats: Stats<'_, T>,
-    gain: Option<&[T]>,
-    bias: Option<&[T]>,
-    out: &mut [T],
-) {
-    let rows = x.chunks_exact(by.count()).zip(out.chunks_exact_mut(by.count()));
-    for (i, (x, out)) in rows.enumerate() {
-        let row = first + i;
-        let (mean, inv) = (stats.mean[row], stats.inv_std[row]);
-        let (gain, bias) = (by.of(row, gain), by.of(row, bias));
-        if by.inner == 1 {
-            for (o, &x) in out.iter_mut().zip(x) {
-                *o = (x - mean) * inv;
-            }
-            if let Some(gain) = gain {
-                out.iter_mut().zip(gain).for_each(|(o, &gain)| *o *= gain);
-            }
-            if let Some(bias) = bias {
-                out.iter_mut().zip(bias).for_each(|(o, &bias)| *o += bias);
-            }
-            continue;
-        }
-        let channels = x.chunks_exact(by.inner).zip(out.chunks_exact_mut(by.inner));
-        for (channel, (x, out)) in channels.enumerate() {
-            let factor = gain.map_or(inv, |gain| inv * gain[channel]);
-            let shift = bias.map_or(T::ZERO, |bias| bias[channel]);
-            for (o, &x) in out.iter_mut().zip(x) {
-                *o = (x - mean).mul_add::<FMA>(factor, shift);
-            }
-        }
-    }
-}
-
-vectorized! {
-    fn apply_rows[T](x: &[T], by: Groups, first: usize, stats: Stats<'_, T>, gain: Option<&[T]>, bias: Option<&[T]>, out: &mut [T])
-        where [T: Grouped] = apply_body
-}
-
-/// Each row less its mean, times `inv_std`; then each channel times its gain, plus its bias.
-pub fn group_norm_apply<T: Grouped>(
-    x: &[T],
-    by: Groups,
-    stats: Stats<'_, T>,
-    gain: Option<&[T]>,
-    bias: Option<&[T]>,
-    out: &mut [T],
-) {
-    assert_eq!(x.len(), out.len());
-    if x.is_empty() {
-        return;
-    }
-    if !shared(x.len()) {
-        return apply_rows(x, by, 0, stats, gain, bias, out);
-    }
-    let (high, size) = (by.rows_at_once(), by.rows_at_once() * by.count());
-    let pieces = x.par_chunks(size).zip(out.par_chunks_mut(size)).enumerate();
-    pieces.for_each(|(i, (x, out))| apply_rows(x, by, i * high, stats, gain, bias, out));
-}
-
-/// What the backward starts from.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupUpstream<'a, T> {
-    /// The upstream gradient.
-    pub g: &'a [T],
-    /// The input.
-    pub x: &'a [T],
-    /// What its rows were normalised by.
-    pub stats: Stats<'a, T>,
-    /// The gain, if there is one.
-    pub gain: Option<&'a [T]>,
-}
-
-/// For each channel of a row the sum of `g` and of `g * h`, where `h` is the normalised input.
-#[inline(always)]
-fn channel_sums<T: Grouped>(
-    x: &[T],
-    g: &[T],
     inner: usize,
-    [mean, inv]: [T; 2],
-    sums: &mut [T],
-    products: &mut [T],
+    stats: Stats<T>,
+    by: Affine<'_, T>,
+    out: &mut [T],
 ) {
-    const BLOCK: usize = 256;
-    if inner == 1 {
-        sums.copy_from_slice(g);
-        for ((p, &x), &g) in products.iter_mut().zip(x).zip(g) {
-            *p = g * ((x - mean) * inv);
+    let channels = x.chunks_exact(inner).zip(out.chunks_exact_mut(inner));
+    for (channel, (x, out)) in channels.enumerate() {
+        let gain = by.gain.map_or(T::ONE, |gain| gain[channel]);
+        let bias = by.bias.map_or(T::ZERO, |bias| bias[channel]);
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = stats.hat::<FMA>(x).mul_add::<FMA>(gain, bias);
         }
-        return;
-    }
-    let mut scratch = [T::ZERO; BLOCK];
-    let channels = x.chunks_exact(inner).zip(g.chunks_exact(inner));
-    for ((sum, product), (x, g)) in sums.iter_mut().zip(products).zip(channels) {
-        *sum = T::row_sum(g);
-        let mut total = 0.0;
-        for (x, g) in x.chunks(BLOCK).zip(g.chunks(BLOCK)) {
-            let d = &mut scratch[..x.len()];
-            T::row_minus(x, mean, T::ZERO, d);
-            total += T::row_dot(g, d).to_f64();
-        }
-        *product = T::from_f64(total) * inv;
     }
 }
 
-/// Rows `first..` as far as `dx` goes, and the sums of their channels.
+/// The sums of `g` and of `g * xhat` over a channel.
 #[inline(always)]
-fn grad_body<const FMA: bool, T: Grouped>(
-    up: GroupUpstream<'_, T>,
-    by: Groups,
-    first: usize,
-    dx: &mut [T],
-    sums: &mut [T],
-    products: &mut [T],
-) {
-    let count = by.count();
-    let per_row = sums.chunks_exact_mut(by.channels).zip(products.chunks_exact_mut(by.channels));
-    for (i, (dx, (sums, products))) in dx.chunks_exact_mut(count).zip(per_row).enumerate() {
-        let row = first + i;
-        let part = row * count..(row + 1) * count;
-        let (x, g) = (&up.x[part.clone()], &up.g[part]);
-        let (mean, inv) = (up.stats.mean[row], up.stats.inv_std[row]);
-        channel_sums(x, g, by.inner, [mean, inv], sums, products);
-        let gain = by.of(row, up.gain);
-        let total = |x: &[T]| match gain {
-            Some(gain) => T::row_dot(gain, x).to_f64(),
-            None => T::row_sum(x).to_f64(),
-        };
-        let n = count as f64;
-        // dx = inv * (g * gain - mean of (g * gain) - h * mean of (g * gain * h)), with h = (x - mean) * inv.
-        let shift = T::from_f64(total(sums) / n) * inv;
-        let slope = T::from_f64(total(products) / n) * inv * inv;
-        let back = |x: T| (x - mean).mul_add::<FMA>(slope, shift);
-        if by.inner == 1 {
-            let elements = dx.iter_mut().zip(x).zip(g);
-            if let Some(gain) = gain {
-                for (((o, &x), &g), &gain) in elements.zip(gain) {
-                    *o = g * (inv * gain) - back(x);
-                }
-            } else {
-                for ((o, &x), &g) in elements {
-                    *o = g * inv - back(x);
-                }
-            }
-            continue;
-        }
-        let channels = x.chunks_exact(by.inner).zip(g.chunks_exact(by.inner));
-        for (channel, (dx, (x, g))) in dx.chunks_exact_mut(by.inner).zip(channels).enumerate() {
-            let factor = gain.map_or(inv, |gain| inv * gain[channel]);
-            for ((o, &x), &g) in dx.iter_mut().zip(x).zip(g) {
-                *o = g * factor - back(x);
-            }
-        }
+fn channel_sums<const FMA: bool, T: Real>(x: &[T], g: &[T], stats: Stats<T>) -> [f64; 2] {
+    let term = |x: T, g: T, _: T| [g, g * stats.hat::<FMA>(x)];
+    if x.len() >= LANES {
+        return sums([x, g, g], term);
     }
+    let mut total = [T::ZERO; 2];
+    for (&x, &g) in x.iter().zip(g) {
+        let [a, b] = term(x, g, g);
+        total = [total[0] + a, total[1] + b];
+    }
+    total.map(T::to_f64)
 }
 
-vectorized! {
-    fn grad_rows[T](up: GroupUpstream<'_, T>, by: Groups, first: usize, dx: &mut [T], sums: &mut [T], products: &mut [T])
-        where [T: Grouped] = grad_body
-}
-
-/// The gradients of the input, the gain and the bias. The sums over samples are taken in f64.
-pub fn group_norm_grad<T: Grouped>(
-    up: GroupUpstream<'_, T>,
-    by: Groups,
+/// The gradient of a row; what it adds to those of gain and bias, where they are wanted.
+#[inline(always)]
+pub(super) fn grad_channels<const FMA: bool, T: Real>(
+    (x, g): (&[T], &[T]),
+    gain: Option<&[T]>,
+    (inner, stats): (usize, Stats<T>),
+    slope: impl Fn([f64; 2]) -> Slope<T>,
     dx: &mut [T],
-    dgain: &mut [T],
-    dbias: &mut [T],
+    [dgain, dbias]: [&mut [T]; 2],
 ) {
-    assert!(up.x.len() == dx.len() && up.g.len() == dx.len());
-    let channels = by.groups * by.channels;
-    if dx.is_empty() {
-        dgain.fill(T::ZERO);
-        dbias.fill(T::ZERO);
-        return;
-    }
-    let mut sums = vec![T::ZERO; dx.len() / by.inner];
-    let mut products = sums.clone();
-    if !shared(dx.len()) {
-        grad_rows(up, by, 0, dx, &mut sums, &mut products);
-    } else {
-        let high = by.rows_at_once();
-        let per_row = sums
-            .par_chunks_mut(high * by.channels)
-            .zip(products.par_chunks_mut(high * by.channels));
-        let pieces = dx.par_chunks_mut(high * by.count()).zip(per_row).enumerate();
-        pieces.for_each(|(i, (dx, (sums, products)))| {
-            grad_rows(up, by, i * high, dx, sums, products);
-        });
-    }
-    for (out, parts) in [(dgain, &products), (dbias, &sums)] {
-        let mut totals = vec![0.0; channels];
-        for sample in parts.chunks_exact(channels) {
-            totals.iter_mut().zip(sample).for_each(|(total, x)| *total += x.to_f64());
+    let factor = |channel: usize| gain.map_or(T::ONE, |gain| gain[channel]);
+    let (mut both, channels) = ([0.0; 2], x.chunks_exact(inner).zip(g.chunks_exact(inner)));
+    for (channel, (x, g)) in channels.clone().enumerate() {
+        let [sum, product] = channel_sums::<FMA, T>(x, g, stats);
+        if let Some(dbias) = dbias.get_mut(channel) {
+            *dbias += T::from_f64(sum);
         }
-        out.iter_mut().zip(totals).for_each(|(out, total)| *out = T::from_f64(total));
+        if let Some(dgain) = dgain.get_mut(channel) {
+            *dgain += T::from_f64(product);
+        }
+        let factor = factor(channel).to_f64();
+        both = [both[0] + sum * factor, both[1] + product * factor];
+    }
+    let by = slope(both);
+    for (channel, (dx, (x, g))) in dx.chunks_exact_mut(inner).zip(channels).enumerate() {
+        let factor = factor(channel);
+        for ((dx, &x), &g) in dx.iter_mut().zip(x).zip(g) {
+            *dx = by.at::<FMA>(g * factor, stats.hat::<FMA>(x));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer::{Norm, STATS, Upstream, backward, forward};
     use super::*;
+    use crate::kernels::reduce::Summed;
 
-    fn numbers<T: Grouped>(n: usize, k: usize) -> Vec<T> {
+    fn numbers<T: Real>(n: usize, k: usize) -> Vec<T> {
         (0..n).map(|i| T::from_f64(((i * k + 3) % 17) as f64 * 0.25 - 1.0)).collect()
     }
 
     /// Against loops in f64 that go by the formulas.
-    fn check<T: Grouped>(samples: usize, by: Groups, tolerance: f64) {
-        let (count, rows) = (by.count(), samples * by.groups);
-        let channels = by.groups * by.channels;
+    fn check<T: Real + Summed>(samples: usize, by: Rows, tolerance: f64) {
+        let (count, rows, channels) = (by.len(), samples * by.groups, by.width());
         let (x, g) = (numbers::<T>(rows * count, 5), numbers::<T>(rows * count, 7));
         let (gain, bias) = (numbers::<T>(channels, 3), numbers::<T>(channels, 4));
-        let (mut mean, mut var) = (vec![T::ZERO; rows], vec![T::ZERO; rows]);
-        row_stats(&x, by, &mut mean, &mut var);
-        let inv: Vec<T> = var.iter().map(|&v| T::ONE / (v + T::from_f64(0.1)).sqrt()).collect();
-        let stats = Stats { mean: &mean, inv_std: &inv };
-        let (mut y, mut dx) = (vec![T::ZERO; x.len()], vec![T::ZERO; x.len()]);
-        let (mut dgain, mut dbias) = (vec![T::ONE; channels], vec![T::ONE; channels]);
-        group_norm_apply(&x, by, stats, Some(&gain), Some(&bias), &mut y);
-        let up = GroupUpstream { g: &g, x: &x, stats, gain: Some(&gain) };
-        group_norm_grad(up, by, &mut dx, &mut dgain, &mut dbias);
+        let zeros = |len| vec![T::ZERO; len];
+        let (mut y, mut dx, mut kept) = (zeros(x.len()), zeros(x.len()), zeros(rows * STATS));
+        let (mut dgain, mut dbias) = (zeros(channels), zeros(channels));
+        let affine = Affine { gain: Some(&gain[..]), bias: Some(&bias[..]) };
+        forward(&x, by, affine, (Norm::Layer, 0.1), &mut y, &mut kept);
+        let up = Upstream { g: &g, x: &x, kept: &kept, gain: Some(&gain[..]) };
+        let mut scratch = zeros(by.pieces(samples) * channels * 2);
+        backward(up, by, Norm::Layer, &mut dx, [&mut dgain, &mut dbias], &mut scratch);
         let near = |what: &str, got: T, want: f64| {
             let (got, size) = (got.to_f64(), want.abs().max(1.0));
             assert!((got - want).abs() <= tolerance * size, "{by:?}, {what}: {got}, not {want}");
@@ -334,7 +181,7 @@ mod tests {
     fn groups_of_every_size() {
         for inner in [1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 257] {
             for (samples, groups, channels) in [(1, 1, 2), (2, 3, 1), (3, 2, 5)] {
-                let by = Groups { groups, channels, inner };
+                let by = Rows { groups, channels, inner };
                 check::<f64>(samples, by, 1e-12);
                 check::<f32>(samples, by, 2e-5);
             }
@@ -344,7 +191,7 @@ mod tests {
     /// Large arrays are split among threads.
     #[test]
     fn many_rows() {
-        check::<f64>(300, Groups { groups: 4, channels: 8, inner: 17 }, 1e-10);
-        check::<f64>(900, Groups { groups: 5, channels: 31, inner: 1 }, 1e-10);
+        check::<f64>(300, Rows { groups: 4, channels: 8, inner: 17 }, 1e-10);
+        check::<f64>(900, Rows { groups: 5, channels: 31, inner: 1 }, 1e-10);
     }
 }

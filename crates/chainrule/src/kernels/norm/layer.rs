@@ -1,4 +1,4 @@
-//! Layer and root-mean-square normalisation: each row by its own statistics, and the gradients.
+//! Layer, root-mean-square and group normalisation: each row by its own statistics, and the gradients.
 //!
 //! A row is read from memory once and then again from the first cache. Its mean is taken twice: what is left of it after the first, rounded
 //! one was subtracted corrects both the mean and the variance, so that rows far from zero lose no digits.
@@ -6,21 +6,21 @@
 //! Sums along a row go into 32 lanes, which fold into f64 after a group of elements. Sums down the columns are taken in the type itself over
 //! pieces of 32 rows, and these in f64: the order is fixed by the sizes alone, so threads, which take whole pieces, change no bit.
 
-use rayon::prelude::*;
-
+use super::group::{Rows, apply_channels, grad_channels};
 use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::math::Real;
 use crate::kernels::reduce::{self, Summed};
 use crate::kernels::simd::vectorized;
+use crate::kernels::threads;
 
 /// The lanes of a sum along a row.
-const LANES: usize = 32;
+pub(super) const LANES: usize = 32;
 
 /// Elements that add up in the lanes before these are folded.
 const GROUP: usize = 16 * LANES;
 
 /// Rows whose column sums are taken in the type itself.
-const ROWS: usize = 32;
+pub(super) const ROWS: usize = 32;
 
 /// Which normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Norm {
 
 /// What is kept of a row: `xhat = (x - centre) * inv + shift`.
 #[derive(Clone, Copy)]
-struct Stats<T> {
+pub(super) struct Stats<T> {
     /// The mean, rounded.
     centre: T,
     /// 1 / sqrt(variance + eps).
@@ -57,14 +57,14 @@ impl<T: Real> Stats<T> {
     }
 
     #[inline(always)]
-    fn hat<const FMA: bool>(self, x: T) -> T {
+    pub(super) fn hat<const FMA: bool>(self, x: T) -> T {
         (x - self.centre).mul_add::<FMA>(self.inv, self.shift)
     }
 }
 
 /// The sums of two terms over a row. Terms that need fewer rows get one of them again.
 #[inline(always)]
-fn sums<T: Real>(rows: [&[T]; 3], term: impl Fn(T, T, T) -> [T; 2]) -> [f64; 2] {
+pub(super) fn sums<T: Real>(rows: [&[T]; 3], term: impl Fn(T, T, T) -> [T; 2]) -> [f64; 2] {
     let [a, b, c] = rows.map(|row| row.chunks(GROUP));
     let mut totals = [0.0; 2];
     for ((a, b), c) in a.zip(b).zip(c) {
@@ -126,20 +126,28 @@ fn stats<const FMA: bool, T: Real>(x: &[T], norm: Norm, eps: f64) -> Stats<T> {
     Stats { centre, inv: T::from_f64(inv), shift: T::from_f64(-left * inv) }
 }
 
+/// Rows `first..` of the samples.
 #[inline(always)]
 fn forward_body<const FMA: bool, T: Real>(
     x: &[T],
-    n: usize,
+    (first, layout): (usize, Rows),
     by: Affine<'_, T>,
     kind: (Norm, f64),
     out: &mut [T],
     kept: &mut [T],
 ) {
+    let n = layout.len();
     let rows = x.chunks_exact(n).zip(out.chunks_exact_mut(n));
-    for ((x, out), kept) in rows.zip(kept.chunks_exact_mut(STATS)) {
+    for (i, ((x, out), kept)) in rows.zip(kept.chunks_exact_mut(STATS)).enumerate() {
         let stats = stats::<FMA, T>(x, kind.0, kind.1);
         stats.write(kept);
-        match (by.gain, by.bias) {
+        let channels = layout.channels_of(first + i);
+        let [gain, bias] = [by.gain, by.bias].map(|v| v.map(|v| &v[channels.clone()]));
+        if layout.inner != 1 {
+            apply_channels::<FMA, T>(x, layout.inner, stats, Affine { gain, bias }, out);
+            continue;
+        }
+        match (gain, bias) {
             (Some(gain), Some(bias)) => {
                 for (((out, &x), &gain), &bias) in out.iter_mut().zip(x).zip(gain).zip(bias) {
                     *out = stats.hat::<FMA>(x).mul_add::<FMA>(gain, bias);
@@ -163,7 +171,7 @@ fn forward_body<const FMA: bool, T: Real>(
 }
 
 vectorized! {
-    fn forward_rows[T](x: &[T], n: usize, by: Affine<'_, T>, kind: (Norm, f64), out: &mut [T], kept: &mut [T])
+    fn forward_rows[T](x: &[T], rows: (usize, Rows), by: Affine<'_, T>, kind: (Norm, f64), out: &mut [T], kept: &mut [T])
         where [T: Real] = forward_body
 }
 
@@ -176,40 +184,39 @@ pub struct Affine<'a, T> {
     pub bias: Option<&'a [T]>,
 }
 
-/// How many elements one task takes, in whole pieces of rows, or all where one thread is enough.
-fn task(len: usize, n: usize) -> usize {
-    let piece = ROWS * n;
-    match len < SHARED || rayon::current_num_threads() == 1 {
-        true => len.max(piece),
-        false => (PIECE / piece).max(1) * piece,
+/// How many pieces one task takes, or all where that is little.
+fn task(len: usize, piece: usize) -> usize {
+    match len < SHARED {
+        true => len.div_ceil(piece).max(1),
+        false => (PIECE / piece).max(1),
     }
 }
 
-/// `out = xhat * gain + bias` for each row of `n` elements, where xhat is the row normalised; `kept` gets [`STATS`] numbers a row for the
-/// backward pass.
+/// `out = xhat * gain + bias` for each row, where xhat is the row normalised; `kept` gets [`STATS`] numbers a row for the backward pass.
 pub fn forward<T: Real>(
     x: &[T],
-    n: usize,
+    rows: Rows,
     by: Affine<'_, T>,
     kind: (Norm, f64),
     out: &mut [T],
     kept: &mut [T],
 ) {
-    let fits = |v: Option<&[T]>| v.is_none_or(|v| v.len() == n);
-    assert!(x.len() == out.len() && fits(by.gain) && fits(by.bias), "rows of {n}");
+    let n = rows.len();
+    let fits = |v: Option<&[T]>| v.is_none_or(|v| v.len() == rows.width());
+    assert!(x.len() == out.len() && fits(by.gain) && fits(by.bias), "{rows:?}");
     if x.is_empty() {
         return;
     }
-    assert!(x.len().is_multiple_of(n) && kept.len() == x.len() / n * STATS, "rows of {n}");
+    assert!(x.len().is_multiple_of(rows.sample()) && kept.len() == x.len() / n * STATS, "{rows:?}");
     let task = task(x.len(), n);
-    let run = |((x, out), kept): ((&[T], &mut [T]), &mut [T])| {
-        forward_rows(x, n, by, kind, out, kept);
-    };
-    if task >= x.len() {
-        return run(((x, out), kept));
+    if task * n >= x.len() {
+        return forward_rows(x, (0, rows), by, kind, out, kept);
     }
-    let kept = kept.par_chunks_mut(task / n * STATS);
-    x.par_chunks(task).zip(out.par_chunks_mut(task)).zip(kept).for_each(run);
+    let parts = x.chunks(task * n).zip(out.chunks_mut(task * n));
+    let parts = parts.zip(kept.chunks_mut(task * STATS)).enumerate();
+    threads::for_each(true, parts, |(i, ((x, out), kept))| {
+        forward_rows(x, (i * task, rows), by, kind, out, kept);
+    });
 }
 
 /// What the backward pass reads.
@@ -225,11 +232,11 @@ pub struct Upstream<'a, T> {
     pub gain: Option<&'a [T]>,
 }
 
-/// One piece of rows: the gradient of the input, and the piece's column sums of `g * xhat` and `g`, if they are wanted.
+/// One piece of samples: the gradient of the input, and the piece's sums of `g * xhat` and `g` for each channel, if they are wanted.
 #[inline(always)]
 fn backward_body<const FMA: bool, T: Real>(
     up: Upstream<'_, T>,
-    n: usize,
+    layout: Rows,
     norm: Norm,
     dx: &mut [T],
     dgain: &mut [T],
@@ -237,16 +244,26 @@ fn backward_body<const FMA: bool, T: Real>(
 ) {
     dgain.fill(T::ZERO);
     dbias.fill(T::ZERO);
+    let n = layout.len();
     let rows = up.x.chunks_exact(n).zip(up.g.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
-    for (((x, g), dx), kept) in rows.zip(up.kept.chunks_exact(STATS)) {
-        let stats = Stats::read(kept);
+    for (i, (((x, g), dx), kept)) in rows.zip(up.kept.chunks_exact(STATS)).enumerate() {
+        let (stats, channels) = (Stats::read(kept), layout.channels_of(i));
+        let gain = up.gain.map(|gain| &gain[channels.clone()]);
+        let dgain = dgain.get_mut(channels.clone()).unwrap_or_default();
+        let dbias = dbias.get_mut(channels).unwrap_or_default();
+        if layout.inner != 1 {
+            let slope = |both| Slope::new(both, n, norm, stats);
+            let of = (layout.inner, stats);
+            grad_channels::<FMA, T>((x, g), gain, of, slope, dx, [dgain, dbias]);
+            continue;
+        }
         for ((sum, &g), &x) in dgain.iter_mut().zip(g).zip(x) {
             *sum = g.mul_add::<FMA>(stats.hat::<FMA>(x), *sum);
         }
         for (sum, &g) in dbias.iter_mut().zip(g) {
             *sum += g;
         }
-        match up.gain {
+        match gain {
             Some(gain) => {
                 let both =
                     sums([x, g, gain], |x, g, gain| [g * gain, g * gain * stats.hat::<FMA>(x)]);
@@ -268,7 +285,7 @@ fn backward_body<const FMA: bool, T: Real>(
 
 /// `dx = inv * (g - mean(g) - xhat * mean(g * xhat))` for one row; without the first mean where nothing was centred.
 #[derive(Clone, Copy)]
-struct Slope<T> {
+pub(super) struct Slope<T> {
     mean: T,
     along: T,
     inv: T,
@@ -282,74 +299,71 @@ impl<T: Real> Slope<T> {
     }
 
     #[inline(always)]
-    fn at<const FMA: bool>(self, g: T, hat: T) -> T {
+    pub(super) fn at<const FMA: bool>(self, g: T, hat: T) -> T {
         hat.mul_add::<FMA>(self.along, g - self.mean) * self.inv
     }
 }
 
 vectorized! {
-    fn backward_rows[T](up: Upstream<'_, T>, n: usize, norm: Norm, dx: &mut [T], dgain: &mut [T], dbias: &mut [T])
+    fn backward_rows[T](up: Upstream<'_, T>, rows: Rows, norm: Norm, dx: &mut [T], dgain: &mut [T], dbias: &mut [T])
         where [T: Real] = backward_body
-}
-
-/// How many pieces the column sums of so many rows are taken in: the partial sums have so many rows of `n`.
-pub fn pieces(rows: usize) -> usize {
-    rows.div_ceil(ROWS)
 }
 
 /// What a task of [`backward`] writes: its rows of `dx`, and its partial sums for gain and bias.
 type Parts<'a, T> = ((&'a mut [T], &'a mut [T]), &'a mut [T]);
 
-/// The gradient of the input, and of gain and bias where there is room for them (`n` elements, or none). `scratch` has room for the partial
-/// sums: [`pieces`] rows of `n` for each of the two that is wanted.
+/// The gradient of the input, and of gain and bias where there is room for them (an element for each channel, or none). `scratch` has room
+/// for the partial sums: [`Rows::pieces`] rows of as many elements for each of the two that is wanted.
 pub fn backward<T: Real + Summed>(
     up: Upstream<'_, T>,
-    n: usize,
+    rows: Rows,
     norm: Norm,
     dx: &mut [T],
     [dgain, dbias]: [&mut [T]; 2],
     scratch: &mut [T],
 ) {
-    let rows = dx.len().checked_div(n).unwrap_or(0);
-    assert!([up.g.len(), up.x.len(), rows * n] == [dx.len(); 3], "rows of {n}");
-    assert!(up.kept.len() >= rows * STATS && up.gain.is_none_or(|gain| gain.len() == n));
-    let parts = pieces(rows);
-    let wide = |sums: &[T]| if sums.is_empty() { 0 } else { n };
+    let width = rows.width();
+    let samples = dx.len().checked_div(rows.sample()).unwrap_or(0);
+    assert!([up.g.len(), up.x.len(), samples * rows.sample()] == [dx.len(); 3], "{rows:?}");
+    assert!(up.kept.len() >= samples * rows.groups * STATS, "{rows:?}");
+    assert!(up.gain.is_none_or(|gain| gain.len() == width), "{rows:?}");
+    let parts = rows.pieces(samples);
+    let wide = |sums: &[T]| if sums.is_empty() { 0 } else { width };
     let (gain_wide, bias_wide) = (wide(dgain), wide(dbias));
     let (gains, biases) =
         scratch[..parts * (gain_wide + bias_wide)].split_at_mut(parts * gain_wide);
-    let piece = ROWS * n;
-    // What belongs to one piece of rows; `i` counts pieces.
+    let piece = rows.samples_at_once() * rows.sample();
+    // What belongs to one piece of samples; `i` counts pieces.
     let one = |i: usize, dx: &mut [T], gains: &mut [T], biases: &mut [T]| {
         let at = i * piece;
         let up = Upstream {
             g: &up.g[at..][..dx.len()],
             x: &up.x[at..][..dx.len()],
-            kept: &up.kept[i * ROWS * STATS..],
+            kept: &up.kept[at / rows.len() * STATS..],
             gain: up.gain,
         };
-        backward_rows(up, n, norm, dx, gains, biases);
+        backward_rows(up, rows, norm, dx, gains, biases);
     };
-    let task = task(dx.len(), n.max(1)) / piece.max(1);
+    let task = task(dx.len(), piece.max(1));
     let run = |(i, ((dx, gains), biases)): (usize, Parts<'_, T>)| {
         let (mut gains, mut biases) = (Chunks(gains, gain_wide), Chunks(biases, bias_wide));
         for (k, dx) in dx.chunks_mut(piece).enumerate() {
             one(i * task + k, dx, gains.next(), biases.next());
         }
     };
-    if rows > 0 && task >= parts {
+    if samples > 0 && task >= parts {
         run((0, ((dx, gains), biases)));
-    } else if rows > 0 {
+    } else if samples > 0 {
         // Empty partial sums cannot be cut into chunks: each task then gets an empty one.
         let gains = chunked(gains, task * gain_wide, parts.div_ceil(task));
         let biases = chunked(biases, task * bias_wide, parts.div_ceil(task));
-        let tasks = dx.par_chunks_mut(task * piece).zip(gains).zip(biases).enumerate();
-        tasks.for_each(run);
+        let tasks = dx.chunks_mut(task * piece).zip(gains).zip(biases).enumerate();
+        threads::for_each(true, tasks, run);
     }
     let (gains, biases) = scratch[..parts * (gain_wide + bias_wide)].split_at(parts * gain_wide);
     for (partial, total) in [(gains, dgain), (biases, dbias)] {
         if !total.is_empty() {
-            reduce::sum(partial, parts, n, total);
+            reduce::sum(partial, parts, width, total);
         }
     }
 }
@@ -381,6 +395,10 @@ mod tests {
     use super::*;
     use crate::kernels::math::tests::{SIZES, noise};
 
+    fn of(n: usize) -> Rows {
+        Rows::of_elements(n)
+    }
+
     /// The chain rule in single steps, in f64: value, gradient of the row, normalised row.
     fn truth(x: &[f64], u: &[f64], norm: Norm, eps: f64) -> (Vec<f64>, Vec<f64>) {
         let n = x.len() as f64;
@@ -403,11 +421,11 @@ mod tests {
         let (gain, bias) = (affine.then_some(&gain[..]), affine.then_some(&bias[..]));
         let zeros = |len| vec![T::ZERO; len];
         let (mut out, mut kept) = (zeros(rows * n), zeros(rows * STATS));
-        forward(&x, n, Affine { gain, bias }, (norm, 1e-3), &mut out, &mut kept);
+        forward(&x, of(n), Affine { gain, bias }, (norm, 1e-3), &mut out, &mut kept);
         let (mut dx, mut dgain, mut dbias) = (zeros(rows * n), zeros(n), zeros(n));
-        let mut scratch = zeros(pieces(rows) * n * 2);
+        let mut scratch = zeros(of(n).pieces(rows) * n * 2);
         let up = Upstream { g: &g, x: &x, kept: &kept, gain };
-        backward(up, n, norm, &mut dx, [&mut dgain, &mut dbias], &mut scratch);
+        backward(up, of(n), norm, &mut dx, [&mut dgain, &mut dbias], &mut scratch);
         let close = |what: &str, got: T, want: f64, size: f64| {
             let apart = (got.to_f64() - want).abs();
             assert!(apart <= tolerance * size, "{what}, {rows}x{n}: {apart:e} apart of {want}");
@@ -453,17 +471,16 @@ mod tests {
         let (rows, n) = (1037, 129);
         let x: Vec<f32> = noise(rows * n, 1).into_iter().map(|x| x as f32).collect();
         let run = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
+            threads::with_num_threads(threads, || {
                 let (mut out, mut kept) = (vec![0.0; x.len()], vec![0.0; rows * STATS]);
                 let by = Affine { gain: None, bias: None };
-                forward(&x, n, by, (Norm::Layer, 1e-5), &mut out, &mut kept);
+                forward(&x, of(n), by, (Norm::Layer, 1e-5), &mut out, &mut kept);
                 let (mut dx, mut dgain, mut dbias) =
                     (vec![0.0; x.len()], vec![0.0; n], vec![0.0; n]);
-                let mut scratch = vec![0.0; pieces(rows) * n * 2];
+                let mut scratch = vec![0.0; of(n).pieces(rows) * n * 2];
                 let up = Upstream { g: &out, x: &x, kept: &kept, gain: None };
                 let sums = [&mut dgain[..], &mut dbias[..]];
-                backward(up, n, Norm::Layer, &mut dx, sums, &mut scratch);
+                backward(up, of(n), Norm::Layer, &mut dx, sums, &mut scratch);
                 [out, kept, dx, dgain, dbias]
                     .concat()
                     .into_iter()

@@ -36,13 +36,36 @@ impl<T: PartialOrd> PartialOrd for Reversed<T> {
     }
 }
 
-/// A number that can be the smallest.
-pub trait Least: Copy {
+/// A number that can be the largest or the smallest.
+pub trait Least: Ranked {
     /// The smallest element over the middle axis of `[outer, count, inner]`, as [`extremum::max`].
     fn smallest(x: &[Self], count: usize, inner: usize, out: &mut [Self]);
 
     /// As [`Least::smallest`], and its first position along the axis.
     fn smallest_at(x: &[Self], count: usize, inner: usize, out: &mut [Self], index: &mut [i64]);
+}
+
+/// The largest element over the middle axis of `[outer, count, inner]`, or with `least` the smallest.
+pub fn extreme<T: Least>(least: bool, x: &[T], count: usize, inner: usize, out: &mut [T]) {
+    match least {
+        true => T::smallest(x, count, inner, out),
+        false => extremum::max(x, count, inner, out),
+    }
+}
+
+/// As [`extreme`], and its first position along the axis.
+pub fn extreme_at<T: Least>(
+    least: bool,
+    x: &[T],
+    count: usize,
+    inner: usize,
+    out: &mut [T],
+    index: &mut [i64],
+) {
+    match least {
+        true => T::smallest_at(x, count, inner, out, index),
+        false => extremum::argmax(x, count, inner, out, index),
+    }
 }
 
 macro_rules! by_cast {

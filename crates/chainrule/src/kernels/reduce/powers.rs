@@ -2,11 +2,10 @@
 //!
 //! A row is cut into pieces of a fixed size, whose sums are added in turn: threads may take whole pieces without changing a bit.
 
-use rayon::prelude::*;
-
-use super::{LANES, PARALLEL, PIECE, extremum, least};
+use super::{LANES, PARALLEL, PIECE, least};
 use crate::kernels::math::Real;
 use crate::kernels::simd::vectorized;
+use crate::kernels::threads;
 
 /// The sum of `f(x)`, in 16 lanes.
 #[inline(always)]
@@ -73,34 +72,33 @@ fn sums<T: Real>(
     out: &mut [f64],
     f: impl Fn(f64) -> f64 + Copy + Sync,
 ) {
-    if x.len() < PARALLEL || rayon::current_num_threads() == 1 {
+    if x.len() < PARALLEL {
         return sums_here(x, count, inner, out, f);
     }
     if inner == 1 && out.len() == 1 {
         let mut parts = vec![0.0; count.div_ceil(PIECE)];
-        let pieces = parts.par_iter_mut().zip(x.par_chunks(PIECE));
-        pieces.for_each(|(o, x)| sums_here(x, x.len(), 1, std::slice::from_mut(o), f));
+        let pieces = parts.iter_mut().zip(x.chunks(PIECE));
+        threads::for_each(true, pieces, |(o, x)| {
+            sums_here(x, x.len(), 1, std::slice::from_mut(o), f);
+        });
         out[0] = parts.iter().sum();
         return;
     }
     let arrays = (PIECE / (count * inner)).max(1);
-    let pieces = out.par_chunks_mut(arrays * inner).zip(x.par_chunks(arrays * count * inner));
-    pieces.for_each(|(out, x)| sums_here(x, count, inner, out, f));
+    let pieces = out.chunks_mut(arrays * inner).zip(x.chunks(arrays * count * inner));
+    threads::for_each(true, pieces, |(out, x)| sums_here(x, count, inner, out, f));
 }
 
 /// A float that has norms.
-pub trait Normed: Real + extremum::Ranked + least::Least {}
-impl<T: Real + extremum::Ranked + least::Least> Normed for T {}
+pub trait Normed: Real + least::Least {}
+impl<T: Real + least::Least> Normed for T {}
 
 /// `sum(|x|^p)^(1/p)` over the middle axis of `[outer, count, inner]`; for `p` = 0 how many are not zero, for an infinity the largest or
 /// smallest magnitude, of which there must be one then.
 pub fn norm<T: Normed>(x: &[T], count: usize, inner: usize, p: f64, out: &mut [T]) {
     if p.is_infinite() {
         let sizes: Vec<T> = x.iter().map(|x| x.abs()).collect();
-        return match p > 0.0 {
-            true => extremum::max(&sizes, count, inner, out),
-            false => T::smallest(&sizes, count, inner, out),
-        };
+        return least::extreme(p < 0.0, &sizes, count, inner, out);
     }
     let mut totals = vec![0.0; out.len()];
     let to = &mut totals[..];
@@ -165,12 +163,11 @@ mod tests {
         let x: Vec<f32> = (0..2_400_000u32)
             .map(|i| (i.wrapping_mul(2654435761) >> 8) as f32 * 1e-3 - 7.0)
             .collect();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("three threads");
         for (outer, inner) in [(1, 1), (1, 3), (2000, 1), (200, 3)] {
             let count = x.len() / outer / inner;
             let (mut here, mut shared) = (vec![0.0; outer * inner], vec![0.0; outer * inner]);
             sums_here(&x, count, inner, &mut here, |x| x * x);
-            pool.install(|| sums(&x, count, inner, &mut shared, |x| x * x));
+            threads::with_num_threads(3, || sums(&x, count, inner, &mut shared, |x| x * x));
             assert_eq!(here, shared, "{outer} {count} {inner}");
         }
     }

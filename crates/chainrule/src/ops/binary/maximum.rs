@@ -4,12 +4,15 @@ use crate::kernels::map::ternary;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
+/// The larger or the smaller of two.
 #[derive(Debug)]
-pub(crate) struct Maximum;
+pub(super) struct Extremum {
+    pub least: bool,
+}
 
-impl Op for Maximum {
+impl Op for Extremum {
     fn name(&self) -> &'static str {
-        "maximum"
+        if self.least { "minimum" } else { "maximum" }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -22,18 +25,18 @@ impl Op for Maximum {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (a, b) = (at.input(0), at.input(1));
-        let da = wanted.get(0).then(|| share(&a, &b, cotangent)).transpose()?;
-        let db = wanted.get(1).then(|| share(&b, &a, cotangent)).transpose()?;
+        let da = wanted.get(0).then(|| self.share(&a, &b, cotangent)).transpose()?;
+        let db = wanted.get(1).then(|| self.share(&b, &a, cotangent)).transpose()?;
         Ok(smallvec![da, db])
     }
 
-    /// By way of comparisons: each tangent weighs 1, less 1 where its operand is smaller, less 1/2 at a tie.
+    /// By way of comparisons: each tangent weighs 1, less 1 where the other operand is taken, less 1/2 at a tie.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, b) = (at.input(0), at.input(1));
         let part = |x: &Tensor, other: &Tensor, dx: &Tensor| {
-            let smaller = x.try_lt(other)?.try_to_dtype(dx.dtype())?;
+            let loses = if self.least { x.try_gt(other)? } else { x.try_lt(other)? };
             let tie = x.try_eq(other)?.try_to_dtype(dx.dtype())?;
-            dx.try_mul(1.0 - smaller - tie * 0.5)
+            dx.try_mul(1.0 - loses.try_to_dtype(dx.dtype())? - tie * 0.5)
         };
         let by_a = tangents[0].as_ref().map(|da| part(&a, &b, da)).transpose()?;
         let by_b = tangents[1].as_ref().map(|db| part(&b, &a, db)).transpose()?;
@@ -45,20 +48,38 @@ impl Op for Maximum {
     }
 }
 
-impl MapKernel for Maximum {
+impl MapKernel for Extremum {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         // NaN fails every comparison, so of `b` it is taken as it is, of `a` it must be asked for.
-        tile!(inputs, n, out;
-            F32, F32 => F32: |a, b| if b < a || a.is_nan() { a } else { b };
-            F64, F64 => F64: |a, b| if b < a || a.is_nan() { a } else { b };
-            I64, I64 => I64: |a, b| a.max(b);
-        )
+        match self.least {
+            false => tile!(inputs, n, out;
+                F32, F32 => F32: |a, b| if b < a || a.is_nan() { a } else { b };
+                F64, F64 => F64: |a, b| if b < a || a.is_nan() { a } else { b };
+                I64, I64 => I64: |a, b| a.max(b);
+            ),
+            true => tile!(inputs, n, out;
+                F32, F32 => F32: |a, b| if a < b || a.is_nan() { a } else { b };
+                F64, F64 => F64: |a, b| if a < b || a.is_nan() { a } else { b };
+                I64, I64 => I64: |a, b| a.min(b);
+            ),
+        }
     }
 }
 
-/// What the larger operand gets of `g`, for `x` beside `other`. The smaller operand, which `minimum` takes, gets it with the two exchanged.
+impl Extremum {
+    /// What operand `x` gets of `g` beside `other`. The smaller of the two gets what the larger gets, with the two exchanged.
+    #[track_caller]
+    fn share(&self, x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
+        match self.least {
+            true => share(other, x, g),
+            false => share(x, other, g),
+        }
+    }
+}
+
+/// What the larger operand gets of `g`, for `x` beside `other`.
 #[track_caller]
-pub(super) fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
+fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
     apply(MaximumGrad, &[x, other, g])
 }
 
@@ -138,7 +159,7 @@ methods! {
     /// assert_eq!(a.maximum(&b).to_vec::<f32>(), [3.0, 5.0]);
     /// ```
     pub fn maximum / try_maximum<T: IntoTensor>(&self, other: T) -> Tensor {
-        apply_promoted(Maximum, self, other)
+        apply_promoted(Extremum { least: false }, self, other)
     }
 }
 
@@ -159,28 +180,43 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "operands swapped",
             what: "the smaller operand gets the gradient",
-            rule: |_, at, g, _| {
-                let (a, b) = (at.input(0), at.input(1));
-                Ok(smallvec![Some(share(&b, &a, g)?), Some(share(&a, &b, g)?)])
-            },
+            rule: swapped,
         },
-        Mistake {
-            name: "tie counted twice",
-            what: "at a tie both operands get the whole gradient instead of half of it",
-            rule: |_, at, g, _| {
-                let (a, b) = (at.input(0), at.input(1));
-                let da = a.try_ge(&b)?.try_where(g, 0.0)?;
-                let db = b.try_ge(&a)?.try_where(g, 0.0)?;
-                Ok(smallvec![Some(da), Some(db)])
-            },
-        },
-        Mistake {
-            name: "mask forgotten",
-            what: "both operands get the whole gradient",
-            rule: |_, _, g, _| Ok(smallvec![Some(g.clone()), Some(g.clone())]),
-        },
+        TIE_TWICE,
+        NO_MASK,
     ],
 };
+
+/// Of one that takes the smaller, the larger operand gets the gradient, and the other way round.
+pub(super) fn swapped(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
+    let (a, b, op) = (at.input(0), at.input(1), of(op));
+    Ok(smallvec![Some(op.share(&b, &a, g)?), Some(op.share(&a, &b, g)?)])
+}
+
+pub(super) const TIE_TWICE: Mistake = Mistake {
+    name: "tie counted twice",
+    what: "at a tie both operands get the whole gradient instead of half of it",
+    rule: |op, at, g, _| {
+        let (mut a, mut b) = (at.input(0), at.input(1));
+        if of(op).least {
+            (a, b) = (-a, -b);
+        }
+        let da = a.try_ge(&b)?.try_where(g, 0.0)?;
+        let db = b.try_ge(&a)?.try_where(g, 0.0)?;
+        Ok(smallvec![Some(da), Some(db)])
+    },
+};
+
+pub(super) const NO_MASK: Mistake = Mistake {
+    name: "mask forgotten",
+    what: "both operands get the whole gradient",
+    rule: |_, _, g, _| Ok(smallvec![Some(g.clone()), Some(g.clone())]),
+};
+
+fn of(op: &dyn Op) -> &Extremum {
+    let op = (op as &dyn std::any::Any).downcast_ref::<Extremum>();
+    op.expect("the rule of maximum or minimum")
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,60 +1,7 @@
 //! `minimum`: the smaller of two tensors, element by element.
 
-use super::maximum::share;
+use super::maximum::{Extremum, NO_MASK, TIE_TWICE, swapped};
 use crate::ops::prelude::*;
-
-#[derive(Debug)]
-pub(crate) struct Minimum;
-
-impl Op for Minimum {
-    fn name(&self) -> &'static str {
-        "minimum"
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
-    }
-
-    /// Where `a` is the smaller, `b` is the larger: the share of the one is that which `maximum` gives to the other.
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let (a, b) = (at.input(0), at.input(1));
-        let da = wanted.get(0).then(|| share(&b, &a, cotangent)).transpose()?;
-        let db = wanted.get(1).then(|| share(&a, &b, cotangent)).transpose()?;
-        Ok(smallvec![da, db])
-    }
-
-    /// By way of comparisons: each tangent weighs 1, less 1 where its operand is larger, less 1/2 at a tie.
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let (a, b) = (at.input(0), at.input(1));
-        let part = |x: &Tensor, other: &Tensor, dx: &Tensor| {
-            let larger = x.try_gt(other)?.try_to_dtype(dx.dtype())?;
-            let tie = x.try_eq(other)?.try_to_dtype(dx.dtype())?;
-            dx.try_mul(1.0 - larger - tie * 0.5)
-        };
-        let by_a = tangents[0].as_ref().map(|da| part(&a, &b, da)).transpose()?;
-        let by_b = tangents[1].as_ref().map(|db| part(&b, &a, db)).transpose()?;
-        match (by_a, by_b) {
-            (Some(a), Some(b)) => a.try_add(&b),
-            (Some(d), None) | (None, Some(d)) => Ok(d),
-            (None, None) => unreachable!("at least one tangent is given"),
-        }
-    }
-}
-
-impl MapKernel for Minimum {
-    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        // NaN fails every comparison, so of `b` it is taken as it is, of `a` it must be asked for.
-        tile!(inputs, n, out;
-            F32, F32 => F32: |a, b| if a < b || a.is_nan() { a } else { b };
-            F64, F64 => F64: |a, b| if a < b || a.is_nan() { a } else { b };
-            I64, I64 => I64: |a, b| a.min(b);
-        )
-    }
-}
 
 methods! {
     /// The smaller of `a` and `b`, element by element with broadcasting; NaN if either is. For f32, f64 and i64.
@@ -67,7 +14,7 @@ methods! {
     /// assert_eq!(a.minimum(&b).to_vec::<f32>(), [1.0, 2.0]);
     /// ```
     pub fn minimum / try_minimum<T: IntoTensor>(&self, other: T) -> Tensor {
-        apply_promoted(Minimum, self, other)
+        apply_promoted(Extremum { least: true }, self, other)
     }
 }
 
@@ -88,26 +35,10 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "operands swapped",
             what: "the larger operand gets the gradient, as in maximum",
-            rule: |_, at, g, _| {
-                let (a, b) = (at.input(0), at.input(1));
-                Ok(smallvec![Some(share(&a, &b, g)?), Some(share(&b, &a, g)?)])
-            },
+            rule: swapped,
         },
-        Mistake {
-            name: "tie counted twice",
-            what: "at a tie both operands get the whole gradient instead of half of it",
-            rule: |_, at, g, _| {
-                let (a, b) = (at.input(0), at.input(1));
-                let da = a.try_le(&b)?.try_where(g, 0.0)?;
-                let db = b.try_le(&a)?.try_where(g, 0.0)?;
-                Ok(smallvec![Some(da), Some(db)])
-            },
-        },
-        Mistake {
-            name: "mask forgotten",
-            what: "both operands get the whole gradient",
-            rule: |_, _, g, _| Ok(smallvec![Some(g.clone()), Some(g.clone())]),
-        },
+        TIE_TWICE,
+        NO_MASK,
     ],
 };
 

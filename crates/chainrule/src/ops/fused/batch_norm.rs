@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::backward_only;
+use super::learned::{Learned, affine, elements, with_learned};
 use crate::kernels::norm::{self, Column};
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
@@ -14,17 +15,7 @@ pub(crate) struct BatchNorm {
     eps: f64,
     /// The variance is divided by `n - correction`.
     correction: usize,
-    gain: bool,
-    bias: bool,
-}
-
-impl BatchNorm {
-    /// Splits what belongs to the inputs into gain and bias.
-    fn split<'a, X>(&self, inputs: &'a [X]) -> (Option<&'a X>, Option<&'a X>) {
-        let gain = self.gain.then(|| &inputs[1]);
-        let bias = self.bias.then(|| &inputs[1 + usize::from(self.gain)]);
-        (gain, bias)
-    }
+    learned: Learned,
 }
 
 impl Op for BatchNorm {
@@ -63,30 +54,15 @@ impl Op for BatchNorm {
         let d = centre(&x)?;
         let v = d.try_mul(&d)?.try_sum(0, true)?.try_div(divisor)?;
         let root = v.try_add(self.eps)?.try_sqrt()?;
-        let inputs = at.inputs();
-        let (gain, _) = self.split(&inputs);
-        let (dgain, dbias) = self.split(tangents);
-        let mut parts: SmallVec<[Tensor; 3]> = SmallVec::new();
-        if let Some(dx) = &tangents[0] {
+        let through = |dx: &Tensor| {
             let dd = centre(dx)?;
             let dv = d.try_mul(&dd)?.try_sum(0, true)?.try_mul(2.0 / divisor)?;
             // The derivative of v^(-1/2) is -v^(-3/2) / 2.
             let cube = root.try_mul(&root)?.try_mul(&root)?.try_mul(2.0)?;
-            let dhat = dd.try_div(&root)?.try_sub(&d.try_mul(&dv)?.try_div(&cube)?)?;
-            parts.push(match gain {
-                Some(gain) => dhat.try_mul(gain)?,
-                None => dhat,
-            });
-        }
-        if let Some(Some(dgain)) = dgain {
-            parts.push(d.try_div(&root)?.try_mul(dgain)?);
-        }
-        if let Some(Some(dbias)) = dbias {
-            parts.push(dbias.try_expand(x.shape())?);
-        }
-        let mut parts = parts.into_iter();
-        let first = parts.next().expect("at least one tangent is given");
-        parts.try_fold(first, |sum, part| sum.try_add(&part))
+            dd.try_div(&root)?.try_sub(&d.try_mul(&dv)?.try_div(&cube)?)
+        };
+        let dhat = tangents[0].as_ref().map(through).transpose()?;
+        self.learned.tangent(at, tangents, &d.try_div(&root)?, dhat, |x| Ok(x.clone()))
     }
 
     fn definition(&self) -> Option<Definition<'_>> {
@@ -97,41 +73,21 @@ impl Op for BatchNorm {
             let v = d.try_mul(&d)?.try_sum(0, true)?;
             let v = v.try_div(n - self.correction as f64)?;
             let hat = d.try_div(&v.try_add(self.eps)?.try_sqrt()?)?;
-            let (gain, bias) = self.split(inputs);
+            let (gain, bias) = self.learned.split(inputs);
             affine(hat, gain, bias)
         }))
-    }
-}
-
-/// `hat * gain + bias`.
-#[track_caller]
-fn affine(hat: Tensor, gain: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
-    let scaled = match gain {
-        Some(gain) => hat.try_mul(gain)?,
-        None => hat,
-    };
-    match bias {
-        Some(bias) => scaled.try_add(bias),
-        None => Ok(scaled),
     }
 }
 
 /// The gradients of all inputs, with the variance divided by `n - correction`.
 fn grads(op: &BatchNorm, at: &Saved<'_>, g: &Tensor, correction: usize) -> Result<Grads> {
     let (hat, inv_std) = (at.extra(0), at.extra(1));
-    let gain = op.gain.then(|| at.input(1));
+    let gain = op.learned.gain.then(|| at.input(1));
     let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![g, &hat, &inv_std];
     inputs.extend(&gain);
     let (dx, extra) = apply_extra(BatchNormGrad { correction }, &inputs)?;
     let [dgain, dbias] = [0, 1].map(|i| Tensor::from_parts(extra[i].clone(), Source::None));
-    let mut out: Grads = smallvec![Some(dx)];
-    if op.gain {
-        out.push(Some(dgain));
-    }
-    if op.bias {
-        out.push(Some(dbias));
-    }
-    Ok(out)
+    Ok(op.learned.grads(dx, Some(dgain), Some(dbias)))
 }
 
 impl WholeKernel for BatchNorm {
@@ -154,7 +110,7 @@ impl BatchNorm {
         let (mut y, mut hat) = (fresh(out)?, fresh(out)?);
         let (mut mean, mut var, mut inv_std) = (fresh(column)?, fresh(column)?, fresh(column)?);
         let x = elements::<T>(&inputs[0]);
-        let (gain, bias) = self.split(inputs);
+        let (gain, bias) = self.learned.split(inputs);
         norm::batch_norm_stats(x, n, c, self.correction, mean.as_mut(), var.as_mut());
         norm::inv_std(elements(&var), T::from_f64(self.eps), inv_std.as_mut());
         let by = norm::Columns {
@@ -167,10 +123,6 @@ impl BatchNorm {
         let extra = [hat, inv_std, mean, var].map(Arc::new);
         Ok(Outcome { value: Arc::new(y), extra: SmallVec::from_iter(extra) })
     }
-}
-
-fn elements<T: Stored>(value: &Value) -> &[T] {
-    value.slice().expect("fresh or made contiguous")
 }
 
 /// The backward from the upstream gradient, the normalised input, 1 / sqrt(variance + eps), and the gain, if any: the gradient of
@@ -258,12 +210,9 @@ methods! {
     pub fn batch_norm_train / try_batch_norm_train(&self, gain: Option<&Tensor>, bias: Option<&Tensor>, eps: f64, correction: usize) -> (Tensor, Tensor, Tensor) {
         let shape = self.shape();
         expect_batch(&shape, eps, correction)?;
-        let op = BatchNorm { eps, correction, gain: gain.is_some(), bias: bias.is_some() };
+        let op = BatchNorm { eps, correction, learned: Learned::of(gain, bias) };
         let (x, back) = features_last(self)?;
-        let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![&x];
-        inputs.extend(gain);
-        inputs.extend(bias);
-        let (y, extra) = apply_extra(op, &inputs)?;
+        let (y, extra) = apply_extra(op, &with_learned(&x, gain, bias))?;
         let statistic = |i: usize| Tensor::from_parts(extra[i].clone(), Source::None);
         Ok((features_second(&y, back)?, statistic(2), statistic(3)))
     }
@@ -397,7 +346,7 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
             let dx = g.try_mul(at.extra(1))?;
-            grads[0] = Some(affine(dx, this(op).gain.then(|| at.input(1)).as_ref(), None)?);
+            grads[0] = Some(affine(dx, this(op).learned.gain.then(|| at.input(1)).as_ref(), None)?);
             Ok(grads)
         },
     },
@@ -411,7 +360,7 @@ const MISTAKES: &[Mistake] = &[
         what: "dgain = sum(g * x): the input was taken for the normalised input",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            if this(op).gain {
+            if this(op).learned.gain {
                 grads[1] = Some(g.try_mul(at.input(0))?.try_sum(0, false)?);
             }
             Ok(grads)

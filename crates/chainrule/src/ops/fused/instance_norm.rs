@@ -1,6 +1,6 @@
 //! `instance_norm`: each channel of each sample normalised by its mean and variance; a group norm whose groups are the channels.
 
-use super::group_norm::{GroupNorm, MISTAKES, expect_channels, normalised};
+use super::group_norm::{MISTAKES, expect_channels, normalised};
 use crate::ops::prelude::*;
 
 methods! {
@@ -24,8 +24,7 @@ methods! {
             let why = "a single value for each channel of a sample has no variance: the input must be [n, channels, ...] with two values at least";
             return Err(Error::shape("instance_norm", &[&shape], why));
         }
-        let op = GroupNorm { name: "instance_norm", groups: shape[1], eps, gain: gain.is_some(), bias: bias.is_some() };
-        normalised(op, self, gain, bias)
+        normalised("instance_norm", shape[1], self, gain, bias, eps)
     }
 }
 

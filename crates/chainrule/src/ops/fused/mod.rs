@@ -32,8 +32,10 @@ family! {
 
 mod attention_options;
 mod classes;
+mod learned;
 mod pointwise;
 mod reduction;
+mod row_norm;
 mod shift;
 
 pub use attention_options::Attention;

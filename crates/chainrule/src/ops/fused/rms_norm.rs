@@ -1,6 +1,8 @@
 //! `rms_norm`: each row divided by the root of its mean square. The op and its kernels are those of `layer_norm`, without the mean.
 
-use super::layer_norm::{RowNorm, SHAPES, normalized, this, weight_from_input};
+use super::layer_norm::{SHAPES, normalized, uncoupled, weight_from_input};
+use super::learned::Learned;
+use super::row_norm::{Over, RowNorm};
 use crate::kernels::norm::layer::Norm;
 use crate::ops::prelude::*;
 
@@ -24,7 +26,8 @@ methods! {
             DType::F64 => f64::EPSILON,
             _ => f64::from(f32::EPSILON),
         });
-        let op = RowNorm { norm: Norm::Rms, axes: row.rank(), eps, weight: weight.is_some(), bias: false };
+        let (norm, over) = (Norm::Rms, Over::Last(row.rank()));
+        let op = RowNorm { name: "rms_norm", norm, over, eps, learned: Learned::of(weight, None) };
         normalized(self, op, row, weight, None)
     }
 }
@@ -41,16 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "root taken for a constant",
             what: "dx = weight * g / sqrt(mean(x^2) + eps): that the root depends on x was forgotten",
-            rule: |op, at, g, wanted| {
-                let mut grads = op.vjp(at, g, wanted)?;
-                let inv = at.extra(0).try_narrow(1, 1, 1)?;
-                let (rows, shape) = (inv.shape()[0], g.shape());
-                let n = shape.numel() / rows.max(1);
-                let u = if this(op).weight { g.try_mul(at.input(1))? } else { g.clone() };
-                let scaled = u.try_reshape([rows, n])?.try_mul(&inv)?;
-                grads[0] = Some(scaled.try_reshape(shape)?);
-                Ok(grads)
-            },
+            rule: |op, at, g, wanted| uncoupled(op, at, g, wanted, |_, u| Ok(u)),
         },
         Mistake {
             name: "gradient of the weight from the input",

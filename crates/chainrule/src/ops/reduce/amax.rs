@@ -1,6 +1,6 @@
 //! `amax`: the largest element over axes, as `max`, but for the gradient of NaN.
 
-use super::max::{MISTAKES, Max};
+use super::max::{Extreme, MISTAKES};
 use crate::ops::prelude::*;
 
 methods! {
@@ -14,7 +14,7 @@ methods! {
     /// ```
     pub fn amax / try_amax<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("amax", &self.shape())?;
-        apply(Max { axes, keepdim, amax: true }, &[self])
+        apply(Extreme { axes, keepdim, least: false, strict: true }, &[self])
     }
 }
 

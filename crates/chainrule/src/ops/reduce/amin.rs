@@ -1,6 +1,7 @@
 //! `amin`: the smallest element over axes, as `min`, but for the gradient of NaN.
 
-use super::min::{MISTAKES, Min};
+use super::max::Extreme;
+use super::min::MISTAKES;
 use crate::ops::prelude::*;
 
 methods! {
@@ -14,7 +15,7 @@ methods! {
     /// ```
     pub fn amin / try_amin<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("amin", &self.shape())?;
-        apply(Min { axes, keepdim, amin: true }, &[self])
+        apply(Extreme { axes, keepdim, least: true, strict: true }, &[self])
     }
 }
 

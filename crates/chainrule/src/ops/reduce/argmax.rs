@@ -1,23 +1,25 @@
 //! `argmax`: where the largest element stands.
 
-use super::max::not_of_nothing;
-use crate::kernels::reduce::extremum::{self, Ranked};
+use super::max::no_extreme_of_nothing;
+use crate::kernels::reduce::least::{Least, extreme_at};
 use crate::ops::prelude::*;
 
+/// Where the largest or the smallest element stands.
 #[derive(Debug)]
-pub(crate) struct ArgMax {
-    axes: Axes,
-    keepdim: bool,
+pub(super) struct ArgExtreme {
+    pub axes: Axes,
+    pub keepdim: bool,
+    pub least: bool,
 }
 
-impl Op for ArgMax {
+impl Op for ArgExtreme {
     fn name(&self) -> &'static str {
-        "argmax"
+        if self.least { "argmin" } else { "argmax" }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
-        not_of_nothing(self.name(), &shape, self.axes)?;
+        no_extreme_of_nothing(self.name(), &shape, self.axes, self.least)?;
         Ok(Meta::new(self.axes.reduce(&shape, self.keepdim), DType::I64))
     }
 
@@ -42,17 +44,17 @@ impl Op for ArgMax {
     }
 }
 
-impl ReduceKernel for ArgMax {
+impl ReduceKernel for ArgExtreme {
     fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>) {
-        fn run<T: Ranked>(x: &[T], extent: Extent, out: &mut [i64]) {
+        fn run<T: Least>(least: bool, x: &[T], extent: Extent, out: &mut [i64]) {
             let mut values = vec![T::default(); out.len()];
-            extremum::argmax(x, extent.count, extent.inner, &mut values, out)
+            extreme_at(least, x, extent.count, extent.inner, &mut values, out)
         }
         match (x, out) {
-            (Array::F32(x), Output::I64(out)) => run(x, extent, out),
-            (Array::F64(x), Output::I64(out)) => run(x, extent, out),
-            (Array::I64(x), Output::I64(out)) => run(x, extent, out),
-            (Array::Bool(x), Output::I64(out)) => run(x, extent, out),
+            (Array::F32(x), Output::I64(out)) => run(self.least, x, extent, out),
+            (Array::F64(x), Output::I64(out)) => run(self.least, x, extent, out),
+            (Array::I64(x), Output::I64(out)) => run(self.least, x, extent, out),
+            (Array::Bool(x), Output::I64(out)) => run(self.least, x, extent, out),
             _ => unreachable!("positions are i64"),
         }
     }
@@ -71,7 +73,7 @@ methods! {
     /// ```
     pub fn argmax / try_argmax(&self, axis: i64, keepdim: bool) -> Tensor {
         let axes = Axes::one(self.shape().axis("argmax", axis)?);
-        apply(ArgMax { axes, keepdim }, &[self])
+        apply(ArgExtreme { axes, keepdim, least: false }, &[self])
     }
 
     /// The position of the largest of all elements in row-major order, a 0-d i64 tensor.
@@ -81,7 +83,8 @@ methods! {
     /// assert_eq!(Tensor::from([[1, 3], [9, 2]]).argmax_all().item(), 2.0);
     /// ```
     pub fn argmax_all / try_argmax_all(&self) -> Tensor {
-        apply(ArgMax { axes: Axes::all(&self.shape()), keepdim: false }, &[self])
+        let axes = Axes::all(&self.shape());
+        apply(ArgExtreme { axes, keepdim: false, least: false }, &[self])
     }
 }
 
@@ -92,17 +95,23 @@ pub(super) const ENTRY: Entry = Entry {
     formula: "the first position of the largest element",
     gradient: "",
     at_kinks: "of ties the first is meant; NaN is the largest",
-    samples: |g| {
-        vec![
-            Sample::new("rows", vec![normal(g, [3, 17])], |x| x[0].try_argmax(1, false)),
-            Sample::new("columns, kept", vec![normal(g, [4, 3])], |x| x[0].try_argmax(0, true)),
-            Sample::new("all", vec![normal(g, [2, 3])], |x| x[0].try_argmax_all()),
-            Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_argmax_all()),
-            Sample::new("no rows", vec![normal(g, [0, 3])], |x| x[0].try_argmax(1, false)),
-        ]
-    },
+    samples: |g| position_samples(g, Tensor::try_argmax, Tensor::try_argmax_all),
     mistakes: &[],
 };
+
+pub(super) fn position_samples(
+    g: &mut Generator,
+    along: fn(&Tensor, i64, bool) -> Result<Tensor>,
+    of_all: fn(&Tensor) -> Result<Tensor>,
+) -> Vec<Sample> {
+    vec![
+        Sample::new("rows", vec![normal(g, [3, 17])], move |x| along(&x[0], 1, false)),
+        Sample::new("columns, kept", vec![normal(g, [4, 3])], move |x| along(&x[0], 0, true)),
+        Sample::new("all", vec![normal(g, [2, 3])], move |x| of_all(&x[0])),
+        Sample::new("0-d", vec![normal(g, ())], move |x| of_all(&x[0])),
+        Sample::new("no rows", vec![normal(g, [0, 3])], move |x| along(&x[0], 1, false)),
+    ]
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,24 +1,31 @@
 //! `max`: the largest element over axes, whose gradient ties share.
 
-use crate::kernels::reduce::extremum;
+use crate::kernels::reduce::least::extreme;
 use crate::ops::prelude::*;
 
+/// The largest or the smallest element.
 #[derive(Debug)]
-pub(crate) struct Max {
+pub(crate) struct Extreme {
     pub(super) axes: Axes,
     pub(super) keepdim: bool,
-    /// Whether it was called by this name, which tells what becomes of NaN.
-    pub(super) amax: bool,
+    pub(super) least: bool,
+    /// Whether it was called as `amax` or `amin`, which tells what becomes of NaN.
+    pub(super) strict: bool,
 }
 
-impl Op for Max {
+impl Op for Extreme {
     fn name(&self) -> &'static str {
-        if self.amax { "amax" } else { "max" }
+        match (self.least, self.strict) {
+            (false, false) => "max",
+            (false, true) => "amax",
+            (true, false) => "min",
+            (true, true) => "amin",
+        }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
-        not_of_nothing(self.name(), &x.shape, self.axes)?;
+        no_extreme_of_nothing(self.name(), &x.shape, self.axes, self.least)?;
         Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))
     }
 
@@ -33,25 +40,31 @@ impl Op for Max {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let x = at.input(0);
         let kept = self.axes.reduce(&x.shape(), true);
-        let largest = self.are_largest(&x, &at.output().try_reshape(kept)?)?;
-        let share = cotangent.try_reshape(kept)?.try_div(&largest.try_sum(self.axes, true)?)?;
-        Ok(smallvec![Some(largest.try_mul(&share)?)])
+        let there = self.are_extreme(&x, &at.output().try_reshape(kept)?)?;
+        let share = cotangent.try_reshape(kept)?.try_div(&there.try_sum(self.axes, true)?)?;
+        Ok(smallvec![Some(there.try_mul(&share)?)])
     }
 
-    /// The mean of the tangents of what nothing exceeds.
+    /// The mean of the tangents of what nothing exceeds (or falls short of), which is found among the negatives.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
-        let largest = self.are_largest(&x, &x.detach().try_max(self.axes, true)?)?;
-        let sum = dx.try_mul(&largest)?.try_sum(self.axes, self.keepdim)?;
-        sum.try_div(&largest.try_sum(self.axes, self.keepdim)?)
+        let opposite = self.opposite(&x.detach().try_neg()?)?;
+        let there = self.are_extreme(&x, &opposite.try_neg()?)?;
+        let sum = dx.try_mul(&there)?.try_sum(self.axes, self.keepdim)?;
+        sum.try_div(&there.try_sum(self.axes, self.keepdim)?)
     }
 }
 
-impl Max {
-    /// 1 where `x` is the largest, `y`, else 0.
-    fn are_largest(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        are_extreme(x, y, !self.amax && self.axes == Axes::all(&x.shape()))
+impl Extreme {
+    /// 1 where `x` is the largest (or smallest), `y`, else 0.
+    fn are_extreme(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        are_extreme(x, y, !self.strict && self.axes == Axes::all(&x.shape()))
+    }
+
+    /// The element at the other end, with the axes kept.
+    fn opposite(&self, x: &Tensor) -> Result<Tensor> {
+        apply(Extreme { keepdim: true, least: !self.least, ..*self }, &[x])
     }
 }
 
@@ -65,9 +78,14 @@ pub(super) fn are_extreme(x: &Tensor, y: &Tensor, nan_too: bool) -> Result<Tenso
     equal.try_add(&x.try_ne(x)?.try_to_dtype(x.dtype())?)
 }
 
-/// Nothing has no largest element.
-pub(super) fn not_of_nothing(op: &'static str, shape: &Shape, axes: Axes) -> Result<()> {
-    nothing_to_pick(op, shape, axes, "largest")
+/// Nothing has no largest element, and no smallest.
+pub(super) fn no_extreme_of_nothing(
+    op: &'static str,
+    shape: &Shape,
+    axes: Axes,
+    least: bool,
+) -> Result<()> {
+    nothing_to_pick(op, shape, axes, if least { "smallest" } else { "largest" })
 }
 
 /// Nothing has no `what`.
@@ -88,14 +106,14 @@ pub(super) fn nothing_to_pick(
     }
 }
 
-impl ReduceKernel for Max {
+impl ReduceKernel for Extreme {
     fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>) {
         let Extent { count, inner, .. } = extent;
         match (x, out) {
-            (Array::F32(x), Output::F32(out)) => extremum::max(x, count, inner, out),
-            (Array::F64(x), Output::F64(out)) => extremum::max(x, count, inner, out),
-            (Array::I64(x), Output::I64(out)) => extremum::max(x, count, inner, out),
-            (Array::Bool(x), Output::Bool(out)) => extremum::max(x, count, inner, out),
+            (Array::F32(x), Output::F32(out)) => extreme(self.least, x, count, inner, out),
+            (Array::F64(x), Output::F64(out)) => extreme(self.least, x, count, inner, out),
+            (Array::I64(x), Output::I64(out)) => extreme(self.least, x, count, inner, out),
+            (Array::Bool(x), Output::Bool(out)) => extreme(self.least, x, count, inner, out),
             _ => unreachable!("infer admits no other dtypes"),
         }
     }
@@ -116,7 +134,7 @@ methods! {
     /// ```
     pub fn max / try_max<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("max", &self.shape())?;
-        apply(Max { axes, keepdim, amax: false }, &[self])
+        apply(Extreme { axes, keepdim, least: false, strict: false }, &[self])
     }
 
     /// The largest of all elements, a 0-d tensor: [`Tensor::max`] over all axes.
@@ -146,30 +164,36 @@ pub(super) const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "gradient to all",
         what: "every element gets the gradient, not only the largest",
-        rule: |op, at, g, _| {
-            let op = of(op);
-            let shape = at.input_shape(0);
-            let kept = g.try_reshape(op.axes.reduce(&shape, true))?;
-            Ok(smallvec![Some(kept.try_expand(shape)?)])
-        },
+        rule: to_all,
     },
     Mistake {
         name: "smallest for largest",
         what: "the gradient goes to the smallest element",
-        rule: |op, at, g, _| {
-            let op = of(op);
-            let x = at.input(0);
-            let smallest = x.try_neg()?.try_max(op.axes, true)?.try_neg()?;
-            let there = x.try_eq(&smallest)?.try_to_dtype(x.dtype())?;
-            let kept = g.try_reshape(smallest.shape())?;
-            Ok(smallvec![Some(there.try_mul(&kept)?)])
-        },
+        rule: to_the_other_end,
     },
 ];
 
-fn of(op: &dyn Op) -> &Max {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Max>();
-    op.expect("the rule of max")
+pub(super) fn to_all(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
+    let shape = at.input_shape(0);
+    let kept = g.try_reshape(of(op).axes.reduce(&shape, true))?;
+    Ok(smallvec![Some(kept.try_expand(shape)?)])
+}
+
+pub(super) fn to_the_other_end(
+    op: &dyn Op,
+    at: &Saved<'_>,
+    g: &Tensor,
+    _: Wanted,
+) -> Result<Grads> {
+    let x = at.input(0);
+    let opposite = of(op).opposite(&x)?;
+    let there = x.try_eq(&opposite)?.try_to_dtype(x.dtype())?;
+    Ok(smallvec![Some(there.try_mul(&g.try_reshape(opposite.shape())?)?)])
+}
+
+fn of(op: &dyn Op) -> &Extreme {
+    let op = (op as &dyn std::any::Any).downcast_ref::<Extreme>();
+    op.expect("the rule of max or min")
 }
 
 #[cfg(test)]

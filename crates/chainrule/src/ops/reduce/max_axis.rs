@@ -1,26 +1,29 @@
 //! `max_axis`: the largest element over one axis and where it stands; the gradient follows the position.
 
-use super::max::not_of_nothing;
+use super::max::no_extreme_of_nothing;
 use crate::kernels::reduce::extremum;
+use crate::kernels::reduce::least::extreme_at;
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 use crate::tensor::run::adjacent;
 
+/// The largest or the smallest element along an axis, and where it stands.
 #[derive(Debug)]
-pub(crate) struct MaxAxis {
-    axis: usize,
-    keepdim: bool,
+pub(super) struct ExtremeAt {
+    pub axis: usize,
+    pub keepdim: bool,
+    pub least: bool,
 }
 
-impl Op for MaxAxis {
+impl Op for ExtremeAt {
     fn name(&self) -> &'static str {
-        "max_axis"
+        if self.least { "min_axis" } else { "max_axis" }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);
-        not_of_nothing(self.name(), &x.shape, axes)?;
+        no_extreme_of_nothing(self.name(), &x.shape, axes, self.least)?;
         Ok(Meta::new(axes.reduce(&x.shape, self.keepdim), x.dtype))
     }
 
@@ -45,6 +48,17 @@ impl Op for MaxAxis {
     }
 }
 
+impl ExtremeAt {
+    /// The values and the positions.
+    #[track_caller]
+    pub(super) fn of(self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (values, extra) = apply_extra(self, &[x])?;
+        let positions = Tensor::from_parts(extra[0].clone(), Source::None);
+        let positions = positions.try_reshape(values.shape())?;
+        Ok((values, positions))
+    }
+}
+
 /// The tangent of an element picked along an axis at positions with that axis kept: by way of a one-hot mask.
 pub(super) fn picked_tangent(
     dx: &Tensor,
@@ -60,7 +74,7 @@ pub(super) fn picked_tangent(
     dx.try_mul(&one_hot)?.try_sum(Axes::one(axis), keepdim)
 }
 
-impl WholeKernel for MaxAxis {
+impl WholeKernel for ExtremeAt {
     /// The extra value is the positions, with the axis kept.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let axes = Axes::one(self.axis);
@@ -69,12 +83,12 @@ impl WholeKernel for MaxAxis {
         let kept = axes.reduce(inputs[0].shape(), true);
         let mut value = Value::uninit(self.name(), out)?;
         let mut at = Value::uninit(self.name(), Meta::new(kept, DType::I64))?;
-        let positions = at.as_mut::<i64>();
+        let (least, positions) = (self.least, at.as_mut::<i64>());
         match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => extremum::argmax(x, count, inner, o, positions),
-            (Array::F64(x), Output::F64(o)) => extremum::argmax(x, count, inner, o, positions),
-            (Array::I64(x), Output::I64(o)) => extremum::argmax(x, count, inner, o, positions),
-            (Array::Bool(x), Output::Bool(o)) => extremum::argmax(x, count, inner, o, positions),
+            (Array::F32(x), Output::F32(o)) => extreme_at(least, x, count, inner, o, positions),
+            (Array::F64(x), Output::F64(o)) => extreme_at(least, x, count, inner, o, positions),
+            (Array::I64(x), Output::I64(o)) => extreme_at(least, x, count, inner, o, positions),
+            (Array::Bool(x), Output::Bool(o)) => extreme_at(least, x, count, inner, o, positions),
             _ => unreachable!("infer admits no other dtypes"),
         }
         Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
@@ -198,10 +212,7 @@ methods! {
     /// ```
     pub fn max_axis / try_max_axis(&self, axis: i64, keepdim: bool) -> (Tensor, Tensor) {
         let axis = self.shape().axis("max_axis", axis)?;
-        let (values, extra) = apply_extra(MaxAxis { axis, keepdim }, &[self])?;
-        let positions = Tensor::from_parts(extra[0].clone(), Source::None);
-        let positions = positions.try_reshape(values.shape())?;
-        Ok((values, positions))
+        ExtremeAt { axis, keepdim, least: false }.of(self)
     }
 }
 
@@ -213,26 +224,7 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g at that position",
     at_kinks: "of ties the first gets the whole gradient; NaN is the largest",
     samples: |g| {
-        let cases: [(&str, &[usize], i64, bool); 5] = [
-            ("last axis", &[3, 17], -1, true),
-            ("first axis", &[5, 4], 0, false),
-            ("middle axis", &[2, 3, 4], 1, false),
-            ("an axis of size 1", &[3, 1, 2], 1, false),
-            ("no rows", &[0, 3], 1, false),
-        ];
-        let mut out: Vec<Sample> = cases
-            .map(|(note, shape, axis, keepdim)| {
-                Sample::new(note, vec![normal(g, shape)], move |x| {
-                    Ok(x[0].try_max_axis(axis, keepdim)?.0)
-                })
-            })
-            .into();
-        out.push(Sample::new("0-d with an axis", vec![normal(g, ())], |x| {
-            Ok(x[0].try_reshape([1])?.try_max_axis(0, false)?.0)
-        }));
-        out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], |x| {
-            Ok(x[0].try_t()?.try_max_axis(1, false)?.0)
-        }));
+        let mut out = axis_samples(g, |x, axis| Ok(x.try_max_axis(axis, axis == -1)?.0));
         let ties = Tensor::from([[1.0, 3.0, 3.0], [3.0, 2.0, 0.0]]);
         let tied = Sample::new("ties", vec![ties], |x| Ok(x[0].try_max_axis(1, false)?.0));
         out.push(tied.at_kink());
@@ -242,18 +234,14 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "gradient to all",
             what: "every element gets the gradient, not only the largest",
-            rule: |_, at, g, _| {
-                let kept = g.try_reshape(at.extra(0).shape())?;
-                Ok(smallvec![Some(kept.try_expand(at.input_shape(0))?)])
-            },
+            rule: to_all,
         },
         Mistake {
             name: "index of another axis",
             what: "the positions are off by one, around the end",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<MaxAxis>();
-                let axis = op.expect("the rule of max_axis").axis;
-                let (positions, count) = (at.extra(0), at.input_shape(0)[axis]);
+                let (axis, positions) = (axis_of(op), at.extra(0));
+                let count = at.input_shape(0)[axis];
                 let next = positions.try_add(1i64)?;
                 let inside = next.try_lt(count as i64)?.try_to_dtype(DType::I64)?;
                 let next = next.try_mul(&inside)?;
@@ -263,6 +251,16 @@ pub(super) const ENTRY: Entry = Entry {
         },
     ],
 };
+
+pub(super) fn to_all(_: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
+    let kept = g.try_reshape(at.extra(0).shape())?;
+    Ok(smallvec![Some(kept.try_expand(at.input_shape(0))?)])
+}
+
+pub(super) fn axis_of(op: &dyn Op) -> usize {
+    let op = (op as &dyn std::any::Any).downcast_ref::<ExtremeAt>();
+    op.expect("the rule of max_axis or min_axis").axis
+}
 
 #[cfg(test)]
 mod tests {

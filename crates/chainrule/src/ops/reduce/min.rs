@@ -1,74 +1,7 @@
-//! `min`: the smallest element over axes, whose gradient ties share.
+//! `min`: the smallest element over axes, whose gradient ties share: `max` at the other end.
 
-use super::max::{are_extreme, nothing_to_pick};
-use crate::kernels::reduce::least::Least;
+use super::max::{Extreme, to_all, to_the_other_end};
 use crate::ops::prelude::*;
-
-#[derive(Debug)]
-pub(crate) struct Min {
-    pub(super) axes: Axes,
-    pub(super) keepdim: bool,
-    /// Whether it was called by this name, which tells what becomes of NaN.
-    pub(super) amin: bool,
-}
-
-impl Op for Min {
-    fn name(&self) -> &'static str {
-        if self.amin { "amin" } else { "min" }
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        let x = inputs[0];
-        nothing_to_pick(self.name(), &x.shape, self.axes, "smallest")?;
-        Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Reduce(self.axes, self)
-    }
-
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::INPUTS.and(Saves::OUTPUT)
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let x = at.input(0);
-        let kept = self.axes.reduce(&x.shape(), true);
-        let smallest = self.are_smallest(&x, &at.output().try_reshape(kept)?)?;
-        let share = cotangent.try_reshape(kept)?.try_div(&smallest.try_sum(self.axes, true)?)?;
-        Ok(smallvec![Some(smallest.try_mul(&share)?)])
-    }
-
-    /// The mean of the tangents of what nothing falls short of.
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let dx = tangents[0].as_ref().expect("the only tangent");
-        let x = at.input(0);
-        let lowest = x.detach().try_neg()?.try_max(self.axes, true)?.try_neg()?;
-        let smallest = self.are_smallest(&x, &lowest)?;
-        let sum = dx.try_mul(&smallest)?.try_sum(self.axes, self.keepdim)?;
-        sum.try_div(&smallest.try_sum(self.axes, self.keepdim)?)
-    }
-}
-
-impl Min {
-    /// 1 where `x` is the smallest, `y`, else 0.
-    fn are_smallest(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        are_extreme(x, y, !self.amin && self.axes == Axes::all(&x.shape()))
-    }
-}
-
-impl ReduceKernel for Min {
-    fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>) {
-        let Extent { count, inner, .. } = extent;
-        match (x, out) {
-            (Array::F32(x), Output::F32(out)) => Least::smallest(x, count, inner, out),
-            (Array::F64(x), Output::F64(out)) => Least::smallest(x, count, inner, out),
-            (Array::I64(x), Output::I64(out)) => Least::smallest(x, count, inner, out),
-            (Array::Bool(x), Output::Bool(out)) => Least::smallest(x, count, inner, out),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
-    }
-}
 
 methods! {
     /// The smallest element over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1. For all dtypes.
@@ -85,7 +18,7 @@ methods! {
     /// ```
     pub fn min / try_min<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("min", &self.shape())?;
-        apply(Min { axes, keepdim, amin: false }, &[self])
+        apply(Extreme { axes, keepdim, least: true, strict: false }, &[self])
     }
 
     /// The smallest of all elements, a 0-d tensor: [`Tensor::min`] over all axes.
@@ -114,28 +47,14 @@ pub(super) const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "gradient to all",
         what: "every element gets the gradient, not only the smallest",
-        rule: |op, at, g, _| {
-            let shape = at.input_shape(0);
-            let kept = g.try_reshape(of(op).axes.reduce(&shape, true))?;
-            Ok(smallvec![Some(kept.try_expand(shape)?)])
-        },
+        rule: to_all,
     },
     Mistake {
         name: "largest for smallest",
         what: "the gradient goes to the largest element",
-        rule: |op, at, g, _| {
-            let x = at.input(0);
-            let largest = x.try_max(of(op).axes, true)?;
-            let there = x.try_eq(&largest)?.try_to_dtype(x.dtype())?;
-            Ok(smallvec![Some(there.try_mul(&g.try_reshape(largest.shape())?)?)])
-        },
+        rule: to_the_other_end,
     },
 ];
-
-fn of(op: &dyn Op) -> &Min {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Min>();
-    op.expect("the rule of min")
-}
 
 #[cfg(test)]
 mod tests {

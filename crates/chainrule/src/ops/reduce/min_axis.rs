@@ -1,71 +1,7 @@
-//! `min_axis`: the smallest element over one axis and where it stands; the gradient follows the position.
+//! `min_axis`: the smallest element over one axis and where it stands: `max_axis` at the other end.
 
-use super::max::nothing_to_pick;
-use super::max_axis::{Place, picked_tangent};
-use crate::kernels::reduce::least::Least;
+use super::max_axis::{ExtremeAt, Place, axis_of, to_all};
 use crate::ops::prelude::*;
-use crate::tensor::node::Source;
-use crate::tensor::run::adjacent;
-
-#[derive(Debug)]
-pub(crate) struct MinAxis {
-    axis: usize,
-    keepdim: bool,
-}
-
-impl Op for MinAxis {
-    fn name(&self) -> &'static str {
-        "min_axis"
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        let x = inputs[0];
-        let axes = Axes::one(self.axis);
-        nothing_to_pick(self.name(), &x.shape, axes, "smallest")?;
-        Ok(Meta::new(axes.reduce(&x.shape, self.keepdim), x.dtype))
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Whole(self)
-    }
-
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::EXTRA
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let positions = at.extra(0);
-        let g = cotangent.try_reshape(positions.shape())?;
-        let place = Place { axis: self.axis, count: at.input_shape(0)[self.axis] };
-        Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
-    }
-
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let dx = tangents[0].as_ref().expect("the only tangent");
-        picked_tangent(dx, &at.extra(0), self.axis, self.keepdim)
-    }
-}
-
-impl WholeKernel for MinAxis {
-    /// The extra value is the positions, with the axis kept.
-    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let axes = Axes::one(self.axis);
-        let (x, extent) = adjacent(&inputs[0], axes)?;
-        let Extent { count, inner, .. } = extent;
-        let kept = axes.reduce(inputs[0].shape(), true);
-        let mut value = Value::uninit(self.name(), out)?;
-        let mut at = Value::uninit(self.name(), Meta::new(kept, DType::I64))?;
-        let positions = at.as_mut::<i64>();
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => Least::smallest_at(x, count, inner, o, positions),
-            (Array::F64(x), Output::F64(o)) => Least::smallest_at(x, count, inner, o, positions),
-            (Array::I64(x), Output::I64(o)) => Least::smallest_at(x, count, inner, o, positions),
-            (Array::Bool(x), Output::Bool(o)) => Least::smallest_at(x, count, inner, o, positions),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
-    }
-}
 
 methods! {
     /// The smallest element over one axis, and its position along it (i64). With `keepdim` the axis stays, with size 1. For all dtypes.
@@ -81,10 +17,7 @@ methods! {
     /// ```
     pub fn min_axis / try_min_axis(&self, axis: i64, keepdim: bool) -> (Tensor, Tensor) {
         let axis = self.shape().axis("min_axis", axis)?;
-        let (values, extra) = apply_extra(MinAxis { axis, keepdim }, &[self])?;
-        let positions = Tensor::from_parts(extra[0].clone(), Source::None);
-        let positions = positions.try_reshape(values.shape())?;
-        Ok((values, positions))
+        ExtremeAt { axis, keepdim, least: true }.of(self)
     }
 }
 
@@ -106,20 +39,15 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "gradient to all",
             what: "every element gets the gradient, not only the smallest",
-            rule: |_, at, g, _| {
-                let kept = g.try_reshape(at.extra(0).shape())?;
-                Ok(smallvec![Some(kept.try_expand(at.input_shape(0))?)])
-            },
+            rule: to_all,
         },
         Mistake {
             name: "always the first",
             what: "the gradient goes to the first element of the axis",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<MinAxis>();
-                let axis = op.expect("the rule of min_axis").axis;
-                let (positions, count) = (at.extra(0), at.input_shape(0)[axis]);
+                let (axis, positions) = (axis_of(op), at.extra(0));
+                let place = Place { axis, count: at.input_shape(0)[axis] };
                 let g = g.try_reshape(positions.shape())?;
-                let place = Place { axis, count };
                 Ok(smallvec![Some(apply(place, &[&g, &positions.zeros_like()])?)])
             },
         },

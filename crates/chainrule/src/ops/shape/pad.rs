@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 
 /// What [`Tensor::pad`] puts at the ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pad {
+pub enum PadMode {
     /// A number, in the dtype of the tensor.
     Constant(f64),
     /// What lies inside, mirrored at the first and the last element, which are not repeated: `c b | a b c d | c b`.
@@ -115,11 +115,11 @@ fn padded(shape: &Shape, amounts: &Amounts) -> Result<Shape> {
 }
 
 /// The runs of one axis of size `n` that is padded with its own elements, or why it cannot be.
-fn wrapped(n: usize, [before, after]: [i64; 2], mode: Pad) -> Result<AxisMap, &'static str> {
+fn wrapped(n: usize, [before, after]: [i64; 2], mode: PadMode) -> Result<AxisMap, &'static str> {
     let (low, high) = kept(n, [before, after]);
     let (most, why) = match mode {
-        Pad::Reflect => (n.saturating_sub(1), "a mirror gives less than there is"),
-        Pad::Circular => (high - low, "the other end gives no more than is left of it"),
+        PadMode::Reflect => (n.saturating_sub(1), "a mirror gives less than there is"),
+        PadMode::Circular => (high - low, "the other end gives no more than is left of it"),
         _ if n == 0 => (0, "there is no element to repeat"),
         _ => (usize::MAX, ""),
     };
@@ -130,16 +130,16 @@ fn wrapped(n: usize, [before, after]: [i64; 2], mode: Pad) -> Result<AxisMap, &'
     let run = |len, from| Run { len, from };
     let last = n.saturating_sub(1);
     let [first, end] = match mode {
-        Pad::Reflect => [From::Down(front), From::Down(last.saturating_sub(1))],
-        Pad::Replicate => [From::Same(0), From::Same(last)],
+        PadMode::Reflect => [From::Down(front), From::Down(last.saturating_sub(1))],
+        PadMode::Replicate => [From::Same(0), From::Same(last)],
         _ => [From::Up(high - front.min(high)), From::Up(low)],
     };
     Ok(AxisMap::once([run(front, first), run(high - low, From::Up(low)), run(back, end)]))
 }
 
 methods! {
-    /// Axes made longer at their ends: for each axis named, `[before, after]` elements are put there, as [`Pad`] says.
-    /// `x.pad(&[(-1, [1, 2])], Pad::Constant(0.0))` is PyTorch's `pad(x, (1, 2))`. Axes that are not named stay as they are.
+    /// Axes made longer at their ends: for each axis named, `[before, after]` elements are put there, as [`PadMode`] says.
+    /// `x.pad(&[(-1, [1, 2])], PadMode::Constant(0.0))` is PyTorch's `pad(x, (1, 2))`. Axes that are not named stay as they are.
     ///
     /// Negative amounts cut. Reflect puts less than the axis has, Circular at most as much as is left of it after a cut. Corners are what
     /// padding one axis after the other gives. Any dtype. Errors for amounts that are too large or cut too much, and an axis named twice.
@@ -147,12 +147,12 @@ methods! {
     /// Gradient: each element of `g` is added at the place that it came from; those of the constant go nowhere.
     ///
     /// ```
-    /// use chainrule::{Pad, Tensor};
+    /// use chainrule::{PadMode, Tensor};
     /// let x = Tensor::from([1.0f32, 2.0, 3.0]);
-    /// assert_eq!(x.pad(&[(0, [1, 0])], Pad::Constant(7.0)).to_vec::<f32>(), [7.0, 1.0, 2.0, 3.0]);
-    /// assert_eq!(x.pad(&[(-1, [2, 1])], Pad::Reflect).to_vec::<f32>(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
+    /// assert_eq!(x.pad(&[(0, [1, 0])], PadMode::Constant(7.0)).to_vec::<f32>(), [7.0, 1.0, 2.0, 3.0]);
+    /// assert_eq!(x.pad(&[(-1, [2, 1])], PadMode::Reflect).to_vec::<f32>(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
     /// ```
-    pub fn pad / try_pad(&self, padding: &[(i64, [i64; 2])], mode: Pad) -> Tensor {
+    pub fn pad / try_pad(&self, padding: &[(i64, [i64; 2])], mode: PadMode) -> Tensor {
         let shape = self.shape();
         let axes: Vec<i64> = padding.iter().map(|p| p.0).collect();
         axes.as_slice().into_axes("pad", &shape)?;
@@ -161,7 +161,7 @@ methods! {
             amounts[shape.axis("pad", *axis)?] = *amount;
         }
         padded(&shape, &amounts)?;
-        if let Pad::Constant(value) = mode {
+        if let PadMode::Constant(value) = mode {
             return constant(self, amounts, value);
         }
         let mut maps = Maps::new();
@@ -181,26 +181,26 @@ methods! {
 pub(super) const ENTRY: Entry = Entry {
     name: "pad",
     family: Family::Shape,
-    signature: "x.pad(&[(axis, [before, after])], Pad::Constant(0.0))",
+    signature: "x.pad(&[(axis, [before, after])], PadMode::Constant(0.0))",
     formula: "x with elements put before and after the axes named: a constant, a mirror image, the edge, or the other end",
     gradient: "each element of g is added at the place that it came from; the constant's go nowhere",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], &'static [(i64, [i64; 2])], Pad);
+        type Case = (&'static str, &'static [usize], &'static [(i64, [i64; 2])], PadMode);
         let cases: [Case; 13] = [
-            ("zeros around a matrix", &[3, 4], &[(0, [1, 2]), (1, [2, 1])], Pad::Constant(0.0)),
-            ("another number", &[2, 3, 2], &[(1, [0, 2])], Pad::Constant(-1.5)),
-            ("cut and filled", &[5, 3], &[(0, [-2, 1]), (-1, [1, -1])], Pad::Constant(1.0)),
-            ("only cut", &[5, 4], &[(0, [-1, -2]), (1, [0, -1])], Pad::Constant(1.0)),
-            ("filled in place of all", &[2, 3], &[(1, [-3, 7])], Pad::Constant(1.0)),
-            ("mirror", &[3, 5], &[(1, [3, 2])], Pad::Reflect),
-            ("mirror of both axes", &[3, 4], &[(0, [2, 1]), (1, [1, 3])], Pad::Reflect),
-            ("edges", &[2, 3], &[(0, [1, 1]), (1, [4, 2])], Pad::Replicate),
-            ("edge and cut", &[2, 5], &[(1, [2, -1])], Pad::Replicate),
-            ("round", &[4, 3], &[(0, [2, 1]), (1, [3, 3])], Pad::Circular),
-            ("nothing around nothing", &[0, 2], &[(1, [1, 1])], Pad::Reflect),
-            ("around nothing", &[0, 2], &[(0, [1, 1])], Pad::Constant(2.0)),
-            ("0-d", &[], &[], Pad::Constant(0.0)),
+            ("zeros around a matrix", &[3, 4], &[(0, [1, 2]), (1, [2, 1])], PadMode::Constant(0.0)),
+            ("another number", &[2, 3, 2], &[(1, [0, 2])], PadMode::Constant(-1.5)),
+            ("cut and filled", &[5, 3], &[(0, [-2, 1]), (-1, [1, -1])], PadMode::Constant(1.0)),
+            ("only cut", &[5, 4], &[(0, [-1, -2]), (1, [0, -1])], PadMode::Constant(1.0)),
+            ("filled in place of all", &[2, 3], &[(1, [-3, 7])], PadMode::Constant(1.0)),
+            ("mirror", &[3, 5], &[(1, [3, 2])], PadMode::Reflect),
+            ("mirror of both axes", &[3, 4], &[(0, [2, 1]), (1, [1, 3])], PadMode::Reflect),
+            ("edges", &[2, 3], &[(0, [1, 1]), (1, [4, 2])], PadMode::Replicate),
+            ("edge and cut", &[2, 5], &[(1, [2, -1])], PadMode::Replicate),
+            ("round", &[4, 3], &[(0, [2, 1]), (1, [3, 3])], PadMode::Circular),
+            ("nothing around nothing", &[0, 2], &[(1, [1, 1])], PadMode::Reflect),
+            ("around nothing", &[0, 2], &[(0, [1, 1])], PadMode::Constant(2.0)),
+            ("0-d", &[], &[], PadMode::Constant(0.0)),
         ];
         cases
             .map(|(note, shape, padding, mode)| {
@@ -246,15 +246,15 @@ pub(super) const ENTRY: Entry = Entry {
 mod tests {
     use super::*;
 
-    fn row(before: i64, after: i64, mode: Pad) -> Vec<i64> {
+    fn row(before: i64, after: i64, mode: PadMode) -> Vec<i64> {
         Tensor::arange(0, 5).pad(&[(0, [before, after])], mode).to_vec()
     }
 
     /// What PyTorch's `pad` gives for `arange(5)`.
     #[test]
     fn amounts_of_both_signs_as_in_pytorch() {
-        use Pad::{Circular, Constant, Reflect, Replicate};
-        let cases: [(i64, i64, Pad, &[i64]); 16] = [
+        use PadMode::{Circular, Constant, Reflect, Replicate};
+        let cases: [(i64, i64, PadMode, &[i64]); 16] = [
             (2, 1, Reflect, &[2, 1, 0, 1, 2, 3, 4, 3]),
             (-1, 2, Reflect, &[1, 2, 3, 4, 3, 2]),
             (-1, -2, Reflect, &[1, 2]),
@@ -284,16 +284,18 @@ mod tests {
         let x = Tensor::zeros([2, 5]);
         let text = |p: &[(i64, [i64; 2])], mode| x.try_pad(p, mode).unwrap_err().kind().to_string();
         assert_eq!(
-            text(&[(-1, [5, 0])], Pad::Reflect),
+            text(&[(-1, [5, 0])], PadMode::Reflect),
             "pad: shape [2, 5]: 5 before and 0 after axis 1 of size 5: a mirror gives less than there is"
         );
-        assert!(text(&[(1, [6, 0])], Pad::Circular).contains("the other end"));
-        assert!(text(&[(1, [-6, 3])], Pad::Constant(0.0)).contains("more is cut"));
-        assert!(text(&[(0, [1, 1]), (-2, [1, 1])], Pad::Constant(0.0)).contains("named twice"));
-        assert!(x.try_pad(&[(2, [1, 1])], Pad::Constant(0.0)).is_err());
+        assert!(text(&[(1, [6, 0])], PadMode::Circular).contains("the other end"));
+        assert!(text(&[(1, [-6, 3])], PadMode::Constant(0.0)).contains("more is cut"));
+        assert!(text(&[(0, [1, 1]), (-2, [1, 1])], PadMode::Constant(0.0)).contains("named twice"));
+        assert!(x.try_pad(&[(2, [1, 1])], PadMode::Constant(0.0)).is_err());
         let none = Tensor::zeros([0]);
-        assert!(none.try_pad(&[(0, [1, 0])], Pad::Replicate).is_err());
-        for mode in [Pad::Constant(0.0), Pad::Reflect, Pad::Replicate, Pad::Circular] {
+        assert!(none.try_pad(&[(0, [1, 0])], PadMode::Replicate).is_err());
+        for mode in
+            [PadMode::Constant(0.0), PadMode::Reflect, PadMode::Replicate, PadMode::Circular]
+        {
             for (before, after) in [(i64::MIN, i64::MIN), (i64::MIN, i64::MAX), (i64::MAX, 0)] {
                 assert!(x.try_pad(&[(1, [before, after])], mode).is_err());
                 assert!(x.try_pad(&[(1, [after, before])], mode).is_err());

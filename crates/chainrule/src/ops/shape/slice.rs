@@ -1,7 +1,10 @@
 //! Slicing with ranges, steps, negative indices, new axes and an ellipsis: views.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use std::ops::{Add, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
+use smallvec::SmallVec;
+
+use crate::kernels::copy::{scatter, scatter_add};
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 
@@ -108,7 +111,7 @@ struct Cut {
     step: isize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SliceOp {
     cuts: Vec<Cut>,
     /// For each axis of the result the input axis it comes from, or `None` for a new one.
@@ -134,18 +137,11 @@ impl Op for SliceOp {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let spread = Unslice {
-            cuts: self.cuts.clone(),
-            shape: at.input_shape(0),
-            from: self.from.clone(),
-            out: self.out,
-        };
-        Ok(smallvec![Some(apply(spread, &[cotangent])?)])
+        join(at.input_meta(0), &[(self, cotangent)]).map(|dx| smallvec![Some(dx)])
     }
 
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let op = SliceOp { cuts: self.cuts.clone(), from: self.from.clone(), out: self.out };
-        apply(op, &[tangents[0].as_ref().expect("the only tangent")])
+        apply(self.clone(), &[tangents[0].as_ref().expect("the only tangent")])
     }
 }
 
@@ -156,30 +152,41 @@ impl ViewKernel for SliceOp {
 }
 
 impl SliceOp {
+    /// Where the result lies in an array of this layout.
     fn layout(&self, layout: &Layout) -> Layout {
-        slice_layout(&self.cuts, &self.from, layout)
+        let mut offset = layout.offset as isize;
+        for (cut, stride) in self.cuts.iter().zip(layout.strides) {
+            offset += cut.start as isize * stride;
+        }
+        let mut strides: Strides = [0; MAX_RANK];
+        for (s, axis) in strides.iter_mut().zip(&self.from) {
+            *s = axis.map_or(0, |a| self.cuts[a].step * layout.strides[a]);
+        }
+        Layout { offset: offset as usize, strides }
+    }
+
+    /// The positions on an axis between the first and the last that it takes, both included.
+    fn range(&self, axis: usize) -> (usize, usize) {
+        let Cut { start, count, step } = self.cuts[axis];
+        let end = start.strict_add_signed(step * (count as isize - 1));
+        (start.min(end), start.max(end))
     }
 }
 
-fn slice_layout(cuts: &[Cut], from: &[Option<usize>], layout: &Layout) -> Layout {
-    let mut offset = layout.offset as isize;
-    for (cut, stride) in cuts.iter().zip(layout.strides) {
-        offset += cut.start as isize * stride;
-    }
-    let mut strides: Strides = [0; MAX_RANK];
-    for (s, axis) in strides.iter_mut().zip(from) {
-        *s = axis.map_or(0, |a| cuts[a].step * layout.strides[a]);
-    }
-    Layout { offset: offset as usize, strides }
+/// The gradient of a tensor, of this shape and dtype, from the gradients of slices of it: one array, in which each is put (or added) in its
+/// place.
+#[track_caller]
+pub(crate) fn join(whole: Meta, parts: &[(&SliceOp, &Tensor)]) -> Result<Tensor> {
+    let slices = parts.iter().map(|(slice, _)| (*slice).clone()).collect();
+    let gradients: SmallVec<[&Tensor; 3]> = parts.iter().map(|(_, g)| *g).collect();
+    apply(Unslice { slices, shape: whole.shape }, &gradients)
 }
 
-/// The reverse of a slice: its elements in their places among zeros.
+/// The reverse of slices: the elements of each in their places among zeros, added where slices overlap.
 #[derive(Debug)]
 struct Unslice {
-    cuts: Vec<Cut>,
+    slices: SmallVec<[SliceOp; 3]>,
     shape: Shape,
-    from: Vec<Option<usize>>,
-    out: Shape,
 }
 
 impl Op for Unslice {
@@ -199,43 +206,83 @@ impl Op for Unslice {
         Saves::NOTHING
     }
 
-    fn vjp(&self, _: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let slice = SliceOp { cuts: self.cuts.clone(), from: self.from.clone(), out: self.out };
-        Ok(smallvec![Some(apply(slice, &[cotangent])?)])
+    fn vjp(&self, _: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        let slices = self.slices.iter().enumerate();
+        slices
+            .map(|(i, s)| wanted.get(i).then(|| apply(s.clone(), &[cotangent])).transpose())
+            .collect()
     }
 
-    fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let op = Unslice {
-            cuts: self.cuts.clone(),
-            shape: self.shape,
-            from: self.from.clone(),
-            out: self.out,
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let given = self.slices.iter().zip(tangents).filter_map(|(s, t)| Some((s, t.as_ref()?)));
+        join(at.output_meta(), &given.collect::<SmallVec<[_; 3]>>())
+    }
+}
+
+/// How the parts lie in the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cover {
+    /// Each place belongs to one part.
+    Once,
+    /// Each place belongs to one part at most.
+    Apart,
+    /// Parts may overlap.
+    Overlapping,
+}
+
+impl Unslice {
+    fn cover(&self) -> Cover {
+        let parts = || self.slices.iter().filter(|s| s.out.numel() > 0);
+        let apart_on = |axis: usize| {
+            let mut ranges: SmallVec<[(usize, usize); 8]> =
+                parts().map(|s| s.range(axis)).collect();
+            ranges.sort_unstable();
+            ranges.windows(2).all(|pair| pair[0].1 < pair[1].0)
         };
-        apply(op, &[tangents[0].as_ref().expect("the only tangent")])
+        if parts().count() > 1 && !(0..self.shape.rank()).any(apart_on) {
+            return Cover::Overlapping;
+        }
+        let covered: usize = parts().map(|s| s.out.numel()).sum();
+        if covered == self.shape.numel() { Cover::Once } else { Cover::Apart }
+    }
+
+    fn place<T: Stored + Add<Output = T>>(
+        &self,
+        inputs: &[Arc<Value>],
+        out: &mut [T],
+    ) -> Result<()> {
+        let own = Layout { offset: 0, strides: self.shape.contiguous_strides() };
+        let cover = self.cover();
+        if cover != Cover::Once {
+            out.fill(T::default());
+        }
+        for (slice, input) in self.slices.iter().zip(inputs) {
+            // Elements whose neighbours on the last axis are apart are better brought together first: by tiles.
+            let last = input.shape().rank().saturating_sub(1);
+            let input = match input.layout().strides[last] {
+                1 => input.clone(),
+                _ => input.contiguous()?,
+            };
+            let (from, to, shape) = (input.layout(), slice.layout(&own), &slice.out);
+            let (from, to) = (from.places(), to.places());
+            match cover {
+                Cover::Overlapping => scatter_add(input.strided(), from, out, to, shape),
+                _ => scatter(input.strided(), from, out, to, shape),
+            }
+        }
+        Ok(())
     }
 }
 
 impl WholeKernel for Unslice {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let x = inputs[0].contiguous()?;
-        let own = Layout { offset: 0, strides: out.shape.contiguous_strides() };
-        let layout = slice_layout(&self.cuts, &self.from, &own);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => self.place(x, &layout, o),
-            (Array::F64(x), Output::F64(o)) => self.place(x, &layout, o),
-            (Array::I64(x), Output::I64(o)) => self.place(x, &layout, o),
-            (Array::Bool(x), Output::Bool(o)) => self.place(x, &layout, o),
-            _ => unreachable!("the dtypes are the same"),
+        match output(&mut value) {
+            Output::F32(o) => self.place(inputs, o)?,
+            Output::F64(o) => self.place(inputs, o)?,
+            _ => unreachable!("gradients are floats"),
         }
         Ok(value.into())
-    }
-}
-
-impl Unslice {
-    fn place<T: Stored>(&self, x: &[T], layout: &Layout, out: &mut [T]) {
-        out.fill(T::default());
-        crate::kernels::copy::scatter(x, out, layout.offset, &layout.strides, &self.out);
     }
 }
 
@@ -395,10 +442,8 @@ pub(super) const ENTRY: Entry = Entry {
                 };
                 Cut { start: low, count: c.count, step: c.step.abs() }
             };
-            let cuts = op.cuts.iter().map(forward).collect();
-            let spread =
-                Unslice { cuts, shape: at.input_shape(0), from: op.from.clone(), out: op.out };
-            Ok(smallvec![Some(apply(spread, &[g])?)])
+            let turned = SliceOp { cuts: op.cuts.iter().map(forward).collect(), ..op.clone() };
+            join(at.input_meta(0), &[(&turned, g)]).map(|dx| smallvec![Some(dx)])
         },
     }],
 };
@@ -475,6 +520,54 @@ mod tests {
         for (slice, want) in cases {
             assert_eq!(x.slice(&[slice]).to_vec::<i64>(), want, "{slice:?}");
         }
+    }
+
+    #[test]
+    fn parts_of_a_whole() {
+        let shape = Shape::new(&[6, 4]);
+        let cover = |slices: &[[Slice; 2]]| {
+            let slices = slices.iter().map(|s| plan(&shape, s).unwrap()).collect();
+            Unslice { slices, shape }.cover()
+        };
+        let back = |from, to| Slice::Range { start: Some(from), end: Some(to), step: -1 };
+        let all = Slice::from(..);
+        assert_eq!(cover(&[[all, all]]), Cover::Once);
+        assert_eq!(cover(&[[all, (2..).into()], [all, (..2).into()]]), Cover::Once);
+        assert_eq!(cover(&[[back(5, -7), all], [(0..0).into(), all]]), Cover::Once);
+        assert_eq!(cover(&[[(0..2).into(), all], [3.into(), all]]), Cover::Apart);
+        assert_eq!(cover(&[[(0..5).into(), all], [back(5, 3), all]]), Cover::Overlapping);
+        assert_eq!(cover(&[[all, all], [1.into(), 1.into()]]), Cover::Overlapping);
+        assert_eq!(cover(&[]), Cover::Apart);
+    }
+
+    /// Slices that meet, one taken twice, and a use of the whole: their gradients, and those of the gradients.
+    #[test]
+    fn the_gradients_of_slices_add_up() {
+        let x = (Tensor::arange(0, 12).to_dtype(DType::F64) * 0.25).reshape([3, 4]).parameter();
+        let take = |x: &Tensor| {
+            let rows = [x.narrow(0, 0, 2), x.narrow(0, 1, 2)];
+            let column = x.slice(&[Slice::from(..).step(-1), Slice::At(-1)]);
+            (&rows[0] * &rows[1]).sum_all() + (&column * &column * &column).sum_all()
+        };
+        let weight = x.detach() + 1.0;
+        let first = |x: &Tensor| {
+            crate::autograd::grad(&(take(x) + (x * &weight).sum_all()), &[x], true).unwrap()
+        };
+        let dx = first(&x).remove(0).unwrap();
+        let (v, w) = (x.to_f64_vec(), weight.to_f64_vec());
+        let want = |i: usize| {
+            let above = if i >= 4 { v[i - 4] } else { 0.0 };
+            let below = if i < 8 { v[i + 4] } else { 0.0 };
+            let cube = if i % 4 == 3 { 3.0 * v[i] * v[i] } else { 0.0 };
+            above + below + cube + w[i]
+        };
+        assert_eq!(dx.to_f64_vec(), (0..12).map(want).collect::<Vec<_>>());
+        let again = crate::autograd::grad(&dx.sum_all(), &[&x], false).unwrap().remove(0).unwrap();
+        let want = |i: usize| {
+            let rows = if i / 4 == 1 { 2.0 } else { 1.0 };
+            rows + if i % 4 == 3 { 6.0 * v[i] } else { 0.0 }
+        };
+        assert_eq!(again.to_f64_vec(), (0..12).map(want).collect::<Vec<_>>());
     }
 
     #[test]

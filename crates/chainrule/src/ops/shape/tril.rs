@@ -1,9 +1,8 @@
 //! `tril` and `triu`: the part of matrices on and below, or on and above, a diagonal.
 
-use rayon::prelude::*;
-
 use crate::kernels::copy;
 use crate::kernels::map::{PIECE, SHARED};
+use crate::kernels::threads;
 use crate::ops::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -39,15 +38,11 @@ impl Triangle {
         if out.is_empty() {
             return;
         }
-        if out.len() < SHARED || rayon::current_num_threads() == 1 {
-            return self.copy(x, rows, columns, 0, out);
-        }
-        let high = (PIECE / columns).max(1);
-        let pieces = out.par_chunks_mut(high * columns).zip(x.par_chunks(high * columns));
-        let each = |(i, (out, x)): (usize, (&mut [T], &[T]))| {
+        let (high, shared) = ((PIECE / columns).max(1), out.len() >= SHARED);
+        let pieces = out.chunks_mut(high * columns).zip(x.chunks(high * columns)).enumerate();
+        threads::for_each(shared, pieces, |(i, (out, x))| {
             self.copy(x, rows, columns, i * high, out);
-        };
-        pieces.enumerate().for_each(each);
+        });
     }
 }
 

@@ -1,10 +1,11 @@
 //! Views that an axis of the input enters in several places: diagonals, overlapping windows. And the reverse, which adds up.
 
 use std::any::Any;
+use std::ops::Add;
 
 use smallvec::SmallVec;
 
-use crate::kernels::copy;
+use crate::kernels::copy::{self, Places};
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 
@@ -131,26 +132,29 @@ impl WholeKernel for Unwindow {
         let whole = Layout { offset: 0, strides: out.shape.contiguous_strides() };
         let layout = self.window.layout(&whole);
         let seen = &self.window.out;
-        fn put<T: Stored>(x: &[T], out: &mut [T], layout: &Layout, seen: &Shape) {
+        let own = Layout { offset: 0, strides: seen.contiguous_strides() };
+        let (from, to) = (own.places(), layout.places());
+        fn put<T: Stored>(x: &[T], from: Places, out: &mut [T], to: Places, seen: &Shape) {
             out.fill(T::default());
-            copy::scatter(x, out, layout.offset, &layout.strides, seen);
+            copy::scatter(x, from, out, to, seen);
         }
-        fn add<T: Stored + std::ops::Add<Output = T>>(
+        fn add<T: Stored + Add<Output = T>>(
             x: &[T],
+            from: Places,
             out: &mut [T],
-            layout: &Layout,
+            to: Places,
             seen: &Shape,
         ) {
             out.fill(T::default());
-            copy::scatter_add(x, out, layout.offset, &layout.strides, seen);
+            copy::scatter_add(x, from, out, to, seen);
         }
         match (array(&x), output(&mut value), self.window.overlaps) {
-            (Array::F32(x), Output::F32(o), false) => put(x, o, &layout, seen),
-            (Array::F64(x), Output::F64(o), false) => put(x, o, &layout, seen),
-            (Array::I64(x), Output::I64(o), false) => put(x, o, &layout, seen),
-            (Array::Bool(x), Output::Bool(o), false) => put(x, o, &layout, seen),
-            (Array::F32(x), Output::F32(o), true) => add(x, o, &layout, seen),
-            (Array::F64(x), Output::F64(o), true) => add(x, o, &layout, seen),
+            (Array::F32(x), Output::F32(o), false) => put(x, from, o, to, seen),
+            (Array::F64(x), Output::F64(o), false) => put(x, from, o, to, seen),
+            (Array::I64(x), Output::I64(o), false) => put(x, from, o, to, seen),
+            (Array::Bool(x), Output::Bool(o), false) => put(x, from, o, to, seen),
+            (Array::F32(x), Output::F32(o), true) => add(x, from, o, to, seen),
+            (Array::F64(x), Output::F64(o), true) => add(x, from, o, to, seen),
             _ => unreachable!("only gradients are added up, and those are float"),
         }
         Ok(value.into())

@@ -1,6 +1,7 @@
 //! Groups, states and large parameters, for all optimizers.
 
 use super::*;
+use crate::kernels::threads::with_num_threads;
 use crate::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
     MuonOptions, RmsProp, RmsPropOptions, Sgd, SgdOptions,
@@ -142,10 +143,9 @@ fn tied_parameters_step_once_and_in_one_group() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     let run = |threads: usize, k: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let parameters = [numbers(3, SHARED / 2 + 5, 1), numbers(300, 500, 2), numbers(5, 7, 3)];
         let parameters = parameters.map(|p| p.parameter());
-        pool.install(|| {
+        with_num_threads(threads, || {
             let (_, mut optimizer) = all(&parameters).remove(k);
             for i in 0..2 {
                 for p in &parameters {

@@ -1,0 +1,49 @@
+//! `chainrule check`: what can be checked.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{seed, steps, threads};
+
+/// What can be checked.
+#[derive(Debug, Subcommand)]
+pub enum Check {
+    /// The backward pass of the names model, written by hand, beside autograd
+    Names(CheckNames),
+}
+
+/// `chainrule check names`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct CheckNames {
+    /// A text file with one name a line, letters a-z only [default: the built-in list]
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+
+    /// Seed of the weights and of the batches; the same seed gives the same numbers
+    #[arg(long, value_name = "N", default_value_t = 2_147_483_647, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// How many steps to train in the fourth exercise
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = steps)]
+    #[arg(allow_negative_numbers = true)]
+    pub steps: u64,
+
+    /// Folder for the results [default: a new one, runs/check-names-0001 and so on]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the files of an earlier check in the folder; other files there stay
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print the results as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// How many threads to use; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+}
