@@ -51,14 +51,13 @@ impl<'a> Line<'a> {
         self.instruction.phase
     }
 
-    /// What made it, if not the user's own code: `rule of tanh`, `sum of parts`, the rules of algebra.
+    /// What made it, if not the user's own code: `rule of tanh`, `sum of parts`, `optimizer`.
     pub fn rule(&self) -> Option<String> {
         match &self.instruction.made_by {
             Maker::User => None,
             Maker::Rule(op) => Some(format!("rule of {op}")),
             Maker::Sum => Some("sum of parts".to_string()),
             Maker::Optimizer => Some("optimizer".to_string()),
-            Maker::Algebra(rules) => Some(rules.clone()),
         }
     }
 
@@ -169,6 +168,7 @@ fn tidy(value: &str) -> String {
 fn parameters(debug: &str) -> String {
     let all = fields(debug).into_iter();
     let text: Vec<String> = all
+        .filter(|(_, v)| !v.starts_with("PhantomData"))
         .map(
             |(k, v)| {
                 if k.starts_with(|c: char| c.is_ascii_digit()) { v } else { format!("{k}={v}") }

@@ -4,11 +4,15 @@ use std::fmt;
 
 use super::Program;
 use crate::error::Result;
-use crate::nn::Module;
+use crate::nn::{Field, Module};
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 
-/// A function that is traced on its first call, and again for other shapes; made by [`Compiled::new`].
+/// A function that is traced on its first call, and again for other shapes and when parameters are frozen or unfrozen; made by
+/// [`Compiled::new`].
+///
+/// Other things that the function depends on are taken as they are at the trace: a number that it captures, the mode of a model. [`compile`] looks
+/// after the mode; else make another `Compiled`.
 ///
 /// ```
 /// use chainrule::{Tensor, program::Compiled};
@@ -62,9 +66,8 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 
     /// The program for these arguments, as it is traced, with the passes applied. It is not kept.
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
-        let made_up = (self.names.len()..arguments.len()).map(|i| format!("x{i}"));
-        let names: Vec<String> = self.names.iter().cloned().chain(made_up).collect();
-        let pairs = names.iter().map(String::as_str).zip(arguments.iter().copied());
+        let named = named(&self.names, arguments);
+        let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
         Ok(Program::trace(pairs, |x| (self.function)(x))?.optimized())
     }
 
@@ -81,11 +84,24 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 
 /// A step of training: the loss, its gradients and the optimizer's update as one program; made by [`compile`].
 pub struct Step<'a> {
-    compiled: Compiled<Box<dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>> + 'a>>,
+    names: Vec<String>,
+    model: &'a dyn Module,
+    optimizer: &'a mut dyn Optimizer,
+    loss: Box<Loss<'a>>,
+    programs: Vec<Program>,
+    /// For each program which of the model's switches between training and evaluation were on.
+    modes: Vec<Vec<bool>>,
+    retraces: Vec<Retrace>,
 }
 
-/// The usual step of training as a program: `loss` of the arguments, the backward pass, and the optimizer's update. The parameters of `model` bear the names that they have
-/// in it.
+type Loss<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
+
+/// The usual step of training as a program: `loss` of the arguments, which have these names, the backward pass, and the optimizer's update. The parameters
+/// of `model` bear the names that they have in it.
+///
+/// It is traced on the first call, and again for other shapes, when parameters are frozen or unfrozen, and when the model is
+/// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators exactly as the eager mode does, bit for
+/// bit, so that the two can take turns. Gradients are not kept.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear};
@@ -97,42 +113,109 @@ pub struct Step<'a> {
 /// let mut step = program::compile(&layer, &mut sgd, ["x", "y"], |args| layer.compute(&args[0])?.try_mse(&args[1]));
 /// let first = step.run(&[&x, &y])?.item();
 /// assert!(step.run(&[&x, &y])?.item() < first);
+/// step.optimizer().set_lr(0.01)?; // the next run takes it
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn compile<'a>(
-    model: &dyn Module,
+    model: &'a dyn Module,
     optimizer: &'a mut dyn Optimizer,
     names: impl IntoIterator<Item = &'a str>,
-    mut loss: impl FnMut(&[Tensor]) -> Result<Tensor> + 'a,
+    loss: impl FnMut(&[Tensor]) -> Result<Tensor> + 'a,
 ) -> Step<'a> {
-    for (name, parameter) in model.named_parameters() {
-        if parameter.name().is_none() {
-            parameter.named(&name);
+    for (name, tensor) in model.named_parameters().into_iter().chain(model.named_buffers()) {
+        if tensor.name().is_none() {
+            tensor.named(&name);
         }
     }
-    let step = move |x: &[Tensor]| {
-        optimizer.zero_grad();
-        let loss = loss(x)?;
-        loss.try_backward()?;
-        optimizer.step()?;
-        Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
-    };
-    Step { compiled: Compiled::new(names, Box::new(step)) }
+    Step {
+        names: names.into_iter().map(str::to_string).collect(),
+        model,
+        optimizer,
+        loss: Box::new(loss),
+        programs: Vec::new(),
+        modes: Vec::new(),
+        retraces: Vec::new(),
+    }
 }
 
 impl Step<'_> {
-    /// One step on this batch: the loss before the update.
+    /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
-        Ok(self.compiled.run(batch)?.swap_remove(0))
+        let at = self.program_for(batch)?;
+        Ok(self.programs[at].run(batch)?.swap_remove(0))
     }
 
-    /// The programs made so far, one for each set of shapes.
+    /// The number of the program for this batch, which is traced if there is none yet.
+    fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
+        let mode = switches(self.model);
+        let why = |(program, before): (&Program, &Vec<bool>)| {
+            program.mismatch(batch).or_else(|| switched(self.model, before, &mode))
+        };
+        let mut all = self.programs.iter().zip(&self.modes);
+        if let Some(at) = all.clone().position(|known| why(known).is_none()) {
+            return Ok(at);
+        }
+        let why = all.next_back().and_then(why);
+        let program = self.trace(batch)?;
+        self.programs.push(program);
+        self.modes.push(mode);
+        self.retraces.extend(why.map(|why| Retrace { why }));
+        Ok(self.programs.len() - 1)
+    }
+
+    /// The program of a step on this batch, with the passes applied. It is not kept.
+    pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
+        self.optimizer.zero_grad();
+        let step = |x: &[Tensor]| {
+            let loss = (self.loss)(x)?;
+            loss.try_backward()?;
+            self.optimizer.step()?;
+            Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
+        };
+        Ok(Program::trace(named(&self.names, batch).iter().map(|(n, t)| (n.as_str(), *t)), step)?
+            .optimized())
+    }
+
+    /// The optimizer: to change the learning rate, or to save its state.
+    pub fn optimizer(&mut self) -> &mut dyn Optimizer {
+        self.optimizer
+    }
+
+    /// The programs made so far.
     pub fn programs(&self) -> &[Program] {
-        self.compiled.programs()
+        &self.programs
     }
 
     /// Why the step was traced again, each time that it was.
     pub fn retraces(&self) -> &[Retrace] {
-        self.compiled.retraces()
+        &self.retraces
     }
+}
+
+/// The arguments with their names; those beyond the list are `x2`, `x3`, ...
+fn named<'t>(names: &[String], arguments: &[&'t Tensor]) -> Vec<(String, &'t Tensor)> {
+    let name = |i: usize| names.get(i).cloned().unwrap_or_else(|| format!("x{i}"));
+    arguments.iter().enumerate().map(|(i, t)| (name(i), *t)).collect()
+}
+
+/// The switches between training and evaluation of a model and all modules inside, in order.
+fn switches(model: &dyn Module) -> Vec<bool> {
+    let mut on = Vec::new();
+    let mut see = |module: &dyn Module| {
+        for (_, field) in module.fields() {
+            if let Field::Training(switch) = field {
+                on.push(switch.is_on());
+            }
+        }
+    };
+    see(model);
+    model.named_modules().into_iter().for_each(|(_, module)| see(module));
+    on
+}
+
+/// What differs between two modes of a model.
+fn switched(model: &dyn Module, before: &[bool], now: &[bool]) -> Option<String> {
+    let on = *now.iter().zip(before).find(|(now, before)| now != before)?.0;
+    let [now, before] = if on { ["training", "evaluation"] } else { ["evaluation", "training"] };
+    Some(format!("{} is in {now} where the trace had {before}", model.kind()))
 }

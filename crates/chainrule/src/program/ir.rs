@@ -97,14 +97,14 @@ pub(crate) enum Maker {
     Sum,
     /// The optimizer.
     Optimizer,
-    /// Algebra: the rules that led to it.
-    Algebra(String),
 }
 
 /// Something that lasts from run to run: a parameter, a buffer, the state of an optimizer or of a generator.
 #[derive(Clone)]
 pub(crate) struct Cell {
     pub leaf: Arc<Leaf>,
+    /// Whether it was trained at the time of the trace.
+    pub trained: bool,
     /// Its value when a run begins.
     pub read: Id,
     /// Its value when a run ends, if that is another.

@@ -17,7 +17,7 @@ impl fmt::Display for Program {
             rows.push(self.row("input", id));
         }
         for cell in &self.cells {
-            let mut row = self.row("parameter", cell.read);
+            let mut row = self.row(if cell.trained { "parameter" } else { "state" }, cell.read);
             if let Some(new) = cell.write {
                 row.note = format!("becomes {}", self.name(new));
             }
@@ -55,6 +55,13 @@ struct Row {
     code: String,
     shape: String,
     note: String,
+}
+
+impl fmt::Debug for Program {
+    /// As [`Display`](fmt::Display).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Program {

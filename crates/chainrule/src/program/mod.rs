@@ -22,10 +22,10 @@
 //!   those of the user, those of the reverse rules, those of the optimizer. So there is one way to compute a thing, and a program is what the eager mode
 //!   did. Whether a value is an argument, a parameter, a constant or a result is told by its address. The elements of a value that may be another in the next run can
 //!   not be read outside an op: that is an error, which says what to use instead. A trace changes nothing: parameters, gradients and generators are as before.
-//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters, buffers, the state and the learning rate of an optimizer, the state of a
-//!   random generator. A run reads the cells, computes, and writes those that have new values, all at the end; so the eager mode and the program can take turns.
+//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters, buffers, the state and the learning rate of an optimizer. A run reads the cells, computes, and writes those that have new values, all at the end; so the eager mode and the program can take turns.
 //! - **Instructions** (`ir`). A flat list; each has an op of the table, the ids of its inputs and outputs, and what made it. Each value has one
-//!   definition, a shape and dtype, and a name. Random draws are ops whose input and second output is the state of the generator.
+//!   definition, a shape and dtype, and a name. A random draw is an instruction that draws from the generator that was traced,
+//!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
 //! - **Passes** (`passes`). Dead code and common subexpressions. They change no bit of a result.
 //! - **Run** (`run`). Through the same kernels as the eager mode; a value is dropped after its last use.
@@ -50,6 +50,7 @@ pub use access::Line;
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use ir::Phase;
 
+use crate::tensor::log::Drawn;
 use ir::{Cell, Id, Info, Instruction, Out};
 
 /// A step as a typed list of instructions; made by [`Program::trace`].
@@ -61,6 +62,8 @@ pub struct Program {
     inputs: Vec<Id>,
     cells: Vec<Cell>,
     outputs: Vec<Out>,
+    /// Generators that the traced function made: each run begins with them where the trace did.
+    fresh: Vec<Drawn>,
 }
 
 impl Program {

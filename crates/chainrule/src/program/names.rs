@@ -29,11 +29,6 @@ impl Names {
             }
         }
     }
-
-    /// The names of a program.
-    pub fn of<'a>(names: impl Iterator<Item = &'a str>) -> Names {
-        Names { used: names.map(str::to_string).collect(), next: HashMap::new() }
-    }
 }
 
 /// What Python would take for something else.

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Program;
-use super::ir::{From, Id};
+use super::ir::{Cell, From, Id};
 use super::trace::unknown;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
+use crate::tensor::log::Drawn;
 use crate::tensor::node::{Source, lock};
 use crate::tensor::run::compute;
 use crate::tensor::value::Value;
@@ -16,7 +18,10 @@ impl Program {
     /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that the program changes get their new values, all of them at the
     /// end; after an error they are as before.
     ///
-    /// Errors for arguments of other shapes or dtypes than those of the trace ([`Compiled`](super::Compiled) traces anew instead), and as the ops do.
+    /// Random draws come from the generators that were traced, which move on, also where an error ends the run.
+    ///
+    /// Errors for arguments of other shapes or dtypes than those of the trace, and for parameters that were frozen or unfrozen since
+    /// ([`Compiled`](super::Compiled) traces anew instead), and as the ops do.
     pub fn run(&self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
         self.run_with(arguments, &[])
     }
@@ -31,6 +36,7 @@ impl Program {
         });
         let asked = found.collect::<Result<Vec<Id>>>()?;
         self.check_arguments(arguments)?;
+        self.fresh.iter().for_each(Drawn::rewind);
         let values = self.compute_all(arguments, &asked)?;
         let of = |id: Id| values[&id].clone();
         for cell in &self.cells {
@@ -113,6 +119,12 @@ impl Program {
         if arguments.len() != self.inputs.len() {
             let (n, m) = (self.inputs.len(), arguments.len());
             return Some(format!("the program takes {n} arguments, {m} were given"));
+        }
+        let switched = |c: &&Cell| c.leaf.requires_grad.load(Ordering::Relaxed) != c.trained;
+        if let Some(cell) = self.cells.iter().find(switched) {
+            let words = if cell.trained { ["frozen", "trained"] } else { ["trained", "frozen"] };
+            let name = self.name(cell.read);
+            return Some(format!("`{name}` is {} and was {} in the trace", words[0], words[1]));
         }
         let pairs = self.inputs.iter().zip(arguments);
         let apart = pairs.map(|(id, t)| (self.info(*id), t.meta())).find(|(i, m)| i.meta != *m);

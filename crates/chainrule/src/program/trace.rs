@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
@@ -70,6 +71,7 @@ impl Default for Builder {
                 inputs: Vec::new(),
                 cells: Vec::new(),
                 outputs: Vec::new(),
+                fresh: Vec::new(),
             },
             known: HashMap::new(),
             names: Names::default(),
@@ -119,6 +121,7 @@ impl Builder {
             });
         }
         self.write_cells(log);
+        self.program.fresh = log.generators.iter().filter(|d| d.fresh).cloned().collect();
         for (i, (value, name)) in results.iter().enumerate() {
             let id = self.id(value);
             let name = match name {
@@ -139,7 +142,8 @@ impl Builder {
             let name = name.as_deref().or(log.names.get(&Arc::as_ptr(&met.stand_in)).map(|n| &**n));
             let read = self.define(&met.stand_in, Some(name.unwrap_or("leaf")), From::Cell(i));
             self.program.values[read.index()].given = name.is_some();
-            self.program.cells.push(Cell { leaf: met.leaf.clone(), read, write: None });
+            let trained = met.leaf.requires_grad.load(Ordering::Relaxed);
+            self.program.cells.push(Cell { leaf: met.leaf.clone(), trained, read, write: None });
         }
     }
 

@@ -17,6 +17,7 @@ use super::node::{Leaf, Mode, ModeGuard, Source, lock, next_number};
 use super::op::{Definition, Grads, Kernel, Op, Outcome, Saved, Saves, Wanted};
 use super::value::{Meta, Value};
 use crate::error::{Error, Result};
+use crate::rng::{self, Generator, Stream};
 
 /// Why an op was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,28 @@ pub(crate) struct Met {
 /// Where a value lies: who it is.
 pub(crate) type Address = *const Value;
 
+/// A generator that a trace drew from.
+pub(crate) struct Drawn {
+    pub generator: Generator,
+    /// Where it was at the first draw.
+    pub before: Stream,
+    /// Whether the traced function made it, so that it begins anew in each run.
+    pub fresh: bool,
+}
+
+impl Clone for Drawn {
+    fn clone(&self) -> Drawn {
+        Drawn { generator: self.generator.share(), before: self.before.clone(), fresh: self.fresh }
+    }
+}
+
+impl Drawn {
+    /// Puts the generator back to where it was.
+    pub fn rewind(&self) {
+        self.generator.lock().clone_from(&self.before);
+    }
+}
+
 /// All that happened during a trace.
 #[derive(Default)]
 pub(crate) struct Log {
@@ -66,8 +89,8 @@ pub(crate) struct Log {
     pub gradients: Vec<(Arc<Value>, u64)>,
     /// The values of the leaves and nodes that bear these numbers.
     pub numbers: HashMap<u64, Address>,
-    /// The states of generators, as leaves.
-    generators: Vec<Tensor>,
+    /// The generators that were drawn from, with where they were before.
+    pub generators: Vec<Drawn>,
     /// Values that may be others in the next run.
     varying: HashSet<Address>,
     /// Leaves and nodes that got a gradient.
@@ -75,6 +98,8 @@ pub(crate) struct Log {
     places: HashMap<u64, usize>,
     /// Leaves with a larger number were made during the trace.
     start: u64,
+    /// Generators with this number and later ones were made during the trace.
+    first_generator: u64,
     origin: Option<Origin>,
 }
 
@@ -98,7 +123,8 @@ pub(crate) fn keep<R>(inputs: &[Arc<Value>], f: impl FnOnce() -> Result<R>) -> R
         let why = "a trace is already going on on this thread; call the function itself instead of tracing it";
         return Err(Error::argument("trace", why));
     }
-    let mut log = Log { start: next_number(), ..Log::default() };
+    let first_generator = Generator::manual_seed(0).number();
+    let mut log = Log { start: next_number(), first_generator, ..Log::default() };
     log.varying.extend(inputs.iter().map(Arc::as_ptr));
     LOG.set(Some(log));
     // Puts everything back, also after a panic.
@@ -106,12 +132,14 @@ pub(crate) fn keep<R>(inputs: &[Arc<Value>], f: impl FnOnce() -> Result<R>) -> R
     impl Drop for End {
         fn drop(&mut self) {
             self.0.take();
+            rng::close(false);
             if let Some(log) = LOG.take() {
                 log.restore();
             }
         }
     }
     let end = End(Some(Mode::get().with(Mode::TRACE).enter()));
+    rng::close(true);
     let result = f();
     let log = LOG.with_borrow_mut(|log| {
         let mut log = log.take().expect("nobody else takes it");
@@ -126,8 +154,9 @@ pub(crate) fn keep<R>(inputs: &[Arc<Value>], f: impl FnOnce() -> Result<R>) -> R
 }
 
 impl Log {
-    /// Gives leaves their values back and takes the gradients of the trace away.
+    /// Gives leaves their values back, generators their places, and takes the gradients of the trace away.
     fn restore(&self) {
+        self.generators.iter().for_each(Drawn::rewind);
         for met in &self.leaves {
             *lock(&met.leaf.value) = met.before.clone();
         }
@@ -184,7 +213,8 @@ pub(crate) fn applied(
     with(|log| {
         let outputs: SmallVec<[Arc<Value>; 2]> =
             [&outcome.value].into_iter().chain(&outcome.extra).cloned().collect();
-        if inputs.iter().any(|v| log.varying.contains(&Arc::as_ptr(v))) {
+        if op.generator().is_some() || inputs.iter().any(|v| log.varying.contains(&Arc::as_ptr(v)))
+        {
             log.varying.extend(outputs.iter().map(Arc::as_ptr));
         }
         let inputs = inputs.iter().cloned().collect();
@@ -272,26 +302,17 @@ impl Drop for OriginGuard {
     }
 }
 
-/// The leaf that holds the state of a generator: that of the generator whose last state this is, or a new one.
+/// The next op draws from this generator.
 #[cold]
-pub(crate) fn generator(state: &[i64]) -> Result<Tensor> {
-    let known = with(|log| log.generators.clone());
-    for leaf in known {
-        if leaf.value().slice::<i64>() == Some(state) {
-            return Ok(leaf);
-        }
-    }
-    let leaf = Tensor::try_from_slice(state, [state.len()])?.buffer();
+pub(crate) fn draws(generator: &Generator) {
     with(|log| {
-        let n = log.generators.len();
-        let name = if n == 0 { "generator".to_string() } else { format!("generator_{n}") };
-        if let Some(mut notes) = leaf.source().notes() {
-            notes.get_or_insert_default().name = Some(name);
+        let number = generator.number();
+        if log.generators.iter().all(|d| d.generator.number() != number) {
+            let fresh = number >= log.first_generator;
+            let before = generator.snapshot();
+            log.generators.push(Drawn { generator: generator.share(), before, fresh });
         }
-        log.generators.push(leaf.clone());
-    });
-    lasting(&leaf);
-    Ok(leaf)
+    })
 }
 
 /// An op that the log and the tape share.
@@ -338,5 +359,9 @@ impl Op for Shared {
 
     fn is_differentiable(&self) -> bool {
         self.0.is_differentiable()
+    }
+
+    fn generator(&self) -> Option<&Generator> {
+        self.0.generator()
     }
 }

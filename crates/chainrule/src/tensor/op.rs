@@ -14,6 +14,7 @@ use super::node::{Node, SavedValues, Source};
 use super::value::{Layout, Meta, Value};
 use crate::error::Result;
 use crate::kernels::map::Rows;
+use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
 /// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody asked).
@@ -46,6 +47,11 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
 
     /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here, so it saves its inputs.
     fn definition(&self) -> Option<Definition<'_>> {
+        None
+    }
+
+    /// The generator that it draws from, if it draws: it then gives something else each time, and counts as used even where its result is not.
+    fn generator(&self) -> Option<&Generator> {
         None
     }
 

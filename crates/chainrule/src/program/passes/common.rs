@@ -30,11 +30,11 @@ pub(in crate::program) fn merge(program: &mut Program) {
         for id in &mut instruction.inputs {
             *id = stands_for[id.index()];
         }
-        let parameters = format!("{:?}", instruction.op);
-        // What prints a tensor or a function does not print all of it.
-        if parameters.contains("tensor(") || parameters.contains("..") {
+        if instruction.op.generator().is_some() {
             continue;
         }
+        // Ops print all their parameters, or none could be read in a listing.
+        let parameters = format!("{:?}", instruction.op);
         let name = format!("{} {parameters}", instruction.op.name());
         let first = *seen.entry((name, instruction.inputs.clone())).or_insert(i);
         if first == i {

@@ -15,7 +15,9 @@ pub(in crate::program) fn remove(program: &mut Program) {
     }
     let mut kept = Vec::with_capacity(program.instructions.len());
     for instruction in std::mem::take(&mut program.instructions).into_iter().rev() {
-        if instruction.outputs.iter().any(|id| live[id.index()]) {
+        // A draw moves its generator on, also where nobody looks at the numbers.
+        let draws = instruction.op.generator().is_some();
+        if draws || instruction.outputs.iter().any(|id| live[id.index()]) {
             instruction.inputs.iter().for_each(|id| live[id.index()] = true);
             kept.push(instruction);
         }

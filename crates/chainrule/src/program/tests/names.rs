@@ -1,7 +1,6 @@
-//! Programs against the eager mode.
+//! The names model in small steps, forward and backward.
 
 use super::*;
-use crate::{DType, Generator, Tensor};
 
 /// The names model in small steps, as its textbook has it.
 pub(super) fn chunked(p: &[Tensor], x: &Tensor, y: &Tensor, n: usize) -> Tensor {
@@ -66,7 +65,6 @@ fn the_chunked_model_is_bit_for_bit_that_of_the_eager_mode() {
         let (program, p, x, y) = chunked_program(dtype);
         assert!(p.iter().all(|p| p.grad().is_none()), "a trace leaves no gradients");
         let optimized = program.optimized();
-        println!("{program}\n{optimized}");
         for program in [&program, &optimized] {
             for seed in 0..2 {
                 let mut g = Generator::manual_seed(seed);
@@ -77,14 +75,50 @@ fn the_chunked_model_is_bit_for_bit_that_of_the_eager_mode() {
                 let out = program.run(&[&x, &y]).unwrap();
                 let loss = chunked(&p, &x, &y, 4);
                 loss.backward();
-                assert_eq!(out[0].to_f64_vec(), loss.to_f64_vec());
+                assert_eq!(bits(&out[0]), bits(&loss));
                 for (got, p) in out[1..].iter().zip(&p) {
-                    assert_eq!(got.to_f64_vec(), p.grad().unwrap().to_f64_vec(), "{:?}", p.name());
+                    assert_eq!(bits(got), bits(&p.grad().unwrap()), "{:?}", p.name());
                     p.zero_grad();
                 }
             }
         }
-        let asked = optimized.run_with(&[&x, &y], &["hpreact", "d_logits"]).unwrap();
-        assert_eq!(asked.last().unwrap().shape(), [4, 7]);
     }
+}
+
+#[test]
+fn any_intermediate_can_be_asked_for() {
+    let (program, p, x, y) = chunked_program(DType::F64);
+    let asked = program.optimized().run_with(&[&x, &y], &["hpreact", "d_logits"]).unwrap();
+    let [.., hpreact, d_logits] = &asked[..] else { panic!("two more") };
+    crate::record_all(|| chunked(&p, &x, &y, 4)).backward();
+    assert_eq!(hpreact.shape(), [4, 5]);
+    assert_eq!(d_logits.shape(), [4, 7]);
+    // The gradient of a bias is the sum over the rows.
+    assert_eq!(bits(&d_logits.sum(0, false)), bits(&p[4].grad().unwrap()));
+    let error = program.run_with(&[&x, &y], &["nothing"]).unwrap_err().to_string();
+    assert!(error.contains("there is no value `nothing`") && error.contains("hpreact"), "{error}");
+}
+
+#[test]
+fn the_listing_has_the_names_of_the_source() {
+    let text = chunked_program(DType::F32).0.optimized().to_string();
+    let line = |start: &str| {
+        let found = text.lines().find(|l| l.trim_start().starts_with(start));
+        found
+            .unwrap_or_else(|| panic!("no `{start}` in\n{text}"))
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(line("parameter W1 "), "parameter W1 f32 [6, 5]");
+    assert_eq!(line("hpreact ="), "hpreact = mul + bnbias f32 [4, 5] names.rs:18");
+    assert_eq!(
+        line("d_hpreact ="),
+        "d_hpreact = tanh_grad(h, d_h) f32 [4, 5] rule of tanh, names.rs:19"
+    );
+    assert_eq!(
+        line("d_W2 ="),
+        "d_W2 = permute_2 @ d_logits f32 [5, 7] rule of matmul, names.rs:20"
+    );
+    assert_eq!(line("return"), "return loss, d_C, d_W1, d_b1, d_W2, d_b2, d_bngain, d_bnbias");
 }
