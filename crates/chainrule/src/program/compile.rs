@@ -148,14 +148,15 @@ impl Step<'_> {
     /// The number of the program for this batch, which is traced if there is none yet.
     fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
         let mode = switches(self.model);
-        let why = |(program, before): (&Program, &Vec<bool>)| {
-            program.mismatch(batch).or_else(|| switched(self.model, before, &mode))
-        };
-        let mut all = self.programs.iter().zip(&self.modes);
-        if let Some(at) = all.clone().position(|known| why(known).is_none()) {
-            return Ok(at);
+        let mut why = self.programs.last().and_then(|p| p.mismatch(batch));
+        for (i, (program, before)) in self.programs.iter().zip(&self.modes).enumerate() {
+            if program.mismatch(batch).is_none() {
+                match switched(self.model, before, &mode) {
+                    None => return Ok(i),
+                    switched => why = switched,
+                }
+            }
         }
-        let why = all.next_back().and_then(why);
         let program = self.trace(batch)?;
         self.programs.push(program);
         self.modes.push(mode);

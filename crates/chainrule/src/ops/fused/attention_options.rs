@@ -37,9 +37,7 @@ impl Attention {
 
     /// The same with dropout, which depends on a seed drawn from the generator.
     pub fn with_dropout(self, p: f64, generator: &mut Generator) -> Attention {
-        // In a trace the attention itself is the error.
-        let seed = if log::is_on() { 0 } else { generator.random_u64() };
-        Attention { dropout_p: p, seed, ..self }
+        Attention { dropout_p: p, seed: generator.random_u64(), ..self }
     }
 
     pub(super) fn dropout(&self) -> Result<Option<Dropout>> {
@@ -48,10 +46,6 @@ impl Attention {
                 "the dropout probability must lie between 0 and 1; it is {}",
                 self.dropout_p
             );
-            return Err(Error::argument("attention", why));
-        }
-        if self.dropout_p > 0.0 && log::is_on() {
-            let why = "its dropout depends on a seed, which a program would use in each run; use dropout on the weights in steps, or trace without it";
             return Err(Error::argument("attention", why));
         }
         let dropout = Dropout { p: self.dropout_p, seed: self.seed };

@@ -111,14 +111,14 @@ fn the_listing_has_the_names_of_the_source() {
             .join(" ")
     };
     assert_eq!(line("parameter W1 "), "parameter W1 f32 [6, 5]");
-    assert_eq!(line("hpreact ="), "hpreact = mul + bnbias f32 [4, 5] names.rs:18");
+    assert_eq!(line("hpreact ="), "hpreact = mul + bnbias f32 [4, 5] names.rs:17");
     assert_eq!(
         line("d_hpreact ="),
-        "d_hpreact = tanh_grad(h, d_h) f32 [4, 5] rule of tanh, names.rs:19"
+        "d_hpreact = tanh_grad(h, d_h) f32 [4, 5] rule of tanh, names.rs:18"
     );
     assert_eq!(
         line("d_W2 ="),
-        "d_W2 = permute_2 @ d_logits f32 [5, 7] rule of matmul, names.rs:20"
+        "d_W2 = permute_2 @ d_logits f32 [5, 7] rule of matmul, names.rs:19"
     );
     assert_eq!(line("return"), "return loss, d_C, d_W1, d_b1, d_W2, d_b2, d_bngain, d_bnbias");
 }
