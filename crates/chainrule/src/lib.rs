@@ -95,6 +95,7 @@ mod book {
         checking "checking.md",
         random "random.md",
         modules "modules.md",
+        programs "programs.md",
         files "files.md",
         speed "speed.md",
         pytorch "pytorch.md",
