@@ -27,8 +27,8 @@
 //!   definition, a shape and dtype, and a name. A random draw is an instruction that draws from the generator that was traced,
 //!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
-//! - **Passes** (`passes`). Dead code and common subexpressions. They change no bit of a result.
-//! - **Run** (`run`). Through the same kernels as the eager mode; a value is dropped after its last use.
+//! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
+//! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
 //! - **Text** (`listing`, `access`). A listing for people, and the same as data.
 //!
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
@@ -40,6 +40,7 @@ mod ir;
 mod listing;
 mod names;
 mod passes;
+mod plan;
 mod run;
 mod trace;
 
@@ -50,11 +51,13 @@ pub use access::Line;
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use ir::Phase;
 
+use std::sync::OnceLock;
+
 use crate::tensor::log::Drawn;
 use ir::{Cell, Id, Info, Instruction, Out};
+use plan::Plan;
 
 /// A step as a typed list of instructions; made by [`Program::trace`].
-#[derive(Clone)]
 pub struct Program {
     values: Vec<Info>,
     instructions: Vec<Instruction>,
@@ -64,6 +67,23 @@ pub struct Program {
     outputs: Vec<Out>,
     /// Generators that the traced function made: each run begins with them where the trace did.
     fresh: Vec<Drawn>,
+    /// Made by the first run.
+    plan: OnceLock<Plan>,
+}
+
+impl Clone for Program {
+    fn clone(&self) -> Program {
+        Program {
+            values: self.values.clone(),
+            instructions: self.instructions.clone(),
+            inputs: self.inputs.clone(),
+            cells: self.cells.clone(),
+            outputs: self.outputs.clone(),
+            fresh: self.fresh.clone(),
+            // A clone may be changed.
+            plan: OnceLock::new(),
+        }
+    }
 }
 
 impl Program {

@@ -1,22 +1,37 @@
 //! Running a program, instruction by instruction, through the kernels of the eager mode.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
+
+use smallvec::SmallVec;
 
 use super::Program;
-use super::ir::{Cell, From, Id};
+use super::ir::{Cell, From, Id, Instruction};
+use super::plan::{InPlace, Plan};
 use super::trace::unknown;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use crate::tensor::log::Drawn;
+use crate::tensor::log::{self, Drawn};
 use crate::tensor::node::{Source, lock};
-use crate::tensor::run::compute;
+use crate::tensor::op::{Kernel, Outcome};
+use crate::tensor::run::compute_as;
 use crate::tensor::value::Value;
 
+/// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
+type Values = Vec<Option<Arc<Value>>>;
+
+/// Stands in a leaf while its value is changed.
+static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
+
+fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
+    for id in dropped.iter().filter(|id| !asked.contains(id)) {
+        values[id.index()] = None;
+    }
+}
+
 impl Program {
-    /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that the program changes get their new values, all of them at the
-    /// end; after an error they are as before.
+    /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that the program changes get their new values at the
+    /// end, updates at the end of the program in place; after an error they are as before, unless an update itself failed.
     ///
     /// Random draws come from the generators that were traced, which move on, also where an error ends the run.
     ///
@@ -35,25 +50,32 @@ impl Program {
             at.map(|i| Id(i as u32)).ok_or_else(|| unknown(self, name))
         });
         let asked = found.collect::<Result<Vec<Id>>>()?;
+        if log::is_on() {
+            let why = "a program is run inside a trace, which would take its results for constants; call the function itself";
+            return Err(Error::argument("run", why));
+        }
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
         let values = self.compute_all(arguments, &asked)?;
-        let of = |id: Id| values[&id].clone();
-        for cell in &self.cells {
+        let of = |id: Id| values[id.index()].clone().expect("roots are kept");
+        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let mut new: SmallVec<[_; 8]> = SmallVec::new();
+        for (cell, _) in self.cells.iter().zip(&plan.written).filter(|(_, written)| !**written) {
             if let Some(id) = cell.write {
                 // A view would keep the whole of what it is a part of, and is no value to be changed in place.
-                let new = of(id);
-                let new = if new.owns() { new } else { Arc::new(new.copied()?) };
-                *lock(&cell.leaf.value) = new;
+                let value = of(id);
+                new.push((cell, if value.owns() { value } else { Arc::new(value.copied()?) }));
             }
         }
+        new.into_iter().for_each(|(cell, value)| *lock(&cell.leaf.value) = value);
         let outputs = self.outputs.iter().map(|o| o.id).chain(asked);
         Ok(outputs.map(|id| Tensor::from_parts(of(id), Source::None)).collect())
     }
 
     /// The values of the roots and of those asked for.
-    fn compute_all(&self, arguments: &[&Tensor], asked: &[Id]) -> Result<HashMap<Id, Arc<Value>>> {
-        let mut values: Vec<Option<Arc<Value>>> = Vec::with_capacity(self.values.len());
+    fn compute_all(&self, arguments: &[&Tensor], asked: &[Id]) -> Result<Values> {
+        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let mut values: Values = Vec::with_capacity(self.values.len());
         for info in &self.values {
             values.push(match &info.from {
                 From::Input(i) => Some(arguments[*i].value()),
@@ -62,46 +84,65 @@ impl Program {
                 From::Result => None,
             });
         }
-        let last = self.last_uses(asked);
-        let mut inputs = Vec::new();
+        let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
         for (i, instruction) in self.instructions.iter().enumerate() {
-            inputs.clear();
             for id in &instruction.inputs {
-                let value = &values[id.index()];
-                inputs.push(value.clone().expect("the check found it defined"));
+                inputs.push(values[id.index()].clone().expect("the check found it defined"));
             }
-            let outcome =
-                compute(&*instruction.op, &inputs).map_err(|e| match instruction.location {
-                    Some(location) => e.at(location),
-                    None => e,
-                })?;
-            let given = [outcome.value].into_iter().chain(outcome.extra);
+            let outcome = match plan.in_place.get(&i) {
+                Some(places) => {
+                    drop_all(&mut values, &plan.dropped[i], asked);
+                    self.update(instruction, places, &mut inputs)
+                }
+                None => {
+                    let meta = self.info(instruction.result()).meta;
+                    compute_as(&*instruction.op, &inputs, meta)
+                }
+            };
+            let outcome = outcome.map_err(|e| match instruction.location {
+                Some(location) => e.at(location),
+                None => e,
+            })?;
+            inputs.clear();
+            let given = std::iter::once(outcome.value).chain(outcome.extra);
             for (id, value) in instruction.outputs.iter().zip(given) {
                 values[id.index()] = Some(value);
             }
-            inputs.clear();
-            for id in instruction.inputs.iter().chain(&instruction.outputs) {
-                if last[id.index()] == Some(i) {
-                    values[id.index()] = None;
-                }
-            }
+            drop_all(&mut values, &plan.dropped[i], asked);
         }
-        let roots = self.roots().chain(asked.iter().copied());
-        Ok(roots.map(|id| (id, values[id.index()].clone().expect("roots are kept"))).collect())
+        Ok(values)
     }
 
-    /// For each result the instruction after which it is not needed, or `None` if it is a root.
-    fn last_uses(&self, asked: &[Id]) -> Vec<Option<usize>> {
-        let mut last = vec![None; self.values.len()];
-        for (i, instruction) in self.instructions.iter().enumerate() {
-            for id in instruction.outputs.iter().chain(&instruction.inputs) {
-                last[id.index()] = Some(i);
+    /// Runs an update while it holds the leaves that it changes: in place where nobody else holds their values.
+    fn update(
+        &self,
+        instruction: &Instruction,
+        places: &[InPlace],
+        inputs: &mut [Arc<Value>],
+    ) -> Result<Outcome> {
+        let mut held: SmallVec<[_; 3]> = SmallVec::new();
+        for place in places {
+            let mut value = lock(&self.cells[place.cell].leaf.value);
+            // Another thread may have set it since the run began: then what it set is overwritten, and not a part of the result.
+            if Arc::ptr_eq(&value, &inputs[place.input]) {
+                // Nobody sees the stand-in, since the leaf is locked.
+                *value = EMPTY.clone();
             }
+            held.push(value);
         }
-        for id in self.roots().chain(asked.iter().copied()) {
-            last[id.index()] = None;
+        let meta = self.info(instruction.result()).meta;
+        let outcome = match instruction.op.kernel() {
+            Kernel::Whole(kernel) => kernel.run_owned(inputs, meta),
+            _ => compute_as(&*instruction.op, inputs, meta),
+        };
+        for (value, place) in held.iter_mut().zip(places) {
+            **value = match &outcome {
+                Ok(outcome) if place.output == 0 => outcome.value.clone(),
+                Ok(outcome) => outcome.extra[place.output - 1].clone(),
+                Err(_) => inputs[place.input].clone(),
+            };
         }
-        last
+        outcome
     }
 
     fn check_arguments(&self, arguments: &[&Tensor]) -> Result<()> {

@@ -1,8 +1,8 @@
 //! From the log of a trace to a program.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -72,6 +72,7 @@ impl Default for Builder {
                 cells: Vec::new(),
                 outputs: Vec::new(),
                 fresh: Vec::new(),
+                plan: OnceLock::new(),
             },
             known: HashMap::new(),
             names: Names::default(),

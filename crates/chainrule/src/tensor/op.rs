@@ -55,6 +55,12 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// The input that a result is the new value of, in an update of parameters: the kernel then takes [`WholeKernel::run_owned`].
+    fn replaces(&self, output: usize) -> Option<usize> {
+        let _ = output;
+        None
+    }
+
     /// Whether gradients flow through it at all.
     fn is_differentiable(&self) -> bool {
         true
@@ -106,6 +112,11 @@ pub(crate) trait ViewKernel {
 pub(crate) trait WholeKernel {
     /// Computes the result, and what else backward or the caller wants of it.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
+
+    /// The same for a caller who gives the inputs away: the elements of those that nobody else holds may be changed into those of results.
+    fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
+        self.run(inputs, out)
+    }
 }
 
 /// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).

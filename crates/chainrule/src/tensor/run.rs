@@ -123,6 +123,11 @@ pub(crate) fn compute(op: &dyn Op, values: &[Arc<Value>]) -> Result<Outcome> {
         metas.push(v.meta);
     }
     let out = op.infer(&metas)?;
+    compute_as(op, values, out)
+}
+
+/// The result of `op`, which is known to be of this shape and dtype.
+pub(crate) fn compute_as(op: &dyn Op, values: &[Arc<Value>], out: Meta) -> Result<Outcome> {
     match op.kernel() {
         Kernel::Map(kernel) => map(op.name(), kernel, values, out).map(Outcome::from),
         Kernel::Reduce(axes, kernel) => {

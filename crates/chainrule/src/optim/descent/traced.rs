@@ -104,10 +104,20 @@ impl<R: Rule> Op for Update<R> {
     fn is_differentiable(&self) -> bool {
         false
     }
+
+    /// Of the inputs only the gradient and the learning rate stay.
+    fn replaces(&self, output: usize) -> Option<usize> {
+        Some(if output == 0 { 0 } else { output + 2 })
+    }
 }
 
 impl<R: Rule> WholeKernel for Update<R> {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        let mut inputs: SmallVec<[Arc<Value>; 8]> = inputs.iter().cloned().collect();
+        self.run_owned(&mut inputs, out)
+    }
+
+    fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
         match out.dtype {
             DType::F32 => self.run_as::<f32>(inputs),
             DType::F64 => self.run_as::<f64>(inputs),
@@ -116,24 +126,26 @@ impl<R: Rule> WholeKernel for Update<R> {
     }
 }
 
+/// The elements to change; of a copy where somebody else holds them.
+fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
+    if Value::unique::<T>(value).is_none() {
+        *value = Arc::new(value.copied()?);
+    }
+    Ok(Value::unique(value).expect("it was made so"))
+}
+
 impl<R: Rule> Update<R> {
-    fn run_as<T: Real + Stored>(&self, inputs: &[Arc<Value>]) -> Result<Outcome> {
+    fn run_as<T: Real + Stored>(&self, inputs: &mut [Arc<Value>]) -> Result<Outcome> {
         let [p, g, lr, step, slots @ ..] = inputs else { unreachable!("infer counted them") };
-        let step = step.first::<i64>() + 1;
-        let at = At { lr: self.rate.of(lr.first()), step: step as u64, shape: *p.shape() };
+        let count = step.first::<i64>() + 1;
+        let at = At { lr: self.rate.of(lr.first()), step: count as u64, shape: *p.shape() };
         let g = g.contiguous()?;
-        let mut new = p.copied()?;
-        let mut arrays =
-            slots.iter().map(|s| s.copied()).collect::<Result<SmallVec<[Value; 3]>>>()?;
-        let mut slices: Slices<'_, T> = arrays.iter_mut().map(|a| a.as_mut()).collect();
-        self.rule.update(
-            at,
-            new.as_mut(),
-            g.slice::<T>().expect("made contiguous"),
-            &mut slices,
-        )?;
+        let g = g.slice::<T>().expect("made contiguous");
+        let mut slices: Slices<'_, T> = slots.iter_mut().map(own).collect::<Result<_>>()?;
+        self.rule.update(at, own(p)?, g, &mut slices)?;
         drop(slices);
-        let extra = std::iter::once(Value::scalar(step)).chain(arrays).map(Arc::new).collect();
-        Ok(Outcome { value: Arc::new(new), extra })
+        own::<i64>(step)?[0] = count;
+        let extra = std::iter::once(&*step).chain(&*slots).cloned().collect();
+        Ok(Outcome { value: p.clone(), extra })
     }
 }

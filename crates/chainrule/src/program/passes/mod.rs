@@ -5,11 +5,12 @@
 
 mod common;
 mod dead;
+mod fold;
 
 use super::Program;
 
 impl Program {
-    /// The program without what does not contribute to the outputs and the new values of cells, and with what was computed twice computed once. Bit for bit
+    /// The program without what does not contribute to the outputs and the new values of cells, and with what was computed twice computed once, and what depends on no input computed now. Bit for bit
     /// the same results.
     ///
     /// ```
@@ -25,6 +26,11 @@ impl Program {
     pub fn optimized(&self) -> Program {
         let mut program = self.clone();
         dead::remove(&mut program);
+        // Where it cannot be computed, a run will say so.
+        let mut folded = program.clone();
+        if fold::constants(&mut folded).is_ok() {
+            program = folded;
+        }
         common::merge(&mut program);
         dead::remove(&mut program);
         if cfg!(debug_assertions)
@@ -43,6 +49,7 @@ impl Program {
             let at = self.values.iter().position(|v| v.name == *name);
             let at = at.ok_or_else(|| super::trace::unknown(&self, name))?;
             let id = super::ir::Id(at as u32);
+            self.plan = std::sync::OnceLock::new();
             self.outputs.push(super::ir::Out { name: name.to_string(), id });
         }
         Ok(self)

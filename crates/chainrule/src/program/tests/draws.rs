@@ -87,6 +87,9 @@ fn traces_do_not_nest_and_old_gradients_are_an_error() {
     assert!(
         Program::trace([("x", &x)], inner).unwrap_err().to_string().contains("already going on")
     );
+    let identity = Program::trace([("x", &x)], |a| Ok(a.to_vec())).unwrap();
+    let error = Program::trace([("x", &x)], |a| identity.run(&[&a[0]])).unwrap_err().to_string();
+    assert!(error.contains("run inside a trace"), "{error}");
     let w = x.parameter();
     (&w * 2.0).sum_all().backward();
     let step = |a: &[Tensor]| {

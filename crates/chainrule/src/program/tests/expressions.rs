@@ -100,7 +100,7 @@ fn random_graphs_are_the_same_in_a_program() {
     let count = std::env::var("CHAINRULE_EXPRESSIONS").ok().and_then(|n| n.parse().ok());
     let samples = usable();
     let mut failures = Vec::new();
-    for seed in 0..count.unwrap_or(GRAPHS).min(GRAPHS) {
+    for seed in 0..count.unwrap_or(GRAPHS) {
         if let Err(why) = check(&samples, seed) {
             failures.push(format!("seed {seed}: {why}"));
         }

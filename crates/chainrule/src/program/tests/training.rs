@@ -159,6 +159,35 @@ fn statistics_dropout_and_turns_with_the_eager_mode() {
 }
 
 #[test]
+fn updates_are_in_place_unless_somebody_holds_the_value() {
+    let w = Tensor::from([1.0f32, 2.0]).parameter().named("w");
+    let mut adam = Adam::new(vec![w.clone()], 0.1);
+    let x = Tensor::from([3.0f32, -1.0]);
+    let program = Program::trace([("x", &x)], |a| {
+        (&w * &a[0]).sum_all().try_backward()?;
+        adam.step()?;
+        Ok(vec![])
+    });
+    let program = program.unwrap().optimized();
+    let address = || w.value().slice::<f32>().unwrap().as_ptr().addr();
+    program.run(&[&x]).unwrap();
+    let before = address();
+    program.run(&[&x]).unwrap();
+    assert_eq!(address(), before);
+    let (held, numbers) = (w.detach(), w.to_vec::<f32>());
+    let asked = program.run_with(&[&x], &["w", "w_new"]).unwrap();
+    assert_ne!(address(), before);
+    assert_eq!((held.to_vec::<f32>(), asked[0].to_vec::<f32>()), (numbers.clone(), numbers));
+    assert_eq!(asked[1].to_vec::<f32>(), w.to_vec::<f32>());
+    let text = program.to_string();
+    assert!(text.contains("state lr ") && text.contains("state exp_avg_w "), "{text}");
+    assert!(
+        text.contains("w_new, step_w_new, exp_avg_w_new, exp_avg_sq_w_new = Adam(w, "),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_differs_is_traced_again_and_named() {
     let model = noisy();
     let mut sgd = Sgd::new(model.parameters(), 0.01);
