@@ -41,7 +41,8 @@ fn ops_are_checked_by_name() {
 #[test]
 fn an_unknown_op_is_told_the_nearest_names() {
     let error = Place::new().refused("check ops --op sofmax", 2);
-    assert!(error.contains("no op is called \"sofmax\"; the nearest names are softmax"), "{error}");}
+    assert!(error.contains("no op is called \"sofmax\"; the nearest names are softmax"), "{error}");
+}
 
 #[test]
 fn the_mistakes_of_an_op_are_detected_and_named() {

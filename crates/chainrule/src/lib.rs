@@ -50,6 +50,7 @@ pub(crate) mod kernels;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+pub mod program;
 pub mod rng;
 mod shape;
 mod tensor;
@@ -98,6 +99,7 @@ mod book {
         mistakes "mistakes.md",
         random "random.md",
         modules "modules.md",
+        programs "programs.md",
         files "files.md",
         speed "speed.md",
         pytorch "pytorch.md",

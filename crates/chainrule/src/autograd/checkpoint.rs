@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use smallvec::SmallVec;
+
 use super::custom::whole;
 use super::functional::push_forward;
 use super::walk::{Walk, reachable};
@@ -13,7 +15,7 @@ use crate::tensor::node::{Leaf, Mode, Source, lock, next_number};
 use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
 use crate::tensor::run::apply;
 use crate::tensor::value::{Layout, Meta, Value};
-use crate::tensor::{Tensor, no_grad};
+use crate::tensor::{Tensor, log, no_grad};
 
 type Function = dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync;
 
@@ -53,6 +55,7 @@ where
         captured: captured.iter().map(|t| t.source().clone()).collect(),
         meta: output.meta(),
         first: Mutex::new(Some(output.value())),
+        traced: log::is_on(),
     };
     // The structure that was recorded has told what it could.
     drop((given, output));
@@ -110,6 +113,8 @@ struct Checkpoint {
     meta: Meta,
     /// The result of the first run, which the kernel hands out.
     first: Mutex<Option<Arc<Value>>>,
+    /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out as it is.
+    traced: bool,
 }
 
 impl fmt::Debug for Checkpoint {
@@ -235,6 +240,9 @@ impl WholeKernel for Checkpoint {
                 no_grad(|| (self.f)(&given))?.value()
             }
         };
+        if self.traced {
+            return Ok(Outcome { value, extra: SmallVec::new() });
+        }
         Ok(whole(&value).into())
     }
 }

@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use smallvec::SmallVec;
+
 use super::walk::Walk;
 use crate::error::{Error, Result};
 use crate::tensor::node::{Mode, lock};
 use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
 use crate::tensor::run::apply;
 use crate::tensor::value::{Layout, Meta, Value};
-use crate::tensor::{Tensor, no_grad};
+use crate::tensor::{Tensor, log, no_grad};
 
 /// An op of one's own: a function of tensors with its reverse rule.
 ///
@@ -89,7 +91,13 @@ fn run(op: Arc<dyn CustomOp>, inputs: &[&Tensor]) -> Result<Tensor> {
     let name = intern(op.name());
     let constants: Vec<Tensor> = inputs.iter().map(|t| t.detach()).collect();
     let output = no_grad(|| op.forward(&constants))?;
-    let node = Custom { name, op, meta: output.meta(), first: Mutex::new(Some(output.value())) };
+    let node = Custom {
+        name,
+        op,
+        meta: output.meta(),
+        first: Mutex::new(Some(output.value())),
+        traced: log::is_on(),
+    };
     apply(node, inputs)
 }
 
@@ -175,6 +183,8 @@ struct Custom {
     meta: Meta,
     /// The result, which was needed to know its shape; the kernel hands it out instead of computing it again.
     first: Mutex<Option<Arc<Value>>>,
+    /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out as it is.
+    traced: bool,
 }
 
 impl fmt::Debug for Custom {
@@ -347,6 +357,9 @@ impl WholeKernel for Custom {
                 no_grad(|| self.op.forward(&inputs))?.value()
             }
         };
+        if self.traced {
+            return Ok(Outcome { value, extra: SmallVec::new() });
+        }
         Ok(whole(&value).into())
     }
 }

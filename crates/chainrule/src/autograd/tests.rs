@@ -398,7 +398,7 @@ fn saved_values_outlive_a_change_of_the_leaf() {
     let y = (&view * &view).sum_all();
     x.set(&Tensor::from([[10.0f64, 20.0], [30.0, 40.0]]));
     assert_eq!(view.to_vec::<f64>(), [1.0, 3.0, 2.0, 4.0]);
-    x.update::<f64>("test", |elements| elements.fill(-1.0)).unwrap();
+    x.hold("test").unwrap().elements::<f64>().fill(-1.0);
     y.backward();
     assert_eq!(gradient(&x), [2.0, 4.0, 6.0, 8.0]);
     // What is computed from now on sees the new value.
@@ -411,7 +411,7 @@ fn saved_values_outlive_a_change_of_the_leaf() {
 fn an_update_in_place_does_not_reach_a_view() {
     let x = Tensor::from([1.0f64, 2.0]).parameter();
     let y = x.reshape([2, 1]);
-    x.update::<f64>("test", |elements| elements.fill(0.0)).unwrap();
+    x.hold("test").unwrap().elements::<f64>().fill(0.0);
     assert_eq!(y.to_vec::<f64>(), [1.0, 2.0]);
     assert_eq!(x.to_vec::<f64>(), [0.0, 0.0]);
 }

@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::ops::{SliceOp, add_values, join, sum_to};
-use crate::tensor::Tensor;
 use crate::tensor::node::{Mode, Node, Notes, SavedValues, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Meta;
+use crate::tensor::{Tensor, log};
 
 /// Sees each step of a walk.
 pub(crate) trait Observer {
@@ -137,6 +137,8 @@ impl Walk<'_> {
             false => mode.without(Mode::WATCHED),
         };
         let _guard = unseen.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
+        let tracing = mode.has(Mode::TRACE);
+        let _origin = tracing.then(|| log::enter(log::Origin::Walk));
 
         let needed = self.targets.map(|targets| needed(roots, targets, self.floor));
         let mut found = Found::new(self.targets);
@@ -159,6 +161,9 @@ impl Walk<'_> {
                 total(&target, (of, gradient), &mut heap)?
             };
             let gradient = self.settle(&target, number, gradient, &mut found)?;
+            if tracing {
+                log::gradient(number, &gradient.value());
+            }
             let Source::Node(node) = target else { continue };
             if number < self.floor {
                 continue;
@@ -268,6 +273,8 @@ impl Walk<'_> {
 
     fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
         let op = node.op.as_ref();
+        let rule = || log::Origin::Rule { op: op.name(), called: node.location };
+        let _origin = log::is_on().then(|| log::enter(rule()));
         let saved = self.saved(node)?;
         let at = Saved::new(node, &saved, self.create_graph);
         if let Some(planted) = self.planted
@@ -287,7 +294,7 @@ impl Walk<'_> {
 /// The slice that a node is, if it is one. Its gradient waits as it is for those of the other slices, and they are put into one array.
 #[inline]
 fn slice(node: &Node) -> Option<&SliceOp> {
-    (node.op.as_ref() as &dyn Any).downcast_ref()
+    (log::inner(node.op.as_ref()) as &dyn Any).downcast_ref()
 }
 
 /// The sum of the first part of `target` and the further ones: those of slices joined, the others in the order in which they arrived.
@@ -379,6 +386,9 @@ fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<
         return Ok(());
     };
     let notes: &mut Box<Notes> = notes.get_or_insert_default();
+    if log::is_on() {
+        log::graded(target, notes.grad.as_ref())?;
+    }
     notes.grad = Some(match notes.grad.take() {
         None => gradient.clone(),
         Some(before) if create_graph => before.try_add(gradient)?,

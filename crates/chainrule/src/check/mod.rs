@@ -33,8 +33,8 @@ pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
-pub mod workflow;
 mod verdict;
+pub mod workflow;
 
 pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
@@ -43,15 +43,15 @@ pub use gradcheck::{
     Blame, Break, Directional, GradCheck, GradChecker, Kink, NotFinite, Outcome, Outputs,
     PairCheck, Problem, Slot, Worst, gradcheck,
 };
-pub use ops::{op, ops};
 pub use invariants::Invariants;
-pub use richardson::{Difference, richardson};
-pub use workflow::{Finding, Mistake, Workflow};
 pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
+pub use ops::{op, ops};
+pub use richardson::{Difference, richardson};
 pub use verdict::{
     BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
     ratio_by_batch, read_numbers, verdict, verdict_with,
 };
+pub use workflow::{Finding, Mistake, Workflow};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

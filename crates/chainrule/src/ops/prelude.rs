@@ -9,6 +9,7 @@ pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::rng::Generator;
 pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
+pub(crate) use crate::tensor::log;
 pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
     Saves, ViewKernel, Wanted, WholeKernel, tile, tile_function, tile_slice,

@@ -5,7 +5,7 @@ use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::{power_sum, replace};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, log};
 
 /// Scales all gradients by one factor so that their norm is at most `max_norm`, and returns the norm before.
 ///
@@ -79,6 +79,7 @@ fn grad_norm(op: &'static str, parameters: &[Tensor], max_norm: f64, p: f64) -> 
     }
     let mut parts = Vec::with_capacity(parameters.len());
     for g in unique(parameters.to_vec()).iter().filter_map(Tensor::grad) {
+        log::check_read(op, &g.value_ref())?;
         let g = g.value_ref().contiguous()?;
         parts.push(match g.dtype() {
             DType::F32 => power_sum::<f32>(g.slice().expect("made contiguous"), p),
@@ -121,6 +122,7 @@ fn change(
     }
     for p in unique(parameters.to_vec()) {
         let Some(g) = p.grad() else { continue };
+        log::check_read("clip_grad", &g.value_ref())?;
         p.set_grad(None)?;
         p.set_grad(Some(match g.dtype() {
             DType::F32 => one(g, &single)?,

@@ -1,6 +1,7 @@
 //! What all optimizers share: groups, learning rates, the walk over the parameters, and the state they keep.
 
 pub(super) mod state;
+mod traced;
 
 use std::fmt;
 
@@ -19,11 +20,12 @@ use crate::kernels::optim::Slices;
 use crate::kernels::threads;
 use crate::nn::StateDict;
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::node::{Source, lock};
+use crate::tensor::{Tensor, log};
 use state::State;
 
 /// What makes one optimizer different from another; its options implement it.
-pub trait Rule: Clone + fmt::Debug + Default + Send + Sync {
+pub trait Rule: Clone + fmt::Debug + Default + Send + Sync + 'static {
     /// The optimizer's name, for errors.
     const NAME: &'static str;
 
@@ -78,7 +80,8 @@ pub struct Descent<R> {
     groups: Vec<Settings<R>>,
     /// The learning rate at the start, to which those of the groups are in proportion.
     base_lr: f64,
-    lr: f64,
+    /// A leaf, as the states are.
+    lr: Tensor,
     /// All elements of all parameters.
     numel: usize,
 }
@@ -123,7 +126,7 @@ impl<R: Rule> Descent<R> {
             group_of: Vec::new(),
             groups: Vec::new(),
             base_lr,
-            lr,
+            lr: Tensor::scalar(lr).buffer().named("lr"),
             numel,
         };
         groups.into_iter().try_for_each(|group| all.add(group, &options))?;
@@ -161,7 +164,27 @@ impl<R: Rule> Descent<R> {
     }
 
     fn group_lr(&self, settings: &Settings<R>) -> f64 {
-        settings.lr.map_or(self.lr, |lr| lr * (self.lr / self.base_lr))
+        settings.rate(self.base_lr).of(self.lr())
+    }
+}
+
+impl<R> Settings<R> {
+    fn rate(&self, base: f64) -> Rate {
+        Rate { own: self.lr, base }
+    }
+}
+
+/// The learning rate of a group, from that of the optimizer.
+#[derive(Clone, Copy)]
+struct Rate {
+    /// The group's while the optimizer's is `base`, if it has one of its own.
+    own: Option<f64>,
+    base: f64,
+}
+
+impl Rate {
+    fn of(self, lr: f64) -> f64 {
+        self.own.map_or(lr, |own| own * (lr / self.base))
     }
 }
 
@@ -183,22 +206,24 @@ fn update_as<T: Real + Stored, R: Rule>(
     rule: &R,
     lr: f64,
 ) -> Result<()> {
-    let shape = p.shape();
-    state.prepare::<T>(&rule.slots(), shape)?;
+    state.prepare(&rule.slots(), p.meta())?;
     let g = g.value_ref().contiguous()?;
     let g = g.slice::<T>().expect("made contiguous");
-    let at = At { lr, step: state.step + 1, shape };
-    let mut slices: Slices<'_, T> = state.slices()?;
-    let mut done = Ok(());
-    p.update::<T>(R::NAME, |p| done = rule.update(at, p, g, &mut slices))?;
-    done?;
-    drop(slices);
-    state.step = at.step;
+    let mut step = state.step.hold(R::NAME)?;
+    let step = &mut step.elements::<i64>()[0];
+    let at = At { lr, step: *step as u64 + 1, shape: p.shape() };
+    let mut held = state.hold(R::NAME)?;
+    let mut slices: Slices<'_, T> = held.iter_mut().map(|h| h.elements()).collect();
+    rule.update(at, p.hold(R::NAME)?.elements(), g, &mut slices)?;
+    *step = at.step as i64;
     Ok(())
 }
 
 impl<R: Rule> Optimizer for Descent<R> {
     fn step(&mut self) -> Result<()> {
+        if log::is_on() {
+            return self.step_in_trace();
+        }
         let lrs: SmallVec<[f64; 2]> = self.groups.iter().map(|s| self.group_lr(s)).collect();
         let groups = &self.groups;
         let one = |((p, state), &group): ((&Tensor, &mut State), &usize)| {
@@ -229,12 +254,22 @@ impl<R: Rule> Optimizer for Descent<R> {
     }
 
     fn lr(&self) -> f64 {
-        self.lr
+        if log::is_on() {
+            let why = "the learning rate is read inside a trace, and would be the same number in each run; use it between runs";
+            raise(Error::argument(R::NAME, why))
+        }
+        match self.lr.source() {
+            Source::Leaf(leaf) => lock(&leaf.value).first(),
+            _ => unreachable!("it was made as a leaf"),
+        }
     }
 
     fn set_lr(&mut self, lr: f64) -> Result<()> {
-        self.lr = checked_later_lr(R::NAME, lr)?;
-        Ok(())
+        if log::is_on() {
+            let why = "the learning rate is set inside a trace, and would be the same in each run; set it between runs, which read it";
+            return Err(Error::argument(R::NAME, why));
+        }
+        self.lr.try_set(&Tensor::scalar(checked_later_lr(R::NAME, lr)?))
     }
 
     fn group_lrs(&self) -> Vec<f64> {
@@ -242,7 +277,7 @@ impl<R: Rule> Optimizer for Descent<R> {
     }
 
     fn state_dict(&self) -> StateDict {
-        let mut out = StateDict::from([("lr".to_string(), Tensor::scalar(self.lr))]);
+        let mut out = StateDict::from([("lr".to_string(), Tensor::scalar(self.lr()))]);
         for (i, (state, &group)) in self.states.iter().zip(&self.group_of).enumerate() {
             state.write(i, &self.groups[group].options.slots(), &mut out);
         }
@@ -261,7 +296,10 @@ impl<R: Rule> Optimizer for Descent<R> {
         if used != dict.len() {
             return Err(state::unknown(R::NAME, &states, dict));
         }
-        (self.lr, self.states) = (lr, states);
+        self.set_lr(lr)?;
+        for ((own, new), &group) in self.states.iter_mut().zip(states).zip(&self.group_of) {
+            own.become_like(new, &self.groups[group].options.slots())?;
+        }
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update0};
 use crate::nn::StateDict;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, log};
 
 /// The exponential moving average of parameters (Polyak and Juditsky 1992): `average = decay * average + (1 - decay) * p` after every
 /// step, which starts as the parameters. Averaged weights often generalise better than the last ones.
@@ -139,6 +139,7 @@ impl Ema {
 
 /// `average += share * (p - average)`.
 fn blend<T: Real + Stored>(average: &mut Tensor, p: &Tensor, share: f64) -> Result<()> {
+    log::check_read("Ema", &p.value_ref())?;
     let p = p.value_ref().contiguous()?;
     let p = p.slice::<T>().expect("made contiguous");
     if average.exclusive::<T>().is_none() {

@@ -14,17 +14,21 @@ mod multinomial;
 mod normal;
 mod python;
 mod state;
+mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 pub use counter::CounterRng;
-use mt19937::Mt19937;
 pub use multinomial::Probability;
-use normal::BLOCK;
 pub use python::PythonRandom;
 pub use state::GeneratorState;
+pub(crate) use stream::Stream;
+
+use crate::error::{Error, raise};
 
 /// What can be wrong with a request for random numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,13 +111,15 @@ pub enum RngError {
 /// more) have the same bits on every machine. (PyTorch itself makes other normal f32 where there is
 /// no AVX2.) Normal f64 and fewer than 16 normal numbers use the system's `log`, `sin` and `cos`,
 /// as PyTorch does: where that library differs, so may a last bit.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// A clone goes its own way from where this one is. A [`Program`](crate::program::Program) that was traced with a generator draws from that very
+/// generator, so that the two can take turns. While a trace is on, tensors can be drawn ([`Tensor::rand`](crate::Tensor::rand), dropout, ...), which become
+/// instructions; plain numbers can not: the methods of this type panic, since a program would have the same numbers in each run.
+#[derive(Debug)]
 pub struct Generator {
-    seed: u64,
-    engine: Mt19937,
-    /// The second number of the last pair that `fill_normal_*` made for fewer than 16 elements.
-    /// f32 and f64 share it, as in PyTorch.
-    next_normal: Option<f64>,
+    stream: Arc<Mutex<Stream>>,
+    /// Later ones have larger numbers.
+    number: u64,
 }
 
 impl Default for Generator {
@@ -123,58 +129,117 @@ impl Default for Generator {
     }
 }
 
+impl Clone for Generator {
+    #[track_caller]
+    fn clone(&self) -> Self {
+        Self::of(self.open().clone())
+    }
+}
+
+impl PartialEq for Generator {
+    /// Whether what comes next is the same.
+    fn eq(&self, other: &Self) -> bool {
+        let one = self.snapshot();
+        one == other.snapshot()
+    }
+}
+
+thread_local! {
+    /// Whether a trace is on, in which plain numbers would become constants.
+    static CLOSED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets no plain numbers be drawn on this thread, or lets them again; whether that was so before.
+pub(crate) fn close(on: bool) -> bool {
+    CLOSED.replace(on)
+}
+
 impl Generator {
+    fn of(stream: Stream) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self { stream: Arc::new(Mutex::new(stream)), number }
+    }
+
     /// A generator at the beginning of the stream of `seed`, like
     /// `torch.Generator().manual_seed(seed)`. As in PyTorch only the low 32 bits of the seed
     /// choose the stream.
     pub fn manual_seed(seed: u64) -> Self {
-        Self { seed, engine: Mt19937::from_word(seed as u32), next_normal: None }
+        Self::of(Stream::of(seed))
+    }
+
+    /// Another handle of the same stream.
+    pub(crate) fn share(&self) -> Self {
+        Self { stream: self.stream.clone(), number: self.number }
+    }
+
+    /// The number of this generator: later ones have larger numbers.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The stream, whether or not a trace is on.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Stream> {
+        // A panic while it is locked leaves a stream that is whole, just further on.
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it is, whether or not a trace is on.
+    pub(crate) fn snapshot(&self) -> Stream {
+        self.lock().clone()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn open(&self) -> MutexGuard<'_, Stream> {
+        if CLOSED.get() {
+            refuse()
+        }
+        self.lock()
     }
 
     /// The seed that the generator was made with (`initial_seed()` in PyTorch).
     pub fn initial_seed(&self) -> u64 {
-        self.seed
+        self.lock().seed
     }
 
     /// Everything that decides what comes next, to be saved or compared.
+    #[track_caller]
     pub fn state(&self) -> GeneratorState {
-        GeneratorState(self.clone())
+        GeneratorState(self.open().clone())
     }
 
     /// Goes on from where [`Generator::state`] was taken.
+    #[track_caller]
     pub fn set_state(&mut self, state: &GeneratorState) {
-        self.clone_from(&state.0);
+        self.open().clone_from(&state.0);
     }
 
     /// 32 random bits.
     #[inline]
+    #[track_caller]
     pub fn random_u32(&mut self) -> u32 {
-        self.engine.next_u32()
+        self.open().random_u32()
     }
 
     /// 64 random bits: two 32-bit draws, the first one is the high word.
     #[inline]
+    #[track_caller]
     pub fn random_u64(&mut self) -> u64 {
-        self.engine.next_u64()
-    }
-
-    /// A uniform number of [0, 1): the low 53 bits of a 64-bit draw.
-    #[inline]
-    fn uniform_f64(&mut self) -> f64 {
-        (self.engine.next_u64() & ((1 << 53) - 1)) as f64 * (1.0 / 9_007_199_254_740_992.0)
+        self.open().random_u64()
     }
 
     /// `torch.rand(n)`: uniform numbers of [0, 1), the low 24 bits of a 32-bit draw each.
+    #[track_caller]
     pub fn fill_uniform_f32(&mut self, out: &mut [f32]) {
-        let low_bits = (1 << 24) - 1;
-        // By way of i32, for which processors have a conversion.
-        self.engine.fill_with(out, |w| (w & low_bits) as i32 as f32 * (1.0 / 16_777_216.0));
+        self.open().fill_uniform_f32(out);
     }
 
     /// `torch.rand(n, dtype=torch.float64)`: uniform numbers of [0, 1), the low 53 bits of a 64-bit
     /// draw each.
+    #[track_caller]
     pub fn fill_uniform_f64(&mut self, out: &mut [f64]) {
-        out.fill_with(|| self.uniform_f64());
+        self.open().fill_uniform_f64(out);
     }
 
     /// `torch.randn(n)`: normal numbers of mean 0 and variance 1 (Box and Muller).
@@ -182,45 +247,15 @@ impl Generator {
     /// The length matters, as in PyTorch: fewer than 16 numbers are made in pairs, and the second
     /// of a pair may be left for the next such call; 16 and more are made in blocks of 16, and
     /// where the length is no multiple of 16 the last 16 are drawn anew.
+    #[track_caller]
     pub fn fill_normal_f32(&mut self, out: &mut [f32]) {
-        if out.len() < BLOCK {
-            return out.fill_with(|| self.single_normal() as f32);
-        }
-        self.fill_uniform_f32(out);
-        let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
-        normal::blocks_f32(blocks);
-        if !rest.is_empty()
-            && let Some(last) = out.last_chunk_mut::<BLOCK>()
-        {
-            self.fill_uniform_f32(last);
-            normal::blocks_f32(std::slice::from_mut(last));
-        }
+        self.open().fill_normal_f32(out);
     }
 
     /// `torch.randn(n, dtype=torch.float64)`; see [`Generator::fill_normal_f32`].
+    #[track_caller]
     pub fn fill_normal_f64(&mut self, out: &mut [f64]) {
-        if out.len() < BLOCK {
-            return out.fill_with(|| self.single_normal());
-        }
-        self.fill_uniform_f64(out);
-        let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
-        normal::blocks_f64(blocks);
-        if !rest.is_empty()
-            && let Some(last) = out.last_chunk_mut::<BLOCK>()
-        {
-            self.fill_uniform_f64(last);
-            normal::blocks_f64(std::slice::from_mut(last));
-        }
-    }
-
-    fn single_normal(&mut self) -> f64 {
-        // Adding the mean, 0, makes 0 of -0.
-        self.next_normal.take().map(|kept| kept + 0.0).unwrap_or_else(|| {
-            let (angle, radius) = (self.uniform_f64(), self.uniform_f64());
-            let (now, later) = normal::pair(angle, radius);
-            self.next_normal = Some(later);
-            now
-        })
+        self.open().fill_normal_f64(out);
     }
 
     /// `torch.randint(low, high, (n,))`: integers of `low .. high`, a draw modulo the width each.
@@ -228,67 +263,63 @@ impl Generator {
     ///
     /// # Errors
     /// If `low` is not below `high`.
+    #[track_caller]
     pub fn fill_randint(&mut self, low: i64, high: i64, out: &mut [i64]) -> Result<(), RngError> {
-        if low >= high {
-            return Err(RngError::EmptyRange { low, high });
-        }
-        let width = high.wrapping_sub(low) as u64;
-        if width >= 1 << 28 {
-            out.fill_with(|| low.wrapping_add((self.engine.next_u64() % width) as i64));
-        } else {
-            let width = width as u32;
-            self.engine.fill_with(out, |w| low + i64::from(w % width));
-        }
-        Ok(())
+        self.open().fill_randint(low, high, out)
     }
 
     /// `torch.empty(n).bernoulli_(p)`: 1 with probability `p`, else 0, one 64-bit draw each: whether its uniform number is below `p`.
     ///
     /// PyTorch draws so except on processors by Intel, where it takes one draw as the seed of another generator.
+    #[track_caller]
     pub fn fill_bernoulli(&mut self, p: f64, out: &mut [u8]) {
-        const AT_ONCE: usize = 256;
-        // The low 53 bits of a draw are below this where their quotient by 2^53 is below p. Both products are exact.
-        let limit = (p * 9_007_199_254_740_992.0).ceil() as u64;
-        let mut words = [0u32; 2 * AT_ONCE];
-        for out in out.chunks_mut(AT_ONCE) {
-            let words = &mut words[..2 * out.len()];
-            self.engine.fill_with(words, |w| w);
-            for (out, pair) in out.iter_mut().zip(words.as_chunks::<2>().0) {
-                let bits = u64::from(pair[0] & 0x1f_ffff) << 32 | u64::from(pair[1]);
-                *out = u8::from(bits < limit);
-            }
-        }
+        self.open().fill_bernoulli(p, out);
     }
 
     /// `torch.randperm(n)`: the numbers 0 .. n in random order.
+    #[track_caller]
     pub fn randperm(&mut self, n: usize) -> Vec<i64> {
-        let mut order: Vec<i64> = (0..n as i64).collect();
-        if n < (u32::MAX / 20) as usize {
-            for i in 0..n.saturating_sub(1) {
-                let other = i + self.random_u32() as usize % (n - i);
-                order.swap(i, other);
-            }
-        } else {
-            self.shuffle_inside_out(&mut order);
-        }
-        order
+        self.open().randperm(n)
     }
 
-    /// The order in which PyTorch draws a permutation too long for 32-bit draws. `order` counts
-    /// from 0, so that the swap leaves what an array filled on the way would hold.
-    fn shuffle_inside_out(&mut self, order: &mut [i64]) {
-        for i in 0..order.len() {
-            let other = (self.random_u64() % (i as u64 + 1)) as usize;
-            order.swap(i, other);
-        }
+    /// `torch.multinomial(probs, count, replacement)` of one row: `count` indices of `probs`, drawn
+    /// with the given weights, which need not add up to 1.
+    ///
+    /// One draw, and draws without replacement, take one f64 uniform u per category and choose the
+    /// greatest `probs / q`, where q = -log(1 - u) is exponential and rounded to the weights' type.
+    /// Several draws with replacement search the running sum of the weights, one f64 uniform each.
+    ///
+    /// A category of weight 0 is never drawn. (PyTorch draws one without replacement where the
+    /// positive weights run out: here that is an error.)
+    ///
+    /// # Errors
+    /// If `count` is 0, a weight is negative, infinite or NaN, no weight is positive, fewer weights
+    /// are positive than draws are asked without replacement, or the weights' sum overflows.
+    #[track_caller]
+    pub fn multinomial<P: Probability>(
+        &mut self,
+        probs: &[P],
+        count: usize,
+        replacement: bool,
+    ) -> Result<Vec<i64>, RngError> {
+        self.open().multinomial(probs, count, replacement)
     }
+}
+
+#[cold]
+#[track_caller]
+fn refuse() -> ! {
+    let why = "a generator is used for plain numbers inside a trace, and the program would have the same numbers in each run; draw tensors, which \
+               become instructions (Tensor::rand, randn, randint, randperm, dropout), or draw before the trace";
+    raise(Error::argument("Generator", why))
 }
 
 static DEFAULT: LazyLock<Mutex<Generator>> = LazyLock::new(Mutex::default);
 
 /// `torch.manual_seed(seed)`: puts the default generator at the beginning of the stream of `seed`.
 pub fn manual_seed(seed: u64) {
-    with_default(|generator| *generator = Generator::manual_seed(seed));
+    // The same generator: programs hold it.
+    with_default(|generator| *generator.open() = Stream::of(seed));
 }
 
 /// Runs `draw` with the default generator, which all threads share and use one at a time.

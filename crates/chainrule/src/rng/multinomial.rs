@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt::Display;
 
-use super::{Generator, RngError};
+use super::RngError;
+use super::stream::Stream;
 
 mod sealed {
     /// The arithmetic in the weights' own precision that the draws need.
@@ -48,21 +49,8 @@ macro_rules! probability {
 probability!(f32);
 probability!(f64);
 
-impl Generator {
-    /// `torch.multinomial(probs, count, replacement)` of one row: `count` indices of `probs`, drawn
-    /// with the given weights, which need not add up to 1.
-    ///
-    /// One draw, and draws without replacement, take one f64 uniform u per category and choose the
-    /// greatest `probs / q`, where q = -log(1 - u) is exponential and rounded to the weights' type.
-    /// Several draws with replacement search the running sum of the weights, one f64 uniform each.
-    ///
-    /// A category of weight 0 is never drawn. (PyTorch draws one without replacement where the
-    /// positive weights run out: here that is an error.)
-    ///
-    /// # Errors
-    /// If `count` is 0, a weight is negative, infinite or NaN, no weight is positive, fewer weights
-    /// are positive than draws are asked without replacement, or the weights' sum overflows.
-    pub fn multinomial<P: Probability>(
+impl Stream {
+    pub(super) fn multinomial<P: Probability>(
         &mut self,
         probs: &[P],
         count: usize,

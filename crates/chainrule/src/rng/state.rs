@@ -1,7 +1,8 @@
 //! A generator's state as bytes, in the layout of `torch.Generator.get_state()`.
 
+use super::RngError;
 use super::mt19937::{Mt19937, WORDS};
-use super::{Generator, RngError};
+use super::stream::Stream;
 
 /// The length of PyTorch's layout: seed, two counters, flags, the words as u64, three f64 of which
 /// only the second is used, its flag, and twelve bytes that this generator never fills.
@@ -9,7 +10,7 @@ const LEN: usize = 24 + 8 * WORDS + 40;
 /// Where the words end and the kept normal number's record begins.
 const NORMAL: usize = 24 + 8 * WORDS;
 
-/// All of a [`Generator`]: where in the stream it is, and the normal number that it has kept.
+/// All of a [`Generator`](super::Generator): where in the stream it is, and the normal number that it has kept.
 ///
 /// The bytes are those of PyTorch's `torch.Generator.get_state()` on a little-endian machine, so
 /// that a state saved by one can be loaded by the other.
@@ -26,12 +27,12 @@ const NORMAL: usize = 24 + 8 * WORDS;
 /// # Ok::<(), chainrule::rng::RngError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct GeneratorState(pub(super) Generator);
+pub struct GeneratorState(pub(super) Stream);
 
 impl GeneratorState {
     /// The state as 5056 bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Generator { seed, engine, next_normal } = &self.0;
+        let Stream { seed, engine, next_normal } = &self.0;
         // The draws left of the block, counted as PyTorch counts: 1 means that a new one is due.
         let left = if engine.next == 0 { 1 } else { WORDS + 1 - engine.next };
         let mut bytes = Vec::with_capacity(LEN);
@@ -85,7 +86,7 @@ impl GeneratorState {
             return bad(format!("the kept normal number is {kept}"));
         }
         let engine = Mt19937 { words, next };
-        Ok(Self(Generator { seed: long_at(bytes, 0), engine, next_normal }))
+        Ok(Self(Stream { seed: long_at(bytes, 0), engine, next_normal }))
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod buffer;
 mod convert;
+mod leaf;
+pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod op;
 mod print;
@@ -19,10 +21,11 @@ use std::sync::atomic::Ordering;
 use crate::dtype::{DType, Element, Stored};
 use crate::error::{Error, Result, raise};
 use crate::shape::{IntoShape, Shape};
-use node::{Hook, Leaf, Mode, Notes, Source, lock, next_number};
+use node::{Hook, Mode, Notes, Source, next_number};
 use value::{Meta, Value};
 
 pub use convert::{Elements, IntoTensor};
+pub(crate) use leaf::Held;
 
 /// An array of numbers with up to eight axes, and the record of how it was computed.
 ///
@@ -159,126 +162,6 @@ impl Tensor {
         }
     }
 
-    // Leaves
-
-    /// A leaf that requires a gradient, with this tensor's value. Its handles share one value and one gradient.
-    ///
-    /// Integers and bools have no gradients: they give an error.
-    #[track_caller]
-    pub fn parameter(&self) -> Tensor {
-        match self.try_parameter() {
-            Ok(t) => t,
-            Err(e) => raise(e),
-        }
-    }
-
-    /// Like [`Tensor::parameter`], but returns the error.
-    pub fn try_parameter(&self) -> Result<Tensor> {
-        if !self.dtype().is_float() {
-            return Err(Error::dtype(
-                "parameter",
-                &[self.dtype()],
-                "only f32 and f64 have gradients; convert with to_dtype first",
-            ));
-        }
-        Ok(Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), true))) })
-    }
-
-    /// A leaf without a gradient whose value can be replaced: running statistics, counters.
-    pub fn buffer(&self) -> Tensor {
-        Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
-    }
-
-    /// Whether this is a leaf: given, not computed.
-    pub fn is_leaf(&self) -> bool {
-        !matches!(self.source, Source::Node(_))
-    }
-
-    /// Whether gradients flow to or through this tensor.
-    #[inline]
-    pub fn requires_grad(&self) -> bool {
-        self.source.requires_grad()
-    }
-
-    /// Switches the gradient of a leaf on or off (to freeze a parameter).
-    ///
-    /// Errors for anything but a float leaf made by [`Tensor::parameter`] or [`Tensor::buffer`].
-    pub fn set_requires_grad(&self, on: bool) -> Result<()> {
-        match &self.source {
-            Source::Leaf(leaf) if self.value.is_none() && (leaf.meta.dtype.is_float() || !on) => {
-                leaf.requires_grad.store(on, Ordering::Relaxed);
-                Ok(())
-            }
-            _ => Err(Error::gradient(
-                "set_requires_grad",
-                "only a float leaf made by parameter() or buffer() can be switched; call parameter() on the tensor first",
-            )),
-        }
-    }
-
-    /// Gives a leaf a new value of the same shape and dtype. Other handles of the leaf see it; results already computed do not.
-    #[track_caller]
-    pub fn set(&self, value: &Tensor) {
-        if let Err(e) = self.try_set(value) {
-            raise(e)
-        }
-    }
-
-    /// Like [`Tensor::set`], but returns the error.
-    pub fn try_set(&self, value: &Tensor) -> Result<()> {
-        let leaf = self.leaf("set")?;
-        if value.meta() != leaf.meta {
-            return Err(Error::shape(
-                "set",
-                &[&leaf.meta.shape, &value.shape()],
-                format!(
-                    "the new value must have the leaf's shape and dtype, {} {}; it has {} {}",
-                    leaf.meta.dtype,
-                    leaf.meta.shape,
-                    value.dtype(),
-                    value.shape()
-                ),
-            ));
-        }
-        *lock(&leaf.value) = value.value().contiguous()?;
-        Ok(())
-    }
-
-    /// Changes a leaf's elements in place; copies them first if anybody else holds them.
-    pub(crate) fn update<T: Stored>(
-        &self,
-        op: &'static str,
-        change: impl FnOnce(&mut [T]),
-    ) -> Result<()> {
-        let leaf = self.leaf(op)?;
-        if T::DTYPE != leaf.meta.dtype {
-            return Err(Error::dtype(
-                op,
-                &[leaf.meta.dtype],
-                format!("the update is in {}", T::DTYPE),
-            ));
-        }
-        let mut value = lock(&leaf.value);
-        if let Some(elements) = Value::unique(&mut value) {
-            change(elements);
-            return Ok(());
-        }
-        let mut copy = value.copied()?;
-        change(copy.as_mut());
-        *value = Arc::new(copy);
-        Ok(())
-    }
-
-    fn leaf(&self, op: &'static str) -> Result<&Arc<Leaf>> {
-        match (&self.source, &self.value) {
-            (Source::Leaf(leaf), None) => Ok(leaf),
-            _ => Err(Error::gradient(
-                op,
-                "only a leaf made by parameter() or buffer() can be given a new value",
-            )),
-        }
-    }
-
     /// Whether two handles are of the same leaf or the same recorded result.
     pub fn is_same(&self, other: &Tensor) -> bool {
         match (&self.source, &other.source) {
@@ -368,6 +251,9 @@ impl Tensor {
 
     /// Names the tensor, for listings, tables and traces. A constant has no place for a name. Returns the tensor.
     pub fn named(&self, name: &str) -> Tensor {
+        if log::is_on() {
+            log::named(&self.value(), name);
+        }
         if let Some(mut notes) = self.source.notes() {
             notes.get_or_insert_default().name = Some(name.to_string());
         }
@@ -418,6 +304,7 @@ impl Tensor {
     /// Like [`Tensor::to_vec`], but returns the error.
     pub fn try_to_vec<E: Element>(&self) -> Result<Vec<E>> {
         let value = self.value_ref();
+        log::check_read("to_vec", &value)?;
         watch::read(&value);
         if value.dtype() != E::DTYPE {
             let why = format!(
@@ -432,8 +319,12 @@ impl Tensor {
     }
 
     /// The elements as f64, whatever the dtype, in row-major order.
+    #[track_caller]
     pub fn to_f64_vec(&self) -> Vec<f64> {
         let value = self.value_ref();
+        if let Err(e) = log::check_read("to_f64_vec", &value) {
+            raise(e)
+        }
         watch::read(&value);
         fn all<T: Stored>(value: &Value, f: impl Fn(T) -> f64) -> Vec<f64> {
             let mut out = vec![T::default(); value.numel()];
@@ -460,6 +351,7 @@ impl Tensor {
     /// Like [`Tensor::item`], but returns the error.
     pub fn try_item(&self) -> Result<f64> {
         let value = self.value_ref();
+        log::check_read("item", &value)?;
         watch::read(&value);
         if value.numel() != 1 {
             let why = format!(
@@ -480,6 +372,9 @@ impl Tensor {
     #[track_caller]
     pub fn at<E: Element>(&self, index: &[usize]) -> E {
         let value = self.value_ref();
+        if let Err(e) = log::check_read("at", &value) {
+            raise(e)
+        }
         watch::read(&value);
         let shape = *value.shape();
         if index.len() != shape.rank() || index.iter().zip(shape.iter()).any(|(i, d)| i >= d) {

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::Tensor;
 use super::op::{Op, Saves, Wanted};
 use super::value::{Meta, Value};
+use super::{Tensor, log};
 
 /// What a tensor came from, as far as gradients go.
 #[derive(Clone)]
@@ -107,7 +107,10 @@ impl Leaf {
     }
 
     #[inline]
-    pub fn value(&self) -> Arc<Value> {
+    pub fn value(self: &Arc<Leaf>) -> Arc<Value> {
+        if log::is_on() {
+            log::meet(self);
+        }
         lock(&self.value).clone()
     }
 }
@@ -258,6 +261,8 @@ impl Mode {
     pub const SAVE_NOTHING: Mode = Mode(8);
     /// Somebody keeps a log of the ops that run.
     pub const WATCHED: Mode = Mode(32);
+    /// Every op goes into the log of a trace.
+    pub const TRACE: Mode = Mode(16);
     const DEFAULT: Mode = Mode(0);
 
     #[inline]

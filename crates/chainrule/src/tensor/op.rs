@@ -14,6 +14,7 @@ use super::node::{Node, SavedValues, Source};
 use super::value::{Layout, Meta, Value};
 use crate::error::Result;
 use crate::kernels::map::Rows;
+use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
 /// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody asked).
@@ -46,6 +47,17 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
 
     /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here, so it saves its inputs.
     fn definition(&self) -> Option<Definition<'_>> {
+        None
+    }
+
+    /// The generator that it draws from, if it draws: it then gives something else each time, and counts as used even where its result is not.
+    fn generator(&self) -> Option<&Generator> {
+        None
+    }
+
+    /// The input that a result is the new value of, in an update of parameters: the kernel then takes [`WholeKernel::run_owned`].
+    fn replaces(&self, output: usize) -> Option<usize> {
+        let _ = output;
         None
     }
 
@@ -100,6 +112,11 @@ pub(crate) trait ViewKernel {
 pub(crate) trait WholeKernel {
     /// Computes the result, and what else backward or the caller wants of it.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
+
+    /// The same for a caller who gives the inputs away: the elements of those that nobody else holds may be changed into those of results.
+    fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
+        self.run(inputs, out)
+    }
 }
 
 /// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).

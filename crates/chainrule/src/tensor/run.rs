@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel};
 use super::value::{Layout, Meta, Value};
-use super::{Tensor, watch};
+use super::{Tensor, log, watch};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};
@@ -32,19 +32,57 @@ pub(crate) fn apply_extra(
     inputs: &[&Tensor],
 ) -> Result<(Tensor, SmallVec<[Arc<Value>; 2]>)> {
     let location = Location::caller();
-    let Ran { values, outcome: Outcome { value, extra }, flows } = run(&op, inputs, location)?;
-    let source = match flows {
-        true => Source::Node(Node::record(Box::new(op), inputs, &values, &value, &extra, location)),
-        false => Source::None,
+    let Ran { values, outcome, flow } = run(&op, inputs, location)?;
+    if flow == Flow::Traced {
+        return Ok(traced(Arc::new(op), inputs, &values, outcome, location));
+    }
+    let Outcome { value, extra } = outcome;
+    let source = match flow {
+        Flow::Gradient => {
+            Source::Node(Node::record(Box::new(op), inputs, &values, &value, &extra, location))
+        }
+        _ => Source::None,
     };
     Ok((Tensor::from_parts(value, source), extra))
 }
 
-/// An op that ran: its inputs, what it gave, and whether a gradient can flow through it.
+/// Puts an op that ran into the log of the trace, and on the tape if a gradient can flow.
+#[cold]
+fn traced(
+    op: Arc<dyn Op>,
+    inputs: &[&Tensor],
+    values: &[Arc<Value>],
+    outcome: Outcome,
+    location: &'static Location<'static>,
+) -> (Tensor, SmallVec<[Arc<Value>; 2]>) {
+    log::applied(op.clone(), values, &outcome, location);
+    let Outcome { value, extra } = outcome;
+    let source = if flows(&*op, inputs, &value) {
+        let op = Box::new(log::Shared(op));
+        let node = Node::record(op, inputs, values, &value, &extra, location);
+        log::numbered(node.number, &value);
+        Source::Node(node)
+    } else {
+        Source::None
+    };
+    (Tensor::from_parts(value, source), extra)
+}
+
+/// An op that ran: its inputs, what it gave, and what becomes of that.
 struct Ran {
     values: Values,
     outcome: Outcome,
-    flows: bool,
+    flow: Flow,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// Nothing needs to be known of how it was made.
+    Constant,
+    /// A gradient can flow: it goes on the tape.
+    Gradient,
+    /// It goes into the log of a trace.
+    Traced,
 }
 
 /// The part of [`apply_extra`] that is the same for all ops, so that it is compiled once.
@@ -54,17 +92,32 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
     for t in inputs {
         values.push(t.value());
     }
-    let outcome = compute(op, &values).map_err(|e| e.at(location))?;
     let mode = Mode::get();
-    let flows = op.is_differentiable()
-        && !mode.has(Mode::NO_GRAD)
-        && outcome.value.dtype().is_float()
-        && inputs.iter().any(|t| t.requires_grad());
+    if mode.has(Mode::TRACE) {
+        // Ops that a kernel calls are its own affair.
+        let _guard = mode.without(Mode::TRACE).enter();
+        let outcome = compute(op, &values).map_err(|e| e.at(location))?;
+        return Ok(Ran { values, outcome, flow: Flow::Traced });
+    }
+    let outcome = compute(op, &values).map_err(|e| e.at(location))?;
+    let flow = match flows(op, inputs, &outcome.value) {
+        true => Flow::Gradient,
+        false => Flow::Constant,
+    };
     if mode.has(Mode::WATCHED) {
         let outputs = std::iter::once(&outcome.value).chain(&outcome.extra).cloned();
-        watch::note(op, inputs, &values, outputs, flows, location);
+        watch::note(op, inputs, &values, outputs, matches!(flow, Flow::Gradient), location);
     }
-    Ok(Ran { values, outcome, flows })
+    Ok(Ran { values, outcome, flow })
+}
+
+/// Whether a gradient can flow through a result.
+#[inline]
+fn flows(op: &dyn Op, inputs: &[&Tensor], result: &Value) -> bool {
+    op.is_differentiable()
+        && !Mode::get().has(Mode::NO_GRAD)
+        && result.dtype().is_float()
+        && inputs.iter().any(|t| t.requires_grad())
 }
 
 /// The result of `op`, unrecorded.
@@ -74,6 +127,11 @@ pub(crate) fn compute(op: &dyn Op, values: &[Arc<Value>]) -> Result<Outcome> {
         metas.push(v.meta);
     }
     let out = op.infer(&metas)?;
+    compute_as(op, values, out)
+}
+
+/// The result of `op`, which is known to be of this shape and dtype.
+pub(crate) fn compute_as(op: &dyn Op, values: &[Arc<Value>], out: Meta) -> Result<Outcome> {
     match op.kernel() {
         Kernel::Map(kernel) => map(op.name(), kernel, values, out).map(Outcome::from),
         Kernel::Reduce(axes, kernel) => {

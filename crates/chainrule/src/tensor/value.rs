@@ -119,6 +119,12 @@ impl Value {
         }
     }
 
+    /// Whether the elements are its own, and not a window on another's.
+    #[inline]
+    pub fn owns(&self) -> bool {
+        matches!(self.storage, Storage::Own(_))
+    }
+
     /// Whether the elements lie in row-major order without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {

@@ -99,7 +99,9 @@ methods! {
     /// assert!((&a * 3.0).allclose(&(&a + &a + &a), 1e-12, 0.0, false));
     /// ```
     pub fn allclose / try_allclose<T: IntoTensor>(&self, other: T, rtol: f64, atol: f64, equal_nan: bool) -> bool {
-        let close = self.try_isclose(other, rtol, atol, equal_nan)?.value().contiguous()?;
+        let close = self.try_isclose(other, rtol, atol, equal_nan)?;
+        log::check_read("allclose", &close.value_ref())?;
+        let close = close.value().contiguous()?;
         Ok(!close.slice::<u8>().expect("made contiguous").contains(&0))
     }
 }

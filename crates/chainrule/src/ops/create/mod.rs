@@ -1,11 +1,14 @@
 //! Tensors from nothing: constant, counting, random.
 
+mod draw;
+
 use crate::dtype::DType;
 use crate::error::{Result, raise};
 use crate::rng::Generator;
 use crate::shape::IntoShape;
 use crate::tensor::Tensor;
-use crate::tensor::value::Value;
+use crate::tensor::value::{Meta, Value};
+pub(super) use draw::Draw;
 
 impl Tensor {
     /// A tensor of zeros, in f32. See [`Tensor::full`] for other values and dtypes.
@@ -56,18 +59,14 @@ impl Tensor {
     }
 
     /// Like [`Tensor::rand`], but returns the error.
+    #[track_caller]
     pub fn try_rand(
         shape: impl IntoShape,
         dtype: DType,
         generator: &mut Generator,
     ) -> Result<Tensor> {
         let shape = shape.into_shape("rand")?;
-        match dtype {
-            DType::F32 => Value::build("rand", shape, |out| generator.fill_uniform_f32(out)),
-            DType::F64 => Value::build("rand", shape, |out| generator.fill_uniform_f64(out)),
-            other => return Err(float_only("rand", other)),
-        }
-        .map(Tensor::constant)
+        Draw::Uniform.tensor(Meta::new(shape, dtype), generator)
     }
 
     /// Normal random numbers of mean 0 and variance 1: f32 or f64, drawn as PyTorch draws them.
@@ -80,18 +79,14 @@ impl Tensor {
     }
 
     /// Like [`Tensor::randn`], but returns the error.
+    #[track_caller]
     pub fn try_randn(
         shape: impl IntoShape,
         dtype: DType,
         generator: &mut Generator,
     ) -> Result<Tensor> {
         let shape = shape.into_shape("randn")?;
-        match dtype {
-            DType::F32 => Value::build("randn", shape, |out| generator.fill_normal_f32(out)),
-            DType::F64 => Value::build("randn", shape, |out| generator.fill_normal_f64(out)),
-            other => return Err(float_only("randn", other)),
-        }
-        .map(Tensor::constant)
+        Draw::Normal.tensor(Meta::new(shape, dtype), generator)
     }
 
     /// Random integers from `low` (included) to `high` (excluded), i64, drawn as PyTorch draws them.
@@ -109,6 +104,7 @@ impl Tensor {
     }
 
     /// Like [`Tensor::randint`], but returns the error.
+    #[track_caller]
     pub fn try_randint(
         low: i64,
         high: i64,
@@ -116,16 +112,19 @@ impl Tensor {
         generator: &mut Generator,
     ) -> Result<Tensor> {
         let shape = shape.into_shape("randint")?;
-        let mut drawn = Ok(());
-        let value =
-            Value::build("randint", shape, |out| drawn = generator.fill_randint(low, high, out))?;
-        drawn?;
-        Ok(Tensor::constant(value))
+        Draw::Integers { low, high }.tensor(Meta::new(shape, DType::I64), generator)
     }
 
     /// The numbers from 0 to `n` (excluded) in random order, i64, drawn as PyTorch draws them.
+    #[track_caller]
     pub fn randperm(n: usize, generator: &mut Generator) -> Tensor {
-        Tensor::from(generator.randperm(n))
+        let drawn = n
+            .into_shape("randperm")
+            .and_then(|shape| Draw::Permutation.tensor(Meta::new(shape, DType::I64), generator));
+        match drawn {
+            Ok(t) => t,
+            Err(e) => raise(e),
+        }
     }
 
     /// The integers from `start` (included) to `end` (excluded), i64.
@@ -179,12 +178,4 @@ impl Tensor {
     pub fn ones_like(&self) -> Tensor {
         Tensor::full(self.shape(), 1.0, self.dtype())
     }
-}
-
-fn float_only(op: &'static str, dtype: DType) -> crate::error::Error {
-    crate::error::Error::dtype(
-        op,
-        &[dtype],
-        "random floats are f32 or f64; for integers use randint",
-    )
 }

@@ -30,8 +30,8 @@ use std::fmt::Arguments;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::gather::first_outside;
-use crate::tensor::Tensor;
 use crate::tensor::value::{Meta, Value};
+use crate::tensor::{Tensor, log};
 
 /// The error for indices that are no integers.
 fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {
@@ -64,6 +64,7 @@ fn expect_inside(
 /// The indices with negative ones counted from the end; `what` names the thing of that size.
 fn wrapped(op: &'static str, indices: &Tensor, size: usize, what: Arguments<'_>) -> Result<Tensor> {
     expect_indices(op, &indices.meta())?;
+    log::check_read(op, &indices.value_ref())?;
     let value = indices.value().contiguous()?;
     let list: &[i64] = value.slice().expect("made contiguous");
     if first_outside(list, size).is_none() {

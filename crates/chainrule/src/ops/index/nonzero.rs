@@ -17,6 +17,7 @@ pub(super) fn places(x: &Tensor) -> Result<Vec<i64>> {
         out.truncate(count);
         out
     }
+    log::check_read("nonzero", &x.value_ref())?;
     let value = x.value().contiguous()?;
     Ok(match array(&value) {
         Array::F32(x) => find(x),

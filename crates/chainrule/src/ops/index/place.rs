@@ -77,6 +77,7 @@ impl Target {
 
     /// Which of the source's elements stay when later ones overwrite earlier ones: bools that broadcast to its shape, or `None` for all.
     fn staying(self, indices: &Tensor, shape: &Shape) -> Result<Option<Tensor>> {
+        log::check_read("scatter", &indices.value_ref())?;
         let (list, axis) = (indices.value().contiguous()?, self.axis());
         let list: &[i64] = list.slice().expect("made contiguous");
         let own = indices.shape();

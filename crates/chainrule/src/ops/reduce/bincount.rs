@@ -25,6 +25,7 @@ methods! {
         if self.rank() != 1 {
             return Err(Error::shape(OP, &[&self.shape()], "defined for one axis; flatten it first"));
         }
+        log::check_read("bincount", &self.value_ref())?;
         let x = self.value().contiguous()?;
         let x: &[i64] = x.slice().expect("made contiguous");
         if let Some(&negative) = x.iter().find(|x| **x < 0) {

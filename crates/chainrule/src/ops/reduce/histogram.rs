@@ -53,6 +53,7 @@ methods! {
         if bins == 0 {
             return Err(Error::argument("histogram", "0 bins hold nothing; ask for one at least"));
         }
+        log::check_read("histogram", &self.value_ref())?;
         let x = self.value().contiguous()?;
         match array(&x) {
             Array::F32(x) => counted(x, bins, range),

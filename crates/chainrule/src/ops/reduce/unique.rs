@@ -31,6 +31,7 @@ methods! {
     /// assert_eq!(counts.to_vec::<i64>(), [2, 1, 1]);
     /// ```
     pub fn unique / try_unique(&self) -> (Tensor, Tensor, Tensor) {
+        log::check_read("unique", &self.value_ref())?;
         let x = self.value().contiguous()?;
         match array(&x) {
             Array::F32(x) => parts(x, self.shape()),

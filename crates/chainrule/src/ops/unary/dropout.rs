@@ -2,6 +2,7 @@
 
 use crate::kernels::mask::scale_kept;
 use crate::kernels::math::Real;
+use crate::ops::create::Draw;
 use crate::ops::prelude::*;
 
 /// Inputs: the tensor, and the mask of what is kept, in the same shape. Linear in the tensor, so the backward is the same op: no definition
@@ -101,12 +102,12 @@ methods! {
         if !training || p == 0.0 || self.numel() == 0 {
             return Ok(self.clone());
         }
-        let mut mask = Value::uninit("dropout", Meta::new(self.shape(), DType::Bool))?;
-        match p {
-            1.0 => mask.as_mut::<u8>().fill(0),
-            _ => generator.fill_bernoulli(1.0 - p, mask.as_mut()),
-        }
-        apply(Dropout { p }, &[self, &Tensor::constant(mask)])
+        let meta = Meta::new(self.shape(), DType::Bool);
+        let mask = match p {
+            1.0 => Tensor::try_full(meta.shape, 0.0, meta.dtype)?,
+            _ => Draw::Bernoulli { p: 1.0 - p }.tensor(meta, generator)?,
+        };
+        apply(Dropout { p }, &[self, &mask])
     }
 }
 

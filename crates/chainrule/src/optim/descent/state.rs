@@ -3,54 +3,87 @@
 use smallvec::SmallVec;
 
 use super::Slots;
-use crate::dtype::{Element, Stored};
+use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::kernels::math::Real;
-use crate::kernels::optim::Slices;
 use crate::nn::StateDict;
-use crate::shape::Shape;
-use crate::tensor::Tensor;
-use crate::tensor::value::Value;
+use crate::tensor::node::{Source, lock};
+use crate::tensor::value::Meta;
+use crate::tensor::{Held, Tensor};
 
-/// The state of one parameter; empty until its first update.
-#[derive(Debug, Default)]
+/// The state of one parameter; empty until its first update. It lasts as leaves, which a program shares with the optimizer.
+#[derive(Debug)]
 pub(super) struct State {
     /// How many updates it has had.
-    pub step: u64,
-    slots: SmallVec<[Tensor; 3]>,
+    pub step: Tensor,
+    pub slots: SmallVec<[Tensor; 3]>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State { step: Tensor::scalar(0i64).buffer(), slots: SmallVec::new() }
+    }
 }
 
 impl State {
     /// Makes the arrays, before the first update.
-    pub fn prepare<T: Real + Stored>(&mut self, slots: &Slots, shape: Shape) -> Result<()> {
+    pub fn prepare(&mut self, slots: &Slots, meta: Meta) -> Result<()> {
         if self.slots.len() == slots.len() {
             return Ok(());
         }
-        let array = |&(name, start): &(&'static str, f64)| {
-            Value::build::<T>(name, shape, |x| x.fill(T::from_f64(start))).map(Tensor::constant)
+        let array = |&(_, start): &(&str, f64)| {
+            Tensor::try_full(meta.shape, start, meta.dtype).map(|t| t.buffer())
         };
         self.slots = slots.iter().map(array).collect::<Result<_>>()?;
         Ok(())
     }
 
-    /// The arrays to change in place; a state that was saved or loaded is copied first.
-    pub fn slices<T: Stored>(&mut self) -> Result<Slices<'_, T>> {
-        for slot in &mut self.slots {
-            if slot.exclusive::<T>().is_none() {
-                *slot = Tensor::constant(slot.value_ref().copied()?);
+    /// The arrays to change in place.
+    pub fn hold(&self, op: &'static str) -> Result<SmallVec<[Held<'_>; 3]>> {
+        self.slots.iter().map(|slot| slot.hold(op)).collect()
+    }
+
+    /// Names for listings, from that of the parameter, for what has none.
+    pub fn name(&self, parameter: &str, slots: &Slots) {
+        let names = std::iter::once("step").chain(slots.iter().map(|(name, _)| *name));
+        for (tensor, name) in std::iter::once(&self.step).chain(&self.slots).zip(names) {
+            if tensor.name().is_none() {
+                tensor.named(&format!("{name}_{parameter}"));
             }
         }
-        Ok(self.slots.iter_mut().map(|s| s.exclusive().expect("nobody else holds it")).collect())
+    }
+
+    /// How many updates it has had, as a number.
+    pub fn count(&self) -> i64 {
+        match self.step.source() {
+            Source::Leaf(leaf) => lock(&leaf.value).first(),
+            _ => unreachable!("it was made as a leaf"),
+        }
+    }
+
+    /// Becomes `other`, in the same leaves: programs hold them.
+    pub fn become_like(&mut self, other: State, slots: &Slots) -> Result<()> {
+        self.step.try_set(&other.step)?;
+        if self.slots.is_empty() {
+            self.slots = other.slots;
+            return Ok(());
+        }
+        for (i, (slot, (_, start))) in self.slots.iter().zip(slots).enumerate() {
+            match other.slots.get(i) {
+                Some(new) => slot.try_set(new)?,
+                None => slot.try_set(&Tensor::try_full(slot.shape(), *start, slot.dtype())?)?,
+            }
+        }
+        Ok(())
     }
 
     /// Puts the state of parameter `i` into `out`.
     pub fn write(&self, i: usize, slots: &Slots, out: &mut StateDict) {
-        if self.step == 0 {
+        if self.count() == 0 {
             return;
         }
-        out.insert(format!("state.{i}.step"), Tensor::scalar(self.step as i64));
+        out.insert(format!("state.{i}.step"), self.step.detach());
         for ((name, _), tensor) in slots.iter().zip(&self.slots) {
-            out.insert(format!("state.{i}.{name}"), tensor.clone());
+            out.insert(format!("state.{i}.{name}"), tensor.detach());
         }
     }
 
@@ -82,11 +115,11 @@ impl State {
                 );
                 return Err(Error::argument(op, why));
             }
-            Ok(tensor.detach())
+            Ok(tensor.detach().buffer())
         };
         let tensors = slots.iter().map(find).collect::<Result<SmallVec<[Tensor; 3]>>>()?;
         *used += 1 + tensors.len();
-        Ok(State { step: step as u64, slots: tensors })
+        Ok(State { step: Tensor::scalar(step).buffer(), slots: tensors })
     }
 }
 

@@ -1,0 +1,123 @@
+//! Random tensors. They are drawn at once; in a trace they are instructions, which draw from the same generator in each run.
+
+use crate::ops::prelude::*;
+use crate::rng::Stream;
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ops) enum Draw {
+    /// From 0 to 1.
+    Uniform,
+    /// Of mean 0 and variance 1.
+    Normal,
+    /// From `low` (included) to `high` (excluded).
+    Integers { low: i64, high: i64 },
+    /// True with this probability.
+    Bernoulli { p: f64 },
+    /// All numbers below that of the elements, in random order.
+    Permutation,
+}
+
+impl Draw {
+    fn name(self) -> &'static str {
+        match self {
+            Draw::Uniform => "rand",
+            Draw::Normal => "randn",
+            Draw::Integers { .. } => "randint",
+            Draw::Bernoulli { .. } => "bernoulli",
+            Draw::Permutation => "randperm",
+        }
+    }
+
+    /// A tensor of these numbers.
+    #[track_caller]
+    pub fn tensor(self, meta: Meta, generator: &mut Generator) -> Result<Tensor> {
+        if log::is_on() {
+            log::draws(generator);
+            return apply(Random { what: self, meta, generator: generator.share() }, &[]);
+        }
+        self.value(meta, &mut generator.lock()).map(Tensor::constant)
+    }
+
+    fn value(self, meta: Meta, stream: &mut Stream) -> Result<Value> {
+        let mut out = Value::uninit(self.name(), meta)?;
+        match (self, output(&mut out)) {
+            (Draw::Uniform, Output::F32(out)) => stream.fill_uniform_f32(out),
+            (Draw::Uniform, Output::F64(out)) => stream.fill_uniform_f64(out),
+            (Draw::Normal, Output::F32(out)) => stream.fill_normal_f32(out),
+            (Draw::Normal, Output::F64(out)) => stream.fill_normal_f64(out),
+            (Draw::Integers { low, high }, Output::I64(out)) => {
+                stream.fill_randint(low, high, out)?;
+            }
+            (Draw::Bernoulli { p }, Output::Bool(out)) => stream.fill_bernoulli(p, out),
+            (Draw::Permutation, Output::I64(out)) => {
+                out.copy_from_slice(&stream.randperm(out.len()));
+            }
+            (Draw::Uniform | Draw::Normal, _) => {
+                let why = "random floats are f32 or f64; for integers use randint";
+                return Err(Error::dtype(self.name(), &[meta.dtype], why));
+            }
+            _ => unreachable!("the callers in this library ask for the one dtype that there is"),
+        }
+        Ok(out)
+    }
+}
+
+/// A draw as an instruction.
+struct Random {
+    what: Draw,
+    meta: Meta,
+    generator: Generator,
+}
+
+impl std::fmt::Debug for Random {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Random");
+        match self.what {
+            Draw::Integers { low, high } => out.field("low", &low).field("high", &high),
+            Draw::Bernoulli { p } => out.field("p", &p),
+            _ => &mut out,
+        };
+        out.field("shape", &self.meta.shape).finish()
+    }
+}
+
+impl Op for Random {
+    fn name(&self) -> &'static str {
+        self.what.name()
+    }
+
+    fn infer(&self, _: &[Meta]) -> Result<Meta> {
+        Ok(self.meta)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Whole(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Ok(Tensor::full(self.meta.shape, 0.0, self.meta.dtype))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+
+    fn generator(&self) -> Option<&Generator> {
+        Some(&self.generator)
+    }
+}
+
+impl WholeKernel for Random {
+    fn run(&self, _: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        self.what.value(out, &mut self.generator.lock()).map(Outcome::from)
+    }
+}

@@ -1,0 +1,151 @@
+//! A step inside a trace: the update of each parameter is an instruction.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{At, Descent, Rate, Rule, no_gradients};
+use crate::dtype::{DType, Stored};
+use crate::error::{Error, Result};
+use crate::kernels::math::Real;
+use crate::kernels::optim::Slices;
+use crate::tensor::node::Source;
+use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
+use crate::tensor::run::apply_extra;
+use crate::tensor::value::{Meta, Value};
+use crate::tensor::{Tensor, log};
+
+impl<R: Rule> Descent<R> {
+    pub(super) fn step_in_trace(&mut self) -> Result<()> {
+        let _origin = log::enter(log::Origin::Update);
+        let mut stepped = false;
+        for (i, (p, state)) in self.parameters.iter().zip(&mut self.states).enumerate() {
+            let Some(g) = p.grad() else { continue };
+            let settings = &self.groups[self.group_of[i]];
+            let slots = settings.options.slots();
+            state.prepare(&slots, p.meta())?;
+            state.name(&p.name().unwrap_or_else(|| format!("p{i}")), &slots);
+            let lasting = [&self.lr, &state.step].into_iter().chain(&state.slots);
+            lasting.clone().for_each(log::lasting);
+            let inputs: Vec<&Tensor> = [p, &g].into_iter().chain(lasting).collect();
+            let update =
+                Update { rule: settings.options.clone(), rate: settings.rate(self.base_lr) };
+            let (new, extra) = apply_extra(update, &inputs)?;
+            p.try_set(&new)?;
+            for (leaf, value) in std::iter::once(&state.step).chain(&state.slots).zip(extra) {
+                leaf.try_set(&Tensor::from_parts(value, Source::None))?;
+            }
+            stepped = true;
+        }
+        if stepped { Ok(()) } else { Err(no_gradients(R::NAME)) }
+    }
+}
+
+/// The update of one parameter. Inputs: the parameter, its gradient, the learning rate, the number of updates before, and the arrays of
+/// [`Rule::slots`]. Gives the new parameter, and beside it the new number and arrays.
+struct Update<R> {
+    rule: R,
+    rate: Rate,
+}
+
+impl<R: Rule> fmt::Debug for Update<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = format!("{:?}", self.rule);
+        let options = rule.split_once(" { ").and_then(|(_, rest)| rest.strip_suffix(" }"));
+        write!(f, "Update {{ {}", options.unwrap_or_default())?;
+        if let Rate { own: Some(own), base } = self.rate {
+            write!(f, ", scale: {}", own / base)?;
+        }
+        f.write_str(" }")
+    }
+}
+
+impl<R: Rule> Op for Update<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        let [p, g, lr, step, slots @ ..] = inputs else {
+            let why = "an update takes a parameter, its gradient, the learning rate and the step";
+            return Err(Error::argument(R::NAME, why));
+        };
+        let scalar = |meta: &Meta, dtype| meta.shape.rank() == 0 && meta.dtype == dtype;
+        let fits = p.dtype.is_float()
+            && p == g
+            && slots.iter().all(|s| s == p)
+            && slots.len() == self.rule.slots().len()
+            && scalar(lr, DType::F64)
+            && scalar(step, DType::I64);
+        if !fits {
+            let why = "the gradient and the arrays of an update must be like the parameter, the learning rate an f64, the step an i64";
+            return Err(Error::argument(R::NAME, why));
+        }
+        Ok(*p)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Whole(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Err(Error::gradient(R::NAME, "an update is not differentiable"))
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Err(Error::gradient(R::NAME, "an update is not differentiable"))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+
+    /// Of the inputs only the gradient and the learning rate stay.
+    fn replaces(&self, output: usize) -> Option<usize> {
+        Some(if output == 0 { 0 } else { output + 2 })
+    }
+}
+
+impl<R: Rule> WholeKernel for Update<R> {
+    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        let mut inputs: SmallVec<[Arc<Value>; 8]> = inputs.iter().cloned().collect();
+        self.run_owned(&mut inputs, out)
+    }
+
+    fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
+        match out.dtype {
+            DType::F32 => self.run_as::<f32>(inputs),
+            DType::F64 => self.run_as::<f64>(inputs),
+            _ => unreachable!("infer admits floats"),
+        }
+    }
+}
+
+/// The elements to change; of a copy where somebody else holds them.
+fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
+    if Value::unique::<T>(value).is_none() {
+        *value = Arc::new(value.copied()?);
+    }
+    Ok(Value::unique(value).expect("it was made so"))
+}
+
+impl<R: Rule> Update<R> {
+    fn run_as<T: Real + Stored>(&self, inputs: &mut [Arc<Value>]) -> Result<Outcome> {
+        let [p, g, lr, step, slots @ ..] = inputs else { unreachable!("infer counted them") };
+        let count = step.first::<i64>() + 1;
+        let at = At { lr: self.rate.of(lr.first()), step: count as u64, shape: *p.shape() };
+        let g = g.contiguous()?;
+        let g = g.slice::<T>().expect("made contiguous");
+        let mut slices: Slices<'_, T> = slots.iter_mut().map(own).collect::<Result<_>>()?;
+        self.rule.update(at, own(p)?, g, &mut slices)?;
+        drop(slices);
+        own::<i64>(step)?[0] = count;
+        let extra = std::iter::once(&*step).chain(&*slots).cloned().collect();
+        Ok(Outcome { value: p.clone(), extra })
+    }
+}

@@ -1,0 +1,179 @@
+//! A program as data.
+
+use std::panic::Location;
+
+use super::Program;
+use super::ir::{From, Id, Instruction, Maker, Phase};
+use crate::dtype::DType;
+use crate::shape::Shape;
+use crate::tensor::value::Value;
+
+/// One instruction of a program, to read.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    pub(super) program: &'a Program,
+    pub(super) instruction: &'a Instruction,
+}
+
+impl<'a> Line<'a> {
+    /// The name of the result.
+    pub fn name(&self) -> &'a str {
+        self.program.name(self.instruction.result())
+    }
+
+    /// The op.
+    pub fn op(&self) -> &'static str {
+        self.instruction.op.name()
+    }
+
+    /// The op's parameters as text: `axes=[0], keepdim=true`.
+    pub fn parameters(&self) -> String {
+        parameters(&format!("{:?}", self.instruction.op))
+    }
+
+    /// The names of the values that it takes; a single number stands for itself.
+    pub fn inputs(&self) -> Vec<String> {
+        self.instruction.inputs.iter().map(|&id| self.program.operand(id)).collect()
+    }
+
+    /// The shape of the result.
+    pub fn shape(&self) -> Shape {
+        self.program.info(self.instruction.result()).meta.shape
+    }
+
+    /// The dtype of the result.
+    pub fn dtype(&self) -> DType {
+        self.program.info(self.instruction.result()).meta.dtype
+    }
+
+    /// The part of the step that it belongs to.
+    pub fn phase(&self) -> Phase {
+        self.instruction.phase
+    }
+
+    /// What made it, if not the user's own code: `rule of tanh`, `sum of parts`, `optimizer`.
+    pub fn rule(&self) -> Option<String> {
+        match &self.instruction.made_by {
+            Maker::User => None,
+            Maker::Rule(op) => Some(format!("rule of {op}")),
+            Maker::Sum => Some("sum of parts".to_string()),
+            Maker::Optimizer => Some("optimizer".to_string()),
+        }
+    }
+
+    /// The line of the user's code that called for it; in a backward pass, that of the forward op.
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        self.instruction.location
+    }
+}
+
+impl Program {
+    /// The number of instructions.
+    pub fn len(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Whether there are no instructions.
+    pub fn is_empty(&self) -> bool {
+        self.instructions.is_empty()
+    }
+
+    /// The instructions in order.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.instructions.iter().map(|instruction| Line { program: self, instruction })
+    }
+
+    /// The names of the outputs, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = &str> {
+        self.outputs.iter().map(|o| o.name.as_str())
+    }
+
+    /// The name of an operand, or its value if it is a constant of one element.
+    pub(super) fn operand(&self, id: Id) -> String {
+        match &self.info(id).from {
+            From::Constant(value) if value.numel() == 1 && value.shape().rank() == 0 => {
+                number(value)
+            }
+            _ => self.name(id).to_string(),
+        }
+    }
+}
+
+/// A single element as text, with the fewest digits that tell it from its neighbours.
+pub(super) fn number(value: &Value) -> String {
+    match value.dtype() {
+        DType::F32 => format!("{:?}", value.first::<f32>()),
+        DType::F64 => format!("{:?}", value.first::<f64>()),
+        DType::I64 => value.first::<i64>().to_string(),
+        DType::Bool => (value.first::<u8>() != 0).to_string(),
+    }
+}
+
+/// The fields of an op, as `Debug` prints them.
+pub(super) fn fields(debug: &str) -> Vec<(String, String)> {
+    let Some(open) = debug.find(['{', '(']) else { return Vec::new() };
+    let inner = debug[open + 1..].trim_end().trim_end_matches(['}', ')']);
+    // A trailing bracket may belong to the last field.
+    let closers = debug.len() - debug.trim_end_matches(['}', ')']).len();
+    let inner = match closers {
+        0 | 1 => inner.trim(),
+        _ => debug[open + 1..debug.len() - 1].trim(),
+    };
+    let mut out = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    let mut push = |part: &str, n: usize| {
+        let part = part.trim();
+        if part.is_empty() {
+            return;
+        }
+        let named = part
+            .split_once(": ")
+            .filter(|(k, _)| k.chars().all(|c| c.is_alphanumeric() || c == '_'));
+        out.push(match named {
+            Some((k, v)) => (k.to_string(), tidy(v)),
+            None => (n.to_string(), tidy(part)),
+        });
+    };
+    let mut n = 0;
+    for (i, c) in inner.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                push(&inner[start..i], n);
+                n += 1;
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    push(&inner[start..], n);
+    out
+}
+
+/// A set of axes as a list.
+fn tidy(value: &str) -> String {
+    let bits = value.strip_prefix("Axes(").and_then(|v| v.strip_suffix(')'));
+    match bits.and_then(|b| b.trim().parse::<u8>().ok()) {
+        Some(bits) => {
+            let axes: Vec<usize> = (0..8).filter(|a| bits >> a & 1 == 1).collect();
+            format!("{axes:?}")
+        }
+        // A tensor is too long for a line.
+        None if value.contains("tensor(") => "...".to_string(),
+        None => value.trim().to_string(),
+    }
+}
+
+fn parameters(debug: &str) -> String {
+    let all = fields(debug).into_iter();
+    let text: Vec<String> = all
+        .filter(|(_, v)| !v.starts_with("PhantomData"))
+        .map(
+            |(k, v)| {
+                if k.starts_with(|c: char| c.is_ascii_digit()) { v } else { format!("{k}={v}") }
+            },
+        )
+        .collect();
+    text.join(", ")
+}

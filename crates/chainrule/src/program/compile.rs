@@ -1,0 +1,222 @@
+//! Functions that trace themselves: one program for each set of shapes.
+
+use std::fmt;
+
+use super::Program;
+use crate::error::Result;
+use crate::nn::{Field, Module};
+use crate::optim::Optimizer;
+use crate::tensor::Tensor;
+
+/// A function that is traced on its first call, and again for other shapes and when parameters are frozen or unfrozen; made by
+/// [`Compiled::new`].
+///
+/// Other things that the function depends on are taken as they are at the trace: a number that it captures, the mode of a model. [`compile`] looks
+/// after the mode; else make another `Compiled`.
+///
+/// ```
+/// use chainrule::{Tensor, program::Compiled};
+/// let mut f = Compiled::new(["x"], |args| Ok(vec![args[0].exp().sum_all()]));
+/// f.run(&[&Tensor::ones([2])])?;
+/// f.run(&[&Tensor::ones([3])])?;
+/// assert_eq!(f.retraces()[0].to_string(), "`x` has shape [3] where the trace had [2]");
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub struct Compiled<F> {
+    names: Vec<String>,
+    function: F,
+    programs: Vec<Program>,
+    retraces: Vec<Retrace>,
+}
+
+/// Why a function was traced again. Its `Display` says what differs from the trace before.
+#[derive(Clone, Debug)]
+pub struct Retrace {
+    why: String,
+}
+
+impl fmt::Display for Retrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
+    /// A function of arguments with these names; nothing is traced yet.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>, function: F) -> Compiled<F> {
+        let names = names.into_iter().map(str::to_string).collect();
+        Compiled { names, function, programs: Vec::new(), retraces: Vec::new() }
+    }
+
+    /// The results of the function, by the program for the shapes of these arguments. Errors as [`Program::trace`] and [`Program::run`] do.
+    pub fn run(&mut self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let fits = |p: &Program| p.mismatch(arguments).is_none();
+        let at = match self.programs.iter().position(fits) {
+            Some(at) => at,
+            None => {
+                let why = self.programs.last().and_then(|p| p.mismatch(arguments));
+                let program = self.trace(arguments)?;
+                self.retraces.extend(why.map(|why| Retrace { why }));
+                self.programs.push(program);
+                self.programs.len() - 1
+            }
+        };
+        self.programs[at].run(arguments)
+    }
+
+    /// The program for these arguments, as it is traced, with the passes applied. It is not kept.
+    pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
+        let named = named(&self.names, arguments);
+        let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
+        Ok(Program::trace(pairs, |x| (self.function)(x))?.optimized())
+    }
+
+    /// The programs made so far, one for each set of shapes.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// Why the function was traced again, each time that it was.
+    pub fn retraces(&self) -> &[Retrace] {
+        &self.retraces
+    }
+}
+
+/// A step of training: the loss, its gradients and the optimizer's update as one program; made by [`compile`].
+pub struct Step<'a> {
+    names: Vec<String>,
+    model: &'a dyn Module,
+    optimizer: &'a mut dyn Optimizer,
+    loss: Box<Loss<'a>>,
+    programs: Vec<Program>,
+    /// For each program which of the model's switches between training and evaluation were on.
+    modes: Vec<Vec<bool>>,
+    retraces: Vec<Retrace>,
+}
+
+type Loss<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
+
+/// The usual step of training as a program: `loss` of the arguments, which have these names, the backward pass, and the optimizer's update. The parameters
+/// of `model` bear the names that they have in it.
+///
+/// It is traced on the first call, and again for other shapes, when parameters are frozen or unfrozen, and when the model is
+/// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators exactly as the eager mode does, bit for
+/// bit, so that the two can take turns. Gradients are not kept.
+///
+/// ```
+/// use chainrule::nn::{Layer, Linear};
+/// use chainrule::optim::Sgd;
+/// use chainrule::{Generator, Tensor, nn::Module, program};
+/// let layer = Linear::new(3, 1, true, &mut Generator::manual_seed(0));
+/// let mut sgd = Sgd::new(layer.parameters(), 0.1);
+/// let (x, y) = (Tensor::ones([4, 3]), Tensor::zeros([4, 1]));
+/// let mut step = program::compile(&layer, &mut sgd, ["x", "y"], |args| layer.compute(&args[0])?.try_mse(&args[1]));
+/// let first = step.run(&[&x, &y])?.item();
+/// assert!(step.run(&[&x, &y])?.item() < first);
+/// step.optimizer().set_lr(0.01)?; // the next run takes it
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn compile<'a>(
+    model: &'a dyn Module,
+    optimizer: &'a mut dyn Optimizer,
+    names: impl IntoIterator<Item = &'a str>,
+    loss: impl FnMut(&[Tensor]) -> Result<Tensor> + 'a,
+) -> Step<'a> {
+    for (name, tensor) in model.named_parameters().into_iter().chain(model.named_buffers()) {
+        if tensor.name().is_none() {
+            tensor.named(&name);
+        }
+    }
+    Step {
+        names: names.into_iter().map(str::to_string).collect(),
+        model,
+        optimizer,
+        loss: Box::new(loss),
+        programs: Vec::new(),
+        modes: Vec::new(),
+        retraces: Vec::new(),
+    }
+}
+
+impl Step<'_> {
+    /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
+    pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
+        let at = self.program_for(batch)?;
+        Ok(self.programs[at].run(batch)?.swap_remove(0))
+    }
+
+    /// The number of the program for this batch, which is traced if there is none yet.
+    fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
+        let mode = switches(self.model);
+        let mut why = self.programs.last().and_then(|p| p.mismatch(batch));
+        for (i, (program, before)) in self.programs.iter().zip(&self.modes).enumerate() {
+            if program.mismatch(batch).is_none() {
+                match switched(self.model, before, &mode) {
+                    None => return Ok(i),
+                    switched => why = switched,
+                }
+            }
+        }
+        let program = self.trace(batch)?;
+        self.programs.push(program);
+        self.modes.push(mode);
+        self.retraces.extend(why.map(|why| Retrace { why }));
+        Ok(self.programs.len() - 1)
+    }
+
+    /// The program of a step on this batch, with the passes applied. It is not kept.
+    pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
+        self.optimizer.zero_grad();
+        let step = |x: &[Tensor]| {
+            let loss = (self.loss)(x)?;
+            loss.try_backward()?;
+            self.optimizer.step()?;
+            Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
+        };
+        Ok(Program::trace(named(&self.names, batch).iter().map(|(n, t)| (n.as_str(), *t)), step)?
+            .optimized())
+    }
+
+    /// The optimizer: to change the learning rate, or to save its state.
+    pub fn optimizer(&mut self) -> &mut dyn Optimizer {
+        self.optimizer
+    }
+
+    /// The programs made so far.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// Why the step was traced again, each time that it was.
+    pub fn retraces(&self) -> &[Retrace] {
+        &self.retraces
+    }
+}
+
+/// The arguments with their names; those beyond the list are `x2`, `x3`, ...
+fn named<'t>(names: &[String], arguments: &[&'t Tensor]) -> Vec<(String, &'t Tensor)> {
+    let name = |i: usize| names.get(i).cloned().unwrap_or_else(|| format!("x{i}"));
+    arguments.iter().enumerate().map(|(i, t)| (name(i), *t)).collect()
+}
+
+/// The switches between training and evaluation of a model and all modules inside, in order.
+fn switches(model: &dyn Module) -> Vec<bool> {
+    let mut on = Vec::new();
+    let mut see = |module: &dyn Module| {
+        for (_, field) in module.fields() {
+            if let Field::Training(switch) = field {
+                on.push(switch.is_on());
+            }
+        }
+    };
+    see(model);
+    model.named_modules().into_iter().for_each(|(_, module)| see(module));
+    on
+}
+
+/// What differs between two modes of a model.
+fn switched(model: &dyn Module, before: &[bool], now: &[bool]) -> Option<String> {
+    let on = *now.iter().zip(before).find(|(now, before)| now != before)?.0;
+    let [now, before] = if on { ["training", "evaluation"] } else { ["evaluation", "training"] };
+    Some(format!("{} is in {now} where the trace had {before}", model.kind()))
+}

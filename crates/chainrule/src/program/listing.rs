@@ -1,0 +1,118 @@
+//! The listing: a program as plain code.
+
+use std::fmt;
+
+use super::Program;
+use super::access::Line;
+use super::ir::{From, Id, Instruction};
+
+/// How wide the column of code may grow before the shapes leave their column.
+const WIDEST: usize = 64;
+
+impl fmt::Display for Program {
+    /// One line for each instruction: what it computes, the shape, and what made it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rows: Vec<Row> = Vec::new();
+        for &id in &self.inputs {
+            rows.push(self.row("input", id));
+        }
+        for cell in &self.cells {
+            let mut row = self.row(if cell.trained { "parameter" } else { "state" }, cell.read);
+            if let Some(new) = cell.write {
+                row.note = format!("becomes {}", self.name(new));
+            }
+            rows.push(row);
+        }
+        for (i, info) in self.values.iter().enumerate() {
+            if matches!(&info.from, From::Constant(v) if v.shape().rank() > 0) {
+                rows.push(self.row("constant", Id(i as u32)));
+            }
+        }
+        let mut phase = None;
+        for instruction in &self.instructions {
+            if phase.replace(instruction.phase) != Some(instruction.phase) {
+                let code = format!("\n{}", instruction.phase.name());
+                rows.push(Row { code, shape: String::new(), note: String::new() });
+            }
+            rows.push(self.instruction_row(instruction));
+        }
+        let width = |row: &Row| row.code.chars().count();
+        let wide = rows.iter().map(width).filter(|w| *w <= WIDEST).max().unwrap_or(0);
+        let shapes = rows.iter().map(|r| r.shape.len()).max().unwrap_or(0);
+        for row in &rows {
+            let line = format!("{:<wide$}  {:<shapes$}  {}", row.code, row.shape, row.note);
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        let outputs = self.outputs.iter().map(|o| match self.name(o.id) {
+            name if name == o.name => name.to_string(),
+            name => format!("{} = {name}", o.name),
+        });
+        writeln!(f, "\nreturn {}", outputs.collect::<Vec<_>>().join(", "))
+    }
+}
+
+struct Row {
+    code: String,
+    shape: String,
+    note: String,
+}
+
+impl fmt::Debug for Program {
+    /// As [`Display`](fmt::Display).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Program {
+    fn row(&self, kind: &str, id: Id) -> Row {
+        let code = format!("{kind} {}", self.name(id));
+        Row { code, shape: self.type_of(id), note: String::new() }
+    }
+
+    fn type_of(&self, id: Id) -> String {
+        let meta = self.info(id).meta;
+        format!("{} {}", meta.dtype, meta.shape)
+    }
+
+    fn instruction_row(&self, instruction: &Instruction) -> Row {
+        let line = Line { program: self, instruction };
+        let used = |id: &&Id| {
+            **id == instruction.result()
+                || self.instructions.iter().any(|i| i.inputs.contains(id))
+                || self.roots().any(|root| root == **id)
+        };
+        let targets: Vec<&str> =
+            instruction.outputs.iter().filter(used).map(|&id| self.name(id)).collect();
+        let code = format!("  {} = {}", targets.join(", "), expression(&line));
+        let at = line.location().map(|l| {
+            let file = l.file().rsplit('/').next().unwrap_or(l.file());
+            format!("{file}:{}", l.line())
+        });
+        let note: Vec<String> = line.rule().into_iter().chain(at).collect();
+        Row { code, shape: self.type_of(instruction.result()), note: note.join(", ") }
+    }
+}
+
+/// The op on its operands, as a person writes it.
+fn expression(line: &Line<'_>) -> String {
+    let inputs = line.inputs();
+    let sign = match line.op() {
+        "add" => "+",
+        "sub" => "-",
+        "mul" => "*",
+        "div" => "/",
+        "matmul" => "@",
+        "pow" => "**",
+        _ => "",
+    };
+    if let ([a, b], false) = (inputs.as_slice(), sign.is_empty()) {
+        return format!("{a} {sign} {b}");
+    }
+    if let ([a], "neg") = (inputs.as_slice(), line.op()) {
+        return format!("-{a}");
+    }
+    let parameters = line.parameters();
+    let parts = inputs.into_iter().chain((!parameters.is_empty()).then_some(parameters));
+    format!("{}({})", line.op(), parts.collect::<Vec<_>>().join(", "))
+}

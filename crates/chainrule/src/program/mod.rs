@@ -1,0 +1,102 @@
+//! The compiled mode: a step of training as a program that one can read, check, simplify and run.
+//!
+//! ```
+//! use chainrule::{Tensor, program::Program};
+//! let w = Tensor::from([[0.5f64], [-1.0]]).parameter().named("w");
+//! let x = Tensor::from([[1.0f64, 2.0], [3.0, 4.0]]);
+//! let program = Program::trace([("x", &x)], |args| {
+//!     let y = args[0].matmul(&w).named("y");
+//!     let loss = (&y * &y).sum_all().named("loss");
+//!     loss.backward();
+//!     Ok(vec![loss, w.grad().expect("w has a gradient")])
+//! })?;
+//! println!("{program}"); // one line for each instruction: forward, then backward
+//! let out = program.run(&[&x])?;
+//! assert_eq!(out[0].item(), 1.5f64.powi(2) + 2.5f64.powi(2));
+//! # Ok::<(), chainrule::Error>(())
+//! ```
+//!
+//! # How it is made
+//!
+//! - **Trace** ([`trace`](mod@self), over `tensor/log.rs`). The user's closure runs once, as it is, on real values; while it runs, every op that is applied goes into a log:
+//!   those of the user, those of the reverse rules, those of the optimizer. So there is one way to compute a thing, and a program is what the eager mode
+//!   did. Whether a value is an argument, a parameter, a constant or a result is told by its address. The elements of a value that may be another in the next run can
+//!   not be read outside an op: that is an error, which says what to use instead. A trace changes nothing: parameters, gradients and generators are as before.
+//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters, buffers, the state and the learning rate of an optimizer. A run reads the cells, computes, and writes those that have new values, all at the end; so the eager mode and the program can take turns.
+//! - **Instructions** (`ir`). A flat list; each has an op of the table, the ids of its inputs and outputs, and what made it. Each value has one
+//!   definition, a shape and dtype, and a name. A random draw is an instruction that draws from the generator that was traced,
+//!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
+//! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
+//! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
+//! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
+//! - **Text** (`listing`, `access`). A listing for people, and the same as data.
+//!
+//! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
+
+mod access;
+mod check;
+mod compile;
+mod ir;
+mod listing;
+mod names;
+mod passes;
+mod plan;
+mod run;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use access::Line;
+pub use compile::{Compiled, Retrace, Step, compile};
+pub use ir::Phase;
+
+use std::sync::OnceLock;
+
+use crate::tensor::log::Drawn;
+use ir::{Cell, Id, Info, Instruction, Out};
+use plan::Plan;
+
+/// A step as a typed list of instructions; made by [`Program::trace`].
+pub struct Program {
+    values: Vec<Info>,
+    instructions: Vec<Instruction>,
+    /// The arguments, in order.
+    inputs: Vec<Id>,
+    cells: Vec<Cell>,
+    outputs: Vec<Out>,
+    /// Generators that the traced function made: each run begins with them where the trace did.
+    fresh: Vec<Drawn>,
+    /// Made by the first run.
+    plan: OnceLock<Plan>,
+}
+
+impl Clone for Program {
+    fn clone(&self) -> Program {
+        Program {
+            values: self.values.clone(),
+            instructions: self.instructions.clone(),
+            inputs: self.inputs.clone(),
+            cells: self.cells.clone(),
+            outputs: self.outputs.clone(),
+            fresh: self.fresh.clone(),
+            // A clone may be changed.
+            plan: OnceLock::new(),
+        }
+    }
+}
+
+impl Program {
+    fn info(&self, id: Id) -> &Info {
+        &self.values[id.index()]
+    }
+
+    fn name(&self, id: Id) -> &str {
+        &self.info(id).name
+    }
+
+    /// The values that a run must compute: those that it gives back, and the new ones of cells.
+    fn roots(&self) -> impl Iterator<Item = Id> {
+        self.outputs.iter().map(|o| o.id).chain(self.cells.iter().filter_map(|c| c.write))
+    }
+}

@@ -1,0 +1,183 @@
+//! Running a program, instruction by instruction, through the kernels of the eager mode.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
+
+use smallvec::SmallVec;
+
+use super::Program;
+use super::ir::{Cell, From, Id, Instruction};
+use super::plan::{InPlace, Plan};
+use super::trace::unknown;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use crate::tensor::log::{self, Drawn};
+use crate::tensor::node::{Source, lock};
+use crate::tensor::op::{Kernel, Outcome};
+use crate::tensor::run::compute_as;
+use crate::tensor::value::Value;
+
+/// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
+type Values = Vec<Option<Arc<Value>>>;
+
+/// Stands in a leaf while its value is changed.
+static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
+
+fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
+    for id in dropped.iter().filter(|id| !asked.contains(id)) {
+        values[id.index()] = None;
+    }
+}
+
+impl Program {
+    /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that the program changes get their new values at the
+    /// end, updates at the end of the program in place; after an error they are as before, unless an update itself failed.
+    ///
+    /// Random draws come from the generators that were traced, which move on, also where an error ends the run.
+    ///
+    /// Errors for arguments of other shapes or dtypes than those of the trace, and for parameters that were frozen or unfrozen since
+    /// ([`Compiled`](super::Compiled) traces anew instead), and as the ops do.
+    pub fn run(&self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
+        self.run_with(arguments, &[])
+    }
+
+    /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or `d_x` for the gradient of `x`.
+    ///
+    /// Errors also for a name that the program does not have; what was found to be of no use is not there any more.
+    pub fn run_with(&self, arguments: &[&Tensor], names: &[&str]) -> Result<Vec<Tensor>> {
+        let found = names.iter().map(|name| {
+            let at = self.values.iter().position(|v| v.name == *name);
+            at.map(|i| Id(i as u32)).ok_or_else(|| unknown(self, name))
+        });
+        let asked = found.collect::<Result<Vec<Id>>>()?;
+        if log::is_on() {
+            let why = "a program is run inside a trace, which would take its results for constants; call the function itself";
+            return Err(Error::argument("run", why));
+        }
+        self.check_arguments(arguments)?;
+        self.fresh.iter().for_each(Drawn::rewind);
+        let values = self.compute_all(arguments, &asked)?;
+        let of = |id: Id| values[id.index()].clone().expect("roots are kept");
+        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let mut new: SmallVec<[_; 8]> = SmallVec::new();
+        for (cell, _) in self.cells.iter().zip(&plan.written).filter(|(_, written)| !**written) {
+            if let Some(id) = cell.write {
+                // A view would keep the whole of what it is a part of, and is no value to be changed in place.
+                let value = of(id);
+                new.push((cell, if value.owns() { value } else { Arc::new(value.copied()?) }));
+            }
+        }
+        new.into_iter().for_each(|(cell, value)| *lock(&cell.leaf.value) = value);
+        let outputs = self.outputs.iter().map(|o| o.id).chain(asked);
+        Ok(outputs.map(|id| Tensor::from_parts(of(id), Source::None)).collect())
+    }
+
+    /// The values of the roots and of those asked for.
+    fn compute_all(&self, arguments: &[&Tensor], asked: &[Id]) -> Result<Values> {
+        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let mut values: Values = Vec::with_capacity(self.values.len());
+        for info in &self.values {
+            values.push(match &info.from {
+                From::Input(i) => Some(arguments[*i].value()),
+                From::Cell(i) => Some(lock(&self.cells[*i].leaf.value).clone()),
+                From::Constant(value) => Some(value.clone()),
+                From::Result => None,
+            });
+        }
+        let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
+        for (i, instruction) in self.instructions.iter().enumerate() {
+            for id in &instruction.inputs {
+                inputs.push(values[id.index()].clone().expect("the check found it defined"));
+            }
+            let outcome = match plan.in_place.get(&i) {
+                Some(places) => {
+                    drop_all(&mut values, &plan.dropped[i], asked);
+                    self.update(instruction, places, &mut inputs)
+                }
+                None => {
+                    let meta = self.info(instruction.result()).meta;
+                    compute_as(&*instruction.op, &inputs, meta)
+                }
+            };
+            let outcome = outcome.map_err(|e| match instruction.location {
+                Some(location) => e.at(location),
+                None => e,
+            })?;
+            inputs.clear();
+            let given = std::iter::once(outcome.value).chain(outcome.extra);
+            for (id, value) in instruction.outputs.iter().zip(given) {
+                values[id.index()] = Some(value);
+            }
+            drop_all(&mut values, &plan.dropped[i], asked);
+        }
+        Ok(values)
+    }
+
+    /// Runs an update while it holds the leaves that it changes: in place where nobody else holds their values.
+    fn update(
+        &self,
+        instruction: &Instruction,
+        places: &[InPlace],
+        inputs: &mut [Arc<Value>],
+    ) -> Result<Outcome> {
+        let mut held: SmallVec<[_; 3]> = SmallVec::new();
+        for place in places {
+            let mut value = lock(&self.cells[place.cell].leaf.value);
+            // Another thread may have set it since the run began: then what it set is overwritten, and not a part of the result.
+            if Arc::ptr_eq(&value, &inputs[place.input]) {
+                // Nobody sees the stand-in, since the leaf is locked.
+                *value = EMPTY.clone();
+            }
+            held.push(value);
+        }
+        let meta = self.info(instruction.result()).meta;
+        let outcome = match instruction.op.kernel() {
+            Kernel::Whole(kernel) => kernel.run_owned(inputs, meta),
+            _ => compute_as(&*instruction.op, inputs, meta),
+        };
+        for (value, place) in held.iter_mut().zip(places) {
+            **value = match &outcome {
+                Ok(outcome) if place.output == 0 => outcome.value.clone(),
+                Ok(outcome) => outcome.extra[place.output - 1].clone(),
+                Err(_) => inputs[place.input].clone(),
+            };
+        }
+        outcome
+    }
+
+    fn check_arguments(&self, arguments: &[&Tensor]) -> Result<()> {
+        match self.mismatch(arguments) {
+            None => Ok(()),
+            Some(why) => Err(Error::argument(
+                "run",
+                format!("{why}; trace again for it, or use program::Compiled, which does"),
+            )),
+        }
+    }
+
+    /// Why the program is not for these arguments, if it is not.
+    pub(super) fn mismatch(&self, arguments: &[&Tensor]) -> Option<String> {
+        if arguments.len() != self.inputs.len() {
+            let (n, m) = (self.inputs.len(), arguments.len());
+            return Some(format!("the program takes {n} arguments, {m} were given"));
+        }
+        let switched = |c: &&Cell| c.leaf.requires_grad.load(Ordering::Relaxed) != c.trained;
+        if let Some(cell) = self.cells.iter().find(switched) {
+            let words = if cell.trained { ["frozen", "trained"] } else { ["trained", "frozen"] };
+            let name = self.name(cell.read);
+            return Some(format!("`{name}` is {} and was {} in the trace", words[0], words[1]));
+        }
+        let pairs = self.inputs.iter().zip(arguments);
+        let apart = pairs.map(|(id, t)| (self.info(*id), t.meta())).find(|(i, m)| i.meta != *m);
+        apart.map(|(info, meta)| {
+            let (old, new) = (info.meta, meta);
+            let name = &info.name;
+            match old.dtype == new.dtype {
+                true => {
+                    format!("`{name}` has shape {} where the trace had {}", new.shape, old.shape)
+                }
+                false => format!("`{name}` is {} where the trace had {}", new.dtype, old.dtype),
+            }
+        })
+    }
+}

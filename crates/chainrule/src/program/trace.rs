@@ -1,0 +1,235 @@
+//! From the log of a trace to a program.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::Program;
+use super::ir::{Cell, From, Id, Info, Instruction, Maker, Out, Phase};
+use super::names::Names;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use crate::tensor::log::{self, Address, Log, Origin};
+use crate::tensor::node::{Leaf, lock};
+use crate::tensor::value::Value;
+
+impl Program {
+    /// Runs `f` once on these arguments and returns what it did as a program: every op that was applied, also those of a backward pass and of an
+    /// optimizer's step. The tensors that `f` returns are the outputs. Parameters and other leaves that `f` uses or changes are read and written by each run.
+    ///
+    /// The arguments' values serve only to run `f`; another run may have others of the same shape and dtype. Nothing is changed by the trace. Dead code and common
+    /// subexpressions are still there: see [`Program::optimized`].
+    ///
+    /// Errors as `f` does, and where the elements of a value that depends on the arguments are read (`item`, `to_vec`, ...): a program cannot follow that.
+    pub fn trace<'a>(
+        arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+        f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Program> {
+        let mut builder = Builder::default();
+        let mut given = Vec::new();
+        for (i, (name, argument)) in arguments.into_iter().enumerate() {
+            let value = argument.value();
+            // A value of its own, so that it is not taken for a constant that `f` captured.
+            let own = Arc::new(Value::view(&value, *value.shape(), value.layout()));
+            let id = builder.define(&own, Some(name), From::Input(i));
+            builder.program.inputs.push(id);
+            given.push(own);
+        }
+        let tensors: Vec<Tensor> = given
+            .iter()
+            .map(|v| Tensor::from_parts(v.clone(), crate::tensor::node::Source::None))
+            .collect();
+        let run = || {
+            let results = f(&tensors)?;
+            // Leaves are resolved while their stand-ins are in place.
+            Ok(results.into_iter().map(|t| (t.value(), t.name())).collect::<Vec<_>>())
+        };
+        let (results, log) = log::keep(&given, run)?;
+        builder.build(&log, &results)
+    }
+}
+
+/// A program in the making.
+struct Builder {
+    program: Program,
+    known: HashMap<Address, Id>,
+    names: Names,
+    /// Keeps the values whose addresses are in `known` alive.
+    kept: Vec<Arc<Value>>,
+    /// Names that the user gave, by address.
+    wanted: HashMap<Address, String>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder {
+            program: Program {
+                values: Vec::new(),
+                instructions: Vec::new(),
+                inputs: Vec::new(),
+                cells: Vec::new(),
+                outputs: Vec::new(),
+                fresh: Vec::new(),
+                plan: OnceLock::new(),
+            },
+            known: HashMap::new(),
+            names: Names::default(),
+            kept: Vec::new(),
+            wanted: HashMap::new(),
+        }
+    }
+}
+
+impl Builder {
+    fn build(mut self, log: &Log, results: &[(Arc<Value>, Option<String>)]) -> Result<Program> {
+        self.read_cells(log);
+        self.name_all(log, results);
+        for entry in &log.entries {
+            let outputs = &entry.outputs;
+            // Whatever hands on a value that is known already, as a custom op does, is no instruction.
+            if self.known.contains_key(&Arc::as_ptr(&outputs[0])) {
+                for extra in &outputs[1..] {
+                    self.id(extra);
+                }
+                continue;
+            }
+            let inputs: SmallVec<[Id; 2]> = entry.inputs.iter().map(|v| self.id(v)).collect();
+            let (phase, made_by, location) = match entry.origin {
+                Origin::Forward => (Phase::Forward, Maker::User, entry.location),
+                Origin::Rule { op, called } => (Phase::Backward, Maker::Rule(op), called),
+                Origin::Walk => (Phase::Backward, Maker::Sum, entry.location),
+                Origin::Update => (Phase::Update, Maker::Optimizer, entry.location),
+            };
+            let location = (made_by != Maker::Sum).then_some(location);
+            let mut ids = SmallVec::new();
+            for (i, value) in outputs.iter().enumerate() {
+                let stem = match i {
+                    0 => entry.op.name().to_string(),
+                    i => format!("{}_{i}", entry.op.name()),
+                };
+                ids.push(self.result(value, &stem));
+            }
+            let op = entry.op.clone();
+            self.program.instructions.push(Instruction {
+                op,
+                inputs,
+                outputs: ids,
+                phase,
+                made_by,
+                location,
+            });
+        }
+        self.write_cells(log);
+        self.program.fresh = log.generators.iter().filter(|d| d.fresh).cloned().collect();
+        for (i, (value, name)) in results.iter().enumerate() {
+            let id = self.id(value);
+            let name = match name {
+                Some(name) => name.clone(),
+                None if self.program.info(id).given => self.program.name(id).to_string(),
+                None => format!("output_{i}"),
+            };
+            self.program.outputs.push(Out { name, id });
+        }
+        self.program.check()?;
+        Ok(self.program)
+    }
+
+    /// Leaves that were met, by their stand-ins.
+    fn read_cells(&mut self, log: &Log) {
+        for (i, met) in log.leaves.iter().enumerate() {
+            let name = leaf_name(&met.leaf);
+            let name = name.as_deref().or(log.names.get(&Arc::as_ptr(&met.stand_in)).map(|n| &**n));
+            let read = self.define(&met.stand_in, Some(name.unwrap_or("leaf")), From::Cell(i));
+            self.program.values[read.index()].given = name.is_some();
+            let trained = met.leaf.requires_grad.load(Ordering::Relaxed);
+            self.program.cells.push(Cell { leaf: met.leaf.clone(), trained, read, write: None });
+        }
+    }
+
+    fn write_cells(&mut self, log: &Log) {
+        for (i, met) in log.leaves.iter().enumerate() {
+            if !Arc::ptr_eq(&met.stand_in, &met.after) {
+                let id = self.id(&met.after);
+                self.program.cells[i].write = Some(id);
+            }
+        }
+    }
+
+    /// The names of all values that have one: given by the user, or `d_x` for the gradient of `x`, or that of the output.
+    fn name_all(&mut self, log: &Log, results: &[(Arc<Value>, Option<String>)]) {
+        for (address, name) in &log.names {
+            self.wanted.insert(*address, name.clone());
+        }
+        for (value, name) in results {
+            if let Some(name) = name {
+                self.wanted.entry(Arc::as_ptr(value)).or_insert_with(|| name.clone());
+            }
+        }
+        super::names::from_source(log, &mut self.wanted);
+        for met in &log.leaves {
+            if let Some(name) = leaf_name(&met.leaf) {
+                self.wanted.insert(Arc::as_ptr(&met.stand_in), name.clone());
+                if !Arc::ptr_eq(&met.stand_in, &met.after) {
+                    self.wanted.insert(Arc::as_ptr(&met.after), format!("{name}_new"));
+                }
+            }
+        }
+        for (gradient, of) in &log.gradients {
+            if let Some(name) = log.numbers.get(of).and_then(|a| self.wanted.get(a)) {
+                let name = format!("d_{name}");
+                self.wanted.entry(Arc::as_ptr(gradient)).or_insert(name);
+            }
+        }
+    }
+
+    /// The id of a value that some op takes: what is not known by now was there before the trace or came from nothing.
+    fn id(&mut self, value: &Arc<Value>) -> Id {
+        match self.known.get(&Arc::as_ptr(value)) {
+            Some(&id) => id,
+            None => {
+                let name = self.wanted.get(&Arc::as_ptr(value)).cloned();
+                let given = name.is_some();
+                let id = self.define(
+                    value,
+                    Some(name.as_deref().unwrap_or("c")),
+                    From::Constant(value.clone()),
+                );
+                self.program.values[id.index()].given = given;
+                id
+            }
+        }
+    }
+
+    fn result(&mut self, value: &Arc<Value>, stem: &str) -> Id {
+        let name = self.wanted.get(&Arc::as_ptr(value)).cloned();
+        let id = self.define(value, Some(name.as_deref().unwrap_or(stem)), From::Result);
+        self.program.values[id.index()].given = name.is_some();
+        id
+    }
+
+    fn define(&mut self, value: &Arc<Value>, name: Option<&str>, from: From) -> Id {
+        let id = Id(self.program.values.len() as u32);
+        let name = self.names.unique(name.unwrap_or("t"));
+        self.program.values.push(Info { meta: value.meta, name, given: true, from });
+        self.known.insert(Arc::as_ptr(value), id);
+        self.kept.push(value.clone());
+        id
+    }
+}
+
+/// The name that the user gave a leaf.
+fn leaf_name(leaf: &Leaf) -> Option<String> {
+    lock(&leaf.notes).as_ref()?.name.clone()
+}
+
+/// The error for a name that a program does not know.
+pub(super) fn unknown(program: &Program, name: &str) -> Error {
+    let near: Vec<&str> =
+        program.values.iter().filter(|v| v.given).map(|v| v.name.as_str()).take(40).collect();
+    Error::argument(
+        "program",
+        format!("there is no value `{name}`; the named ones are {}", near.join(", ")),
+    )
+}

@@ -1,0 +1,367 @@
+//! The log of a trace: every op that a thread applies while it is on, with the values that went in and came out.
+//!
+//! The ops run as ever, on real values; the log tells values apart by their address and keeps them all alive, so that no address is used
+//! twice. A leaf gets a stand-in for its value when it is first met, so that its value is not taken for a constant that shares its
+//! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means is the business of `program/`.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Tensor;
+use super::node::{Leaf, Mode, ModeGuard, Source, lock, next_number};
+use super::op::{Definition, Grads, Kernel, Op, Outcome, Saved, Saves, Wanted};
+use super::value::{Meta, Value};
+use crate::error::{Error, Result};
+use crate::rng::{self, Generator, Stream};
+
+/// Why an op was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The user's own code.
+    Forward,
+    /// The reverse rule of the op named, which was called at the line given.
+    Rule { op: &'static str, called: &'static Location<'static> },
+    /// The walk backward between the rules: parts of a gradient are summed.
+    Walk,
+    /// An optimizer.
+    Update,
+}
+
+/// One use of an op.
+pub(crate) struct Entry {
+    pub op: Arc<dyn Op>,
+    pub inputs: SmallVec<[Arc<Value>; 2]>,
+    /// The result, and what the kernel gave beside it.
+    pub outputs: SmallVec<[Arc<Value>; 2]>,
+    pub location: &'static Location<'static>,
+    pub origin: Origin,
+}
+
+/// A leaf that a trace met.
+pub(crate) struct Met {
+    pub leaf: Arc<Leaf>,
+    /// Its value before the trace.
+    pub before: Arc<Value>,
+    /// What stood for that value.
+    pub stand_in: Arc<Value>,
+    /// Its value when the trace ended: the stand-in, or a new one.
+    pub after: Arc<Value>,
+}
+
+/// Where a value lies: who it is.
+pub(crate) type Address = *const Value;
+
+/// A generator that a trace drew from.
+pub(crate) struct Drawn {
+    pub generator: Generator,
+    /// Where it was at the first draw.
+    pub before: Stream,
+    /// Whether the traced function made it, so that it begins anew in each run.
+    pub fresh: bool,
+}
+
+impl Clone for Drawn {
+    fn clone(&self) -> Drawn {
+        Drawn { generator: self.generator.share(), before: self.before.clone(), fresh: self.fresh }
+    }
+}
+
+impl Drawn {
+    /// Puts the generator back to where it was.
+    pub fn rewind(&self) {
+        self.generator.lock().clone_from(&self.before);
+    }
+}
+
+/// All that happened during a trace.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub entries: Vec<Entry>,
+    pub leaves: Vec<Met>,
+    /// Names that the user gave to values.
+    pub names: HashMap<Address, String>,
+    /// Gradients, and the numbers of the tensors that they are gradients of, in the order in which they were complete.
+    pub gradients: Vec<(Arc<Value>, u64)>,
+    /// The values of the leaves and nodes that bear these numbers.
+    pub numbers: HashMap<u64, Address>,
+    /// The generators that were drawn from, with where they were before.
+    pub generators: Vec<Drawn>,
+    /// Values that may be others in the next run.
+    varying: HashSet<Address>,
+    /// Leaves and nodes that got a gradient.
+    graded: Vec<Source>,
+    places: HashMap<u64, usize>,
+    /// Leaves with a larger number were made during the trace.
+    start: u64,
+    /// Generators with this number and later ones were made during the trace.
+    first_generator: u64,
+    origin: Option<Origin>,
+}
+
+thread_local! {
+    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread is tracing.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    Mode::get().has(Mode::TRACE)
+}
+
+fn with<R>(f: impl FnOnce(&mut Log) -> R) -> R {
+    LOG.with_borrow_mut(|log| f(log.as_mut().expect("the mode says that a log is kept")))
+}
+
+/// Runs `f` and logs it. The inputs are values that may be others in the next run.
+pub(crate) fn keep<R>(inputs: &[Arc<Value>], f: impl FnOnce() -> Result<R>) -> Result<(R, Log)> {
+    if is_on() {
+        let why = "a trace is already going on on this thread; call the function itself instead of tracing it";
+        return Err(Error::argument("trace", why));
+    }
+    let first_generator = Generator::manual_seed(0).number();
+    let mut log = Log { start: next_number(), first_generator, ..Log::default() };
+    log.varying.extend(inputs.iter().map(Arc::as_ptr));
+    LOG.set(Some(log));
+    // Puts everything back, also after a panic.
+    struct End(Option<ModeGuard>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            self.0.take();
+            rng::close(false);
+            if let Some(log) = LOG.take() {
+                log.restore();
+            }
+        }
+    }
+    let end = End(Some(Mode::get().with(Mode::TRACE).enter()));
+    rng::close(true);
+    let result = f();
+    let log = LOG.with_borrow_mut(|log| {
+        let mut log = log.take().expect("nobody else takes it");
+        for met in &mut log.leaves {
+            met.after = lock(&met.leaf.value).clone();
+        }
+        log.restore();
+        log
+    });
+    drop(end);
+    Ok((result?, log))
+}
+
+impl Log {
+    /// Gives leaves their values back, generators their places, and takes the gradients of the trace away.
+    fn restore(&self) {
+        self.generators.iter().for_each(Drawn::rewind);
+        for met in &self.leaves {
+            *lock(&met.leaf.value) = met.before.clone();
+        }
+        for source in &self.graded {
+            if let Some(mut notes) = source.notes()
+                && let Some(notes) = notes.as_mut()
+            {
+                notes.grad = None;
+            }
+        }
+    }
+
+    /// Puts a stand-in in the place of a leaf's value. A leaf that was made during the trace is no more than a name for its value.
+    fn meet(&mut self, leaf: &Arc<Leaf>, lasting: bool) {
+        if self.places.contains_key(&leaf.number) {
+            return;
+        }
+        if leaf.number > self.start && !lasting {
+            self.numbers.insert(leaf.number, Arc::as_ptr(&lock(&leaf.value)));
+            return;
+        }
+        let mut value = lock(&leaf.value);
+        let before = value.clone();
+        let stand_in = Arc::new(Value::view(&before, *before.shape(), before.layout()));
+        *value = stand_in.clone();
+        self.varying.insert(Arc::as_ptr(&stand_in));
+        self.numbers.insert(leaf.number, Arc::as_ptr(&stand_in));
+        self.places.insert(leaf.number, self.leaves.len());
+        let after = stand_in.clone();
+        self.leaves.push(Met { leaf: leaf.clone(), before, stand_in, after });
+    }
+}
+
+/// A leaf is about to be read or given a new value.
+pub(crate) fn meet(leaf: &Arc<Leaf>) {
+    with(|log| log.meet(leaf, false))
+}
+
+/// A leaf that was made during the trace and lasts from run to run: state of an optimizer or a generator.
+#[cold]
+pub(crate) fn lasting(leaf: &Tensor) {
+    if let Source::Leaf(leaf) = leaf.source() {
+        with(|log| log.meet(leaf, true))
+    }
+}
+
+/// `op` was applied.
+pub(crate) fn applied(
+    op: Arc<dyn Op>,
+    inputs: &[Arc<Value>],
+    outcome: &Outcome,
+    location: &'static Location<'static>,
+) {
+    with(|log| {
+        let outputs: SmallVec<[Arc<Value>; 2]> =
+            [&outcome.value].into_iter().chain(&outcome.extra).cloned().collect();
+        if op.generator().is_some() || inputs.iter().any(|v| log.varying.contains(&Arc::as_ptr(v)))
+        {
+            log.varying.extend(outputs.iter().map(Arc::as_ptr));
+        }
+        let inputs = inputs.iter().cloned().collect();
+        let origin = log.origin.unwrap_or(Origin::Forward);
+        log.entries.push(Entry { op, inputs, outputs, location, origin });
+    })
+}
+
+/// The value of the node with this number.
+pub(crate) fn numbered(number: u64, value: &Arc<Value>) {
+    with(|log| log.numbers.insert(number, Arc::as_ptr(value)));
+}
+
+/// The user named a value.
+#[cold]
+pub(crate) fn named(value: &Arc<Value>, name: &str) {
+    with(|log| log.names.insert(Arc::as_ptr(value), name.to_string()));
+}
+
+/// The whole gradient of the tensor with this number is known.
+#[cold]
+pub(crate) fn gradient(of: u64, gradient: &Arc<Value>) {
+    with(|log| log.gradients.push((gradient.clone(), of)));
+}
+
+/// A tensor is about to get its gradient; an error if it has one that the trace does not know.
+#[cold]
+pub(crate) fn graded(target: &Source, before: Option<&Tensor>) -> Result<()> {
+    with(|log| {
+        let known = log.graded.iter().any(|s| s.number() == target.number());
+        if before.is_some() && !known {
+            let why = "a parameter has a gradient from before the trace, to which the program would add the same numbers in each run; \
+                       call zero_grad first";
+            return Err(Error::gradient("trace", why));
+        }
+        if !known {
+            log.graded.push(target.clone());
+        }
+        Ok(())
+    })
+}
+
+/// An error if the elements of `value` are read outside an op although they may be others in the next run.
+#[inline]
+pub(crate) fn check_read(op: &'static str, value: &Arc<Value>) -> Result<()> {
+    if is_on() { refuse(op, value) } else { Ok(()) }
+}
+
+#[cold]
+fn refuse(op: &'static str, value: &Arc<Value>) -> Result<()> {
+    with(|log| {
+        if !log.varying.contains(&Arc::as_ptr(value)) {
+            return Ok(());
+        }
+        let of = match log.names.get(&Arc::as_ptr(value)) {
+            Some(name) => format!("`{name}`"),
+            None => format!("a {} {}", value.dtype(), value.shape()),
+        };
+        let why = format!(
+            "the elements of {of} are read inside a trace, and the program cannot follow what is decided by them: they are others in each run. \
+             To choose between values use where_, maximum, minimum, clamp or a mask; to look at a value, return it from the traced function and read \
+             it after the run; what depends on no input, compute before the trace"
+        );
+        Err(Error::argument(op, why))
+    })
+}
+
+/// What is applied until the guard is dropped has this origin.
+#[cold]
+pub(crate) fn enter(origin: Origin) -> OriginGuard {
+    OriginGuard(with(|log| log.origin.replace(origin)))
+}
+
+/// Sets the origin back when dropped.
+pub(crate) struct OriginGuard(Option<Origin>);
+
+impl Drop for OriginGuard {
+    fn drop(&mut self) {
+        let before = self.0.take();
+        LOG.with_borrow_mut(|log| {
+            if let Some(log) = log {
+                log.origin = before;
+            }
+        });
+    }
+}
+
+/// The next op draws from this generator.
+#[cold]
+pub(crate) fn draws(generator: &Generator) {
+    with(|log| {
+        let number = generator.number();
+        if log.generators.iter().all(|d| d.generator.number() != number) {
+            let fresh = number >= log.first_generator;
+            let before = generator.snapshot();
+            log.generators.push(Drawn { generator: generator.share(), before, fresh });
+        }
+    })
+}
+
+/// An op that the log and the tape share.
+#[derive(Debug)]
+pub(super) struct Shared(pub Arc<dyn Op>);
+
+/// The op itself, where the tape shares it with a log.
+#[inline]
+pub(crate) fn inner(op: &dyn Op) -> &dyn Op {
+    match (op as &dyn Any).downcast_ref::<Shared>() {
+        Some(shared) => &*shared.0,
+        None => op,
+    }
+}
+
+impl Op for Shared {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        self.0.infer(inputs)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        self.0.kernel()
+    }
+
+    fn saves(&self, wanted: Wanted) -> Saves {
+        self.0.saves(wanted)
+    }
+
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        self.0.vjp(at, cotangent, wanted)
+    }
+
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        self.0.jvp(at, tangents)
+    }
+
+    fn definition(&self) -> Option<Definition<'_>> {
+        self.0.definition()
+    }
+
+    fn is_differentiable(&self) -> bool {
+        self.0.is_differentiable()
+    }
+
+    fn generator(&self) -> Option<&Generator> {
+        self.0.generator()
+    }
+}
