@@ -102,6 +102,7 @@ mod book {
         programs "programs.md",
         files "files.md",
         speed "speed.md",
+        kernel_speed "kernel-speed.md",
         pytorch "pytorch.md",
         glossary "glossary.md",
     }
