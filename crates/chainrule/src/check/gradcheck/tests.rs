@@ -245,3 +245,26 @@ fn the_cost_is_a_few_passes_whatever_the_size() {
         "{few} {many} {passes} {same}"
     );
 }
+
+/// Its bias before batch norm has a gradient of nothing but rounding, and so has the maximum that the softmax subtracts.
+#[test]
+fn the_names_model_passes_at_both_orders() {
+    use crate::check::names::{Batch, Parameters, forward};
+    let g = &mut Generator::manual_seed(42);
+    let start = Parameters::new(DType::F64, g).unwrap();
+    let batch =
+        Batch::new(Tensor::randint(0, 27, [32, 3], g), Tensor::randint(0, 27, [32], g)).unwrap();
+    let loss = |x: &[Tensor]| -> Result<Tensor> {
+        let [c, w1, b1, w2, b2, bngain, bnbias] = std::array::from_fn(|i| x[i].clone());
+        Ok(forward(&Parameters { c, w1, b1, w2, b2, bngain, bnbias }, &batch)?.loss)
+    };
+    let inputs: Vec<Tensor> = start.list().into_iter().map(|(_, t)| t.clone()).collect();
+    let clock = std::time::Instant::now();
+    let report = gradcheck(loss, &inputs).run().unwrap();
+    println!("{:?} for order 1\n{report}", clock.elapsed());
+    assert!(report.passed() && report.kinks().count() == 0, "{report}");
+    let clock = std::time::Instant::now();
+    let report = gradcheck(loss, &inputs).order(2).seeds(1).run().unwrap();
+    println!("{:?} for both orders\n{report}", clock.elapsed());
+    assert!(report.passed(), "{report}");
+}
