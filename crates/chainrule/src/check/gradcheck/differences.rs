@@ -29,7 +29,7 @@ const ENOUGH: f64 = 1e-9;
 
 /// How often the inputs are changed in their last bits to see what rounding does, and by how much.
 const SHAKES: u64 = 2;
-const LAST_BITS: f64 = 4.0 * f64::EPSILON;
+const LAST_BITS: f64 = 16.0 * f64::EPSILON;
 const LEAST_BITS: f64 = 1.0 / 256.0;
 
 /// What is larger than this, relative to the values, is not rounding.
@@ -196,6 +196,25 @@ impl Line<'_> {
     }
 }
 
+/// The differences along one input, for all outputs at once; taken when they are first asked for.
+pub(super) struct Limits<'a> {
+    pub line: &'a Line<'a>,
+    pub i: usize,
+    pub u: &'a Tensor,
+    pub sizes: Vec<f64>,
+    pub found: OnceCell<Vec<Limit>>,
+}
+
+impl Limits<'_> {
+    pub fn of(&self, o: usize) -> Result<Limit> {
+        if let Some(found) = self.found.get() {
+            return Ok(found[o]);
+        }
+        let found = self.line.along(self.i, self.u, &self.sizes)?;
+        Ok(self.found.get_or_init(|| found)[o])
+    }
+}
+
 /// The inputs, with each element changed in its last bits; small ones a little more, so that zeros change, too.
 pub(super) fn shaken(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
     let generator = &mut Generator::manual_seed(seed ^ 0xb175);
@@ -204,7 +223,8 @@ pub(super) fn shaken(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
             return Ok(x.clone());
         }
         let least = LEAST_BITS * largest(std::slice::from_ref(x));
-        let by = Tensor::try_randn(x.shape(), x.dtype(), generator)?.try_mul(LAST_BITS)?;
+        let by =
+            Tensor::try_rand(x.shape(), x.dtype(), generator)?.try_sub(0.5)?.try_mul(LAST_BITS)?;
         x.try_add(&by.try_mul(&x.try_abs()?.try_add(least)?)?)
     };
     inputs.iter().map(&mut shake).collect()

@@ -93,6 +93,11 @@ const TANGENTS: f64 = 1e-12;
 /// Values that are apart by less than this, relative to the largest that the op is given or gives, do not jump.
 const VALUES: f64 = 1e-9;
 
+/// The same relative to the largest number seen up to there: what cancelled to nothing does not jump. Numbers above the limit, such as those of masks, count
+/// as the limit.
+const CANCELLED: f64 = 1e3 * f64::EPSILON;
+const FAR: f64 = 1e4;
+
 /// The kinks of one node of the tape at the point.
 pub(super) struct Found {
     /// Its number; `None` for what concerns all that follows.
@@ -149,7 +154,7 @@ impl Scan<'_> {
         for (leaf, u) in self.tape.leaves.iter().zip(&directions) {
             known.insert(leaf.source().number(), u.clone());
         }
-        let (mut out, mut jumped) = (Vec::new(), HashSet::new());
+        let (mut out, mut jumped, mut seen) = (Vec::new(), HashSet::new(), 0f64);
         for (place, step) in steps.0.iter().enumerate() {
             let Some(sides) = far.at(place, step) else {
                 out.push(self.found(step, Broken::path()));
@@ -157,7 +162,8 @@ impl Scan<'_> {
             };
             let close = || closer().and_then(|both| both.at(place, step));
             let inherited = step.0.inputs.iter().any(|input| jumped.contains(&input.number()));
-            let jumps = confirmed(sides.jumps(), || Some(close()?.jumps()));
+            seen = seen.max(sides.size()).min(FAR);
+            let jumps = confirmed(sides.jumps(seen), || Some(close()?.jumps(seen)));
             if jumps.iter().any(|broken| broken.what == Break::Jump) {
                 jumped.insert(step.0.number);
             }
@@ -281,8 +287,15 @@ impl Sides<'_> {
         self.points[point].1.inputs.get(i).and_then(Option::as_ref).map_or(Vec::new(), numbers)
     }
 
+    /// The largest number that the step takes or gives.
+    fn size(&self) -> f64 {
+        let inputs = (0..self.node().inputs.len()).map(|i| greatest(&self.input(0, i)));
+        inputs.fold(greatest(&self.output(0)), f64::max)
+    }
+
     /// Where operands that are not on the tape are others on another side, and where the value is.
-    fn jumps(&self) -> Vec<Broken> {
+    fn jumps(&self, seen: f64) -> Vec<Broken> {
+        let floor = CANCELLED * seen;
         let node = self.node();
         let mut out = Vec::new();
         let mut size: f64 = 0.0;
@@ -291,13 +304,13 @@ impl Sides<'_> {
             size = size.max(greatest(&own));
             if matches!(node.inputs[i], Source::None) {
                 let all = [own, self.input(1, i), self.input(2, i)];
-                let allowed = VALUES * greatest(&all[0]);
+                let allowed = floor.max(VALUES * greatest(&all[0]));
                 out.push(Broken { what: Break::Operand(i), elements: apart(&all, |_| allowed) });
             }
         }
         let all = [0, 1, 2].map(|point| self.output(point));
         size = size.max(greatest(&all[0]));
-        out.push(Broken { what: Break::Jump, elements: apart(&all, |_| VALUES * size) });
+        out.push(Broken { what: Break::Jump, elements: apart(&all, |_| floor.max(VALUES * size)) });
         out.retain(|broken| !broken.elements.is_empty());
         out
     }

@@ -1,10 +1,12 @@
 //! One order of a check: all outputs of a function against all its inputs.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::differences::Line;
+use super::differences::{Limits, Line};
 use super::pair::Pair;
 use super::problems::Problem;
 use super::products::product;
@@ -28,6 +30,8 @@ pub(super) struct Level<'a> {
     pub first_seed: u64,
     pub seeds: u64,
     pub tolerance: f64,
+    /// The probes that were drawn, by their seeds.
+    pub drawn: RefCell<HashMap<u64, Rc<Probes>>>,
 }
 
 /// What one order found.
@@ -129,6 +133,7 @@ impl Level<'_> {
             inputs: self.nudged()?,
             input_slots: self.input_slots.clone(),
             seeds: 1,
+            drawn: RefCell::default(),
             ..*self
         };
         // Beside the point the function may fail, or have values that are not finite: then there is nothing to learn.
@@ -168,11 +173,12 @@ impl Level<'_> {
             let Some(u) = u else { continue };
             let sizes: Vec<f64> =
                 modes.iter().map(|row| row[i].first().map_or(0.0, |m| m.size)).collect();
-            let limits = line.along(i, u, &sizes)?;
-            for (o, limit) in limits.iter().enumerate().filter(|(o, _)| !v[*o].is_empty()) {
+            let limits = Limits { line: &line, i, u, sizes, found: OnceCell::new() };
+            for o in (0..v.len()).filter(|&o| !modes[o][i].is_empty()) {
+                let (recorded, survey) = (&recorded, &survey);
                 let pair =
-                    Pair { level: self, recorded: &recorded, line: &line, survey: &survey, o, i };
-                found.pairs.push(pair.judge(&modes[o][i], limit)?);
+                    Pair { level: self, recorded, line: &line, limits: &limits, survey, o, i };
+                found.pairs.push(pair.judge(&modes[o][i])?);
             }
         }
         found.calls += line.calls.get() + survey.calls();
@@ -259,7 +265,10 @@ impl Level<'_> {
     }
 
     /// The same for the same seed.
-    pub fn probes(&self, seed: u64, tape: &Tape) -> Result<Probes> {
+    pub fn probes(&self, seed: u64, tape: &Tape) -> Result<Rc<Probes>> {
+        if let Some(known) = self.drawn.borrow().get(&seed) {
+            return Ok(known.clone());
+        }
         let generator = &mut Generator::manual_seed(seed);
         let mut draw = |x: &Tensor| -> Result<Option<Tensor>> {
             if !is_float(x) {
@@ -267,10 +276,11 @@ impl Level<'_> {
             }
             Ok(Some(Tensor::try_randn(x.shape(), x.dtype(), generator)?))
         };
-        Ok(Probes {
-            v: tape.outputs.iter().map(&mut draw).collect::<Result<_>>()?,
-            u: self.inputs.iter().map(&mut draw).collect::<Result<_>>()?,
-        })
+        let v = tape.outputs.iter().map(&mut draw).collect::<Result<_>>()?;
+        let u = self.inputs.iter().map(&mut draw).collect::<Result<_>>()?;
+        let probes = Rc::new(Probes { v, u });
+        self.drawn.borrow_mut().insert(seed, probes.clone());
+        Ok(probes)
     }
 }
 

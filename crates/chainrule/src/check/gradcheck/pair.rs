@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::differences::{Line, shaken};
+use super::differences::{Limits, Line, shaken};
 use super::kinks::Kink;
 use super::level::{Level, Modes, Probes, Recorded, modes_along, relative};
 use super::localise;
@@ -27,6 +27,9 @@ const COARSE: f64 = 1e-3;
 /// How much noise is allowed for, in multiples of what a change of the inputs in their last bits does.
 const NOISE: f64 = 64.0;
 
+/// How much rounding of the terms at each node is allowed for beside that.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
 /// How many such changes are tried.
 const TRIES: u64 = 3;
 /// What is so many times larger than the noise is looked at no further.
@@ -40,14 +43,15 @@ pub(super) struct Pair<'a> {
     pub level: &'a Level<'a>,
     pub recorded: &'a Recorded,
     pub line: &'a Line<'a>,
+    pub limits: &'a Limits<'a>,
     pub survey: &'a Survey<'a>,
     pub o: usize,
     pub i: usize,
 }
 
 impl Pair<'_> {
-    /// The verdict from reverse and forward mode for all seeds, and the differences along the first probe.
-    pub fn judge(&self, modes: &[Modes], limit: &Limit) -> Result<PairCheck> {
+    /// The verdict from reverse and forward mode for all seeds, and, if those have nothing to tell, from the differences along the first probe.
+    pub fn judge(&self, modes: &[Modes]) -> Result<PairCheck> {
         let (first, worst) = (modes[0], worst(modes));
         let kinks = self.survey.at(self.o, self.i);
         let mut agree = worst.forward.is_none() || worst.error() <= self.level.tolerance;
@@ -56,11 +60,16 @@ impl Pair<'_> {
             noise = self.noise(&kinks, &worst)?;
             agree = worst.apart() <= noise;
         }
+        let mut limit = None;
         let (outcome, kinks) = match () {
             _ if !worst.finite => (Outcome::NotFinite, kinks),
             _ if !agree => (Outcome::Wrong(Blame::Unclear), kinks),
             _ if !kinks.is_empty() => (Outcome::Kink, kinks),
-            _ => self.by_differences(&first, limit, noise)?,
+            _ => {
+                let found = self.limits.of(self.o)?;
+                limit = Some(found);
+                self.by_differences(&first, &found, noise)?
+            }
         };
         let mut check = PairCheck { outcome, kinks, ..self.blank(&first, &worst, limit, noise) };
         if outcome == Outcome::NotFinite {
@@ -78,26 +87,28 @@ impl Pair<'_> {
     }
 
     /// The numbers, without a verdict.
-    fn blank(&self, first: &Modes, worst: &Modes, limit: &Limit, noise: f64) -> PairCheck {
-        let size = first.size.max(limit.value.abs());
-        let independent = !self.recorded.opaque && first.forward.is_some();
-        let against = relative((first.reverse - limit.value).abs(), size);
+    fn blank(&self, first: &Modes, worst: &Modes, limit: Option<Limit>, noise: f64) -> PairCheck {
         // An error within the noise is within the tolerance.
         let floor = noise / self.level.tolerance;
         let own = relative(worst.apart(), worst.size.max(floor));
+        let independent = !self.recorded.opaque && first.forward.is_some();
+        let against = limit.filter(|limit| !independent && !limit.kink);
+        let against = against.map(|limit| {
+            relative((first.reverse - limit.value).abs(), first.size.max(limit.value.abs()))
+        });
         PairCheck {
             order: self.level.order,
             output: (self.level.output_slot)(self.o),
             input: self.level.input_slots[self.i],
             outcome: Outcome::Passed,
-            error: if independent || limit.kink { own } else { against },
+            error: against.unwrap_or(own),
             reverse: worst.reverse,
             forward: worst.forward,
-            difference: Some(Directional {
+            difference: limit.map(|limit| Directional {
                 reverse: first.reverse,
                 forward: first.forward,
                 difference: limit.value,
-                allowed: self.allowed(first, limit, noise),
+                allowed: self.allowed(first, &limit, noise),
                 kink: limit.kink,
             }),
             worst: None,
@@ -215,8 +226,9 @@ impl Pair<'_> {
         Ok(!self.near(&modes, &limit, noise))
     }
 
-    /// How far rounding can take the modes apart: what a change of the inputs and probes in their last bits does to either, times 64. At a kink, where that
-    /// may be another side, it is looked at beside it. Beside values of some size, what is smaller by the square of the rounding is nothing.
+    /// How far rounding can take the modes apart: what a change of the inputs and probes in their last bits does to either, times 64, and a few roundings
+    /// of all terms on the way. At a kink, where a small change may lead to another side, it is made beside it. Beside values of some size, what
+    /// is smaller by the square of the rounding is nothing.
     fn noise(&self, kinks: &[Kink], modes: &Modes) -> Result<f64> {
         let seed = modes.seed;
         let at = |inputs: &[Tensor]| -> Result<Modes> {
@@ -253,13 +265,18 @@ impl Pair<'_> {
                 break;
             }
         }
-        let values: f64 = self.line.size(self.o);
-        Ok(NOISE * (noise + f64::EPSILON.powi(2) * values))
+        let probes = self.level.probes(seed, &self.recorded.plain)?;
+        let terms = match (&probes.v[self.o], &probes.u[self.i]) {
+            (Some(v), Some(u)) => self.recorded.full.terms(self.o, v, self.i, u)?,
+            _ => 0.0,
+        };
+        let least = f64::EPSILON.powi(2) * self.line.size(self.o);
+        Ok(NOISE * (noise + least) + ROUNDING * terms)
     }
 
     /// Reverse and forward mode along a probe.
     fn modes_at(&self, recorded: &Recorded, seed: u64) -> Result<Modes> {
-        self.modes_along(recorded, seed, &self.level.probes(seed, &recorded.plain)?)
+        self.modes_along(recorded, seed, &*self.level.probes(seed, &recorded.plain)?)
     }
 
     fn modes_along(&self, recorded: &Recorded, seed: u64, probes: &Probes) -> Result<Modes> {

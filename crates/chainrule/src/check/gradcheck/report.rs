@@ -52,7 +52,8 @@ pub struct PairCheck {
     pub reverse: f64,
     /// `<v, J u>` along that probe, by forward mode. `None` if it is not there.
     pub forward: Option<f64>,
-    /// The derivative along the first probe by differences, with the reverse and forward values of that probe beside it.
+    /// The derivative along the first probe by differences, with the reverse and forward values of that probe beside it. `None` where they were not needed: the
+    /// modes disagree, or there is a kink at the point.
     pub difference: Option<Directional>,
     /// Of a wrong derivative, the worst element that was found.
     pub worst: Option<Worst>,

@@ -2,12 +2,14 @@
 
 use crate::autograd::functional::push_forward_all;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 
 use crate::autograd::walk::{Observer, Walk, reachable};
 use crate::error::Result;
-use crate::tensor::node::{Mode, Node};
+use crate::tensor::node::{Mode, Node, Source, lock};
+use crate::tensor::op::Saved;
 use crate::tensor::{Tensor, no_grad};
 
 /// An op, and the line that called it.
@@ -71,6 +73,50 @@ impl Tape {
             walk.run(&[(&self.outputs[o], v.clone())])?;
         }
         Ok(first.0)
+    }
+
+    /// The sum of the magnitudes of all products of a gradient and a tangent, at every node on the way: what rounding of the derivative along a probe
+    /// goes by, before anything cancels. Needs a tape of everything.
+    pub fn terms(&self, o: usize, v: &Tensor, i: usize, u: &Tensor) -> Result<f64> {
+        struct Terms {
+            tangents: HashMap<u64, Tensor>,
+            sum: f64,
+        }
+        impl Observer for Terms {
+            fn arrive(&mut self, target: &Source, gradient: &Tensor) {
+                if let Some(t) = self.tangents.get(&target.number()) {
+                    let (g, t) = (gradient.to_f64_vec(), t.to_f64_vec());
+                    self.sum += g.iter().zip(t).map(|(g, t)| (g * t).abs()).sum::<f64>();
+                }
+            }
+        }
+        let mut terms = Terms { tangents: self.tangents(i, u), sum: 0.0 };
+        if self.outputs[o].requires_grad() {
+            let targets = std::slice::from_ref(&self.leaves[i]);
+            let observer: Option<&mut dyn Observer> = Some(&mut terms);
+            let walk =
+                Walk { keep_graph: true, targets: Some(targets), observer, ..Walk::default() };
+            walk.run(&[(&self.outputs[o], v.clone())])?;
+        }
+        Ok(terms.sum)
+    }
+
+    /// The tangents of all nodes, by their numbers, as far as forward rules give them.
+    fn tangents(&self, i: usize, u: &Tensor) -> HashMap<u64, Tensor> {
+        self.passes.set(self.passes.get() + 2);
+        let _guard = Mode::get().with(Mode::NO_GRAD).enter();
+        let mut known = HashMap::from([(self.leaves[i].source().number(), u.clone())]);
+        for node in nodes(&self.outputs) {
+            let of = |input: &Source| known.get(&input.number()).cloned();
+            let tangents: Vec<Option<Tensor>> = node.inputs.iter().map(of).collect();
+            let saved = lock(&node.saved).clone();
+            if tangents.iter().any(Option::is_some)
+                && let Ok(tangent) = node.op.jvp(&Saved::new(&node, &saved, false), &tangents)
+            {
+                known.insert(node.number, tangent);
+            }
+        }
+        known
     }
 
     /// The derivative of every output when input `i` moves along `u`. Needs a tape of everything.

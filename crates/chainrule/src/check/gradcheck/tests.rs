@@ -117,6 +117,22 @@ fn gradients_that_are_nothing_but_rounding_pass() {
     }
 }
 
+/// The gradient of a bias before batch norm is a sum that cancels; the ops behind it are given nothing but its rounding.
+#[test]
+fn rounding_that_later_ops_are_given_is_no_jump() {
+    let f = |x: &[Tensor]| {
+        let hidden = (&x[0] + &x[1]).tanh() + &x[1];
+        let apart = &hidden - hidden.mean(0, true) + &x[1] - &x[1];
+        (&apart / (apart.square().mean(0, true) + 1e-5).sqrt()).tanh().mean(.., false)
+    };
+    let g = &mut Generator::manual_seed(3);
+    for seed in 0..5 {
+        let inputs = [Tensor::randn([8, 5], DType::F64, g), Tensor::randn([5], DType::F64, g)];
+        let report = gradcheck(f, &inputs).order(2).seeds(1).first_seed(seed).run().unwrap();
+        assert!(report.passed() && report.kinks().count() == 0, "{report}");
+    }
+}
+
 #[test]
 fn values_far_from_zero_do_not_loosen_the_check() {
     let wrong = custom("shift", |x| x[0].try_add(1e6), |_, g| Ok(vec![Some(g * (1.0 + 1e-4))]));
@@ -244,4 +260,21 @@ fn the_cost_is_a_few_passes_whatever_the_size() {
         few <= 30 && many <= 30 && passes == same && passes <= 6,
         "{few} {many} {passes} {same}"
     );
+}
+
+/// Its bias before batch norm has a gradient of nothing but rounding, and so has the maximum that the softmax subtracts.
+#[test]
+fn the_names_model_passes() {
+    use crate::check::names::{Batch, Parameters, forward};
+    let g = &mut Generator::manual_seed(42);
+    let start = Parameters::new(DType::F64, g).unwrap();
+    let batch =
+        Batch::new(Tensor::randint(0, 27, [32, 3], g), Tensor::randint(0, 27, [32], g)).unwrap();
+    let loss = |x: &[Tensor]| -> Result<Tensor> {
+        let [c, w1, b1, w2, b2, bngain, bnbias] = std::array::from_fn(|i| x[i].clone());
+        Ok(forward(&Parameters { c, w1, b1, w2, b2, bngain, bnbias }, &batch)?.loss)
+    };
+    let inputs: Vec<Tensor> = start.list().into_iter().map(|(_, t)| t.clone()).collect();
+    let report = gradcheck(loss, &inputs).run().unwrap();
+    assert!(report.passed() && report.kinks().count() == 0, "{report}");
 }
