@@ -132,9 +132,9 @@ impl Invariants {
         let op = node.op.name();
         match (op, i) {
             ("add", _) if part.shape() != passed.gradient.shape() => {
-                if passed.batch && matches!(node.inputs[i], Source::Leaf(_)) {
-                    self.test(node, passed.norm.bias(&passed.incoming, part));
-                }
+                let bias = passed.batch && matches!(node.inputs[i], Source::Leaf(_));
+                let law = bias.then(|| passed.norm.bias(&passed.incoming, part));
+                law.into_iter().for_each(|law| self.test(node, law));
             }
             // The product to which a bias is added before batch norm: the law is the same for it.
             ("add", _) if passed.batch && matches!(node.inputs[i], Source::Node(_)) => {

@@ -113,7 +113,8 @@ pub fn parts(
         start += size;
     }
     let dtype = parameters.first().map_or(crate::DType::F32, |p| p.dtype());
-    if !((loss - of_parts).abs() <= rounding(dtype, 256.0, n, of_sizes + loss.abs())) {
+    let apart = (loss - of_parts).abs();
+    if apart.is_nan() || apart > rounding(dtype, 256.0, n, of_sizes + loss.abs()) {
         let why = format!(
             "the loss of the batch is {loss:.6e}, that of its parts makes {of_parts:.6e}: either examples have a part in each other's results (batch statistics), and the law does not apply, or the losses of parts are to be combined in another way than {combine:?}"
         );

@@ -94,7 +94,7 @@ impl Attention {
             return;
         }
         let out: HashSet<_> = soft.out.iter().map(place).collect();
-        let from_weights = flow.from_values(&out);
+        let from_weights = flow.computed_from(&out);
         for &(i, k) in &weights.path {
             let op = &flow.ran[i];
             // A mask that is made of the weights themselves chooses the largest; weights whose sum is taken are divided by it somewhere.

@@ -84,7 +84,7 @@ impl Detached {
 fn cut(flow: &Flow<'_>, parameter: &Parameter) -> Option<Cut> {
     let own = parameter.leaf.value();
     flow.uses(&own).first()?;
-    let from = flow.from_values(&HashSet::from([place(&own)]));
+    let from = flow.computed_from(&HashSet::from([place(&own)]));
     // The first op on the way to the loss that takes the value without its history, or loses it.
     for (_, op) in flow.ops().filter(|&(i, _)| from[i]) {
         for given in &op.inputs {

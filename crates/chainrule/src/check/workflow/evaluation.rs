@@ -97,7 +97,7 @@ impl Evaluation<'_> {
         };
         let most = largest_difference(&x, &y);
         let size = x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-        if !(most > ROUNDING * size.max(1e-3)) {
+        if most.is_nan() || most <= ROUNDING * size.max(1e-3) {
             return;
         }
         let Some(op) = mixing(a, b, n) else { return };
@@ -236,13 +236,11 @@ fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
     // Of each value: whether the part of the first half of the examples is the same in both runs.
     let mut same: HashMap<*const Value, bool> = HashMap::new();
     for (x, y) in a.iter().zip(b).take_while(|(x, y)| x.op == y.op) {
-        let inputs = x.inputs.iter().zip(&y.inputs);
-        let untouched = inputs
-            .map(|(p, q)| {
-                let known = same.get(&place(&p.value)).copied();
-                known.unwrap_or_else(|| same_half(&p.value, &q.value, n))
-            })
-            .fold(true, |all, one| all && one);
+        let mut inputs = x.inputs.iter().zip(&y.inputs);
+        let untouched = inputs.all(|(p, q)| {
+            let known = same.get(&place(&p.value)).copied();
+            known.unwrap_or_else(|| same_half(&p.value, &q.value, n))
+        });
         for (p, q) in x.outputs.iter().zip(&y.outputs) {
             same.insert(place(p), same_half(p, q, n));
         }

@@ -78,7 +78,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Which ops were computed from one of these values, along detached ways too.
-    pub fn from_values(&self, values: &HashSet<Place>) -> Vec<bool> {
+    pub fn computed_from(&self, values: &HashSet<Place>) -> Vec<bool> {
         let mut from = vec![false; self.ran.len()];
         let mut reached = values.clone();
         for (i, op) in self.ran.iter().enumerate() {

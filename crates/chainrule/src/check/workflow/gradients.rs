@@ -40,7 +40,7 @@ fn mixture(before: &[f64], own: &[f64], after: &[f64]) -> Option<(f64, f64)> {
     }
     let (bb, bo, oo) = (dot(before, before), dot(before, own), dot(own, own));
     let det = bb * oo - bo * bo;
-    if !(det > 1e-6 * bb * oo) {
+    if det.is_nan() || det <= 1e-6 * bb * oo {
         return None;
     }
     let (ba, oa) = (dot(before, after), dot(own, after));

@@ -97,7 +97,7 @@ fn tell_unused(k: usize, x: &Tensor, steps: usize, findings: &mut Findings) {
 
 /// Whether the elements of these values, or of anything computed from them, were read as plain numbers.
 fn is_read(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
-    let from = at.flow.from_values(places);
+    let from = at.flow.computed_from(places);
     let computed = at.flow.ran.iter().zip(from).filter(|(_, from)| *from);
     places.iter().any(|p| at.read.contains_key(p))
         || computed.flat_map(|(op, _)| &op.outputs).any(|v| at.read.contains_key(&place(v)))

@@ -25,7 +25,7 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
     };
     let data: HashSet<Place> =
         at.inputs.iter().chain(at.targets).flat_map(|x| flow.places_of(x)).collect();
-    let from_data = flow.from_values(&data);
+    let from_data = flow.computed_from(&data);
     let mut open = vec![Way { value: flow.loss.clone(), factors: Vec::new() }];
     let mut visited = 0;
     while let Some(way) = open.pop() {
@@ -104,7 +104,7 @@ impl Counts {
         };
         let batch = n > 1
             && (summed.iter().any(counts_examples)
-                || all == shape.numel() && all >= n && all % n == 0);
+                || all == shape.numel() && all >= n && all.is_multiple_of(n));
         let mut divisors = rows;
         divisors.extend([all, all / n.max(1) * n, n]);
         Counts { batch, examples: n, divisors }

@@ -28,7 +28,7 @@ impl Statistics {
         }
         let parameters: HashSet<_> =
             at.parameters.all.iter().map(|p| place(&p.leaf.value())).collect();
-        let learned = flow.from_values(&parameters);
+        let learned = flow.computed_from(&parameters);
         let depends = |value: &Arc<Value>| flow.maker(value).is_some_and(|i| learned[i]);
         for (_, op) in flow.ops() {
             let Some((x, scaled)) = scaled(flow, op) else { continue };

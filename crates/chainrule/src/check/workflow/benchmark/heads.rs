@@ -73,8 +73,7 @@ fn run(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
         let side = normal(g, &[sizes.batch, 3]);
         let lengths: Vec<i64> =
             (0..sizes.batch).map(|_| between(g, 2, sizes.time as u64 + 1) as i64).collect();
-        let there =
-            Tensor::arange(0, sizes.time as i64).lt(&Tensor::from(lengths).reshape([-1, 1]));
+        let there = Tensor::arange(0, sizes.time as i64).lt(Tensor::from(lengths).reshape([-1, 1]));
         let y = x.narrow(1, 0, 1).sum(-1, false).gt(0.0).to_dtype(DType::F32);
         let other = if is(UnusedInput) { normal(g, &[sizes.batch, 3]) } else { side.clone() };
         let mut hidden = block.run(&x, &other, &there, (&sizes, fused), wrong)?;

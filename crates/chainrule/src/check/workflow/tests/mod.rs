@@ -14,8 +14,9 @@ use crate::tensor::node::Mode;
 
 #[test]
 fn each_planted_mistake_is_named_and_clean_runs_are_silent() {
-    let runs = std::env::var("CHAINRULE_WORKFLOW_SEEDS").ok().and_then(|s| s.parse().ok());
-    let found = benchmark(1, runs.unwrap_or(2)).unwrap();
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let first = number("CHAINRULE_WORKFLOW_SEED").unwrap_or(1);
+    let found = benchmark(first, number("CHAINRULE_WORKFLOW_SEEDS").unwrap_or(2)).unwrap();
     let wrong = |row: &&Row| if row.planted.is_some() { !row.named() } else { !row.alone() };
     let wrong: Vec<_> = found.rows.iter().filter(wrong).collect();
     let beside = found.rows.iter().filter(|row| row.named() && !row.alone()).count();

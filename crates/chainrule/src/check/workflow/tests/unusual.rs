@@ -17,8 +17,9 @@ type Loop = fn(&mut Generator) -> Result<Report>;
 
 /// Runs a loop with several seeds.
 fn silent(run: Loop) {
-    let seeds = std::env::var("CHAINRULE_WORKFLOW_SEEDS").ok().and_then(|s| s.parse().ok());
-    for seed in 0..seeds.unwrap_or(4) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let first = number("CHAINRULE_WORKFLOW_SEED").unwrap_or(0);
+    for seed in first..first + number("CHAINRULE_WORKFLOW_SEEDS").unwrap_or(4) {
         let report = run(&mut Generator::manual_seed(seed)).unwrap();
         assert!(report.steps >= 4, "only {} steps were looked at", report.steps);
         assert!(report.is_clean(), "seed {seed}: {report}");

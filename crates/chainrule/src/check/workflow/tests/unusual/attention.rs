@@ -88,7 +88,7 @@ fn only_the_largest_weights_count() {
     silent(|g| {
         with_attention(g, 1.0, |_, q, k, v| {
             let w = scores(q, k).softmax(-1);
-            let kept = w.detach().ge(&w.detach().amax(-1, true)).to_dtype(DType::F32);
+            let kept = w.detach().ge(w.detach().amax(-1, true)).to_dtype(DType::F32);
             (w * kept).matmul(v)
         })
     });

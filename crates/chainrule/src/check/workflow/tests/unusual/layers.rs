@@ -22,7 +22,7 @@ fn pictures_through_convolutions() {
             .with(MaxPool2d::new([2, 2]))
             .with(GroupNorm::new(2, 4))
             .with(AvgPool2d::new([3, 3]))
-            .with(Flatten::default())
+            .with(Flatten)
             .with(Dropout::new(0.2, g))
             .with(Linear::new(4, c, true, g));
         let mut sgd = Sgd::new(model.parameters(), 0.05);

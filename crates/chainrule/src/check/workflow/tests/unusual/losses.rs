@@ -82,7 +82,7 @@ fn a_mean_of_some_of_the_examples() {
                 let square = (out - y).square();
                 let mask = Tensor::rand([n, 1], DType::F32, g).lt(0.2).to_dtype(DType::F32);
                 let mask = mask.maximum(
-                    &Tensor::arange(0, n as i64).reshape([n, 1]).eq(0.0).to_dtype(DType::F32),
+                    Tensor::arange(0, n as i64).reshape([n, 1]).eq(0.0).to_dtype(DType::F32),
                 );
                 match kind {
                     0 => (&square * &mask).sum_all() / mask.sum_all(),
