@@ -6,8 +6,10 @@
 //! - [`verdict()`] says which classic mistake made a gradient wrong, and in which op.
 //! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
+//! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any function, [`read_numbers`] those of two tensors.
+//! - [`mistakes()`] plants every classic mistake and counts how many are detected and named.
 //!
-//! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
 //!
 //! ```
@@ -21,7 +23,7 @@ pub(crate) mod catalogue;
 pub mod compare;
 mod dot_product;
 mod gradcheck;
-mod mistakes;
+pub mod mistakes;
 pub mod names;
 mod richardson;
 #[cfg(test)]
@@ -32,7 +34,7 @@ pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
-pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
+pub use mistakes::{Mistakes, mistakes};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
     BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
