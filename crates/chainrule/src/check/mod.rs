@@ -9,8 +9,10 @@
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
 //! - [`Workflow`] watches a training loop and names the mistakes in it.
+//! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any function, [`read_numbers`] those of two tensors.
+//! - [`mistakes()`] plants every classic mistake and counts how many are detected and named.
 //!
-//! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
 //!
 //! ```
@@ -27,7 +29,7 @@ mod dot_product;
 mod extrapolate;
 mod gradcheck;
 pub mod invariants;
-mod mistakes;
+pub mod mistakes;
 pub mod names;
 pub mod ops;
 mod richardson;
@@ -44,7 +46,7 @@ pub use gradcheck::{
     PairCheck, Problem, Slot, Worst, gradcheck,
 };
 pub use invariants::Invariants;
-pub use mistakes::{Counts, Mistakes, Row, Table, mistakes};
+pub use mistakes::{Mistakes, mistakes};
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 pub use verdict::{

@@ -96,6 +96,8 @@ fn section(page: &mut String, topic: &Topic) -> Result<()> {
     for (op, mistake) in *members {
         let _ = writeln!(page, "  - {op}, *{mistake}*: {}", escaped(what(op, mistake)));
     }
+    let op = members.iter().find(|(op, _)| *op != ANY).map_or("add", |(op, _)| op);
+    let _ = writeln!(page, "- Test: `chainrule check mistakes --op {op}`");
     if let Some((op, mistake)) = members.first() {
         let example = match *op {
             ANY => of_general(mistake)?,
