@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Program;
 use crate::error::Result;
-use crate::nn::{Field, Module};
+use crate::nn::{Field, Module, Training};
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 
@@ -85,13 +85,18 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 /// A step of training: the loss, its gradients and the optimizer's update as one program; made by [`compile`].
 pub struct Step<'a> {
     names: Vec<String>,
-    model: &'a dyn Module,
+    /// What the model is called in messages.
+    kind: &'static str,
+    /// The model's switches between training and evaluation.
+    switches: Vec<&'a Training>,
     optimizer: &'a mut dyn Optimizer,
     loss: Box<Loss<'a>>,
     programs: Vec<Program>,
-    /// For each program which of the model's switches between training and evaluation were on.
+    /// For each program which of the switches were on.
     modes: Vec<Vec<bool>>,
     retraces: Vec<Retrace>,
+    /// Of the last run.
+    results: Vec<Tensor>,
 }
 
 type Loss<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
@@ -129,12 +134,14 @@ pub fn compile<'a>(
     }
     Step {
         names: names.into_iter().map(str::to_string).collect(),
-        model,
+        kind: model.kind(),
+        switches: switches(model),
         optimizer,
         loss: Box::new(loss),
         programs: Vec::new(),
         modes: Vec::new(),
         retraces: Vec::new(),
+        results: Vec::new(),
     }
 }
 
@@ -142,16 +149,16 @@ impl Step<'_> {
     /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
         let at = self.program_for(batch)?;
-        Ok(self.programs[at].run(batch)?.swap_remove(0))
+        self.programs[at].run_into(batch, &mut self.results)?;
+        Ok(self.results[0].clone())
     }
 
     /// The number of the program for this batch, which is traced if there is none yet.
     fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
-        let mode = switches(self.model);
         let mut why = self.programs.last().and_then(|p| p.mismatch(batch));
         for (i, (program, before)) in self.programs.iter().zip(&self.modes).enumerate() {
             if program.mismatch(batch).is_none() {
-                match switched(self.model, before, &mode) {
+                match self.switched(before) {
                     None => return Ok(i),
                     switched => why = switched,
                 }
@@ -159,9 +166,18 @@ impl Step<'_> {
         }
         let program = self.trace(batch)?;
         self.programs.push(program);
-        self.modes.push(mode);
+        self.modes.push(self.switches.iter().map(|s| s.is_on()).collect());
         self.retraces.extend(why.map(|why| Retrace { why }));
         Ok(self.programs.len() - 1)
+    }
+
+    /// What differs between the mode of a program and that of the model.
+    fn switched(&self, before: &[bool]) -> Option<String> {
+        let mut pairs = self.switches.iter().zip(before);
+        let on = pairs.find(|(now, before)| now.is_on() != **before)?.0.is_on();
+        let [now, before] =
+            if on { ["training", "evaluation"] } else { ["evaluation", "training"] };
+        Some(format!("{} is in {now} where the trace had {before}", self.kind))
     }
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
@@ -200,23 +216,12 @@ fn named<'t>(names: &[String], arguments: &[&'t Tensor]) -> Vec<(String, &'t Ten
 }
 
 /// The switches between training and evaluation of a model and all modules inside, in order.
-fn switches(model: &dyn Module) -> Vec<bool> {
-    let mut on = Vec::new();
-    let mut see = |module: &dyn Module| {
-        for (_, field) in module.fields() {
-            if let Field::Training(switch) = field {
-                on.push(switch.is_on());
-            }
-        }
+fn switches(model: &dyn Module) -> Vec<&Training> {
+    let inside = model.named_modules().into_iter().map(|(_, module)| module);
+    let fields = std::iter::once(model).chain(inside).flat_map(|module| module.fields());
+    let switch = |(_, field)| match field {
+        Field::Training(switch) => Some(switch),
+        _ => None,
     };
-    see(model);
-    model.named_modules().into_iter().for_each(|(_, module)| see(module));
-    on
-}
-
-/// What differs between two modes of a model.
-fn switched(model: &dyn Module, before: &[bool], now: &[bool]) -> Option<String> {
-    let on = *now.iter().zip(before).find(|(now, before)| now != before)?.0;
-    let [now, before] = if on { ["training", "evaluation"] } else { ["evaluation", "training"] };
-    Some(format!("{} is in {now} where the trace had {before}", model.kind()))
+    fields.filter_map(switch).collect()
 }

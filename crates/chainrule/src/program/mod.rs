@@ -51,7 +51,7 @@ pub use access::Line;
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use ir::Phase;
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::log::Drawn;
 use ir::{Cell, Id, Info, Instruction, Out};
@@ -69,6 +69,8 @@ pub struct Program {
     fresh: Vec<Drawn>,
     /// Made by the first run.
     plan: OnceLock<Plan>,
+    /// Room for the values of a run, from the run before.
+    scratch: Mutex<Option<run::Values>>,
 }
 
 impl Clone for Program {
@@ -82,6 +84,7 @@ impl Clone for Program {
             fresh: self.fresh.clone(),
             // A clone may be changed.
             plan: OnceLock::new(),
+            scratch: Mutex::default(),
         }
     }
 }

@@ -18,14 +18,14 @@ use crate::tensor::run::compute_as;
 use crate::tensor::value::Value;
 
 /// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
-type Values = Vec<Option<Arc<Value>>>;
+pub(super) type Values = Vec<Option<Arc<Value>>>;
 
 /// Stands in a leaf while its value is changed.
 static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
 
 fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
     for id in dropped.iter().filter(|id| !asked.contains(id)) {
-        values[id.index()] = None;
+        values[id.index()].take().map(Value::recycle);
     }
 }
 
@@ -38,7 +38,16 @@ impl Program {
     /// Errors for arguments of other shapes or dtypes than those of the trace, and for parameters that were frozen or unfrozen since
     /// ([`Compiled`](super::Compiled) traces anew instead), and as the ops do.
     pub fn run(&self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
-        self.run_with(arguments, &[])
+        let mut results = Vec::new();
+        self.run_into(arguments, &mut results)?;
+        Ok(results)
+    }
+
+    /// As [`Program::run`], with the outputs in a list, whose memory is used again. After the first run on a thread such a run takes no memory from
+    /// the allocator, as far as the kernels do not.
+    pub fn run_into(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
+        results.drain(..).for_each(Tensor::recycle);
+        self.run_all(arguments, &[], results)
     }
 
     /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or `d_x` for the gradient of `x`.
@@ -50,13 +59,34 @@ impl Program {
             at.map(|i| Id(i as u32)).ok_or_else(|| unknown(self, name))
         });
         let asked = found.collect::<Result<Vec<Id>>>()?;
+        let mut results = Vec::new();
+        self.run_all(arguments, &asked, &mut results)?;
+        Ok(results)
+    }
+
+    fn run_all(
+        &self,
+        arguments: &[&Tensor],
+        asked: &[Id],
+        results: &mut Vec<Tensor>,
+    ) -> Result<()> {
         if log::is_on() {
             let why = "a program is run inside a trace, which would take its results for constants; call the function itself";
             return Err(Error::argument("run", why));
         }
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
-        let values = self.compute_all(arguments, &asked)?;
+        let scratch = lock(&self.scratch).take();
+        let mut values = scratch.unwrap_or_default();
+        let outcome = self.compute_all(arguments, asked, &mut values);
+        let outcome = outcome.and_then(|()| self.hand_out(asked, &values, results));
+        values.drain(..).flatten().for_each(Value::recycle);
+        *lock(&self.scratch) = Some(values);
+        outcome
+    }
+
+    /// Gives cells their new values, and the outputs to the caller.
+    fn hand_out(&self, asked: &[Id], values: &Values, results: &mut Vec<Tensor>) -> Result<()> {
         let of = |id: Id| values[id.index()].clone().expect("roots are kept");
         let plan = self.plan.get_or_init(|| Plan::of(self));
         let mut new: SmallVec<[_; 8]> = SmallVec::new();
@@ -64,18 +94,18 @@ impl Program {
             if let Some(id) = cell.write {
                 // A view would keep the whole of what it is a part of, and is no value to be changed in place.
                 let value = of(id);
-                new.push((cell, if value.owns() { value } else { Arc::new(value.copied()?) }));
+                new.push((cell, if value.owns() { value } else { value.copied()?.share() }));
             }
         }
         new.into_iter().for_each(|(cell, value)| *lock(&cell.leaf.value) = value);
-        let outputs = self.outputs.iter().map(|o| o.id).chain(asked);
-        Ok(outputs.map(|id| Tensor::from_parts(of(id), Source::None)).collect())
+        let outputs = self.outputs.iter().map(|o| &o.id).chain(asked);
+        results.extend(outputs.map(|id| Tensor::from_parts(of(*id), Source::None)));
+        Ok(())
     }
 
     /// The values of the roots and of those asked for.
-    fn compute_all(&self, arguments: &[&Tensor], asked: &[Id]) -> Result<Values> {
+    fn compute_all(&self, arguments: &[&Tensor], asked: &[Id], values: &mut Values) -> Result<()> {
         let plan = self.plan.get_or_init(|| Plan::of(self));
-        let mut values: Values = Vec::with_capacity(self.values.len());
         for info in &self.values {
             values.push(match &info.from {
                 From::Input(i) => Some(arguments[*i].value()),
@@ -91,7 +121,9 @@ impl Program {
             }
             let outcome = match plan.in_place.get(&i) {
                 Some(places) => {
-                    drop_all(&mut values, &plan.dropped[i], asked);
+                    let old = places.iter().map(|p| instruction.inputs[p.input]);
+                    let old = old.filter(|id| plan.dropped[i].contains(id) && !asked.contains(id));
+                    old.for_each(|id| values[id.index()] = None);
                     self.update(instruction, places, &mut inputs)
                 }
                 None => {
@@ -108,9 +140,9 @@ impl Program {
             for (id, value) in instruction.outputs.iter().zip(given) {
                 values[id.index()] = Some(value);
             }
-            drop_all(&mut values, &plan.dropped[i], asked);
+            drop_all(values, &plan.dropped[i], asked);
         }
-        Ok(values)
+        Ok(())
     }
 
     /// Runs an update while it holds the leaves that it changes: in place where nobody else holds their values.
@@ -120,7 +152,7 @@ impl Program {
         places: &[InPlace],
         inputs: &mut [Arc<Value>],
     ) -> Result<Outcome> {
-        let mut held: SmallVec<[_; 3]> = SmallVec::new();
+        let mut held: SmallVec<[_; 5]> = SmallVec::new();
         for place in places {
             let mut value = lock(&self.cells[place.cell].leaf.value);
             // Another thread may have set it since the run began: then what it set is overwritten, and not a part of the result.

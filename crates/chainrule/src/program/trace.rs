@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -73,6 +73,7 @@ impl Default for Builder {
                 outputs: Vec::new(),
                 fresh: Vec::new(),
                 plan: OnceLock::new(),
+                scratch: Mutex::default(),
             },
             known: HashMap::new(),
             names: Names::default(),

@@ -20,6 +20,9 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// Room for nothing.
+    pub const NONE: Buffer = Buffer { blocks: Vec::new() };
+
     /// Room for `bytes` bytes, or `None` if there is no memory for it.
     #[inline]
     pub fn new(bytes: usize) -> Option<Buffer> {

@@ -70,6 +70,11 @@ impl Tensor {
         Tensor { value: Some(value), source }
     }
 
+    /// Drops the tensor, and keeps the allocation of its value if nobody else holds it.
+    pub(crate) fn recycle(self) {
+        self.value.map(Value::recycle);
+    }
+
     /// A constant.
     #[inline]
     pub(crate) fn constant(value: Value) -> Tensor {

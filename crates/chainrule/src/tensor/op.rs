@@ -119,16 +119,19 @@ pub(crate) trait WholeKernel {
     }
 }
 
+/// What a kernel gives beside the result.
+pub(crate) type Extra = SmallVec<[Arc<Value>; 4]>;
+
 /// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).
 pub(crate) struct Outcome {
     pub value: Arc<Value>,
-    pub extra: SmallVec<[Arc<Value>; 2]>,
+    pub extra: Extra,
 }
 
 impl From<Value> for Outcome {
     #[inline]
     fn from(value: Value) -> Self {
-        Outcome { value: Arc::new(value), extra: SmallVec::new() }
+        Outcome { value: value.share(), extra: Extra::new() }
     }
 }
 

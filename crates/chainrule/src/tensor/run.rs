@@ -6,7 +6,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::node::{Mode, Node, Source};
-use super::op::{Array, Extent, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel};
+use super::op::{
+    Array, Extent, Extra, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel,
+};
 use super::value::{Layout, Meta, Value};
 use super::{Tensor, log, watch};
 use crate::dtype::{DType, Stored};
@@ -27,10 +29,7 @@ pub(crate) fn apply(op: impl Op, inputs: &[&Tensor]) -> Result<Tensor> {
 /// As [`apply`], with what the kernel gives beside the result.
 #[inline]
 #[track_caller]
-pub(crate) fn apply_extra(
-    op: impl Op,
-    inputs: &[&Tensor],
-) -> Result<(Tensor, SmallVec<[Arc<Value>; 2]>)> {
+pub(crate) fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     let location = Location::caller();
     let Ran { values, outcome, flow } = run(&op, inputs, location)?;
     if flow == Flow::Traced {
@@ -54,7 +53,7 @@ fn traced(
     values: &[Arc<Value>],
     outcome: Outcome,
     location: &'static Location<'static>,
-) -> (Tensor, SmallVec<[Arc<Value>; 2]>) {
+) -> (Tensor, Extra) {
     log::applied(op.clone(), values, &outcome, location);
     let Outcome { value, extra } = outcome;
     let source = if flows(&*op, inputs, &value) {
@@ -142,7 +141,7 @@ pub(crate) fn compute_as(op: &dyn Op, values: &[Arc<Value>], out: Meta) -> Resul
             if let Some(layout) = kernel.view(input.shape(), &input.layout(), &out.shape) {
                 return Ok(Value::view(input, out.shape, layout).into());
             }
-            let copy = Arc::new(input.copied()?);
+            let copy = input.copied()?.share();
             let layout = kernel.view(copy.shape(), &copy.layout(), &out.shape);
             let layout = layout.expect("a row-major array can be viewed");
             Ok(Value::view(&copy, out.shape, layout).into())
@@ -393,7 +392,7 @@ pub(crate) fn adjacent(x: &Arc<Value>, axes: Axes) -> Result<(Arc<Value>, Extent
         layout.strides[i] = from.strides[a];
         dims.push(shape[a]);
     }
-    let moved = Arc::new(Value::view(x, Shape::new(&dims), layout)).contiguous()?;
+    let moved = Value::view(x, Shape::new(&dims), layout).share().contiguous()?;
     let kept = (0..shape.rank()).filter(|&a| !axes.contains(a));
     let outer = kept.map(|a| shape[a]).product();
     Ok((moved, Extent { outer, count, inner: 1 }))

@@ -1,5 +1,6 @@
 //! The immutable value behind a tensor: shape, dtype and elements.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::buffer::Buffer;
@@ -83,6 +84,34 @@ impl Value {
             Value::uninit("scalar", Meta::new(Shape::SCALAR, E::DTYPE)).expect("64 bytes");
         value.as_mut::<E::Stored>()[0] = x.store();
         value
+    }
+
+    /// Shares the value; in the allocation of one that was given to [`Value::recycle`], if there is one.
+    #[inline]
+    pub fn share(self) -> Arc<Value> {
+        let shell = SHELLS.try_with(|shells| shells.borrow_mut().pop()).ok().flatten();
+        let Some(mut shell) = shell else { return Arc::new(self) };
+        match Arc::get_mut(&mut shell) {
+            Some(value) => *value = self,
+            None => unreachable!("nobody else holds a shell"),
+        }
+        shell
+    }
+
+    /// Drops the value, but keeps its allocation for [`Value::share`], if nobody else holds it. Whoever runs the same again and again does so.
+    pub fn recycle(mut this: Arc<Value>) {
+        let Some(value) = Arc::get_mut(&mut this) else { return };
+        let hollow = Meta::new(Shape::SCALAR, DType::Bool);
+        let hollow = Value { meta: hollow, storage: Storage::Own(Buffer::NONE) };
+        if let Storage::View { base, .. } = std::mem::replace(value, hollow).storage {
+            Value::recycle(base);
+        }
+        let _ = SHELLS.try_with(|shells| {
+            let mut shells = shells.borrow_mut();
+            if shells.len() < MOST_SHELLS {
+                shells.push(this);
+            }
+        });
     }
 
     /// A window on `base` (or on the owner that `base` is itself a window of).
@@ -191,7 +220,7 @@ impl Value {
     /// The same elements in row-major order: itself, or a copy.
     #[inline]
     pub fn contiguous(self: &Arc<Value>) -> Result<Arc<Value>> {
-        if self.is_contiguous() { Ok(self.clone()) } else { self.copied().map(Arc::new) }
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copied().map(Value::share) }
     }
 
     /// A copy of the elements in row-major order.
@@ -221,6 +250,14 @@ impl Value {
     pub fn first<T: Stored>(&self) -> T {
         self.strided::<T>()[self.layout().offset]
     }
+}
+
+/// How many allocations are kept.
+const MOST_SHELLS: usize = 1 << 12;
+
+thread_local! {
+    /// Allocations of values that are gone.
+    static SHELLS: RefCell<Vec<Arc<Value>>> = const { RefCell::new(Vec::new()) };
 }
 
 fn contiguous(shape: &Shape, strides: &Strides) -> bool {

@@ -70,7 +70,7 @@ impl WholeKernel for PoolMax {
             (Array::F64(x), Output::F64(o)) => max_pool(x, size, rows, cols, o, at),
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(places)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![places.share()] })
     }
 }
 

@@ -144,7 +144,7 @@ impl Matrices {
         let (rank, last) = (shape.rank(), shape.rank() - 1);
         let even = shape[last] <= 1 || layout.strides[last] == 1;
         let fits = even && layout.strides[..rank].iter().all(|&s| s >= 0);
-        let value = if fits { value.clone() } else { Arc::new(value.copied()?) };
+        let value = if fits { value.clone() } else { value.copied()?.share() };
         let strides = value.layout().strides[..rank].iter().map(|&s| s as usize).collect();
         Ok(Matrices { value, strides })
     }
@@ -169,7 +169,7 @@ impl MaskGrid {
     fn new(value: &Arc<Value>) -> Result<MaskGrid> {
         let (rank, strides) = (value.shape().rank(), value.layout().strides);
         let backward = strides[..rank].iter().any(|&s| s < 0);
-        let value = if backward { Arc::new(value.copied()?) } else { value.clone() };
+        let value = if backward { value.copied()?.share() } else { value.clone() };
         let strides = value.layout().strides[..rank].iter().map(|&s| s as usize).collect();
         Ok(MaskGrid(value, strides))
     }
@@ -248,7 +248,7 @@ impl AttentionOp {
             HeadsMut { data: y.as_mut::<T>(), batch: &strides[..rank - 2], row: strides[rank - 2] };
         attention::forward(&self.problem(&sides, &mask), to, logs.as_mut());
         let value = seen_as(y, out.shape, &strides);
-        Ok(Outcome { value, extra: smallvec![Arc::new(logs)] })
+        Ok(Outcome { value, extra: smallvec![logs.share()] })
     }
 }
 

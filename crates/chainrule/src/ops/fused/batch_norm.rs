@@ -120,8 +120,8 @@ impl BatchNorm {
             bias: bias.map(|v| elements(v)),
         };
         norm::batch_norm_apply(x, n, c, by, y.as_mut(), Some(hat.as_mut()));
-        let extra = [hat, inv_std, mean, var].map(Arc::new);
-        Ok(Outcome { value: Arc::new(y), extra: SmallVec::from_iter(extra) })
+        let extra = [hat, inv_std, mean, var].map(Value::share);
+        Ok(Outcome { value: y.share(), extra: SmallVec::from_iter(extra) })
     }
 }
 
@@ -174,8 +174,8 @@ impl BatchNormGrad {
         };
         norm::batch_norm_grad(up, n, c, dx.as_mut(), dgain.as_mut(), dbias.as_mut());
         Ok(Outcome {
-            value: Arc::new(dx),
-            extra: SmallVec::from_iter([dgain, dbias].map(Arc::new)),
+            value: dx.share(),
+            extra: SmallVec::from_iter([dgain, dbias].map(Value::share)),
         })
     }
 }

@@ -127,16 +127,19 @@ impl WholeKernel for CrossEntropyOp {
         self.counting.expect_targets(self.name(), targets, classes)?;
         let mut value = Value::uninit(self.name(), out)?;
         let mut probs = Value::uninit(self.name(), x.meta)?;
-        match (array(&x), output(&mut value), output(&mut probs)) {
-            (Array::F32(x), Output::F32(o), Output::F32(p)) => {
-                self.forward(x, targets, classes, o, p)
+        let each = self.counting.reduction == Reduction::None;
+        let rows = Shape::new(&[if each { 0 } else { targets.len() }]);
+        let mut scratch = Value::uninit(self.name(), Meta::new(rows, out.dtype))?;
+        match (array(&x), output(&mut value), output(&mut probs), output(&mut scratch)) {
+            (Array::F32(x), Output::F32(o), Output::F32(p), Output::F32(scratch)) => {
+                self.forward(x, targets, classes, o, p, scratch)
             }
-            (Array::F64(x), Output::F64(o), Output::F64(p)) => {
-                self.forward(x, targets, classes, o, p)
+            (Array::F64(x), Output::F64(o), Output::F64(p), Output::F64(scratch)) => {
+                self.forward(x, targets, classes, o, p, scratch)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(probs)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![probs.share()] })
     }
 }
 
@@ -148,11 +151,11 @@ impl CrossEntropyOp {
         classes: usize,
         out: &mut [T],
         probs: &mut [T],
+        scratch: &mut [T],
     ) {
         let options = &self.counting;
         let each = options.reduction == Reduction::None;
-        let mut scratch = vec![T::ZERO; if each { 0 } else { targets.len() }];
-        let losses = if each { &mut *out } else { &mut scratch };
+        let losses = if each { &mut *out } else { scratch };
         if targets.iter().any(|&t| options.ignores(t)) {
             // Class 0 stands in, and the row's loss is then set to 0.
             let stand_in = |&t: &i64| if options.ignores(t) { 0 } else { t };

@@ -122,7 +122,7 @@ impl WholeKernel for SoftCrossEntropy {
             }
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(logp)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![logp.share()] })
     }
 }
 

@@ -142,7 +142,7 @@ fn rows(value: &Arc<Value>) -> Result<MatrixOf> {
         return Ok(MatrixOf { value: value.clone(), rows, row_stride: stride });
     }
     let row_stride = shape[last] as isize;
-    Ok(MatrixOf { value: Arc::new(value.copied()?), rows, row_stride })
+    Ok(MatrixOf { value: value.copied()?.share(), rows, row_stride })
 }
 
 impl MatrixOf {
@@ -200,7 +200,7 @@ impl WholeKernel for LinearGrad {
                     Output::F64(o) => gemm::batched_f64(1.0, $a, $b, Batch::ONE, Accum::Replace, o),
                     _ => unreachable!("a gradient has the dtype of its tensor"),
                 }
-                found.push(Arc::new(value));
+                found.push(value.share());
             }};
         }
         if self.wants[0] {
@@ -217,7 +217,7 @@ impl WholeKernel for LinearGrad {
                 (Array::F64(g), Output::F64(o)) => reduce::sum(g, gm.rows, outputs, o),
                 _ => unreachable!("a gradient has the dtype of its tensor"),
             }
-            found.push(Arc::new(value));
+            found.push(value.share());
         }
         let mut found = found.into_iter();
         let value = found.next().expect("a gradient is wanted");

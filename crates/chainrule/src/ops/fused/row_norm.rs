@@ -159,7 +159,7 @@ impl RowNorm {
         let by = Affine { gain: gain.map(|v| elements(v)), bias: bias.map(|v| elements(v)) };
         let x = elements::<T>(&inputs[0]);
         layer::forward(x, rows, by, (self.norm, self.eps), y.as_mut(), kept.as_mut());
-        Ok(Outcome { value: Arc::new(y), extra: smallvec![Arc::new(kept)] })
+        Ok(Outcome { value: y.share(), extra: smallvec![kept.share()] })
     }
 }
 
@@ -232,6 +232,6 @@ impl RowNormGrad {
         });
         layer::backward(up, rows, self.of.norm, dx.as_mut(), totals, scratch.as_mut());
         let extra = sums.into_iter().flatten().map(Arc::new).collect();
-        Ok(Outcome { value: Arc::new(dx), extra })
+        Ok(Outcome { value: dx.share(), extra })
     }
 }

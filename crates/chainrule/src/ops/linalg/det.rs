@@ -76,7 +76,7 @@ impl WholeKernel for Det {
             (Output::F64(o), Output::F64(s)) => determinants(self.log, &inputs[0], o, s)?,
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(signs)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![signs.share()] })
     }
 }
 

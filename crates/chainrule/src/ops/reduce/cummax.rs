@@ -69,7 +69,7 @@ impl WholeKernel for CumExtreme {
             }
             _ => unreachable!("the dtypes are the same"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }
 

@@ -91,7 +91,7 @@ impl WholeKernel for ExtremeAt {
             (Array::Bool(x), Output::Bool(o)) => extreme_at(least, x, count, inner, o, positions),
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }
 

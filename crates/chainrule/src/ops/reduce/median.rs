@@ -79,7 +79,7 @@ impl WholeKernel for Median {
             (Array::Bool(x), Output::Bool(o)) => middle(x, count, inner, index, o, |_| false),
             _ => unreachable!("the dtypes are the same"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }
 

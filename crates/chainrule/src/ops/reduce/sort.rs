@@ -68,7 +68,7 @@ impl WholeKernel for Sort {
             (Array::Bool(x), Output::Bool(o)) => run!(x, o),
             _ => unreachable!("the dtypes are the same"),
         }
-        Ok(Outcome { value: Arc::new(value), extra: smallvec![Arc::new(at)] })
+        Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }
 

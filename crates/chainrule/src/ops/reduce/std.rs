@@ -60,7 +60,7 @@ impl WholeKernel for Std {
             _ => unreachable!("infer admits no other dtypes"),
         }
         let extra = outcome.extra;
-        Ok(Outcome { value: Arc::new(value), extra })
+        Ok(Outcome { value: value.share(), extra })
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn variance(
         }
         _ => unreachable!("infer admits no other dtypes"),
     }
-    Ok(Outcome { value: Arc::new(var), extra: smallvec![Arc::new(mean)] })
+    Ok(Outcome { value: var.share(), extra: smallvec![mean.share()] })
 }
 
 /// The gradient of the variance of input 0 from that of the variance: one pass, with the mean of the forward pass. When it is

@@ -1,5 +1,7 @@
 //! `reshape`: the same elements in row-major order under another shape.
 
+use smallvec::SmallVec;
+
 use crate::ops::prelude::*;
 
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl ViewKernel for Reshape {
         if to.contains(&0) {
             return Some(Layout { offset: layout.offset, strides: to.contiguous_strides() });
         }
-        let old: Vec<(usize, isize)> = from
+        let old: SmallVec<[(usize, isize); MAX_RANK]> = from
             .iter()
             .zip(layout.strides)
             .filter(|(d, _)| **d != 1)

@@ -129,7 +129,7 @@ impl<R: Rule> WholeKernel for Update<R> {
 /// The elements to change; of a copy where somebody else holds them.
 fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
     if Value::unique::<T>(value).is_none() {
-        *value = Arc::new(value.copied()?);
+        *value = value.copied()?.share();
     }
     Ok(Value::unique(value).expect("it was made so"))
 }
