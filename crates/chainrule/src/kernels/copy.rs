@@ -2,6 +2,7 @@
 
 use std::ops::Add;
 
+use super::transpose::{Columns, transpose};
 use crate::shape::{MAX_RANK, Shape, Strides};
 
 /// How much of a line is copied by one call, in bytes. Beyond, the C library may turn to string instructions, which on some processors are ten
@@ -23,7 +24,13 @@ pub fn line<T: Copy>(x: &[T], out: &mut [T]) {
 /// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of `shape`.
 ///
 /// Every element must lie in `data`; `out` holds `shape.numel()` elements.
-pub fn gather<T: Copy>(data: &[T], offset: usize, strides: &Strides, shape: &Shape, out: &mut [T]) {
+pub fn gather<T: Copy + Send + Sync>(
+    data: &[T],
+    offset: usize,
+    strides: &Strides,
+    shape: &Shape,
+    out: &mut [T],
+) {
     if out.is_empty() {
         return;
     }
@@ -31,7 +38,7 @@ pub fn gather<T: Copy>(data: &[T], offset: usize, strides: &Strides, shape: &Sha
     match rank {
         0 => out[0] = data[offset],
         1 => row(data, offset, strides[0], out),
-        _ if strides[rank - 2] == 1 => tiles(data, offset, strides, shape, out),
+        _ if strides[rank - 2] == 1 => matrices(data, offset, strides, shape, out),
         _ => {
             let n = shape[rank - 1];
             let mut walk = Walk::new(&shape.dims()[..rank - 1], strides, offset);
@@ -140,25 +147,19 @@ fn row<T: Copy>(data: &[T], at: usize, step: isize, out: &mut [T]) {
     }
 }
 
-/// A transposed matrix, in square tiles: both sides then stay in cache.
-fn tiles<T: Copy>(data: &[T], offset: usize, strides: &Strides, shape: &Shape, out: &mut [T]) {
-    const SIDE: usize = 16;
+/// Transposed matrices, one after the other.
+fn matrices<T: Copy + Send + Sync>(
+    data: &[T],
+    offset: usize,
+    strides: &Strides,
+    shape: &Shape,
+    out: &mut [T],
+) {
     let rank = shape.rank();
     let (rows, cols) = (shape[rank - 2], shape[rank - 1]);
-    let step = strides[rank - 1];
     let mut walk = Walk::new(&shape.dims()[..rank - 2], strides, offset);
     for matrix in out.chunks_exact_mut(rows * cols) {
-        for i in (0..rows).step_by(SIDE) {
-            for j in (0..cols).step_by(SIDE) {
-                for j in j..(j + SIDE).min(cols) {
-                    let from = (walk.at as isize + step * j as isize) as usize + i;
-                    let high = SIDE.min(rows - i);
-                    for (k, &x) in data[from..from + high].iter().enumerate() {
-                        matrix[(i + k) * cols + j] = x;
-                    }
-                }
-            }
-        }
+        transpose(Columns { data, at: walk.at, step: strides[rank - 1] }, cols, matrix);
         walk.next();
     }
 }

@@ -24,3 +24,4 @@ pub(crate) mod simd;
 pub(crate) mod softmax;
 pub(crate) mod sort;
 pub mod threads;
+pub(crate) mod transpose;

@@ -95,13 +95,13 @@ struct Pool {
     held: usize,
 }
 
-/// What one thread keeps at most, in blocks: 1 GiB.
-const KEPT: usize = (1 << 30) / BLOCK;
+/// What one thread keeps at most, in blocks: 4 GiB.
+const KEPT: usize = (4 << 30) / BLOCK;
 
-/// How many free buffers of one class are kept: enough for a long tape of small values, few of what is large.
+/// How many free buffers of one class are kept: enough for a long tape of small values, and for the like values of many layers.
 #[inline]
 fn most_of(blocks: usize) -> usize {
-    (1 << 16) / blocks.max(1) + 16
+    (1 << 16) / blocks.max(1) + 256
 }
 
 impl Pool {

@@ -7,6 +7,8 @@
 use super::vector::{F32x8, F32x16, F64x4, F64x8};
 use super::vector::{Plain, Vector};
 use crate::kernels::simd::{Level, level};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::transpose::avx2::block;
 use std::ops::{Add, Mul};
 
 /// One panel of a product: `out = alpha * a * b`, or that added to `out`.
@@ -355,41 +357,12 @@ unsafe fn transpose_f32(from: &Source<f32>, to: *mut f32, width: usize) {
                 std::array::from_fn(|i| from.data.add((first + i).min(from.len - 1) * from.line));
             let mut p = 0;
             loop {
-                block_8x8(&lines, p, to.add(p * width + first), width);
+                block(&lines.map(|line| line.add(p)), to.add(p * width + first), width);
                 if p + 8 == from.k {
                     break;
                 }
                 p = (p + 8).min(from.k - 8);
             }
-        }
-    }
-}
-
-/// Writes an 8 by 8 block transposed: number `p + t` of line `i` goes to row `t`, column `i`.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn block_8x8(lines: &[*const f32; 8], p: usize, to: *mut f32, width: usize) {
-    use std::arch::x86_64::*;
-    // SAFETY: the caller promises 8 numbers of each line from `p`, and 8 rows of 8 numbers to write.
-    unsafe {
-        // Line `i` beside line `i + 4`: with the halves exchanged by the loads, the rest stays within halves.
-        let pair = |i: usize, at: usize| {
-            let low = _mm_loadu_ps(lines[i].add(p + at));
-            _mm256_insertf128_ps::<1>(
-                _mm256_castps128_ps256(low),
-                _mm_loadu_ps(lines[i + 4].add(p + at)),
-            )
-        };
-        for at in [0, 4] {
-            let (l0, l1, l2, l3) = (pair(0, at), pair(1, at), pair(2, at), pair(3, at));
-            let (x0, x1) = (_mm256_unpacklo_ps(l0, l1), _mm256_unpackhi_ps(l0, l1));
-            let (y0, y1) = (_mm256_unpacklo_ps(l2, l3), _mm256_unpackhi_ps(l2, l3));
-            let to = to.add(at * width);
-            _mm256_storeu_ps(to, _mm256_shuffle_ps::<0b01_00_01_00>(x0, y0));
-            _mm256_storeu_ps(to.add(width), _mm256_shuffle_ps::<0b11_10_11_10>(x0, y0));
-            _mm256_storeu_ps(to.add(2 * width), _mm256_shuffle_ps::<0b01_00_01_00>(x1, y1));
-            _mm256_storeu_ps(to.add(3 * width), _mm256_shuffle_ps::<0b11_10_11_10>(x1, y1));
         }
     }
 }
