@@ -56,10 +56,10 @@ pub(crate) fn of(case: &Case, suspect: &Suspect) -> String {
             let own = meta.shape.numel().max(1) as f64;
             let copies = node.meta.shape.numel() as f64 / own;
             if copies > 1.0 && copies.fract() == 0.0 {
-                sizes.push((
-                    copies,
-                    format!("how often input {i} was copied when it was stretched"),
-                ));
+                let words = format!("how often input {i} was copied when it was stretched");
+                // The part of this input is wrong, so this is what the reader wants to know first.
+                let at = if suspect.fault.input() == Some(i) { 0 } else { sizes.len() };
+                sizes.insert(at, (copies, words));
             }
             for (axis, &d) in meta.shape.iter().enumerate() {
                 sizes.push((d as f64, format!("the size of axis {axis} of input {i}")));
