@@ -5,9 +5,10 @@ use std::panic::Location;
 
 use super::walk::reachable;
 use crate::dtype::DType;
-use crate::tensor::Tensor;
+use crate::error::raise;
 use crate::tensor::node::{Source, lock};
 use crate::tensor::value::Value;
+use crate::tensor::{Tensor, log};
 
 /// The first op of a computation whose result is not finite. Its `Display` is one line.
 #[derive(Clone, Debug)]
@@ -83,8 +84,13 @@ impl Tensor {
     }
 
     /// Whether every element is finite; integers and bools are.
+    #[track_caller]
     pub fn is_finite(&self) -> bool {
-        non_finite(&self.value_ref()).is_none()
+        let value = self.value_ref();
+        if let Err(e) = log::check_read("is_finite", &value) {
+            raise(e)
+        }
+        non_finite(&value).is_none()
     }
 }
 

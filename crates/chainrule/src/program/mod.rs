@@ -1,4 +1,4 @@
-//! The compiled mode: a step of training as a program that one can read, check, simplify and run.
+//! The compiled mode: a step of training as a program that one can read, check and run.
 //!
 //! ```
 //! use chainrule::{Tensor, program::Program};
@@ -22,7 +22,8 @@
 //!   those of the user, those of the reverse rules, those of the optimizer. So there is one way to compute a thing, and a program is what the eager mode
 //!   did. Whether a value is an argument, a parameter, a constant or a result is told by its address. The elements of a value that may be another in the next run can
 //!   not be read outside an op: that is an error, which says what to use instead. A trace changes nothing: parameters, gradients and generators are as before.
-//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters, buffers, the state and the learning rate of an optimizer. A run reads the cells, computes, and writes those that have new values, all at the end; so the eager mode and the program can take turns.
+//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters, buffers, the state and the learning rate of an optimizer. A
+//!   run reads the cells, computes, and writes those that have new values, all at the end; so the eager mode and the program can take turns.
 //! - **Instructions** (`ir`). A flat list; each has an op of the table, the ids of its inputs and outputs, and what made it. Each value has one
 //!   definition, a shape and dtype, and a name. A random draw is an instruction that draws from the generator that was traced,
 //!   so that eager draws and runs can take turns; it is never merged with another, nor left out.

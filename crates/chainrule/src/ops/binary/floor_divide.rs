@@ -48,6 +48,7 @@ pub(super) fn divisible<T: IntoTensor>(
     let dtype = a.dtype().promote(b.dtype());
     let (a, b) = (a.try_to_dtype(dtype)?, b.try_to_dtype(dtype)?);
     if dtype == DType::I64 && a.numel() != 0 {
+        log::check_read(op, &b.value_ref())?;
         let divisors = b.value().contiguous()?;
         let divisors = divisors.slice::<i64>().expect("made contiguous");
         if divisors.contains(&0) {

@@ -44,6 +44,7 @@ methods! {
             return Err(Error::shape(OP, &shapes, "there must be one weight for each number"));
         }
         let dtype = if weights.dtype().is_float() { weights.dtype() } else { DType::F64 };
+        log::check_read(OP, &weights.value_ref())?;
         let weights = weights.detach().try_to_dtype(dtype)?.value().contiguous()?;
         let totals = Value::build(OP, shape, |out: &mut [f64]| {
             out.fill(0.0);

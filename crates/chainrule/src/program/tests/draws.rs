@@ -67,6 +67,8 @@ fn decisions_by_elements_are_an_error_that_says_what_to_use() {
     trace(&|x| Ok(Tensor::from(x.try_to_vec::<f32>()?)));
     trace(&|_| Ok(Tensor::from(w.try_to_vec::<f32>()?)));
     trace(&|x| x.try_nonzero());
+    trace(&|x| Tensor::from([7i64, 8]).try_floor_divide(x.try_to_dtype(DType::I64)?));
+    trace(&|x| Tensor::from([0i64, 1]).try_bincount(Some(x), 0));
     trace(&|x| x.try_masked_select(&x.try_gt(0.0)?));
     let text = panics(|| {
         let _ = Program::trace([("x", &x)], |a| {
