@@ -508,8 +508,11 @@ mod in_training {
         // What is only too large, of the wrong sign, or the gradient of the gain, still obeys.
         let law_breakers = [
             ("batch_norm", "batch-norm coupling forgotten"),
+            ("batch_norm", "mean path forgotten"),
+            ("batch_norm", "variance path forgotten"),
             ("batch_norm", "wrong divisor of the variance"),
             ("cross_entropy", "target not subtracted"),
+            ("cross_entropy", "one-hot assigned, not subtracted"),
         ];
         for (op, mistake, broken) in caught {
             let due = if law_breakers.contains(&(op, mistake)) { 10 } else { 0 };
