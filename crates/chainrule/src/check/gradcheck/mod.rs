@@ -70,7 +70,7 @@ pub struct GradChecker<'a> {
 /// # What it costs
 ///
 /// Two recorded calls of `f` at the point and two beside it; on the tapes, for each seed, one backward pass for each output and one forward pass for each
-/// input; and 12 to 24 plain calls for the differences along each input (10 more where those are not sure). This does not depend on how many
+/// input; two plain calls to measure rounding, and 10 to 22 for the differences along each input (10 more where those are not sure). This does not depend on how many
 /// elements there are. Only to find the wrong element of a wrong gradient, parts of the probe are tried: three if it is the only one, else about
 /// `log2(n)`. At a kink the work is done twice. The report says how many calls and passes there were.
 ///
