@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use check::{Check, CheckNames};
+pub use check::{Check, CheckMistakes, CheckNames, CheckOps};
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
@@ -350,6 +350,10 @@ fn decay_step(text: &str) -> Result<u64, String> {
 fn seed(text: &str) -> Result<u64, String> {
     // The largest number that a TOML file can hold.
     whole(text, "the seed", 0, i64::MAX as u64)
+}
+
+fn points(text: &str) -> Result<usize, String> {
+    size(text, "the number of points", 0, 1_000_000)
 }
 
 fn threads(text: &str) -> Result<usize, String> {

@@ -55,22 +55,33 @@ fn links_are_found_outside_of_code_only() {
     assert_eq!(linked_files(text), ["a.md", "images/b.svg"]);
 }
 
-// The page has the ops of all features.
+/// Compares a page with what the library writes, and writes it if CHAINRULE_UPDATE_DOCS is 1.
 #[cfg(feature = "linalg")]
-#[test]
-fn the_op_reference_is_up_to_date() {
-    let path = pages_folder().join("ops.md");
-    let wanted = chainrule::ops::reference();
+fn up_to_date(page: &str, wanted: &str) {
+    let path = pages_folder().join(page);
     if std::env::var_os("CHAINRULE_UPDATE_DOCS").is_some_and(|on| on == "1") {
-        fs::write(&path, &wanted).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        fs::write(&path, wanted).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     // A checkout may have changed the ends of the lines.
     let committed = read(&path).replace("\r\n", "\n");
     let differs = committed.lines().zip(wanted.lines()).find(|(a, b)| a != b);
     assert!(
         committed == wanted,
-        "docs/src/ops.md differs from the op table, first at {differs:?}; run this test with --all-features and CHAINRULE_UPDATE_DOCS=1"
+        "docs/src/{page} differs from the op table, first at {differs:?}; run this test with --all-features and CHAINRULE_UPDATE_DOCS=1"
     );
+}
+
+// The generated pages have the ops of all features.
+#[cfg(feature = "linalg")]
+#[test]
+fn the_op_reference_is_up_to_date() {
+    up_to_date("ops.md", &chainrule::ops::reference());
+}
+
+#[cfg(feature = "linalg")]
+#[test]
+fn the_page_of_mistakes_is_up_to_date() {
+    up_to_date("why-wrong.md", &chainrule::check::why_wrong().expect("the page"));
 }
 
 #[test]

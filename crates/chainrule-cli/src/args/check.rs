@@ -4,13 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{seed, steps, threads};
+use chainrule::check::ops::entry;
+
+use super::{points, seed, steps, threads};
 
 /// What can be checked.
 #[derive(Debug, Subcommand)]
 pub enum Check {
+    /// Every op: both orders of derivatives, forward against reverse mode, views, stretched inputs, kinks
+    Ops(CheckOps),
     /// The backward pass of the names model, written by hand, beside autograd
     Names(CheckNames),
+    /// Every classic mistake of a backward pass, planted: is it detected, and named?
+    Mistakes(CheckMistakes),
 }
 
 /// `chainrule check names`
@@ -46,4 +52,69 @@ pub struct CheckNames {
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
+}
+
+/// `chainrule check ops`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct CheckOps {
+    /// Check this op alone
+    #[arg(long, value_name = "NAME", value_parser = op)]
+    pub op: Option<String>,
+
+    /// Seed of the inputs and of the probes; the same seed gives the same numbers
+    #[arg(long, value_name = "N", default_value_t = 2_147_483_647, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// Print the results as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// How many threads to use; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+}
+
+/// `chainrule check mistakes`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct CheckMistakes {
+    /// Only the mistakes of this op
+    #[arg(long, value_name = "NAME")]
+    pub op: Option<String>,
+
+    /// Seed of all inputs, shapes and probes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// At how many points without a mistake the check must keep quiet
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = points)]
+    #[arg(allow_negative_numbers = true)]
+    pub points: usize,
+
+    /// Folder for the table and the page [default: a new one, runs/check-mistakes-0001 and so on]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the files of an earlier check in the folder; other files there stay
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print the counts as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// How many threads to use; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+}
+
+/// The name of an op of the table.
+fn op(text: &str) -> Result<String, String> {
+    match entry(text) {
+        Ok(entry) => Ok(entry.name.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }

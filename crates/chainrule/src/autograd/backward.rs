@@ -2,7 +2,7 @@
 
 use super::walk::{Observer, Walk};
 use crate::error::{Error, Result, raise};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, watch};
 
 /// A backward pass with options; made by [`Tensor::backward_with`].
 ///
@@ -56,7 +56,9 @@ impl Backward<'_> {
             observer,
             ..Walk::default()
         };
-        walk.run(&[(self.root, upstream)]).map(|_| ())
+        walk.run(&[(self.root, upstream)])?;
+        watch::passed();
+        Ok(())
     }
 }
 

@@ -171,6 +171,11 @@ fn intern(name: &str) -> &'static str {
     kept
 }
 
+/// Whether this is a custom op, whose forward rule follows from its backward.
+pub(crate) fn is_custom(op: &dyn Op) -> bool {
+    (op as &dyn std::any::Any).is::<Custom>()
+}
+
 /// One use of a custom op.
 struct Custom {
     name: &'static str,

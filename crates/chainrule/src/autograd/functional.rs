@@ -120,6 +120,33 @@ pub fn vjp(
     Ok((if nested { y } else { y.detach() }, grads))
 }
 
+/// The gradients of `<v, f(inputs)>` with respect to the inputs, for a function with several results of which some have no cotangent.
+/// Inputs that are not floats are passed on, and get no gradient.
+pub(crate) fn pull_back_all(
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[Tensor],
+    cotangents: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let float = |x: &Tensor| x.dtype().is_float();
+    let all = inputs.iter().chain(cotangents.iter().flatten());
+    let nested = all.into_iter().any(Tensor::requires_grad);
+    let leaf = |x: &Tensor| match float(x) {
+        true => Ok(fresh(std::slice::from_ref(x))?.remove(0)),
+        false => Ok(x.clone()),
+    };
+    let leaves: Vec<Tensor> = inputs.iter().map(leaf).collect::<Result<_>>()?;
+    let ys = enable_grad(|| f(&leaves))?;
+    let pairs = ys.iter().zip(cotangents).filter(|(y, _)| y.requires_grad());
+    let roots: Vec<(&Tensor, Tensor)> = pairs.filter_map(|(y, v)| Some((y, v.clone()?))).collect();
+    let targets: Vec<Tensor> = leaves.iter().filter(|x| float(x)).cloned().collect();
+    let walk =
+        Walk { create_graph: nested, keep_graph: true, targets: Some(&targets), ..Walk::default() };
+    let mut found = walk.run(&roots)?.into_iter();
+    let dense = |x: &Tensor| found.next().flatten().unwrap_or_else(|| x.zeros_like());
+    let mut dense = dense;
+    Ok(leaves.iter().map(|x| float(x).then(|| dense(x))).collect())
+}
+
 /// `f(inputs)` and `J tangents`: forward mode, by the ops' forward rules, which are written independently of the reverse ones.
 ///
 /// ```
@@ -160,12 +187,22 @@ pub(super) fn push_forward(
     tangents: &[Tensor],
     link: bool,
 ) -> Result<Tensor> {
+    Ok(push_forward_all(std::slice::from_ref(y), leaves, tangents, link)?.remove(0))
+}
+
+/// As [`push_forward`], to several results at once.
+pub(crate) fn push_forward_all(
+    ys: &[Tensor],
+    leaves: &[Tensor],
+    tangents: &[Tensor],
+    link: bool,
+) -> Result<Vec<Tensor>> {
     let mode = Mode::get();
     let _guard = if link { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) }.enter();
     let mut known: HashMap<u64, Tensor> =
         leaves.iter().zip(tangents).map(|(leaf, t)| (leaf.source().number(), t.clone())).collect();
     let lowest = known.keys().copied().min().unwrap_or(u64::MAX);
-    for node in reachable([y.source()].into_iter(), lowest) {
+    for node in reachable(ys.iter().map(Tensor::source), lowest) {
         let of = |input: &Source| known.get(&input.number()).cloned();
         let tangents: Vec<Option<Tensor>> = node.inputs.iter().map(of).collect();
         if tangents.iter().all(Option::is_none) || known.contains_key(&node.number) {
@@ -180,7 +217,8 @@ pub(super) fn push_forward(
         }
         known.insert(node.number, tangent);
     }
-    Ok(known.remove(&y.source().number()).unwrap_or_else(|| y.zeros_like()))
+    let tangent = |y: &Tensor| known.get(&y.source().number()).cloned();
+    Ok(ys.iter().map(|y| tangent(y).unwrap_or_else(|| y.zeros_like())).collect())
 }
 
 /// The Jacobian of `f` at `x` by reverse mode: shape `f(x).shape` followed by `x.shape`.

@@ -30,9 +30,56 @@ pub(crate) trait Observer {
     }
 }
 
-/// A rule used in place of an op's own, for one node: `None` leaves the op's.
-pub(crate) type Planted<'a> =
-    dyn Fn(&Arc<Node>, &dyn Op, &Saved<'_>, &Tensor, Wanted) -> Option<Result<Grads>> + 'a;
+/// A mistake to be made in one place of a walk. Every part of it is asked at each place; `None` leaves what is right.
+pub(crate) trait Planted {
+    /// A rule used in place of the op's own.
+    fn rule(
+        &self,
+        node: &Arc<Node>,
+        op: &dyn Op,
+        at: &Saved<'_>,
+        gradient: &Tensor,
+        wanted: Wanted,
+    ) -> Option<Result<Grads>> {
+        let _ = (node, op, at, gradient, wanted);
+        None
+    }
+
+    /// What is done to `part` in place of the sum over the axes along which input `i` was stretched. Asked only where there are such axes.
+    fn unbroadcast(
+        &self,
+        node: &Arc<Node>,
+        i: usize,
+        part: &Tensor,
+        to: Meta,
+    ) -> Option<Result<Tensor>> {
+        let _ = (node, i, part, to);
+        None
+    }
+
+    /// Which of the parts of the gradient of tensor `number`, counted as they arrive, stands for all of them. Asked only where there are several.
+    fn overwrites(&self, number: u64) -> Option<usize> {
+        let _ = number;
+        None
+    }
+}
+
+/// A closure plants a rule.
+impl<F> Planted for F
+where
+    F: Fn(&Arc<Node>, &dyn Op, &Saved<'_>, &Tensor, Wanted) -> Option<Result<Grads>>,
+{
+    fn rule(
+        &self,
+        node: &Arc<Node>,
+        op: &dyn Op,
+        at: &Saved<'_>,
+        gradient: &Tensor,
+        wanted: Wanted,
+    ) -> Option<Result<Grads>> {
+        self(node, op, at, gradient, wanted)
+    }
+}
 
 /// How to walk.
 #[derive(Default)]
@@ -46,7 +93,7 @@ pub(crate) struct Walk<'a> {
     /// Tensors numbered below this are not walked through: they are found as targets, and their hooks are left to the walk outside.
     pub floor: u64,
     pub observer: Option<&'a mut dyn Observer>,
-    pub planted: Option<&'a Planted<'a>>,
+    pub planted: Option<&'a dyn Planted>,
 }
 
 /// A part of the gradient of `target`, waiting in the heap.
@@ -84,7 +131,12 @@ impl Walk<'_> {
         let mode = Mode::get();
         let mode =
             if self.create_graph { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) };
-        let _guard = mode.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
+        let unseen = match self.create_graph {
+            true => mode,
+            // A pass that is recorded is part of the computation that a watcher follows.
+            false => mode.without(Mode::WATCHED),
+        };
+        let _guard = unseen.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
         let tracing = mode.has(Mode::TRACE);
         let _origin = tracing.then(|| log::enter(log::Origin::Walk));
 
@@ -101,8 +153,13 @@ impl Walk<'_> {
         }
         while let Some(Part { number, target, gradient, of, .. }) = heap.pop() {
             let alone = of.is_none() && heap.peek().is_none_or(|next| next.number != number);
-            let gradient =
-                if alone { gradient } else { total(&target, (of, gradient), &mut heap)? };
+            let gradient = if alone {
+                gradient
+            } else if let Some(kept) = self.planted.and_then(|planted| planted.overwrites(number)) {
+                overwritten(kept, gradient, number, &mut heap)
+            } else {
+                total(&target, (of, gradient), &mut heap)?
+            };
             let gradient = self.settle(&target, number, gradient, &mut found)?;
             if tracing {
                 log::gradient(number, &gradient.value());
@@ -135,7 +192,7 @@ impl Walk<'_> {
                 let Some(meta) = input.meta().filter(|_| input.requires_grad()) else {
                     continue;
                 };
-                let part = fit(&node, i, part, meta)?;
+                let part = self.fit(&node, i, part, meta)?;
                 if let Some(observer) = &mut self.observer {
                     observer.pass(&node, i, &part);
                 }
@@ -143,6 +200,20 @@ impl Walk<'_> {
             }
         }
         Ok(found.gradients)
+    }
+
+    /// Brings a rule's gradient to the shape of the input, summing over what was broadcast.
+    #[inline]
+    fn fit(&self, node: &Arc<Node>, i: usize, part: Tensor, meta: Meta) -> Result<Tensor> {
+        if part.meta() == meta {
+            return Ok(part);
+        }
+        if let Some(planted) = self.planted
+            && let Some(wrong) = planted.unbroadcast(node, i, &part, meta)
+        {
+            return wrong;
+        }
+        fit(node, i, &part, meta)
     }
 
     /// The whole gradient of `target` is there: hooks see it, and it is kept where somebody wants it.
@@ -207,7 +278,7 @@ impl Walk<'_> {
         let saved = self.saved(node)?;
         let at = Saved::new(node, &saved, self.create_graph);
         if let Some(planted) = self.planted
-            && let Some(grads) = planted(node, op, &at, &gradient, wanted)
+            && let Some(grads) = planted.rule(node, op, &at, &gradient, wanted)
         {
             return grads;
         }
@@ -259,6 +330,16 @@ fn total(
     }
 }
 
+/// The mistake of an assignment where an addition is due: of the parts of tensor `number`, the one that stands for all of them.
+fn overwritten(kept: usize, first: Tensor, number: u64, heap: &mut BinaryHeap<Part>) -> Tensor {
+    let mut parts = vec![first];
+    while heap.peek().is_some_and(|next| next.number == number) {
+        parts.extend(heap.pop().map(|part| part.gradient));
+    }
+    let kept = kept.min(parts.len() - 1);
+    parts.swap_remove(kept)
+}
+
 /// The gradients of the targets, as far as they were found.
 struct Found {
     /// The places in the list of each number; a tensor may be asked for twice.
@@ -283,12 +364,11 @@ impl Found {
     }
 }
 
-/// Brings a rule's gradient to the shape of the input, summing over what was broadcast.
-#[inline]
-fn fit(node: &Node, i: usize, part: Tensor, meta: Meta) -> Result<Tensor> {
+/// The sum of a gradient over the axes along which input `i` of shape and dtype `meta` was stretched, or the error if it cannot be that.
+pub(crate) fn fit(node: &Node, i: usize, part: &Tensor, meta: Meta) -> Result<Tensor> {
     let got = part.meta();
     if got == meta {
-        return Ok(part);
+        return Ok(part.clone());
     }
     if got.dtype != meta.dtype || got.shape.broadcast(&meta.shape) != Some(got.shape) {
         let why = format!(
@@ -297,7 +377,7 @@ fn fit(node: &Node, i: usize, part: Tensor, meta: Meta) -> Result<Tensor> {
         );
         return Err(Error::gradient(node.op.name(), why).at(node.location));
     }
-    sum_to(&part, &meta.shape)
+    sum_to(part, &meta.shape)
 }
 
 /// Adds to the gradient of a leaf or a retained intermediate.

@@ -3,31 +3,57 @@
 //! - [`dot_product`] compares reverse mode with forward mode, whose rules are written independently, at random probes.
 //! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
 //!   sees kinks.
-//! - [`gradcheck`] looks at every element of every input by forward mode, and at one direction of each input by differences.
+//! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
+//! - [`ops()`] runs it on every op of the table, with views and stretched inputs.
+//! - [`verdict()`] says which classic mistake made a gradient wrong, and in which op.
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
+//! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
+//! - [`Workflow`] watches a training loop and names the mistakes in it.
+//! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any function, [`read_numbers`] those of two tensors.
+//! - [`mistakes()`] plants every classic mistake and counts how many are detected and named.
 //!
-//! The first three run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
+//! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.
 //!
 //! ```
 //! use chainrule::{Tensor, check};
 //! let w = Tensor::from([[1.0, -2.0], [0.5, 3.0]]);
-//! let report = check::gradcheck(|x| (&x[0] * &x[0]).tanh(), &[w]).unwrap();
+//! let report = check::gradcheck(|x| (&x[0] * &x[0]).tanh(), &[w]).run()?;
 //! assert!(report.passed(), "{report}");
+//! # Ok::<(), chainrule::Error>(())
 //! ```
 
+pub(crate) mod catalogue;
 pub mod compare;
 mod dot_product;
+mod extrapolate;
 mod gradcheck;
+pub mod invariants;
+pub mod mistakes;
 pub mod names;
+pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
+mod verdict;
+pub mod workflow;
 
+pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
-pub use gradcheck::{Directional, GradCheck, InputCheck, gradcheck};
+pub use gradcheck::{
+    Blame, Break, Directional, GradCheck, GradChecker, Kink, NotFinite, Outcome, Outputs,
+    PairCheck, Problem, Slot, Worst, gradcheck,
+};
+pub use invariants::Invariants;
+pub use mistakes::{Mistakes, mistakes};
+pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
+pub use verdict::{
+    BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
+    ratio_by_batch, read_numbers, verdict, verdict_with,
+};
+pub use workflow::{Finding, Mistake, Workflow};
 
 use crate::error::{Error, Result};
 use crate::rng::Generator;

@@ -1,5 +1,6 @@
 //! Directional derivatives by differences, extrapolated.
 
+use super::extrapolate::{Row, limit};
 use super::require_f64;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, no_grad};
@@ -7,9 +8,6 @@ use crate::tensor::{Tensor, no_grad};
 /// How many steps are tried, each half of the one before; for inputs of size 1 or less. Larger ones start with larger steps, and get as many
 /// more as lead to the same last one.
 const STEPS: usize = 11;
-
-/// How often a row of the table is extrapolated: each time takes away the next power of the step squared.
-const ORDERS: usize = 6;
 
 /// A directional derivative by differences.
 #[derive(Clone, Debug)]
@@ -76,16 +74,15 @@ pub fn richardson(
     }
     let mut out = (Vec::new(), Vec::new(), Vec::new());
     for (i, &middle) in origin.to_f64_vec().iter().enumerate() {
-        let points: Vec<Point> = samples
-            .iter()
-            .map(|(step, up, down)| Point { step: *step, reach, up: up[i], middle, down: down[i] })
-            .collect();
-        let (value, error) = extrapolate(&points);
-        if kinked(&points, value, error) {
+        let row = |(step, up, down): &(f64, Vec<f64>, Vec<f64>)| {
+            element(*step, reach, up[i], middle, down[i])
+        };
+        let found = limit(&samples.iter().map(row).collect::<Vec<Row>>());
+        if found.kink || found.coarse {
             out.2.push(i);
         }
-        out.0.push(value);
-        out.1.push(error);
+        out.0.push(found.value);
+        out.1.push(found.error);
     }
     Ok(Difference {
         value: Tensor::try_from_slice(&out.0, origin.shape())?,
@@ -94,75 +91,29 @@ pub fn richardson(
     })
 }
 
+/// The differences of one element whose value is `up` and `down` a step away on either side, with inputs of size `reach`.
+fn element(step: f64, reach: f64, up: f64, middle: f64, down: f64) -> Row {
+    let slope = (up - down) / (2.0 * step);
+    let values = up.abs().max(down.abs());
+    Row {
+        slope,
+        bend: ((up - middle) - (middle - down)).abs() / step,
+        // Of the function's values, if they are right to the last bit or so, and of the points themselves.
+        rounding: f64::EPSILON * (values + slope.abs() * reach) / step,
+        middle_rounding: f64::EPSILON * middle.abs() / step,
+    }
+}
+
 /// The largest magnitude.
-fn largest(tensors: &[Tensor]) -> f64 {
+pub(super) fn largest(tensors: &[Tensor]) -> f64 {
     let all = tensors.iter().flat_map(Tensor::to_f64_vec);
     all.fold(0.0, |m: f64, x| m.max(x.abs()))
 }
 
 /// The largest step: an eighth of the size of the inputs, along the direction.
-fn first_step(reach: f64, direction: f64) -> f64 {
+pub(super) fn first_step(reach: f64, direction: f64) -> f64 {
     if direction == 0.0 {
         return 0.125;
     }
     0.125 * reach.max(0.1) / direction
-}
-
-/// One element of the value on both sides of the point.
-struct Point {
-    step: f64,
-    /// The largest input.
-    reach: f64,
-    up: f64,
-    middle: f64,
-    down: f64,
-}
-
-impl Point {
-    fn slope(&self) -> f64 {
-        (self.up - self.down) / (2.0 * self.step)
-    }
-
-    /// The change of the slope across the point.
-    fn bend(&self) -> f64 {
-        ((self.up - self.middle) - (self.middle - self.down)).abs() / self.step
-    }
-
-    /// What rounding does to the slope: of the function's values, if they are right to the last bit or so, and of the points themselves.
-    fn rounding(&self) -> f64 {
-        let values = self.up.abs().max(self.down.abs());
-        f64::EPSILON * (values + self.slope().abs() * self.reach) / self.step
-    }
-}
-
-/// The entry of the extrapolation table that agrees best with its neighbours, and how far it may be off.
-fn extrapolate(points: &[Point]) -> (f64, f64) {
-    let mut best = (points[points.len() - 1].slope(), f64::INFINITY);
-    let mut before: Vec<f64> = Vec::new();
-    for point in points {
-        let mut row = vec![point.slope()];
-        for order in 1..=ORDERS.min(before.len()) {
-            let (coarse, fine) = (before[order - 1], row[order - 1]);
-            let next = fine + (fine - coarse) / (4f64.powi(order as i32) - 1.0);
-            let apart = (next - fine).abs().max((next - coarse).abs());
-            // The best of many entries may agree by luck: hence the factor.
-            let error = 4.0 * apart + point.rounding();
-            if error < best.1 {
-                best = (next, error);
-            }
-            row.push(next);
-        }
-        before = row;
-    }
-    best
-}
-
-/// Whether the step sizes disagree.
-fn kinked(points: &[Point], value: f64, error: f64) -> bool {
-    let (fine, coarse) = (&points[points.len() - 1], &points[points.len() - 3]);
-    // Rounding may be a thousand times that of a single operation before it is taken for a kink.
-    let noise = 1e3 * (fine.rounding() + f64::EPSILON * fine.middle.abs() / fine.step);
-    let bends = fine.bend() > noise && fine.bend() > 0.5 * coarse.bend();
-    let apart = error > 1e-3 * value.abs() + noise;
-    bends || apart || !value.is_finite()
 }

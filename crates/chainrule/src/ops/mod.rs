@@ -43,6 +43,8 @@ pub use shape::pad::PadMode;
 pub use shape::slice::Slice;
 pub(crate) use shape::slice::{SliceOp, join};
 
+use std::rc::Rc;
+
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -63,7 +65,6 @@ pub struct Entry {
     /// What it does where it has no derivative or at the edge of its domain.
     pub at_kinks: &'static str,
     /// Inputs to check it on; the first argument draws the random ones.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
     pub(crate) samples: fn(&mut Generator) -> Vec<Sample>,
     /// The classic wrong versions of its reverse rule.
     pub(crate) mistakes: &'static [Mistake],
@@ -101,12 +102,11 @@ pub enum Family {
 type Call = dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 /// Inputs of an op and the call on them, in f64.
-#[cfg_attr(not(test), expect(dead_code, reason = "the generated tests read it"))]
 pub(crate) struct Sample {
     /// What is particular about it.
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
-    pub call: Box<Call>,
+    pub call: Rc<Call>,
     /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
     pub kink: bool,
     /// Whether second derivatives exist there.
@@ -120,13 +120,30 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample { note, inputs, call: Box::new(call), kink: false, twice: true }
+        Sample { note, inputs, call: Rc::new(call), kink: false, twice: true }
     }
 
     /// The same, at a kink.
     pub fn at_kink(mut self) -> Sample {
         self.kink = true;
         self
+    }
+
+    /// The inputs that gradients can be asked of.
+    pub fn floats(&self) -> Vec<Tensor> {
+        let float = |x: &&Tensor| x.dtype().is_float();
+        self.inputs.iter().filter(float).cloned().collect()
+    }
+
+    /// The call with other float inputs; integers and bools stay.
+    pub fn try_on(&self, floats: &[Tensor]) -> Result<Tensor> {
+        let mut floats = floats.iter();
+        let pick = |x: &Tensor| match x.dtype().is_float() {
+            true => floats.next().expect("one for each float input").clone(),
+            false => x.clone(),
+        };
+        let inputs: Vec<Tensor> = self.inputs.iter().map(pick).collect();
+        (self.call)(&inputs)
     }
 }
 
@@ -137,7 +154,6 @@ pub(crate) struct Mistake {
     /// What was done instead of what.
     pub what: &'static str,
     /// The wrong rule.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the generated tests plant it"))]
     pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod op;
 mod print;
 pub(crate) mod run;
 pub(crate) mod value;
+pub(crate) mod watch;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -311,6 +312,7 @@ impl Tensor {
     pub fn try_to_vec<E: Element>(&self) -> Result<Vec<E>> {
         let value = self.value_ref();
         log::check_read("to_vec", &value)?;
+        watch::read(&value);
         if value.dtype() != E::DTYPE {
             let why = format!(
                 "the elements are not {}; convert with to_dtype first",
@@ -330,6 +332,7 @@ impl Tensor {
         if let Err(e) = log::check_read("to_f64_vec", &value) {
             raise(e)
         }
+        watch::read(&value);
         fn all<T: Stored>(value: &Value, f: impl Fn(T) -> f64) -> Vec<f64> {
             let mut out = vec![T::default(); value.numel()];
             value.copy_to(&mut out);
@@ -356,6 +359,7 @@ impl Tensor {
     pub fn try_item(&self) -> Result<f64> {
         let value = self.value_ref();
         log::check_read("item", &value)?;
+        watch::read(&value);
         if value.numel() != 1 {
             let why = format!(
                 "a tensor of {} elements has no single one; index or reduce it first",
@@ -378,6 +382,7 @@ impl Tensor {
         if let Err(e) = log::check_read("at", &value) {
             raise(e)
         }
+        watch::read(&value);
         let shape = *value.shape();
         if index.len() != shape.rank() || index.iter().zip(shape.iter()).any(|(i, d)| i >= d) {
             raise(Error::shape("at", &[&shape], format!("there is no element {index:?}")));

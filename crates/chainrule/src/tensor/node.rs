@@ -259,6 +259,8 @@ impl Mode {
     pub const SAVE_ALL: Mode = Mode(4);
     /// Nodes keep nothing but their place in the graph.
     pub const SAVE_NOTHING: Mode = Mode(8);
+    /// Somebody keeps a log of the ops that run.
+    pub const WATCHED: Mode = Mode(32);
     /// Every op goes into the log of a trace.
     pub const TRACE: Mode = Mode(16);
     const DEFAULT: Mode = Mode(0);
@@ -281,6 +283,11 @@ impl Mode {
     #[inline]
     pub fn without(self, flag: Mode) -> Mode {
         Mode(self.0 & !flag.0)
+    }
+
+    /// Sets the mode until it is set again.
+    pub fn set(self) {
+        MODE.set(self);
     }
 
     /// Sets the mode until the guard is dropped, even by a panic.

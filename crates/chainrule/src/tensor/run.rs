@@ -10,7 +10,7 @@ use super::op::{
     Array, Extent, Extra, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel,
 };
 use super::value::{Layout, Meta, Value};
-use super::{Tensor, log};
+use super::{Tensor, log, watch};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};
@@ -103,6 +103,10 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
         true => Flow::Gradient,
         false => Flow::Constant,
     };
+    if mode.has(Mode::WATCHED) {
+        let outputs = std::iter::once(&outcome.value).chain(&outcome.extra).cloned();
+        watch::note(op, inputs, &values, outputs, matches!(flow, Flow::Gradient), location);
+    }
     Ok(Ran { values, outcome, flow })
 }
 

@@ -1,6 +1,8 @@
 //! `chainrule check`: gradients against paths that share no code with the backward pass.
 
+mod mistakes;
 mod names;
+mod ops;
 
 use std::process::ExitCode;
 
@@ -11,6 +13,8 @@ use crate::args::Check;
 /// Runs the command. The status is 1 when something is wrong.
 pub fn run(check: &Check) -> Result<ExitCode> {
     match check {
+        Check::Ops(args) => ops::run(args),
+        Check::Mistakes(args) => mistakes::run(args),
         Check::Names(args) => names::run(args),
     }
 }

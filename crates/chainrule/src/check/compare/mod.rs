@@ -7,6 +7,8 @@ mod tape;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::check) use numbers::index_of;
+
 use std::collections::{HashMap, HashSet};
 
 pub use claim::{ByHand, Problem};

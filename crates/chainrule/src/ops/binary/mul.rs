@@ -75,11 +75,7 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "operands swapped",
             what: "each operand is given its own value as factor instead of the other's",
-            rule: |_, at, g, wanted| {
-                // What the op saved is what the right rule needs; a wrong one may have less at hand.
-                if !(wanted.get(0) && wanted.get(1)) {
-                    return Ok(smallvec![Some(g.clone()), Some(g.clone())]);
-                }
+            rule: |_, at, g, _| {
                 Ok(smallvec![Some(g.try_mul(at.input(0))?), Some(g.try_mul(at.input(1))?)])
             },
         },

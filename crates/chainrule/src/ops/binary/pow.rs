@@ -315,6 +315,15 @@ pub(super) const ENTRY: Entry = Entry {
             },
         },
         Mistake {
+            name: "exponent forgotten",
+            what: "the exponent was taken for a constant: it gets no gradient",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                grads[1] = None;
+                Ok(grads)
+            },
+        },
+        Mistake {
             name: "logarithm forgotten",
             what: "the gradient of the exponent is g * a^b, without ln a",
             rule: |op, at, g, wanted| {

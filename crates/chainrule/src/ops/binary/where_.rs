@@ -127,8 +127,8 @@ pub(super) const ENTRY: Entry = Entry {
             },
         },
         Mistake {
-            name: "mask forgotten",
-            what: "both branches get the whole gradient",
+            name: "leak through the mask",
+            what: "both branches get the whole gradient, also where the other one was taken",
             rule: |_, _, g, _| Ok(smallvec![None, Some(g.clone()), Some(g.clone())]),
         },
     ],

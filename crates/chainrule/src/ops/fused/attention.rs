@@ -388,6 +388,22 @@ const MISTAKES: &[Mistake] = &[
         },
     },
     Mistake {
+        name: "mask forgotten",
+        what: "the backward pass knows nothing of the mask: hidden keys get gradients, and the weights are those without it",
+        rule: |op, at, g, wanted| {
+            let (this, inputs) = (this(op), at.inputs());
+            let mut grads = this.vjp(at, g, wanted)?;
+            let dp = this.dropped(g.try_matmul(&inputs[2].try_t()?)?)?;
+            let mean = g.try_mul(&at.output())?.try_sum(-1, true)?;
+            let weights = this.weights(&inputs[..3])?;
+            let ds = weights.try_mul(&dp.try_sub(&mean)?)?.try_mul(this.scale)?;
+            grads[0] = Some(ds.try_matmul(&inputs[1])?);
+            grads[1] = Some(ds.try_t()?.try_matmul(&inputs[0])?);
+            grads[2] = Some(this.dropped(weights)?.try_t()?.try_matmul(g)?);
+            Ok(grads)
+        },
+    },
+    Mistake {
         name: "causal rule forgotten",
         what: "the backward pass lets every query see every key",
         rule: |op, at, g, wanted| AttentionOp { causal: false, ..this(op) }.vjp(at, g, wanted),

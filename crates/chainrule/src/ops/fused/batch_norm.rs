@@ -339,14 +339,57 @@ fn this(op: &dyn Op) -> &BatchNorm {
     (op as &dyn std::any::Any).downcast_ref().expect("the rule of batch_norm")
 }
 
+/// The gradients with `dx = gain / sqrt(var + eps) * inner`.
+fn with_dx(
+    op: &dyn Op,
+    at: &Saved<'_>,
+    g: &Tensor,
+    wanted: Wanted,
+    inner: Tensor,
+) -> Result<Grads> {
+    let mut grads = op.vjp(at, g, wanted)?;
+    let gain = this(op).learned.gain.then(|| at.input(1));
+    grads[0] = Some(affine(inner.try_mul(at.extra(1))?, gain.as_ref(), None)?);
+    Ok(grads)
+}
+
+/// `h * sum(g * h) / (m - correction)`.
+fn through_variance(op: &dyn Op, at: &Saved<'_>, g: &Tensor) -> Result<Tensor> {
+    let (hat, n) = (at.extra(0), at.input_shape(0)[0]);
+    let divisor = (n - this(op).correction) as f64;
+    hat.try_mul(&g.try_mul(&hat)?.try_sum(0, true)?.try_div(divisor)?)
+}
+
 const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "batch-norm coupling forgotten",
         what: "mean and variance were taken for constants: dx = g * gain / sqrt(var + eps)",
+        rule: |op, at, g, wanted| with_dx(op, at, g, wanted, g.clone()),
+    },
+    Mistake {
+        name: "mean path forgotten",
+        what: "the mean was taken for a constant: dx lacks - sum(g) / m, so its columns do not sum to 0",
+        rule: |op, at, g, wanted| {
+            let inner = g.try_sub(&through_variance(op, at, g)?)?;
+            with_dx(op, at, g, wanted, inner)
+        },
+    },
+    Mistake {
+        name: "variance path forgotten",
+        what: "the variance was taken for a constant: dx lacks - h * sum(g * h) / (m - correction)",
+        rule: |op, at, g, wanted| {
+            let mean = g.try_sum(0, true)?.try_div(at.input_shape(0)[0] as f64)?;
+            with_dx(op, at, g, wanted, g.try_sub(&mean)?)
+        },
+    },
+    Mistake {
+        name: "epsilon outside the root",
+        what: "the backward divides by sqrt(var) + eps where the forward divided by sqrt(var + eps)",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let dx = g.try_mul(at.extra(1))?;
-            grads[0] = Some(affine(dx, this(op).learned.gain.then(|| at.input(1)).as_ref(), None)?);
+            let outside = at.extra(3).try_sqrt()?.try_add(this(op).eps)?;
+            let ratio = 1.0 / at.extra(1).try_mul(&outside)?;
+            grads[0] = grads[0].take().map(|dx| dx.try_mul(&ratio)).transpose()?;
             Ok(grads)
         },
     },

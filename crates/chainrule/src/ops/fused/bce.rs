@@ -71,7 +71,7 @@ impl Pointwise for BinaryCrossEntropy {
         yes.try_add(&no)?.try_neg()
     }
 
-    /// Term by term: `dx ((1 - t) / (1 - x) - t / x) + dt (log(1 - x) - log(x))`.
+    /// `dx (x - t) / max(x - x^2, 1e-12) + dt (log(1 - x) - log(x))`. Term by term, `(1 - t) / (1 - x) - t / x` would be NaN where x is 0 or 1.
     fn tangent(
         self,
         x: &Tensor,
@@ -79,10 +79,10 @@ impl Pointwise for BinaryCrossEntropy {
         dx: Option<&Tensor>,
         dt: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let (not_x, not_t) = (1.0 - x, 1.0 - t);
+        let not_x = 1.0 - x;
         let by_x = dx.map(|dx| {
-            let slope = not_t.try_div(&not_x)?.try_sub(&t.try_div(x)?)?;
-            dx.try_mul(&slope)
+            let variance = x.try_sub(&x.try_square()?)?.try_maximum(LEAST_VARIANCE)?;
+            x.try_sub(t)?.try_div(&variance)?.try_mul(dx)
         });
         let by_t = dt.map(|dt| dt.try_mul(&not_x.try_log()?.try_sub(&x.try_log()?)?));
         together(by_x.transpose()?, by_t.transpose()?)

@@ -58,6 +58,14 @@ impl Counting {
         }
     }
 
+    /// By what factor a mean is wrong whose divisor counts the rows that are left out: a classic mistake.
+    pub fn counted_too_often(&self, targets: &Tensor) -> Result<f64> {
+        let targets = targets.try_to_vec::<i64>()?;
+        let kept = targets.iter().filter(|&&t| !self.ignores(t)).count();
+        let is_mean = self.reduction == Reduction::Mean;
+        Ok(if is_mean { kept as f64 / targets.len() as f64 } else { 1.0 })
+    }
+
     /// The error for a target that is no class and not left out.
     pub fn expect_targets(&self, op: &'static str, targets: &[i64], classes: usize) -> Result<()> {
         let Some(mut at) = first_outside(targets, classes) else {

@@ -467,21 +467,53 @@ fn this(op: &dyn Op) -> &CrossEntropyOp {
     (op as &dyn std::any::Any).downcast_ref().expect("the rule of cross_entropy")
 }
 
+/// What the gradient of each row is multiplied by: the upstream one, over the number of rows for a mean.
+fn row_scale(op: &dyn Op, at: &Saved<'_>, g: &Tensor) -> Result<Tensor> {
+    let options = &this(op).counting;
+    let g = match options.reduction {
+        Reduction::None => g.try_reshape([g.numel(), 1])?,
+        _ => g.clone(),
+    };
+    g.try_div(options.divisor(&at.input(1).try_to_vec::<i64>()?))
+}
+
 const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "target not subtracted",
         what: "softmax(x) was taken for softmax(x) - one_hot(target)",
         rule: |op, at, g, wanted| {
-            let (options, targets) = (&this(op).counting, at.input(1));
+            let targets = at.input(1);
             let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only gradient");
             let q = target_weights(this(op), &targets, dx.meta())?;
-            let divisor = options.divisor(&targets.try_to_vec::<i64>()?);
-            let g = match options.reduction {
-                Reduction::None => g.try_reshape([g.numel(), 1])?,
-                _ => g.clone(),
-            };
-            let missing = q.try_mul(&g)?.try_div(divisor)?;
+            let missing = q.try_mul(&row_scale(op, at, g)?)?;
             Ok(smallvec![Some(dx.try_add(&missing)?), None])
+        },
+    },
+    Mistake {
+        name: "one-hot assigned, not subtracted",
+        what: "the target's element is set to -1 (`=-` for `-=`): its probability is lost",
+        rule: |op, at, g, wanted| {
+            let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only gradient");
+            let plain = CrossEntropyOp { label_smoothing: 0.0, ..this(op).clone() };
+            let q = target_weights(&plain, &at.input(1), dx.meta())?;
+            let lost = q.try_mul(&at.extra(0))?.try_mul(&row_scale(op, at, g)?)?;
+            Ok(smallvec![Some(dx.try_sub(&lost)?), None])
+        },
+    },
+    Mistake {
+        name: "ignored rows counted in the mean",
+        what: "the gradient is divided by the number of all rows, with those that ignore_index leaves out",
+        rule: |op, at, g, wanted| {
+            let ratio = this(op).counting.counted_too_often(&at.input(1))?;
+            op.vjp(at, &g.try_mul(ratio)?, wanted)
+        },
+    },
+    Mistake {
+        name: "divided twice",
+        what: "the gradient is divided by the number of rows twice",
+        rule: |op, at, g, wanted| {
+            let targets = at.input(1).try_to_vec::<i64>()?;
+            op.vjp(at, &g.try_div(this(op).counting.divisor(&targets))?, wanted)
         },
     },
     Mistake {

@@ -1,6 +1,6 @@
 //! `group_norm`: groups of channels of each sample normalised by their mean and variance.
 
-use super::layer_norm::{uncoupled, weight_from_input};
+use super::layer_norm::{EPS_OUTSIDE, MEAN_PATH, VARIANCE_PATH, weight_from_input, with_dx};
 use super::learned::{Learned, with_learned};
 use super::row_norm::{Over, RowNorm};
 use crate::kernels::norm::layer::Norm;
@@ -116,8 +116,11 @@ pub(super) const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "coupling forgotten",
         what: "mean and variance were taken for constants: dx = g * gain / sqrt(var + eps)",
-        rule: |op, at, g, wanted| uncoupled(op, at, g, wanted, |_, u| Ok(u)),
+        rule: |op, at, g, wanted| with_dx(op, at, g, wanted, |_, s| s.u.try_div(&s.root)),
     },
+    MEAN_PATH,
+    VARIANCE_PATH,
+    EPS_OUTSIDE,
     Mistake {
         name: "gradient of the gain from the input",
         what: "dgain = sum(g * x): the input was taken for the normalised input",

@@ -1,7 +1,7 @@
 //! `layer_norm`: each row normalised by its own mean and variance. `rms_norm` is the same op without the mean.
 
 use super::learned::{Learned, with_learned};
-use super::row_norm::{Over, RowNorm};
+use super::row_norm::{Over, RowNorm, mean};
 use crate::kernels::norm::layer::Norm;
 use crate::ops::prelude::*;
 
@@ -98,12 +98,21 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "statistics taken for constants",
         what: "mean and variance were taken for constants: dx = weight * g / sqrt(var + eps)",
-        rule: |op, at, g, wanted| uncoupled(op, at, g, wanted, |_, u| Ok(u)),
+        rule: |op, at, g, wanted| with_dx(op, at, g, wanted, |_, s| s.u.try_div(&s.root)),
     },
+    MEAN_PATH,
+    VARIANCE_PATH,
+    EPS_OUTSIDE,
     Mistake {
-        name: "variance taken for a constant",
-        what: "dx = (u - mean(u)) / sqrt(var + eps): that the variance depends on x was forgotten",
-        rule: |op, at, g, wanted| uncoupled(op, at, g, wanted, |this, u| this.centred(&u)),
+        name: "reduced over the wrong axis",
+        what: "the two means of the backward were taken over the rows instead of along each row",
+        rule: |op, at, g, wanted| {
+            with_dx(op, at, g, wanted, |_, s| {
+                let mean = |x: &Tensor| x.try_sum(0, true)?.try_div(x.shape()[0] as f64);
+                let through = s.hat.try_mul(&mean(&s.u.try_mul(&s.hat)?)?)?;
+                s.u.try_sub(&mean(&s.u)?)?.try_sub(&through)?.try_div(&s.root)
+            })
+        },
     },
     Mistake {
         name: "gradient of the weight from the input",
@@ -112,21 +121,69 @@ const MISTAKES: &[Mistake] = &[
     },
 ];
 
-/// `dx = f(weight * g) / sqrt(var + eps)`, without what comes through the statistics.
-pub(super) fn uncoupled(
+pub(super) const MEAN_PATH: Mistake = Mistake {
+    name: "mean path forgotten",
+    what: "the mean was taken for a constant: dx lacks - mean(u), so its rows do not sum to 0",
+    rule: |op, at, g, wanted| {
+        with_dx(op, at, g, wanted, |_, s| s.u.try_sub(&s.through_variance()?)?.try_div(&s.root))
+    },
+};
+
+pub(super) const VARIANCE_PATH: Mistake = Mistake {
+    name: "variance path forgotten",
+    what: "dx = (u - mean(u)) / sqrt(var + eps): that the variance depends on x was forgotten",
+    rule: |op, at, g, wanted| {
+        with_dx(op, at, g, wanted, |this, s| this.centred(&s.u)?.try_div(&s.root))
+    },
+};
+
+pub(super) const EPS_OUTSIDE: Mistake = Mistake {
+    name: "epsilon outside the root",
+    what: "the backward divides by the root of the variance plus eps, where the forward took the root of variance plus eps",
+    rule: |op, at, g, wanted| {
+        with_dx(op, at, g, wanted, |this, s| {
+            // A variance of 0 may have become a little less by rounding.
+            let var = s.root.try_square()?.try_sub(this.eps)?.try_relu()?;
+            let outside = var.try_sqrt()?.try_add(this.eps)?;
+            this.centred(&s.u)?.try_sub(&s.through_variance()?)?.try_div(&outside)
+        })
+    },
+};
+
+/// What the backward of a row is made of, as `RowNorm::as_rows` has it.
+pub(super) struct Steps {
+    /// The upstream gradient times the weight.
+    pub u: Tensor,
+    /// The normalised rows.
+    pub hat: Tensor,
+    /// What they were divided by.
+    pub root: Tensor,
+}
+
+impl Steps {
+    /// `h * mean(u * h)`.
+    fn through_variance(&self) -> Result<Tensor> {
+        self.hat.try_mul(&mean(&self.u.try_mul(&self.hat)?)?)
+    }
+}
+
+/// The gradients with another one of the input.
+pub(super) fn with_dx(
     op: &dyn Op,
     at: &Saved<'_>,
     g: &Tensor,
     wanted: Wanted,
-    f: fn(&RowNorm, Tensor) -> Result<Tensor>,
+    dx: fn(&RowNorm, &Steps) -> Result<Tensor>,
 ) -> Result<Grads> {
     let (this, shape, mut grads) = (this(op), g.shape(), op.vjp(at, g, wanted)?);
-    let root = this.root(&this.centred(&this.as_rows(&at.input(0))?)?)?;
+    let d = this.centred(&this.as_rows(&at.input(0))?)?;
+    let root = this.root(&d)?;
     let mut u = this.as_rows(g)?;
     if this.learned.gain {
         u = u.try_mul(&this.over_channels(&shape, &at.input(1))?)?;
     }
-    grads[0] = Some(f(this, u)?.try_div(&root)?.try_reshape(shape)?);
+    let steps = Steps { u, hat: d.try_div(&root)?, root };
+    grads[0] = Some(dx(this, &steps)?.try_reshape(shape)?);
     Ok(grads)
 }
 

@@ -129,6 +129,11 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&(1.0 - at.output().try_exp()?))?)]),
         },
         Mistake {
+            name: "sum forgotten",
+            what: "g: the logarithm of the sum, which depends on every input of the row, was taken for a constant",
+            rule: |_, _, g, _| Ok(smallvec![Some(g.clone())]),
+        },
+        Mistake {
             name: "upstream sum taken for 1",
             what: "g - p: the sum of the upstream gradient, by which p is multiplied, was left out",
             rule: |_, at, g, _| Ok(smallvec![Some(g.try_sub(&at.output().try_exp()?)?)]),

@@ -236,6 +236,15 @@ pub(super) const ENTRY: Entry = Entry {
     samples,
     mistakes: &[
         Mistake {
+            name: "ignored rows counted in the mean",
+            what: "the gradient is divided by the number of all rows, with those that ignore_index leaves out",
+            rule: |op, at, g, wanted| {
+                let this = (op as &dyn std::any::Any).downcast_ref::<Nll>();
+                let counting = &this.expect("the rule of nll_loss").counting;
+                op.vjp(at, &g.try_mul(counting.counted_too_often(&at.input(1))?)?, wanted)
+            },
+        },
+        Mistake {
             name: "missing 1/n",
             what: "the gradient of the sum of the losses where the loss is their mean",
             rule: |op, at, g, wanted| {

@@ -1,6 +1,6 @@
 //! `rms_norm`: each row divided by the root of its mean square. The op and its kernels are those of `layer_norm`, without the mean.
 
-use super::layer_norm::{SHAPES, normalized, uncoupled, weight_from_input};
+use super::layer_norm::{EPS_OUTSIDE, SHAPES, normalized, weight_from_input, with_dx};
 use super::learned::Learned;
 use super::row_norm::{Over, RowNorm};
 use crate::kernels::norm::layer::Norm;
@@ -44,8 +44,9 @@ pub(super) const ENTRY: Entry = Entry {
         Mistake {
             name: "root taken for a constant",
             what: "dx = weight * g / sqrt(mean(x^2) + eps): that the root depends on x was forgotten",
-            rule: |op, at, g, wanted| uncoupled(op, at, g, wanted, |_, u| Ok(u)),
+            rule: |op, at, g, wanted| with_dx(op, at, g, wanted, |_, s| s.u.try_div(&s.root)),
         },
+        EPS_OUTSIDE,
         Mistake {
             name: "gradient of the weight from the input",
             what: "dweight = sum(g * x): the input was taken for the normalised input",

@@ -73,7 +73,7 @@ impl RowNorm {
 }
 
 /// The mean of each row.
-fn mean(rows: &Tensor) -> Result<Tensor> {
+pub(super) fn mean(rows: &Tensor) -> Result<Tensor> {
     let n = rows.shape()[2] * rows.shape()[3];
     rows.try_sum([2, 3], true)?.try_div(n as f64)
 }

@@ -221,8 +221,9 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "da = g @ b^T; db = a^T @ g",
     at_kinks: "",
     samples: |g| {
-        let cases: [(&str, &[usize], &[usize]); 11] = [
+        let cases: [(&str, &[usize], &[usize]); 12] = [
             ("matrices", &[3, 4], &[4, 5]),
+            ("square matrices", &[3, 3], &[3, 3]),
             ("vectors", &[4], &[4]),
             ("row times matrix", &[4], &[4, 3]),
             ("matrix times column", &[3, 4], &[4]),
@@ -257,8 +258,26 @@ pub(super) const ENTRY: Entry = Entry {
             },
         },
         Mistake {
-            name: "operand not transposed",
-            what: "the gradient of the second operand is transposed: g^T @ a instead of a^T @ g",
+            name: "second operand not transposed",
+            what: "the gradient of the first operand is g @ b instead of g @ b^T, which fits a square b",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                grads[0] = Some(g.try_matmul(&at.input(1))?);
+                Ok(grads)
+            },
+        },
+        Mistake {
+            name: "first operand not transposed",
+            what: "the gradient of the second operand is a @ g instead of a^T @ g, which fits a square a",
+            rule: |op, at, g, wanted| {
+                let mut grads = op.vjp(at, g, wanted)?;
+                grads[1] = Some(at.input(0).try_matmul(g)?);
+                Ok(grads)
+            },
+        },
+        Mistake {
+            name: "operands swapped",
+            what: "the gradient of the second operand is g^T @ a instead of a^T @ g, read in its shape",
             rule: |op, at, g, wanted| {
                 let mut grads = op.vjp(at, g, wanted)?;
                 if let Some(db) = grads[1].take() {

@@ -171,7 +171,20 @@ pub(super) const MISTAKES: &[Mistake] = &[
         what: "the gradient goes to the smallest element",
         rule: to_the_other_end,
     },
+    TIES,
 ];
+
+/// The mistake that shows at ties only.
+pub(super) const TIES: Mistake = Mistake {
+    name: "ties counted several times",
+    what: "each of several equal ones gets the whole gradient instead of its share",
+    rule: |op, at, g, _| {
+        let x = at.input(0);
+        let y = apply(Extreme { keepdim: true, ..*of(op) }, &[&x])?;
+        let there = of(op).are_extreme(&x, &y)?;
+        Ok(smallvec![Some(there.try_mul(&g.try_reshape(y.shape())?)?)])
+    },
+};
 
 pub(super) fn to_all(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
     let shape = at.input_shape(0);

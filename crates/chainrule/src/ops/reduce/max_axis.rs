@@ -237,8 +237,8 @@ pub(super) const ENTRY: Entry = Entry {
             rule: to_all,
         },
         Mistake {
-            name: "index of another axis",
-            what: "the positions are off by one, around the end",
+            name: "the wrong one",
+            what: "the gradient goes to the neighbour of the largest: the positions are off by one",
             rule: |op, at, g, _| {
                 let (axis, positions) = (axis_of(op), at.extra(0));
                 let count = at.input_shape(0)[axis];

@@ -1,6 +1,6 @@
 //! `min`: the smallest element over axes, whose gradient ties share: `max` at the other end.
 
-use super::max::{Extreme, to_all, to_the_other_end};
+use super::max::{Extreme, TIES, to_all, to_the_other_end};
 use crate::ops::prelude::*;
 
 methods! {
@@ -54,6 +54,7 @@ pub(super) const MISTAKES: &[Mistake] = &[
         what: "the gradient goes to the largest element",
         rule: to_the_other_end,
     },
+    TIES,
 ];
 
 #[cfg(test)]

@@ -126,15 +126,25 @@ pub(super) const ENTRY: Entry = Entry {
             Sample::new("empty", vec![normal(g, [0, 3])], |x| x[0].try_transpose(0, 1)),
         ]
     },
-    mistakes: &[Mistake {
-        name: "order not inverted",
-        what: "the gradient is permuted by the same order instead of its inverse (the same only for a swap)",
-        rule: |op, at, g, _| {
-            let op =
-                (op as &dyn std::any::Any).downcast_ref::<Permute>().expect("the rule of permute");
-            let same = apply(Permute { from: op.from.clone() }, &[g])?;
-            // Where the sizes do not even fit, the mistaken code would reshape to make them.
-            Ok(smallvec![Some(same.try_reshape(at.input_shape(0))?)])
+    mistakes: &[
+        VIEWED,
+        Mistake {
+            name: "order not inverted",
+            what: "the gradient is permuted by the same order instead of its inverse (the same only for a swap)",
+            rule: |op, at, g, _| {
+                let op = (op as &dyn std::any::Any)
+                    .downcast_ref::<Permute>()
+                    .expect("the rule of permute");
+                let same = apply(Permute { from: op.from.clone() }, &[g])?;
+                // Where the sizes do not even fit, the mistaken code would reshape to make them.
+                Ok(smallvec![Some(same.try_reshape(at.input_shape(0))?)])
+            },
         },
-    }],
+    ],
+};
+
+const VIEWED: Mistake = Mistake {
+    name: "view where a permute is due",
+    what: "the gradient is reshaped to the input's shape, without moving its elements",
+    rule: |_, at, g, _| Ok(smallvec![Some(g.try_reshape(at.input_shape(0))?)]),
 };

@@ -88,7 +88,7 @@ fn every_classic_mistake_is_caught() {
         let samples = (entry.samples)(&mut Generator::manual_seed(SEED));
         for mistake in entry.mistakes {
             let (mut worst, mut used, mut broke) = (0.0, false, None);
-            for sample in samples.iter().filter(|s| !s.kink && !s.floats().is_empty()) {
+            for sample in samples.iter().filter(|s| !s.floats().is_empty()) {
                 match effect(entry, sample, mistake) {
                     Effect::Off(off) => (worst, used) = (f64::max(worst, off), true),
                     Effect::Unused => {}

@@ -12,6 +12,7 @@ mod variants;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Entry, Sample, table};
+use crate::check::ops::layouts::{difference, difference_above, largest};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::{DType, Shape};
@@ -60,21 +61,9 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Sample {
-    /// The inputs that gradients can be asked of.
-    fn floats(&self) -> Vec<Tensor> {
-        let float = |x: &&Tensor| x.dtype().is_float();
-        self.inputs.iter().filter(float).cloned().collect()
-    }
-
-    /// The call with other float inputs; integers and bools stay. Panics with the op's error.
+    /// As `try_on`; panics with the op's error.
     fn on(&self, floats: &[Tensor]) -> Tensor {
-        let mut floats = floats.iter();
-        let pick = |x: &Tensor| match x.dtype().is_float() {
-            true => floats.next().expect("one for each float input").clone(),
-            false => x.clone(),
-        };
-        let inputs: Vec<Tensor> = self.inputs.iter().map(pick).collect();
-        (self.call)(&inputs).unwrap_or_else(|e| panic!("{e}"))
+        self.try_on(floats).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 
@@ -85,38 +74,4 @@ fn probe_like(x: &Tensor, g: &mut Generator) -> Tensor {
 
 fn probe(shape: Shape, dtype: DType, g: &mut Generator) -> Tensor {
     Tensor::randn(shape, DType::F64, g).to_dtype(dtype)
-}
-
-/// The largest magnitude; NaN if there is one.
-fn largest(x: &[f64]) -> f64 {
-    x.iter().fold(0.0, |m: f64, v| if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(v.abs()) })
-}
-
-/// What differs between two tensors of one shape by more than `tolerance` times the largest magnitude; equal infinities are equal.
-fn difference(what: &str, got: &Tensor, want: &Tensor, tolerance: f64) -> Option<String> {
-    difference_above(what, got, want, tolerance, 0.0)
-}
-
-/// As [`difference`], where an absolute error up to `floor` is allowed too: what cancels is right to the size of its terms only.
-fn difference_above(
-    what: &str,
-    got: &Tensor,
-    want: &Tensor,
-    tolerance: f64,
-    floor: f64,
-) -> Option<String> {
-    if got.shape() != want.shape() {
-        return Some(format!("{what}: shape {} for {}", got.shape(), want.shape()));
-    }
-    let (got, want) = (got.to_f64_vec(), want.to_f64_vec());
-    let finite: Vec<f64> = want.iter().copied().filter(|x| x.is_finite()).collect();
-    let allowed = tolerance * largest(&finite) + floor;
-    let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed;
-    let pairs = got.iter().zip(&want);
-    let worst = pairs.enumerate().filter(|(_, (a, b))| !close(**a, **b)).max_by(|x, y| {
-        let apart = |(a, b): (&f64, &f64)| (a - b).abs();
-        apart(x.1).total_cmp(&apart(y.1))
-    })?;
-    let (i, (a, b)) = worst;
-    Some(format!("{what}, element {i}: {a:e} for {b:e} (allowed {allowed:.1e})"))
 }

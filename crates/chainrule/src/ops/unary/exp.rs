@@ -69,6 +69,11 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |_, _, g, _| Ok(smallvec![Some(g.clone())]),
         },
         Mistake {
+            name: "input for the output",
+            what: "the gradient is g * x: the input stands where the result is due",
+            rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output().try_log()?)?)]),
+        },
+        Mistake {
             name: "derivative taken at the wrong point",
             what: "the factor is exp(exp(x)): the derivative was taken at the result instead of the input",
             rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(&at.output().try_exp()?)?)]),

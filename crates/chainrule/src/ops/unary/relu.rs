@@ -108,6 +108,11 @@ pub(super) const ENTRY: Entry = Entry {
             },
         },
         Mistake {
+            name: "mask from the gradient",
+            what: "the gradient is passed on where it is itself positive, wherever the input was",
+            rule: |_, _, g, _| Ok(smallvec![Some(g.try_relu()?)]),
+        },
+        Mistake {
             name: "value for the slope",
             what: "the gradient is multiplied by the result instead of by 1 or 0",
             rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.output())?)]),

@@ -103,6 +103,15 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |_, at, g, _| Ok(smallvec![Some(g.try_mul(at.output())?)]),
         },
         Mistake {
+            name: "input for the output",
+            what: "x (1 - x) was taken for y (1 - y): the input stands where the result is due",
+            rule: |_, at, g, _| {
+                let y = at.output();
+                let x = y.try_log()?.try_sub(&(1.0 - &y).try_log()?)?;
+                Ok(smallvec![Some(g.try_mul(&(&x * &(1.0 - &x)))?)])
+            },
+        },
+        Mistake {
             name: "derivative taken at the wrong point",
             what: "sigmoid was applied to its own result: the derivative was taken there instead of at the input",
             rule: |_, at, g, _| {

@@ -96,8 +96,13 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |_, at, g, _| Ok(smallvec![Some(g.try_div(at.output())?)]),
         },
         Mistake {
-            name: "root forgotten",
-            what: "the gradient is g / (2 x) instead of g / (2 sqrt(x))",
+            name: "derivative taken at the wrong point",
+            what: "g / (2 sqrt(sqrt(x))): the root was taken of the result instead of the input",
+            rule: |_, at, g, _| Ok(smallvec![Some((g * 0.5).try_div(at.output().try_sqrt()?)?)]),
+        },
+        Mistake {
+            name: "input for the output",
+            what: "the gradient is g / (2 x) instead of g / (2 y): the root was forgotten",
             rule: |_, at, g, _| Ok(smallvec![Some((g * 0.5).try_div(at.output().try_square()?)?)]),
         },
     ],

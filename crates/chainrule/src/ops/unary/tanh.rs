@@ -102,6 +102,13 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |_, at, g, _| Ok(smallvec![Some(g * (at.output() * (1.0 - at.output())))]),
         },
         Mistake {
+            name: "input for the output",
+            what: "1 - x^2 was taken for 1 - y^2: the input stands where the result is due",
+            rule: |_, at, g, _| {
+                Ok(smallvec![Some(g.try_mul(&(1.0 - at.output().try_atanh()?.try_square()?))?)])
+            },
+        },
+        Mistake {
             name: "derivative taken at the wrong point",
             what: "1 - tanh(tanh(x))^2: the derivative was taken at the result instead of the input",
             rule: |_, at, g, _| {

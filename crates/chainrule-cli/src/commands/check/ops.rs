@@ -1,0 +1,117 @@
+//! `chainrule check ops`: every op of the table on its samples.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use chainrule::check::ops::{Count, OpReport, OpsReport, Property, entry, of_entry};
+use chainrule::ops::{Entry, table};
+use serde::Serialize;
+
+use crate::args::CheckOps;
+use crate::{machine, output};
+
+/// Everything that was found.
+#[derive(Serialize)]
+struct Found {
+    passed: bool,
+    ops: usize,
+    samples: usize,
+    /// How many ops have a failure.
+    failed: usize,
+    counts: BTreeMap<&'static str, Tally>,
+    largest_error: f64,
+    results: Vec<Checked>,
+}
+
+/// How often a property was looked at, and did not hold.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Tally {
+    checked: usize,
+    failed: usize,
+}
+
+/// One op.
+#[derive(Serialize)]
+struct Checked {
+    name: &'static str,
+    family: String,
+    samples: usize,
+    passed: bool,
+    counts: BTreeMap<&'static str, Tally>,
+    largest_error: f64,
+    failures: Vec<Failed>,
+}
+
+#[derive(Serialize)]
+struct Failed {
+    property: &'static str,
+    sample: &'static str,
+    what: String,
+}
+
+/// Runs the command.
+pub fn run(args: &CheckOps) -> Result<ExitCode> {
+    machine::use_threads(args.threads);
+    let entries: Vec<&Entry> = match &args.op {
+        Some(name) => vec![entry(name)?],
+        None => table().collect(),
+    };
+    let mut report = OpsReport { ops: Vec::with_capacity(entries.len()) };
+    if !args.json {
+        output::line(&OpsReport::head())?;
+    }
+    for entry in entries {
+        let op = of_entry(entry, args.seed);
+        if !args.json {
+            output::line(&op.line())?;
+        }
+        report.ops.push(op);
+    }
+    match args.json {
+        true => output::json(&Found::new(&report))?,
+        false => output::line(&report.verdict())?,
+    }
+    Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Found {
+    fn new(report: &OpsReport) -> Found {
+        let results: Vec<Checked> = report.ops.iter().map(Checked::new).collect();
+        let mut counts: BTreeMap<&'static str, Tally> = BTreeMap::new();
+        for (name, tally) in results.iter().flat_map(|op| &op.counts) {
+            let sum = counts.entry(name).or_default();
+            sum.checked += tally.checked;
+            sum.failed += tally.failed;
+        }
+        Found {
+            passed: report.passed(),
+            ops: results.len(),
+            samples: results.iter().map(|op| op.samples).sum(),
+            failed: results.iter().filter(|op| !op.passed).count(),
+            counts,
+            largest_error: results.iter().map(|op| op.largest_error).fold(0.0, f64::max),
+            results,
+        }
+    }
+}
+
+impl Checked {
+    fn new(op: &OpReport) -> Checked {
+        let tally = |Count { checked, failed }| Tally { checked, failed };
+        let failures = op.failures.iter().map(|f| Failed {
+            property: f.property.name(),
+            sample: f.sample,
+            what: f.what.clone(),
+        });
+        Checked {
+            name: op.name,
+            family: format!("{:?}", op.family).to_lowercase(),
+            samples: op.samples,
+            passed: op.passed(),
+            counts: Property::ALL.map(|p| (p.name(), tally(op.count(p)))).into(),
+            largest_error: op.largest_error,
+            failures: failures.collect(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The right backward pass, kept: the gradient of every tensor, and the parts that it came in.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::autograd::walk::{Observer, Walk};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::tensor::node::{Node, Source, lock};
+use crate::tensor::op::{Saved, Wanted};
+use crate::tensor::value::{Meta, Value};
+
+/// A part of a gradient, as it arrived.
+pub(crate) struct Incoming {
+    /// The node that passed it on.
+    pub node: Arc<Node>,
+    /// As the gradient of which of its inputs.
+    pub input: usize,
+    pub part: Tensor,
+}
+
+/// A backward pass between roots and the tensors of interest.
+#[derive(Default)]
+pub(crate) struct Tape {
+    /// The nodes whose rules were applied, by number.
+    pub nodes: HashMap<u64, Arc<Node>>,
+    /// What the numbers stand for.
+    pub sources: HashMap<u64, Source>,
+    /// The whole gradients.
+    pub gradients: HashMap<u64, Tensor>,
+    /// The parts of each gradient, in the order of their arrival.
+    pub parts: HashMap<u64, Vec<Incoming>>,
+}
+
+impl Observer for Tape {
+    fn arrive(&mut self, target: &Source, gradient: &Tensor) {
+        self.gradients.insert(target.number(), gradient.clone());
+        self.sources.insert(target.number(), target.clone());
+    }
+
+    fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
+        self.nodes.insert(node.number, node.clone());
+        let parts = self.parts.entry(node.inputs[i].number()).or_default();
+        parts.push(Incoming { node: node.clone(), input: i, part: part.clone() });
+    }
+}
+
+impl Tape {
+    /// Walks back from `roots`, as far as there are `targets`.
+    pub fn record(roots: &[(&Tensor, Tensor)], targets: &[Tensor]) -> Result<Tape> {
+        let mut tape = Tape::default();
+        let walk = Walk {
+            keep_graph: true,
+            targets: Some(targets),
+            observer: Some(&mut tape),
+            ..Walk::default()
+        };
+        walk.run(roots)?;
+        Ok(tape)
+    }
+
+    /// The part that `node` passes on to its input.
+    pub fn part(&self, node: &Node, input: usize) -> Option<&Tensor> {
+        let incoming = self.parts.get(&node.inputs[input].number())?;
+        let own = incoming.iter().find(|p| p.node.number == node.number && p.input == input)?;
+        Some(&own.part)
+    }
+
+    /// The inputs of `node` that parts went to.
+    pub fn wanted(&self, node: &Node) -> Wanted {
+        let mut wanted = Wanted::NONE;
+        for i in (0..node.inputs.len()).filter(|&i| self.part(node, i).is_some()) {
+            wanted = wanted.with(i);
+        }
+        wanted
+    }
+
+    /// The tensors whose gradient may be wrong if that of `wrong` is, seen from below: it, and what lies between it and the nearest
+    /// tensors in `right`, which are known to be right.
+    pub fn suspects(&self, wrong: u64, right: &HashSet<u64>) -> HashSet<u64> {
+        let mut seen = HashSet::from([wrong]);
+        let mut open = vec![wrong];
+        while let Some(number) = open.pop() {
+            for incoming in self.parts.get(&number).into_iter().flatten() {
+                let above = incoming.node.number;
+                if !right.contains(&above) && seen.insert(above) {
+                    open.push(above);
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// Calls `f` with what the tape saved for the rule of `node`. A wrong rule may ask for more than the right one, which saved only what the gradients
+/// that are wanted need; what is not there is NaN to it, so that a part which depends on it explains nothing.
+pub(crate) fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -> Result<T> {
+    let mut saved = lock(&node.saved).clone();
+    if saved.freed {
+        let why = "its saved values were freed by an earlier backward; keep the graph there (Backward::keep_graph)";
+        return Err(Error::gradient(node.op.name(), why).at(node.location));
+    }
+    saved.inputs.resize(node.inputs.len(), None);
+    for (value, input) in saved.inputs.iter_mut().zip(&node.inputs) {
+        if value.is_none() {
+            let meta = input.meta().unwrap_or(Meta::new(Shape::SCALAR, node.meta.dtype));
+            *value = Some(unknown(meta)?);
+        }
+    }
+    if saved.output.is_none() {
+        saved.output = Some(unknown(node.meta)?);
+    }
+    Ok(f(&Saved::new(node, &saved, false)))
+}
+
+/// Whether the tape saved all that the op saves where every gradient is wanted.
+pub(crate) fn is_complete(node: &Node) -> bool {
+    let all = (0..node.inputs.len()).fold(Wanted::NONE, Wanted::with);
+    let (saves, saved) = (node.op.saves(all), lock(&node.saved));
+    let kept = |i: usize| matches!(saved.inputs.get(i), Some(Some(_)));
+    (0..node.inputs.len()).all(|i| kept(i) || !saves.has_input(i))
+}
+
+fn unknown(meta: Meta) -> Result<Arc<Value>> {
+    Ok(Tensor::try_full((), f64::NAN, meta.dtype)?.try_expand(meta.shape)?.value())
+}
+
+/// A tensor that stands for `source` as a root of a walk; its value is not looked at.
+pub(crate) fn root(source: &Source, like: &Tensor) -> Tensor {
+    Tensor::from_parts(like.value(), source.clone())
+}
