@@ -25,7 +25,9 @@ static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i6
 
 fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
     for id in dropped.iter().filter(|id| !asked.contains(id)) {
-        values[id.index()].take().map(Value::recycle);
+        if let Some(value) = values[id.index()].take() {
+            Value::recycle(value);
+        }
     }
 }
 

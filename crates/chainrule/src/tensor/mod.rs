@@ -72,7 +72,9 @@ impl Tensor {
 
     /// Drops the tensor, and keeps the allocation of its value if nobody else holds it.
     pub(crate) fn recycle(self) {
-        self.value.map(Value::recycle);
+        if let Some(value) = self.value {
+            Value::recycle(value);
+        }
     }
 
     /// A constant.

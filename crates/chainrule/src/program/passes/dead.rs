@@ -37,10 +37,9 @@ pub(in crate::program) fn remove(program: &mut Program) {
 /// Numbers the living values anew.
 fn compact(program: &mut Program, live: &[bool]) {
     let mut new = vec![Id(u32::MAX); live.len()];
-    let mut next = 0;
-    for (i, _) in live.iter().enumerate().filter(|(_, live)| **live) {
-        new[i] = Id(next);
-        next += 1;
+    let living = live.iter().zip(&mut new).filter(|(live, _)| **live);
+    for (next, (_, id)) in living.enumerate() {
+        *id = Id(next as u32);
     }
     let mut i = 0;
     program.values.retain(|_| {

@@ -5,8 +5,11 @@ use crate::nn::models::{DigitsMlp, NamesMlp, NamesMlpConfig};
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Sequential, Tanh};
 use crate::optim::*;
 
+/// Makes an optimizer of these parameters.
+type Make = fn(Vec<Tensor>) -> Box<dyn Optimizer>;
+
 /// Every optimizer, and its options that keep most.
-fn optimizers() -> Vec<fn(Vec<Tensor>) -> Box<dyn Optimizer>> {
+fn optimizers() -> Vec<Make> {
     vec![
         |p| Box::new(Sgd::new(p, 0.1)),
         |p| {
