@@ -22,10 +22,12 @@ pub(crate) use plant::{Planting, gradients};
 pub use table::{Counts, Row, Table};
 use trial::{Bench, Trial};
 
+type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
+
 /// A function of f64 tensors at a point.
 pub(crate) struct Subject {
     pub name: String,
-    pub f: Box<dyn Fn(&[Tensor]) -> Result<Tensor>>,
+    pub f: Function,
     pub inputs: Vec<Tensor>,
     pub is_model: bool,
 }

@@ -138,11 +138,11 @@ fn tidy(factor: f64) -> f64 {
     }
 }
 
-/// Whether a mistake with a name of its own, which explains the same numbers, says all that a factor says: then it is the better name. Where a 2 comes
-/// from a size, as the 1/n of a mean of two, both are listed.
+/// Whether a mistake with a name of its own, which explains the same numbers, says all that a factor says: then it is the better name. Where a factor that has a
+/// name comes from sizes or zeros, as the 2 of a mean of two, both are listed.
 fn says(own: &str, factor: f64) -> bool {
-    let from_size = ["1/n", "divided twice", "mean ", "slice "].iter().any(|s| own.contains(s));
-    !(from_size && (factor == 2.0 || factor == 0.5))
+    let by_chance = ["1/n", "divided twice", "mean ", "slice ", "sum over "];
+    !(by_chance.iter().any(|s| own.contains(s)) && [-1.0, 0.0, 0.5, 2.0].contains(&factor))
 }
 
 /// The changes of parts, with the inputs that they go to.

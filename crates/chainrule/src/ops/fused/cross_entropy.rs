@@ -496,7 +496,7 @@ const MISTAKES: &[Mistake] = &[
             let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only gradient");
             let plain = CrossEntropyOp { label_smoothing: 0.0, ..this(op).clone() };
             let q = target_weights(&plain, &at.input(1), dx.meta())?;
-            let lost = q.try_mul(&at.extra(0))?.try_mul(&row_scale(op, at, g)?)?;
+            let lost = q.try_mul(at.extra(0))?.try_mul(&row_scale(op, at, g)?)?;
             Ok(smallvec![Some(dx.try_sub(&lost)?), None])
         },
     },
