@@ -80,7 +80,7 @@ impl Found {
         let results: Vec<Checked> = report.ops.iter().map(Checked::new).collect();
         let mut counts: BTreeMap<&'static str, Tally> = BTreeMap::new();
         for (name, tally) in results.iter().flat_map(|op| &op.counts) {
-            let sum = counts.entry(name).or_default();
+            let sum = counts.entry(*name).or_default();
             sum.checked += tally.checked;
             sum.failed += tally.failed;
         }
