@@ -91,7 +91,8 @@ pub struct NotFinite {
     pub op: Option<(&'static str, &'static Location<'static>)>,
 }
 
-/// One element of a gradient.
+/// One element of a gradient: that of the output's product with the random cotangent under which the mistake was seen. The three values share that
+/// factor, so their ratios are those of the derivatives.
 #[derive(Clone, Debug)]
 pub struct Worst {
     /// Its index in the input.
