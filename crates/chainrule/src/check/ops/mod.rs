@@ -239,7 +239,8 @@ fn derivatives(report: &mut OpReport, entry: &Entry, sample: &Sample, seed: u64)
         return report.note(Property::First, sample, problems);
     }
     let by_design = not_the_derivative(entry, sample).is_some();
-    let apart = |p: &PairCheck| p.forward.is_some() && !(p.error <= found.tolerance);
+    let apart =
+        |p: &PairCheck| p.forward.is_some() && (p.error > found.tolerance || p.error.is_nan());
     for (property, order) in [(Property::First, 1), (Property::Second, 2)] {
         let of_order = || found.pairs.iter().filter(move |p| p.order == order);
         if of_order().next().is_none() || by_design {

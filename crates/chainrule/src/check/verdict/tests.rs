@@ -106,14 +106,14 @@ fn a_slice_or_a_mean_where_a_sum_is_due() {
 fn masks_and_leaks() {
     let right = matrix();
     let positive = right.gt(0.0);
-    let masked = positive.where_(&right, &right.zeros_like());
+    let masked = positive.where_(&right, right.zeros_like());
     let found = read(&right, &masked);
     assert!(matches!(found[0], Reading::Masked(share) if (share - 4.0 / 12.0).abs() < 1e-12));
     assert_eq!(read(&masked, &right)[0], Reading::Leaking);
     assert!(found[0].to_string().starts_with("33% of the elements"), "{}", found[0]);
     let clipped = right.clamp(-2.0, 2.0);
     assert!(read(&right, &clipped).contains(&Reading::Clipped(2.0)));
-    let broken = positive.where_(&right, &Tensor::full([4, 3], f64::NAN, crate::DType::F64));
+    let broken = positive.where_(&right, Tensor::full([4, 3], f64::NAN, crate::DType::F64));
     assert_eq!(read(&right, &broken), [Reading::NotFinite]);
 }
 
