@@ -30,7 +30,7 @@
 //! ```
 //!
 //! What lives here: the session, the catalogue, and a file for each detector or pair of them. A new detector is a file with a function of a
-//! [`flow::Flow`] (what was computed from what) or of gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark that has
+//! `flow::Flow` (what was computed from what) or of gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark that has
 //! the mistake, and a test.
 
 mod attention;
