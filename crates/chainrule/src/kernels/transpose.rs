@@ -52,6 +52,7 @@ pub fn transpose<T: Copy + Send + Sync>(x: Columns<'_, T>, cols: usize, out: &mu
 /// Columns `j..j + TILE` of a band of rows that starts with row `i`.
 fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [T]) {
     let (rows, wide) = (out.len() / cols, TILE.min(cols - j));
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     let mut done = (0, 0);
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && level() >= Level::Avx2 {
