@@ -58,5 +58,6 @@ fn the_mistakes_of_an_op_are_detected_and_named() {
     let output = place.run("check mistakes --op neg --points 5 --seed 7 --out here");
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("wrong backward of a right forward"));
-    assert!(!place.run("check mistakes --op nothing").status.success());
+    let error = place.refused("check mistakes --op sofmax", 2);
+    assert!(error.contains("the nearest names are softmax"), "{error}");
 }

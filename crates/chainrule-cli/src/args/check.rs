@@ -80,7 +80,7 @@ pub struct CheckOps {
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct CheckMistakes {
     /// Only the mistakes of this op
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = op)]
     pub op: Option<String>,
 
     /// Seed of all inputs, shapes and probes

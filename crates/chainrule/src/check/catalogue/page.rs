@@ -38,6 +38,7 @@ give the same numbers are listed together; what fits none is called unidentified
 
 This page lists the mistakes. Each table of numbers is the right gradient and the wrong one at the same element. The test of each is
 `chainrule check mistakes --op NAME`, which plants it and sees whether it is [detected and named](mistakes.md).
+Where every gradient is right and the model still does not learn, look at the [mistakes of the training loop](workflow.md).
 "#;
 
 const HARMLESS: &str = r#"

@@ -14,7 +14,8 @@ mod written;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Error, Result};
+use crate::check::ops::entry;
+use crate::error::Result;
 use crate::ops::{Entry, table as ops};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -70,16 +71,10 @@ const PARAMETERS_EVERY: usize = 5;
 /// Errors if no op has the name asked for.
 pub fn mistakes(options: &Mistakes) -> Result<Table> {
     let g = &mut Generator::manual_seed(options.seed);
-    let chosen = |e: &&&'static Entry| match &options.op {
-        Some(name) => e.name.split(", ").any(|n| n == name),
-        None => true,
+    let entries = match &options.op {
+        Some(name) => vec![entry(name)?],
+        None => ops().collect(),
     };
-    let table_of_ops: Vec<&'static Entry> = ops().collect();
-    let entries: Vec<&'static Entry> = table_of_ops.iter().filter(chosen).copied().collect();
-    if entries.is_empty() {
-        let why = format!("there is no op `{}`", options.op.as_deref().unwrap_or_default());
-        return Err(Error::argument("mistakes", why));
-    }
     let mut table = Table::default();
     for entry in entries.iter().filter(|e| !e.gradient.is_empty()) {
         let own =

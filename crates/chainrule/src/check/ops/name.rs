@@ -10,7 +10,7 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
     table().find(named).ok_or_else(|| {
         let near = nearest(wanted).join(", ");
         Error::argument(
-            "check ops",
+            "check",
             format!("no op is called {wanted:?}; the nearest names are {near}"),
         )
     })

@@ -21,7 +21,7 @@ fn names_are_found_and_unknown_ones_get_a_hint() {
     assert_eq!(name::entry("triu").unwrap().name, "tril, triu");
     let error = op("sofmax").unwrap_err().to_string();
     assert!(
-        error.starts_with("check ops: no op is called \"sofmax\"; the nearest names are softmax"),
+        error.starts_with("check: no op is called \"sofmax\"; the nearest names are softmax"),
         "{error}"
     );
     assert!(!error.contains('\n'));
