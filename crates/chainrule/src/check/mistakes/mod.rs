@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::check::ops::entry;
 use crate::error::Result;
-use crate::ops::{Entry, table as ops};
+use crate::ops::table as ops;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 pub(crate) use plant::{Planting, gradients};
