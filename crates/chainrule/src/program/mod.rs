@@ -30,7 +30,7 @@
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
 //! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
 //! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
-//! - **Text** (`listing`, `access`). A listing for people, and the same as data.
+//! - **Text** (`listing`, `access`, `python`). A listing for people, the same as data, and as a NumPy script.
 //!
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
 
@@ -42,6 +42,7 @@ mod listing;
 mod names;
 mod passes;
 mod plan;
+mod python;
 mod run;
 mod trace;
 

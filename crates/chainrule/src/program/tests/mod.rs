@@ -4,8 +4,8 @@ mod bad;
 mod draws;
 mod entries;
 mod expressions;
-mod names;
-mod training;
+pub(super) mod names;
+pub(super) mod training;
 
 use super::*;
 use crate::{DType, Generator, Tensor};
@@ -29,7 +29,7 @@ fn difference(got: &[Tensor], want: &[Tensor]) -> Option<String> {
 }
 
 /// A function and its gradients: the result, then the gradient of each float input, from upstream numbers that are all different.
-fn with_gradients(
+pub(super) fn with_gradients(
     f: impl Fn(&[Tensor]) -> crate::Result<Tensor>,
     inputs: &[Tensor],
 ) -> crate::Result<Vec<Tensor>> {

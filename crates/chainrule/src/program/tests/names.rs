@@ -49,7 +49,7 @@ pub(super) fn small(dtype: DType) -> (Vec<Tensor>, Tensor, Tensor) {
     (parameters, x, y)
 }
 
-pub(super) fn chunked_program(dtype: DType) -> (Program, Vec<Tensor>, Tensor, Tensor) {
+pub(in crate::program) fn chunked_program(dtype: DType) -> (Program, Vec<Tensor>, Tensor, Tensor) {
     let (p, x, y) = small(dtype);
     let program = Program::trace([("x", &x), ("y", &y)], |args| {
         let loss = chunked(&p, &args[0], &args[1], 4);
