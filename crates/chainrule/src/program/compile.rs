@@ -182,6 +182,11 @@ impl Step<'_> {
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
     pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
+        Ok(self.trace_raw(batch)?.optimized())
+    }
+
+    /// As it is traced.
+    pub(super) fn trace_raw(&mut self, batch: &[&Tensor]) -> Result<Program> {
         self.optimizer.zero_grad();
         let step = |x: &[Tensor]| {
             let loss = (self.loss)(x)?;
@@ -189,8 +194,7 @@ impl Step<'_> {
             self.optimizer.step()?;
             Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
         };
-        Ok(Program::trace(named(&self.names, batch).iter().map(|(n, t)| (n.as_str(), *t)), step)?
-            .optimized())
+        Program::trace(named(&self.names, batch).iter().map(|(n, t)| (n.as_str(), *t)), step)
     }
 
     /// The optimizer: to change the learning rate, or to save its state.

@@ -30,7 +30,7 @@
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
 //! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
 //! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
-//! - **Text** (`listing`, `access`, `python`). A listing for people, the same as data, and as a NumPy script.
+//! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as data, and as a NumPy script; what a program costs; and how it was simplified.
 //!
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
 
@@ -38,6 +38,8 @@ mod access;
 mod algebra;
 mod check;
 mod compile;
+mod cost;
+mod explain;
 mod ir;
 mod listing;
 mod names;
@@ -53,6 +55,8 @@ mod tests;
 pub use access::Line;
 pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
+pub use cost::Cost;
+pub use explain::{Explanation, Formula, formula, formulas};
 pub use ir::Phase;
 
 use std::sync::{Mutex, OnceLock};

@@ -18,7 +18,7 @@ use super::Program;
 use super::access::Line;
 use super::ir::{From, Id, Instruction};
 use crate::error::{Error, Result};
-use crate::tensor::op::{Kernel, Op};
+use crate::tensor::op::Op;
 use crate::tensor::value::Meta;
 use params::Param;
 
@@ -27,6 +27,10 @@ const WIDEST: usize = 64;
 
 /// Lines of code are broken after this many columns where that is easy.
 const COLUMNS: usize = 100;
+
+/// Ops in which a plain number of Python takes the dtype of the other operand.
+const TAKES_DTYPE: [&str; 12] =
+    ["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "lt", "le", "gt", "ge"];
 
 /// A use of an op, to be written.
 struct Use<'a> {
@@ -198,14 +202,14 @@ impl Program {
         Ok((format!("{} = {expression}", targets.join(", ")), note))
     }
 
-    /// The inputs: numbers stand for themselves where they meet an array of their dtype.
+    /// The inputs: numbers stand for themselves where they take the dtype of what they meet.
     fn python_inputs(&self, instruction: &Instruction) -> Vec<String> {
+        let takes = TAKES_DTYPE.contains(&instruction.op.name());
         let is_array = |id: &Id| self.literal(*id).is_none();
-        let elementwise = matches!(instruction.op.kernel(), Kernel::Map(_));
         let meets = |id: &Id| {
             let dtype = self.info(*id).meta.dtype;
             let mut others = instruction.inputs.iter().filter(|other| is_array(other));
-            elementwise && others.any(|other| self.info(*other).meta.dtype == dtype)
+            takes && others.any(|other| self.info(*other).meta.dtype == dtype)
         };
         let mut out: Vec<String> =
             instruction.inputs.iter().map(|id| self.python_operand(*id, meets(id))).collect();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::nn::models::DigitsMlp;
 use crate::nn::{Layer, Module};
 use crate::ops::table;
-use crate::optim::{Adam, Muon, Sgd};
+use crate::optim::{Muon, Sgd};
 use crate::program::tests::names::chunked_program;
 use crate::program::tests::training::{noisy, optimizers};
 use crate::program::tests::with_gradients;
@@ -148,7 +148,7 @@ fn cases(dtype: DType) -> (Vec<Case>, Vec<String>) {
                 _ => x.clone(),
             };
             let inputs: Vec<Tensor> = sample.inputs.iter().map(cast).collect();
-            let tolerance = if dtype == DType::F64 { 1e-12 } else { 2e-4 };
+            let tolerance = if dtype == DType::F64 { 1e-12 } else { 2e-5 };
             let name = format!("{} ({}), {dtype}", entry.name, sample.note);
             match sample_case(name.clone(), &*sample.call, &inputs, tolerance) {
                 Ok(case) => cases.push(case),
@@ -221,11 +221,12 @@ fn model_cases() -> Vec<Case> {
     let mut out = Vec::new();
     let g = &mut Generator::manual_seed(3);
     let noisy = noisy();
-    let mut adam = Adam::new(noisy.parameters(), 0.01);
+    // Not Adam, which makes large steps of the rounding in a gradient that is zero.
+    let mut first = Sgd::new(noisy.parameters(), 0.1);
     let batch =
         [("x", Tensor::randn([6, 5], DType::F32, g)), ("y", Tensor::randn([6, 1], DType::F32, g))];
     let given = [&batch[0].1, &batch[1].1];
-    let program = compile(&noisy, &mut adam, ["x", "y"], |b| noisy.compute(&b[0])?.try_mse(&b[1]))
+    let program = compile(&noisy, &mut first, ["x", "y"], |b| noisy.compute(&b[0])?.try_mse(&b[1]))
         .trace(&given);
     out.push(step_case("dropout and statistics".to_string(), program.unwrap(), &batch, 1e-5));
     let digits = DigitsMlp::try_new(&[20, 12], g).unwrap();
