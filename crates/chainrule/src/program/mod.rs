@@ -56,7 +56,7 @@ pub use access::Line;
 pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
-pub use explain::{Explanation, Formula, formula, formulas};
+pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
 
 use std::sync::{Mutex, OnceLock};

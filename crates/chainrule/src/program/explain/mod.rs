@@ -3,6 +3,7 @@
 
 mod formulas;
 mod models;
+mod page;
 mod repeats;
 mod text;
 
@@ -10,9 +11,10 @@ mod text;
 mod tests;
 
 pub use formulas::{Formula, formula, formulas};
+pub use page::explain_page;
 
 use super::Program;
-use super::algebra::Simplified;
+use super::algebra::{Simplified, Simplify};
 use crate::error::Result;
 
 /// A program on its way from the trace to the simplified one. `Display` writes all of it.
@@ -43,7 +45,12 @@ impl Program {
     /// # Ok::<(), chainrule::Error>(())
     /// ```
     pub fn explain(&self, title: impl Into<String>) -> Result<Explanation> {
-        let simplified = self.simplified()?;
+        self.explain_with(title, &Simplify::new())
+    }
+
+    /// As [`Program::explain`], with some of the rules, or with each rewrite checked.
+    pub fn explain_with(&self, title: impl Into<String>, how: &Simplify) -> Result<Explanation> {
+        let simplified = self.simplify_with(how)?;
         let (traced, optimized) = (self.clone(), self.optimized());
         Ok(Explanation { title: title.into(), traced, optimized, simplified, whole: false })
     }

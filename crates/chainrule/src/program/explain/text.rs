@@ -39,7 +39,9 @@ fn heading(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 
 impl Explanation {
     fn costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<34}{:>14}{:>14}{:>14}", "", "instructions", "operations", "bytes")?;
+        let heads = ["instructions", "operations", "bytes", "operations left"];
+        let [a, b, c, d] = heads;
+        writeln!(f, "{:<34}{a:>14}{b:>14}{c:>14}{d:>18}", "")?;
         let rows = [
             ("as traced", &self.traced),
             ("each value once, no dead code", &self.optimized),
@@ -48,11 +50,8 @@ impl Explanation {
         let first = self.traced.cost();
         for (what, program) in rows {
             let cost = program.cost();
-            let share = match cost == first {
-                true => String::new(),
-                false => format!("  {}", share(cost, first)),
-            };
-            writeln!(f, "{what:<34}{}{share}", columns(cost))?;
+            let left = 100.0 * cost.flops as f64 / first.flops.max(1) as f64;
+            writeln!(f, "{what:<34}{}{left:>17.0}%", columns(cost))?;
             let phases = [Phase::Forward, Phase::Backward, Phase::Update];
             let parts = phases.map(|phase| (phase, program.phase_cost(phase)));
             for (phase, cost) in parts.into_iter().filter(|(_, c)| c.instructions > 0) {
@@ -204,15 +203,6 @@ fn folded(text: &str, columns: usize) -> Vec<String> {
 
 fn columns(cost: Cost) -> String {
     format!("{:>14}{:>14}{:>14}", cost.instructions, short(cost.flops), short(cost.bytes))
-}
-
-/// The change of the operations, in percent of those at first.
-fn share(cost: Cost, first: Cost) -> String {
-    let part = |new: u64, old: u64| match (100.0 * new as f64 / old.max(1) as f64).round() {
-        100.0 => "the same".to_string(),
-        percent => format!("{percent}%"),
-    };
-    format!("{} of the operations", part(cost.flops, first.flops))
 }
 
 /// Three digits and a prefix: `1.23 M`.

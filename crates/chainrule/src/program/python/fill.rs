@@ -3,6 +3,7 @@
 use super::Use;
 use super::forms;
 use super::params::{Param, tuple};
+use crate::dtype::DType;
 
 impl Use<'_> {
     /// The expression that computes the instruction, or `None` where there is no form for it.
@@ -61,9 +62,12 @@ impl Use<'_> {
                 let p: f64 = self.param("p")?.python().parse().ok()?;
                 Some(format!("{:?}", if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }))
             }
+            "arrays" => Some(self.inputs[..self.arrays()].join(", ")),
             "kept_weights" => Some(match self.param("dropout")? {
                 Param::Struct(_, _) => {
-                    format!("({}, {})", self.param("p")?.python(), self.param("seed")?.python())
+                    let drawn = self.inputs.get(self.arrays()).map(|s| format!("int({s})"));
+                    let seed = drawn.map_or_else(|| Some(self.param("seed")?.python()), Some)?;
+                    format!("({}, {seed})", self.param("p")?.python())
                 }
                 none => none.python(),
             }),
@@ -94,6 +98,12 @@ impl Use<'_> {
 
     fn param(&self, name: &str) -> Option<&Param> {
         self.params.field(name)
+    }
+
+    /// How many inputs of attention are arrays: a drawn seed is the last, if there is one.
+    fn arrays(&self) -> usize {
+        let seeds = self.metas.last().filter(|m| m.dtype == DType::I64);
+        self.inputs.len() - seeds.map_or(0, |_| 1)
     }
 
     /// The axes that `roll` moves elements along, and how far.
@@ -159,6 +169,7 @@ impl Use<'_> {
             "randn" => format!("rng.standard_normal({shape}, dtype={{dtype}})"),
             "randint" => format!("rng.integers({{low}}, {{high}}, {shape})"),
             "bernoulli" => format!("rng.random({shape}) < {{p}}"),
+            "seed" => "np.asarray(rng.integers(-(2**63), 2**63 - 1))".to_string(),
             "randperm" => format!("rng.permutation({})", self.out().shape[0]),
             _ => return None,
         };

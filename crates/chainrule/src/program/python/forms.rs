@@ -209,11 +209,12 @@ const INDICES: Table = &[
 const COUNTING: &str = "{reduction}, {ignore_index}, {tensor}, {batch}";
 
 const LAYERS: Table = &[
-    ("attention", "_attention({*}, causal={causal}, scale={scale}, dropout={kept_weights})"),
+    ("attention", "_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})"),
     (
         "attention_grad",
-        "_attention_grad({*}, causal={causal}, scale={scale}, dropout={kept_weights})",
+        "_attention_grad({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})",
     ),
+    ("attention_keep", "_keep({shape}, {p}, int({0}), {dtype})"),
     (
         "batch_norm",
         "_batch_norm({*}, eps={eps}, correction={correction}, gain={gain}, bias={bias})",
@@ -261,6 +262,7 @@ const PRODUCTS: Table = &[
 ];
 
 const UPDATES: Table = &[
+    ("grad_norm", "_grad_norm({p}, {*})"),
     (
         "Sgd",
         "_sgd({update}, momentum={momentum}, dampening={dampening}, weight_decay={weight_decay}, nesterov={nesterov})",

@@ -245,7 +245,7 @@ def _row_norm_grad(g, x, kept, gain=None, *, norm, over, wants):
 def _philox(counters, seed):
     """Philox 4x32-10 (Salmon and others, 2011): four words for each counter of four words."""
     c = [np.asarray(w, np.uint64) for w in counters]
-    low, high = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
+    low, high = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32 & 0xFFFFFFFF)
     word, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     for _ in range(10):
         a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)

@@ -1,3 +1,11 @@
+def _grad_norm(p, *gradients):
+    """The norm of all gradients laid end to end."""
+    sizes = [np.abs(g).astype(np.float64) for g in gradients]
+    if math.isinf(p):
+        return np.max([np.max(s, initial=0.0) for s in sizes])
+    return np.sum([np.sum(s**p) for s in sizes]) ** (1 / p)
+
+
 def _sgd(p, g, lr, step, velocity=None, *, momentum, dampening, weight_decay, nesterov):
     d = g + weight_decay * p
     if velocity is None:

@@ -104,7 +104,7 @@ fn failures(cases: &[Case]) -> String {
 
 /// The names of the results of random draws.
 fn drawn(program: &Program) -> Vec<String> {
-    let draws = ["rand", "randn", "randint", "bernoulli", "randperm"];
+    let draws = ["rand", "randn", "randint", "bernoulli", "randperm", "seed"];
     let lines = program.lines().filter(|l| draws.contains(&l.op()));
     lines.map(|l| l.name().to_string()).collect()
 }

@@ -4,8 +4,10 @@ mod bad;
 mod draws;
 mod entries;
 mod expressions;
+mod keys;
 pub(super) mod names;
 pub(super) mod training;
+mod whole_steps;
 
 use super::*;
 use crate::{DType, Generator, Tensor};
