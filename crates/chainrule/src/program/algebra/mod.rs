@@ -9,12 +9,26 @@
 //!
 //! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
 
+mod axes;
+mod build;
+mod emit;
+mod facts;
+mod lower;
+mod ops;
+mod plan;
 mod rules;
+mod stage;
+mod steps;
+mod term;
+mod text;
+mod trial;
 
 #[cfg(test)]
 mod tests;
 
 pub use rules::{Rule, rules};
+
+use stage::{Stage, total_cost};
 
 use super::Program;
 use crate::error::{Error, Result};
@@ -114,6 +128,18 @@ impl Program {
     /// Errors for a name that is no rule, and in checked mode for a rewrite that changes a value.
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
         how.check()?;
-        Ok(Simplified { program: self.optimized(), steps: Vec::new() })
+        let before = self.optimized();
+        let Some(mut stage) = Stage::new(&before, &how.on) else {
+            return Ok(Simplified { program: before, steps: Vec::new() });
+        };
+        stage.read();
+        let cost = total_cost(&before);
+        let steps = stage.steps();
+        let program = stage.write_all().optimized();
+        program.check()?;
+        if total_cost(&program) > cost {
+            return Ok(Simplified { program: before, steps: Vec::new() });
+        }
+        Ok(Simplified { program, steps })
     }
 }

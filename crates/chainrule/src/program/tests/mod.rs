@@ -4,7 +4,7 @@ mod bad;
 mod draws;
 mod entries;
 mod expressions;
-mod names;
+pub(in crate::program) mod names;
 mod training;
 
 use super::*;
