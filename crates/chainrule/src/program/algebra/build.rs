@@ -456,6 +456,16 @@ impl Terms {
             let b = self.reduce_base(all, inner);
             return self.power(b, 1.0);
         }
+        if let [(b, 1.0)] = self.factors(m)[..]
+            && let Base::Sum(inner) = *self.get(b)
+            && self.on(Is::SumOfSum)
+        {
+            let apart = self.reduce_apart(&vars, inner);
+            if self.summands(apart).len() < self.summands(inner).len() {
+                self.noted(Is::SumOfSum);
+                return apart;
+            }
+        }
         let b = self.reduce_base(vars, m);
         self.power(b, 1.0)
     }

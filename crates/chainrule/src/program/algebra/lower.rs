@@ -9,6 +9,7 @@ use super::ops::{self, Shapes};
 use super::rules::Is;
 use super::term::{Before, Dims, Facts, Fun, ONE, Range, T, Var, Vars, ZERO};
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::program::ir::{From, Id, Instruction, Phase};
 use crate::tensor::value::Value;
 
@@ -17,7 +18,7 @@ const LOOKED_INTO: usize = 1 << 16;
 
 impl Stage {
     /// The term of each value, in order.
-    pub(super) fn read(&mut self) {
+    pub(super) fn read(&mut self) -> Result<()> {
         let defined: Vec<bool> =
             self.program.values.iter().map(|v| matches!(v.from, From::Result)).collect();
         for i in (0..self.program.values.len()).filter(|i| !defined[*i]) {
@@ -31,20 +32,26 @@ impl Stage {
         for at in 0..self.program.instructions.len() {
             self.at = at;
             let instruction = self.program.instructions[at].clone();
-            self.read_one(at, &instruction);
+            self.read_one(at, &instruction)?;
         }
+        Ok(())
     }
 
-    fn read_one(&mut self, at: usize, instruction: &Instruction) {
+    fn read_one(&mut self, at: usize, instruction: &Instruction) -> Result<()> {
         let result = instruction.result();
         let inputs: SmallVec<[T; 4]> =
             (0..instruction.inputs.len()).map(|k| self.operand(at, instruction, k)).collect();
         self.terms.events.clear();
-        let float = self.program.info(result).meta.dtype.is_float();
+        let dtype = self.program.info(result).meta.dtype;
+        let float = dtype.is_float();
+        if float {
+            self.dtype = dtype;
+        }
         let known =
             (float && instruction.phase != Phase::Update && instruction.op.generator().is_none())
                 .then(|| self.term_of(instruction, &inputs))
                 .flatten();
+        let is_known = known.is_some_and(|t| !self.terms.is_large(t));
         let t = match known {
             Some(t) if !self.terms.is_large(t) => t,
             _ => {
@@ -53,6 +60,7 @@ impl Stage {
                 self.atom(result, facts)
             }
         };
+        self.verify(instruction, &inputs, t, is_known)?;
         let original = self.original_cost(at);
         let cost = match instruction.phase {
             Phase::Backward => self.cost(t).min(original),
@@ -64,6 +72,7 @@ impl Stage {
             let t = self.beside(instruction, &inputs, *id);
             self.define(*id, t, 0.0);
         }
+        Ok(())
     }
 
     /// The term of operand `k`; where its axes stand for something else already it is an atom with axes of its own.

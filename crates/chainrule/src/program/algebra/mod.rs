@@ -4,21 +4,24 @@
 //! - **Terms** (`term`, `facts`): sums of products of powers, kept once each. The rules that always hold act when a term is made (`build`).
 //! - **Trials** (`trial`): rules that may make a term longer or shorter; the cheapest form is kept.
 //! - **Reading** (`lower`): from instructions to terms. Ops that the algebra does not know are atoms.
-//! - **Writing** (`plan`, `emit`): from terms back to ops of the table, at the least cost, with what the program computes anyway.
-//! - **Checks** (`checked`): each rewrite evaluated in f64 on random numbers.
+//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the least cost, with what the program computes anyway.
+//! - **Checks** (`checked`, `numbers`): each rewrite evaluated in f64 on random numbers.
 //!
 //! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
 
 mod axes;
 mod build;
+mod checked;
 mod emit;
 mod facts;
 mod lower;
+mod numbers;
 mod ops;
 mod plan;
 mod rules;
 mod stage;
 mod steps;
+mod sums;
 mod term;
 mod text;
 mod trial;
@@ -129,13 +132,13 @@ impl Program {
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
         how.check()?;
         let before = self.optimized();
-        let Some(mut stage) = Stage::new(&before, &how.on) else {
+        let Some(mut stage) = Stage::new(&before, &how.on, how.seed) else {
             return Ok(Simplified { program: before, steps: Vec::new() });
         };
-        stage.read();
+        stage.read()?;
         let cost = total_cost(&before);
         let steps = stage.steps();
-        let program = stage.write_all().optimized();
+        let program = stage.write_all()?.optimized();
         program.check()?;
         if total_cost(&program) > cost {
             return Ok(Simplified { program: before, steps: Vec::new() });

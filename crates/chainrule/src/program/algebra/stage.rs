@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::axes::Layouts;
 use super::emit::Written;
 use super::plan::{Known, N, Plan};
-use super::rules::Is;
 use super::steps::Noted;
 use super::term::{Dims, T, Terms, ZERO};
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::program::Program;
 use crate::program::ir::{From, Id, Instruction, Phase};
 use crate::program::names::Names;
@@ -40,11 +40,13 @@ pub(super) struct Stage {
     /// The instruction at hand.
     pub at: usize,
     pub noted: Vec<Noted>,
+    /// In checked mode.
+    pub seed: Option<u64>,
 }
 
 impl Stage {
     /// `None` where the axes of the program cannot be told apart.
-    pub fn new(program: &Program, on: &[bool]) -> Option<Stage> {
+    pub fn new(program: &Program, on: &[bool], seed: Option<u64>) -> Option<Stage> {
         let layouts = Layouts::of(program)?;
         let n = program.values.len();
         let mut names = Names::default();
@@ -80,6 +82,7 @@ impl Stage {
             dtype: if narrow { DType::F32 } else { DType::F64 },
             at: 0,
             noted: Vec::new(),
+            seed,
         })
     }
 
@@ -96,7 +99,7 @@ impl Stage {
     }
 
     /// The program with each value that the roots need in its cheapest form.
-    pub fn write_all(&mut self) -> Program {
+    pub fn write_all(&mut self) -> Result<Program> {
         let count = self.program.instructions.len();
         let mut needed = vec![false; self.program.values.len()];
         let roots: Vec<Id> = self.program.roots().collect();
@@ -113,7 +116,7 @@ impl Stage {
                 continue;
             }
             let beside = instruction.outputs[1..].iter().any(|id| needed[id.index()]);
-            let fresh = if draws || beside { None } else { self.rewritten(at, &instruction) };
+            let fresh = if draws || beside { None } else { self.rewritten(at, &instruction)? };
             let list = match fresh {
                 Some(Written::As(list)) => list,
                 Some(Written::Same(id)) => {
@@ -134,7 +137,7 @@ impl Stage {
         written.reverse();
         self.program.instructions = written.into_iter().flatten().collect();
         self.replace(&same);
-        self.program.clone()
+        Ok(self.program.clone())
     }
 
     fn need(&mut self, needed: &mut [bool], id: Id) {
@@ -145,27 +148,31 @@ impl Stage {
     }
 
     /// The instructions that are cheaper than this one with all that it needs, if there are such.
-    fn rewritten(&mut self, at: usize, instruction: &Instruction) -> Option<Written> {
+    fn rewritten(&mut self, at: usize, instruction: &Instruction) -> Result<Option<Written>> {
         let result = instruction.result();
         let meta = self.program.info(result).meta;
         if instruction.phase != Phase::Backward || !meta.dtype.is_float() {
-            return None;
+            return Ok(None);
         }
         self.dtype = meta.dtype;
         let t = self.values[result.index()];
         if let Some(c) = self.terms.as_number(t) {
             self.become_number(result, c, meta.shape);
-            return Some(Written::As(Vec::new()));
+            return Ok(Some(Written::As(Vec::new())));
         }
         if self.is_itself(t, result) {
-            return None;
+            return Ok(None);
         }
         let original = self.original_cost(at);
         let mut plan = Plan::new(at + 1);
         let (c, n): (f64, N) = self.plan_term(&mut plan, t);
         let scale = if c.abs() == 1.0 && c > 0.0 { 0.0 } else { meta.shape.numel() as f64 + 1.0 };
         let worth = plan.cost() + scale < original;
-        if !worth { None } else { self.write(&plan, c, n, instruction) }
+        if !worth {
+            return Ok(None);
+        }
+        self.verify_plan(&plan, c, n, t, instruction)?;
+        Ok(self.write(&plan, c, n, instruction))
     }
 
     /// Whether the term is nothing but this value.
@@ -219,11 +226,6 @@ impl Stage {
         for id in self.program.cells.iter_mut().filter_map(|c| c.write.as_mut()) {
             *id = find(*id);
         }
-    }
-
-    /// Whether a rule is on.
-    pub fn on(&self, rule: Is) -> bool {
-        self.terms.on(rule)
     }
 }
 

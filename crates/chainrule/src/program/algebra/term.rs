@@ -315,6 +315,10 @@ impl Terms {
         self.sum_at.get(&[(*m, key_of(1.0))].into_iter().collect::<SmallVec<_>>()).copied()
     }
 
+    pub fn find_base(&self, base: &Base) -> Option<B> {
+        self.base_at.get(base).copied()
+    }
+
     /// The number that a term is, if it is one.
     pub fn as_number(&self, t: T) -> Option<f64> {
         match self.summands(t)[..] {

@@ -5,10 +5,17 @@ use super::term::{B, Base, Before, Fun, M, T, UNIT, Var};
 use crate::program::ir::Id;
 
 /// Deeper parts are dots.
-const DEEPEST: usize = 5;
+const DEEPEST: usize = 3;
+
+/// Longer texts are cut.
+const LONGEST: usize = 400;
 
 impl Stage {
     pub(super) fn before_text(&self, before: &Before) -> String {
+        cut(self.before_in_words(before))
+    }
+
+    fn before_in_words(&self, before: &Before) -> String {
         match before {
             Before::Term(t) => self.text(*t),
             Before::Add(parts) => {
@@ -29,7 +36,7 @@ impl Stage {
     }
 
     pub(super) fn text(&self, t: T) -> String {
-        self.inner(t, 0, 0)
+        cut(self.inner(t, 0, 0))
     }
 
     /// `tight`: 1 inside a sum, 2 inside a product, 3 under a power.
@@ -143,6 +150,14 @@ impl Stage {
             }
         }
     }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > LONGEST {
+        text.truncate(LONGEST);
+        text += " ...";
+    }
+    text
 }
 
 fn fun(f: Fun) -> &'static str {

@@ -29,7 +29,9 @@ impl Stage {
         let mut best = self.best(whole);
         if self.terms.on(Is::SumOfSum) && !self.terms.is_large(t) {
             // The summands in the form that has most of them, and as they are.
+            let since = self.terms.events.len();
             let expanded = self.expanded(t);
+            self.terms.events.truncate(since);
             for form in [Some(t), expanded].into_iter().flatten() {
                 if self.terms.summands(form).len() < 2 {
                     continue;
@@ -58,8 +60,11 @@ impl Stage {
         // Each round may open the way for another rule.
         for _ in 0..4 {
             let before = best;
-            for form in self.forms(before) {
-                let (rule, form) = form;
+            // What was done for a form that is not taken is not told.
+            let since = self.terms.events.len();
+            let forms = self.forms(before);
+            self.terms.events.truncate(since);
+            for (rule, form) in forms {
                 if form == best || self.terms.is_large(form) {
                     continue;
                 }
