@@ -83,21 +83,13 @@ impl Terms {
                 break;
             }
         }
-        let lead;
-        let divided: Summands = match common.is_empty() {
-            true => {
-                lead = summands[0].1;
-                summands.iter().map(|(m, c)| (*m, tidy(c / lead))).collect()
-            }
-            false => {
-                let mut out: Summands =
-                    summands.iter().map(|(m, c)| (self.divided(*m, &common), *c)).collect();
-                out.sort_unstable_by_key(|s| s.0);
-                lead = out[0].1;
-                out.iter_mut().for_each(|s| s.1 = tidy(s.1 / lead));
-                out
-            }
+        let mut divided: Summands = match common.is_empty() {
+            true => summands,
+            false => summands.iter().map(|(m, c)| (self.divided(*m, &common), *c)).collect(),
         };
+        divided.sort_unstable_by_key(|s| s.0);
+        let lead = content(&divided);
+        divided.iter_mut().for_each(|s| s.1 = tidy(s.1 / lead));
         let rest = self.sum(divided);
         (lead, self.product(common), rest)
     }
@@ -485,6 +477,13 @@ impl Terms {
         let sum = self.reduce_product(vars, m);
         self.scaled(sum, c)
     }
+}
+
+/// The number that a sum is divided by to be a factor. Where a constant is added, as to a variance, roots of the number would be in the way: then it is a sign.
+fn content(summands: &Summands) -> f64 {
+    let first = summands[0].1;
+    let even = summands.iter().all(|(_, c)| (c.abs() - first.abs()).abs() <= 1e-14 * first.abs());
+    if even || summands[0].0 != UNIT { first } else { first.signum() }
 }
 
 /// What divides both: the lesser of the exponents of one sign.

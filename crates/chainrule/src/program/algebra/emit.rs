@@ -20,7 +20,7 @@ pub(super) struct Writer<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
     /// The axes in the order in which they lie in all arrays of the plan.
-    frame: Vec<Var>,
+    frame: Dims,
     done: HashMap<N, (Id, Dims)>,
     out: Vec<Instruction>,
     /// The instruction in whose place these come.
@@ -62,9 +62,9 @@ impl Stage {
 }
 
 /// All axes that occur, in an order that fits most arrays.
-fn frame_of(plan: &Plan, root: N, target: &Dims) -> Vec<Var> {
+fn frame_of(plan: &Plan, root: N, target: &Dims) -> Dims {
     let needed = plan.needed(root);
-    let mut frame: Vec<Var> = target.iter().flatten().copied().collect();
+    let mut frame: Dims = target.clone();
     let nodes = plan.nodes.iter().zip(&needed).filter(|(_, needed)| **needed);
     let have = nodes.clone().filter_map(|(n, _)| match &n.step {
         Step::Have(_, dims) => Some(dims.iter().flatten().copied().collect::<Vec<_>>()),
@@ -73,18 +73,19 @@ fn frame_of(plan: &Plan, root: N, target: &Dims) -> Vec<Var> {
     let rest = nodes.map(|(n, _)| n.vars.to_vec());
     for vars in have.chain(rest) {
         for (i, v) in vars.iter().enumerate() {
-            if frame.contains(v) {
+            if frame.contains(&Some(*v)) {
                 continue;
             }
             // Before the next one that has a place, else after the last that has.
-            let next = vars[i + 1..].iter().find_map(|w| frame.iter().position(|x| x == w));
-            let last = vars[..i].iter().rev().find_map(|w| frame.iter().position(|x| x == w));
+            let next = vars[i + 1..].iter().find_map(|w| frame.iter().position(|x| *x == Some(*w)));
+            let last =
+                vars[..i].iter().rev().find_map(|w| frame.iter().position(|x| *x == Some(*w)));
             let at = match (last, next) {
                 (Some(last), _) => last + 1,
                 (None, Some(next)) => next,
                 (None, None) => frame.len(),
             };
-            frame.insert(at, *v);
+            frame.insert(at, Some(*v));
         }
     }
     frame
@@ -312,8 +313,9 @@ impl Writer<'_> {
     /// These axes in the order of the frame, from the first of them on.
     fn covering(&self, vars: impl Iterator<Item = Var>) -> Dims {
         let vars: Vec<Var> = vars.collect();
-        let first = self.frame.iter().position(|v| vars.contains(v)).unwrap_or(self.frame.len());
-        self.frame[first..].iter().map(|v| vars.contains(v).then_some(*v)).collect()
+        let wanted = |v: &Option<Var>| v.filter(|v| vars.contains(v));
+        let first = self.frame.iter().position(|v| wanted(v).is_some());
+        self.frame[first.unwrap_or(self.frame.len())..].iter().map(wanted).collect()
     }
 
     /// A value of the program with its axes where the frame has them.

@@ -16,6 +16,9 @@ use crate::tensor::value::Value;
 /// Constants of more elements are not looked into.
 const LOOKED_INTO: usize = 1 << 16;
 
+/// A constant is compared with so many others.
+const LOOKED_AT: usize = 24;
+
 impl Stage {
     /// The term of each value, in order.
     pub(super) fn read(&mut self) -> Result<()> {
@@ -116,9 +119,42 @@ impl Stage {
         }
         let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
         let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if let Some(t) = self.like_another(id, &numbers, dtype) {
+            return t;
+        }
         let mask = numbers.iter().all(|x| *x == 0.0 || *x == 1.0);
         let range = Some(Range { low, high, closed: [true, true] });
-        self.atom(id, Facts { range, mask, sums_to_one: None })
+        let t = self.atom(id, Facts { range, mask, sums_to_one: None });
+        self.arrays.push((id, t, numbers));
+        t
+    }
+
+    /// A constant that is `a x + b` for another constant `x`, as folding makes them.
+    fn like_another(&mut self, id: Id, numbers: &[f64], dtype: DType) -> Option<T> {
+        let slack = if dtype == DType::F32 { 3e-7 } else { 1e-15 };
+        let second = numbers.iter().position(|x| *x != numbers[0])?;
+        let found = self.arrays.iter().rev().take(LOOKED_AT).find_map(|(other, t, x)| {
+            let same = self.dims[other.index()] == self.dims[id.index()]
+                && self.program.info(*other).meta == self.program.info(id).meta;
+            if !same || x[0] == x[second] {
+                return None;
+            }
+            let a = nice((numbers[0] - numbers[second]) / (x[0] - x[second]), dtype);
+            let a = if (a - a.round()).abs() < 8.0 * slack { a.round() } else { a };
+            let b = nice(numbers[0] - a * x[0], dtype);
+            let b = if b.abs() < 8.0 * slack * numbers[0].abs().max((a * x[0]).abs()) {
+                0.0
+            } else {
+                b
+            };
+            let fits = |(x, y): (&f64, &f64)| {
+                let size = (a * x).abs().max(b.abs());
+                (a * x + b - y).abs() <= 4.0 * slack * size
+            };
+            x.iter().zip(numbers).all(fits).then_some((*t, a, b))
+        });
+        let (t, a, b) = found?;
+        Some(self.terms.add(&[(t, super::term::tidy(a)), (ONE, super::term::tidy(b))]))
     }
 
     /// What is known of the result of an op that is not looked into.

@@ -165,8 +165,8 @@ impl Stage {
         }
         let mut plan = Plan::new(usize::MAX);
         let (c, n) = self.plan_term(&mut plan, t);
-        self.scale(&mut plan, c, n);
-        let cost = plan.cost();
+        let n = self.scale(&mut plan, c, n);
+        let cost = plan.cost_to(n);
         self.cost_of.insert(t, cost);
         cost
     }
@@ -241,7 +241,7 @@ impl Stage {
         let (mut d, mut n) = self.plan_fresh(plan, lead);
         plan.depth -= 1;
         if let Some((id, e, cost)) = there
-            && cost <= plan.cost() - before
+            && cost + self.factor_cost(t, e) <= plan.cost() - before
         {
             plan.back_to(mark);
             n = self.have(plan, id);
@@ -263,6 +263,11 @@ impl Stage {
         });
         let best = costs.min_by(|a, b| (a.2 + a.3).total_cmp(&(b.2 + b.3)))?;
         Some((best.0, best.1, best.2))
+    }
+
+    /// What it may cost that a value is there with another coefficient only.
+    fn factor_cost(&self, t: T, c: f64) -> f64 {
+        if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
     }
 
     fn plan_fresh(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
@@ -472,7 +477,7 @@ impl Stage {
                 let spent: f64 = plan.nodes[mark.0..].iter().map(|n| n.cost).sum();
                 let (lead, d) = self.lead_of(t);
                 match self.cheapest_there(plan, lead) {
-                    Some((id, e, cost)) if cost <= spent => {
+                    Some((id, e, cost)) if cost + self.factor_cost(t, e) <= spent => {
                         plan.back_to(mark);
                         (d / e, self.have(plan, id))
                     }
@@ -519,6 +524,12 @@ impl Stage {
 }
 
 impl Plan {
+    /// What this step costs with those that it needs.
+    pub fn cost_to(&self, root: N) -> f64 {
+        let needed = self.needed(root);
+        self.nodes.iter().zip(needed).filter(|(_, needed)| *needed).map(|(n, _)| n.cost).sum()
+    }
+
     /// The steps that the last needs, marked.
     pub fn needed(&self, root: N) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];

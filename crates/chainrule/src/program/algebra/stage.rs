@@ -40,6 +40,8 @@ pub(super) struct Stage {
     /// The instruction at hand.
     pub at: usize,
     pub noted: Vec<Noted>,
+    /// Constants that are no single number.
+    pub arrays: Vec<(Id, T, Vec<f64>)>,
     /// In checked mode.
     pub seed: Option<u64>,
 }
@@ -82,6 +84,7 @@ impl Stage {
             dtype: if narrow { DType::F32 } else { DType::F64 },
             at: 0,
             noted: Vec::new(),
+            arrays: Vec::new(),
             seed,
         })
     }
@@ -167,7 +170,7 @@ impl Stage {
         let mut plan = Plan::new(at + 1);
         let (c, n): (f64, N) = self.plan_term(&mut plan, t);
         let scale = if c.abs() == 1.0 && c > 0.0 { 0.0 } else { meta.shape.numel() as f64 + 1.0 };
-        let worth = plan.cost() + scale < original;
+        let worth = plan.cost_to(n) + scale < original;
         if !worth {
             return Ok(None);
         }

@@ -42,7 +42,7 @@ pub(super) enum Base {
     Value { id: Id, dims: Dims },
     /// 1 where the index along `var` is the element of the i64 value, else 0.
     Hot { index: Id, dims: Dims, var: Var },
-    /// A sum of at least two products, with no common factor and 1 as its first coefficient.
+    /// A sum of at least two products, with no common factor.
     Sum(T),
     /// A function of a sum.
     Fn(Fun, T),

@@ -33,7 +33,11 @@ pub(in crate::program) fn usable() -> Vec<Sample> {
 }
 
 /// The steps of the graph of a seed, on this many first tensors of 12 elements.
-pub(in crate::program) fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) -> Vec<Step<'a>> {
+pub(in crate::program) fn plan<'a>(
+    samples: &'a [Sample],
+    leaves: usize,
+    g: &mut Generator,
+) -> Vec<Step<'a>> {
     let mut sizes = vec![12; leaves];
     let mut steps = Vec::new();
     for _ in 0..1 + below(20, g) {

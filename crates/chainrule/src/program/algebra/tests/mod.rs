@@ -79,6 +79,15 @@ impl Case {
         .unwrap()
         .optimized();
         let simple = raw.simplify_with(how).unwrap();
+        if std::env::var("SHOW").is_ok() {
+            println!("{raw}\n{}", simple.program);
+            for s in &simple.steps {
+                println!(
+                    "{:<20} {:<10} {}  ->  {}  [{}]",
+                    s.rule, s.at, s.before, s.after, s.saved
+                );
+            }
+        }
         let arguments: Vec<&Tensor> = given.iter().map(|(_, x)| *x).collect();
         let want = raw.run(&arguments).unwrap();
         let got = simple.program.run(&arguments).unwrap();

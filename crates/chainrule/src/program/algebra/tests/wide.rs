@@ -61,12 +61,8 @@ fn random_graphs_are_the_same_when_simplified() {
 
 #[test]
 fn long_chains_take_no_stack_and_little_time() {
-    let steps: [fn(&Tensor, &Tensor) -> Tensor; 4] = [
-        |y, _| y.tanh(),
-        |y, x| y + x,
-        |y, x| y * x,
-        |y, x| (y * 0.5 + x).sigmoid(),
-    ];
+    let steps: [fn(&Tensor, &Tensor) -> Tensor; 4] =
+        [|y, _| y.tanh(), |y, x| y + x, |y, x| y * x, |y, x| (y * 0.5 + x).sigmoid()];
     for step in steps {
         let x = Tensor::from([0.5f64, -0.25]).parameter();
         let program = Program::trace([], |_| {
