@@ -35,6 +35,7 @@
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
 
 mod access;
+mod algebra;
 mod check;
 mod compile;
 mod ir;
@@ -49,6 +50,7 @@ mod trace;
 mod tests;
 
 pub use access::Line;
+pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use ir::Phase;
 

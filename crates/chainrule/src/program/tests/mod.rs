@@ -3,8 +3,8 @@
 mod bad;
 mod draws;
 mod entries;
-mod expressions;
-mod names;
+pub(in crate::program) mod expressions;
+pub(in crate::program) mod names;
 mod training;
 
 use super::*;
@@ -29,7 +29,7 @@ fn difference(got: &[Tensor], want: &[Tensor]) -> Option<String> {
 }
 
 /// A function and its gradients: the result, then the gradient of each float input, from upstream numbers that are all different.
-fn with_gradients(
+pub(in crate::program) fn with_gradients(
     f: impl Fn(&[Tensor]) -> crate::Result<Tensor>,
     inputs: &[Tensor],
 ) -> crate::Result<Vec<Tensor>> {
