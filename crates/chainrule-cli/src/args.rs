@@ -240,6 +240,8 @@ pub enum Workload {
 pub enum Mode {
     /// Every operation runs at once, when it is called
     Eager,
+    /// The step is traced once, and runs as a program
+    Compiled,
 }
 
 impl Cli {

@@ -37,11 +37,13 @@
 mod access;
 mod check;
 mod compile;
+mod fuse;
 mod ir;
 mod listing;
 mod names;
 mod passes;
 mod plan;
+mod planned;
 mod run;
 mod trace;
 
@@ -51,12 +53,15 @@ mod tests;
 pub use access::Line;
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use ir::Phase;
+pub use planned::Memory;
 
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::log::Drawn;
 use ir::{Cell, Id, Info, Instruction, Out};
 use plan::Plan;
+use planned::{Machine, Steps};
 
 /// A step as a typed list of instructions; made by [`Program::trace`].
 pub struct Program {
@@ -68,10 +73,17 @@ pub struct Program {
     outputs: Vec<Out>,
     /// Generators that the traced function made: each run begins with them where the trace did.
     fresh: Vec<Drawn>,
+    /// Stretches of instructions that run together, in order: see [`Program::fused`].
+    groups: Vec<Range<usize>>,
+    /// Whether runs use memory that is planned.
+    is_planned: bool,
     /// Made by the first run.
     plan: OnceLock<Plan>,
     /// Room for the values of a run, from the run before.
     scratch: Mutex<Option<run::Values>>,
+    /// As `plan` and `scratch`, where the memory is planned.
+    steps: OnceLock<Steps>,
+    machine: Mutex<Option<Machine>>,
 }
 
 impl Clone for Program {
@@ -83,9 +95,13 @@ impl Clone for Program {
             cells: self.cells.clone(),
             outputs: self.outputs.clone(),
             fresh: self.fresh.clone(),
+            groups: self.groups.clone(),
+            is_planned: self.is_planned,
             // A clone may be changed.
             plan: OnceLock::new(),
             scratch: Mutex::default(),
+            steps: OnceLock::new(),
+            machine: Mutex::default(),
         }
     }
 }
