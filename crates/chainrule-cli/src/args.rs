@@ -130,6 +130,10 @@ pub struct TrainNames {
     /// Use fused operations (faster; the last digits may differ)
     #[arg(long)]
     pub fused: bool,
+
+    /// Run every operation at once, instead of the whole step as a program (slower)
+    #[arg(long)]
+    pub eager: bool,
 }
 
 impl TrainNames {

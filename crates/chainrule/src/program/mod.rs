@@ -29,6 +29,8 @@
 //!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
 //! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
+//! - **Fusion** (`fuse`). Groups of instructions that run tile by tile.
+//! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the first run.
 //! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
 //! - **Text** (`listing`, `access`). A listing for people, and the same as data.
 //!

@@ -7,7 +7,7 @@
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 
-use super::buffer::{BLOCK, Block};
+use super::buffer::Block;
 
 /// Memory that is handed out as places.
 pub(crate) struct Arena {
@@ -69,7 +69,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::buffer::Buffer;
+    use crate::tensor::buffer::{BLOCK, Buffer};
 
     #[test]
     fn places_are_apart_at_odd_sizes() {

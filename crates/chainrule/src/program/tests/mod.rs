@@ -4,6 +4,7 @@ mod bad;
 mod draws;
 mod entries;
 mod expressions;
+mod fusion;
 mod names;
 mod training;
 
