@@ -303,7 +303,7 @@ fn block_body<const FMA: bool, T: Summed>(x: &[T], sums: &mut [T::Total]) {
 
 vectorized! {
     /// Adds rows of `sums.len()` elements to `sums`.
-    fn add_block[T](x: &[T], sums: &mut [T::Total]) where [T: Summed] = block_body
+    pub fn add_block[T](x: &[T], sums: &mut [T::Total]) where [T: Summed] = block_body
 }
 
 /// The sum over the middle axis of `[outer, count, inner]`; large ones by several threads, to the same bits.
