@@ -5,8 +5,10 @@ mod draws;
 mod entries;
 pub(in crate::program) mod expressions;
 mod fusion;
+mod keys;
 pub(in crate::program) mod names;
-mod training;
+pub(in crate::program) mod training;
+mod whole_steps;
 
 use super::*;
 use crate::{DType, Generator, Tensor};
