@@ -134,6 +134,10 @@ pub struct TrainNames {
     /// Use fused operations (faster; the last digits may differ)
     #[arg(long)]
     pub fused: bool,
+
+    /// Run every operation at once, instead of the whole step as a program (slower)
+    #[arg(long)]
+    pub eager: bool,
 }
 
 impl TrainNames {
@@ -244,6 +248,8 @@ pub enum Workload {
 pub enum Mode {
     /// Every operation runs at once, when it is called
     Eager,
+    /// The step is traced once, and runs as a program
+    Compiled,
 }
 
 impl Cli {

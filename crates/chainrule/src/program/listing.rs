@@ -29,12 +29,21 @@ impl fmt::Display for Program {
             }
         }
         let mut phase = None;
-        for instruction in &self.instructions {
+        for (i, instruction) in self.instructions.iter().enumerate() {
             if phase.replace(instruction.phase) != Some(instruction.phase) {
                 let code = format!("\n{}", instruction.phase.name());
                 rows.push(Row { code, shape: String::new(), note: String::new() });
             }
-            rows.push(self.instruction_row(instruction));
+            let group = self.groups.iter().find(|group| group.contains(&i) && group.len() > 1);
+            if group.is_some_and(|group| group.start == i) {
+                let code = "  fused".to_string();
+                rows.push(Row { code, shape: String::new(), note: String::new() });
+            }
+            let mut row = self.instruction_row(instruction);
+            if group.is_some() {
+                row.code.insert_str(0, "  ");
+            }
+            rows.push(row);
         }
         let width = |row: &Row| row.code.chars().count();
         let wide = rows.iter().map(width).filter(|w| *w <= WIDEST).max().unwrap_or(0);

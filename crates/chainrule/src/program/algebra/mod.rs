@@ -4,17 +4,34 @@
 //! - **Terms** (`term`, `facts`): sums of products of powers, kept once each. The rules that always hold act when a term is made (`build`).
 //! - **Trials** (`trial`): rules that may make a term longer or shorter; the cheapest form is kept.
 //! - **Reading** (`lower`): from instructions to terms. Ops that the algebra does not know are atoms.
-//! - **Writing** (`plan`, `emit`): from terms back to ops of the table, at the least cost, with what the program computes anyway.
-//! - **Checks** (`checked`): each rewrite evaluated in f64 on random numbers.
+//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the least cost, with what the program computes anyway.
+//! - **Checks** (`checked`, `numbers`): each rewrite evaluated in f64 on random numbers.
 //!
 //! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
 
+mod axes;
+mod build;
+mod checked;
+mod emit;
+mod facts;
+mod lower;
+mod numbers;
+mod ops;
+mod plan;
 mod rules;
+mod stage;
+mod steps;
+mod sums;
+mod term;
+mod text;
+mod trial;
 
 #[cfg(test)]
 mod tests;
 
 pub use rules::{Rule, rules};
+
+use stage::{Stage, total_cost};
 
 use super::Program;
 use crate::error::{Error, Result};
@@ -114,6 +131,18 @@ impl Program {
     /// Errors for a name that is no rule, and in checked mode for a rewrite that changes a value.
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
         how.check()?;
-        Ok(Simplified { program: self.optimized(), steps: Vec::new() })
+        let before = self.optimized();
+        let Some(mut stage) = Stage::new(&before, &how.on, how.seed) else {
+            return Ok(Simplified { program: before, steps: Vec::new() });
+        };
+        stage.read()?;
+        let cost = total_cost(&before);
+        let steps = stage.steps();
+        let program = stage.write_all()?.optimized();
+        program.check()?;
+        if total_cost(&program) > cost {
+            return Ok(Simplified { program: before, steps: Vec::new() });
+        }
+        Ok(Simplified { program, steps })
     }
 }
