@@ -47,6 +47,8 @@ fn the_data_is_there_as_json() {
     assert_eq!(bnraw["shape"], serde_json::json!([32, 200]));
     assert!(lines.iter().any(|l| l["rule"] == "rule of pow"));
     assert!(got["steps"].is_array());
+    let memory = |which: &str| got["memory"][which].as_u64().unwrap();
+    assert!(0 < memory("lower_bound") && memory("lower_bound") <= memory("planned"));
 }
 
 #[test]

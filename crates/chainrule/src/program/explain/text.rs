@@ -58,7 +58,12 @@ impl Explanation {
                 writeln!(f, "  {:<32}{}", phase.name(), columns(cost))?;
             }
         }
-        Ok(())
+        let memory = self.memory();
+        let (planned, least) = (short(memory.planned as u64), short(memory.lower_bound as u64));
+        writeln!(
+            f,
+            "\nA run takes {planned} bytes of planned memory, beside parameters; no plan does with less than {least}."
+        )
     }
 
     fn steps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
