@@ -62,7 +62,7 @@ impl Explanation {
         let (planned, least) = (short(memory.planned as u64), short(memory.lower_bound as u64));
         writeln!(
             f,
-            "\nA run takes {planned} bytes of planned memory, beside parameters; no plan does with less than {least}."
+            "\nA run takes {planned} bytes of planned memory, and none can do with less than {least}."
         )
     }
 
