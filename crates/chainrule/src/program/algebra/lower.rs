@@ -381,6 +381,9 @@ impl Stage {
     fn variance_slope(&mut self, x: &[T]) -> Option<T> {
         let factor: f64 =
             ops::field(&self.program.instructions[self.at], "factor")?.parse().ok()?;
+        if !factor.is_finite() {
+            return None;
+        }
         let factor = factor_of(factor);
         let difference = self.add(&[(x[0], 1.0), (x[1], -1.0)]);
         let scaled = self.terms.scaled(x[2], factor);

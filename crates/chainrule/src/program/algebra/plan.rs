@@ -391,7 +391,10 @@ impl Stage {
         let mut best: Option<(f64, Id, M, f64)> = None;
         for (b, _) in rest {
             let Some(candidates) = self.known.products.get(b) else { continue };
-            for &(id, part, c) in candidates.iter().rev().take(CANDIDATES) {
+            let (firm, loose): (Vec<_>, Vec<_>) =
+                candidates.iter().rev().partition(|(id, ..)| self.live[id.index()]);
+            for &&(id, part, c) in firm.iter().take(CANDIDATES).chain(loose.iter().take(CANDIDATES))
+            {
                 let factors = self.terms.factors(part);
                 let divides = factors.iter().all(|(b, e)| {
                     rest.iter().any(|(o, f)| o == b && f * e > 0.0 && f.abs() >= e.abs() - 1e-12)

@@ -69,7 +69,8 @@ impl Stage {
                     continue;
                 }
                 let (old, new) = (self.cost(best), self.cost(form));
-                if new < old {
+                let length = |stage: &Stage, t: T| stage.terms.summands(t).len();
+                if new < old || (new == old && length(self, form) < length(self, best)) {
                     self.terms.applied(rule, Before::Term(best), form);
                     best = form;
                 }
@@ -92,6 +93,9 @@ impl Stage {
             out.extend(self.cancelling(t).map(|t| (Is::Distribute, t)));
             out.extend(self.expanded(t).map(|t| (Is::Distribute, t)));
         }
+        if self.terms.on(Is::CommonDenominator) {
+            out.extend(self.over_common(t).into_iter().map(|t| (Is::CommonDenominator, t)));
+        }
         if self.terms.on(Is::PartialFractions) {
             let expanded = self.expanded(t).unwrap_or(t);
             for form in [t, expanded] {
@@ -104,6 +108,9 @@ impl Stage {
     /// All products of sums multiplied out, if there are any.
     pub(super) fn expanded(&mut self, t: T) -> Option<T> {
         if !self.terms.on(Is::Distribute) {
+            return None;
+        }
+        if self.terms.length_expanded(t) > LONGEST {
             return None;
         }
         let mut changed = false;
@@ -161,6 +168,37 @@ impl Stage {
             }
         }
         changed.then(|| self.terms.add(&parts))
+    }
+
+    /// All over one power of a sum that is a denominator, for each such sum.
+    fn over_common(&mut self, t: T) -> Vec<T> {
+        let summands = self.terms.summands(t).clone();
+        let mut below: Vec<(super::term::B, f64)> = Vec::new();
+        for (b, e) in summands.iter().flat_map(|(m, _)| self.terms.factors(*m).clone()) {
+            let sum = matches!(self.terms.get(b), Base::Sum(_));
+            if !sum || e > -1.0 || e != e.round() || !self.terms.base_range(b).is_not_zero() {
+                continue;
+            }
+            match below.iter_mut().find(|(c, _)| *c == b) {
+                Some(least) => least.1 = least.1.min(e),
+                None => below.push((b, e)),
+            }
+        }
+        below.truncate(3);
+        let mut out = Vec::new();
+        for (b, e) in below.into_iter().filter(|(_, e)| *e >= -2.0 && summands.len() > 1) {
+            let above = self.terms.product([(b, -e)].into_iter().collect());
+            let mut parts = Vec::new();
+            for &(m, c) in &summands {
+                let product = self.terms.product_of(m, above);
+                parts.push((self.terms.scaled_product(1.0, product), c));
+            }
+            let numerator = self.terms.add(&parts);
+            let expanded = self.expanded(numerator).unwrap_or(numerator);
+            let below = self.terms.power(b, e);
+            out.push(self.terms.mul(expanded, below));
+        }
+        out
     }
 
     /// `x s^-k = s^(1-k) - (s - x) s^-k` for a sum `s` that has `x` among its summands: all such terms at once, for each such `x`.
@@ -230,6 +268,21 @@ impl Stage {
 }
 
 impl super::term::Terms {
+    /// How many summands there are when the outermost sums are multiplied out.
+    fn length_expanded(&self, t: T) -> usize {
+        let product = |m: M| {
+            let factors = self.factors(m).iter();
+            factors.fold(1usize, |n, (b, e)| match self.get(*b) {
+                Base::Sum(inner) if *e == 1.0 => n.saturating_mul(self.summands(*inner).len()),
+                Base::Sum(inner) if *e == 2.0 => {
+                    n.saturating_mul(self.summands(*inner).len().pow(2))
+                }
+                _ => n,
+            })
+        };
+        self.summands(t).iter().map(|(m, _)| product(*m)).fold(0, usize::saturating_add)
+    }
+
     /// A product with its first sum (of those that `which` admits) multiplied out; `None` if it has none.
     fn open(&mut self, m: M, which: impl Fn(&Self, T) -> bool) -> Option<T> {
         let factors = self.factors(m).clone();
