@@ -238,7 +238,8 @@ impl Stage {
         let mark = plan.mark();
         let before = plan.cost();
         plan.depth += 1;
-        let (mut d, mut n) = self.plan_fresh(plan, lead);
+        let (fresh, mut n) = self.plan_fresh(plan, t);
+        let mut d = fresh / c;
         plan.depth -= 1;
         if let Some((id, e, cost)) = there
             && cost + self.factor_cost(t, e) <= plan.cost() - before

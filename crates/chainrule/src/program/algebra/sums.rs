@@ -170,7 +170,7 @@ impl Stage {
         // The number that most elements share is taken out.
         let common = parts
             .iter()
-            .filter(|(_, n)| plan.nodes[*n].step != Step::One)
+            .filter(|(_, n)| !is_free(plan, *n))
             .max_by_key(|(c, _)| {
                 let same = parts.iter().filter(|(d, _)| d.abs() == c.abs());
                 same.map(|(_, n)| size(&self.terms, plan, *n)).sum::<usize>()
@@ -179,8 +179,7 @@ impl Stage {
         let full = union(parts.iter().map(|(_, n)| &plan.nodes[*n].vars));
         let full = self.terms.numel(&full);
         let outside = |c: f64| -> usize {
-            let apart =
-                parts.iter().filter(|(d, n)| d.abs() != c && plan.nodes[*n].step != Step::One);
+            let apart = parts.iter().filter(|(d, n)| d.abs() != c && !is_free(plan, *n));
             apart.map(|(_, n)| size(&self.terms, plan, *n)).sum()
         };
         let common = if outside(common) + full < outside(1.0) + if common == 1.0 { full } else { 0 }
@@ -280,6 +279,11 @@ impl Stage {
         let has = |m: &M| self.terms.factors(*m).iter().any(|(o, e)| *o == b && (*e > 0.0) == sign);
         Some(rest.iter().map(|(m, _)| *m).filter(has).collect())
     }
+}
+
+/// Whether the step can have any coefficient at no cost.
+fn is_free(plan: &Plan, n: N) -> bool {
+    matches!(plan.nodes[n].step, Step::One | Step::Hot(_))
 }
 
 /// Whether a coefficient is in the step already.

@@ -99,7 +99,14 @@ impl Stage {
         if self.terms.on(Is::PartialFractions) {
             let expanded = self.expanded(t).unwrap_or(t);
             for form in [t, expanded] {
-                out.extend(self.fractions(form).into_iter().map(|t| (Is::PartialFractions, t)));
+                let once = self.fractions(form);
+                // With several denominators one alone need not be of use.
+                let twice: Vec<T> = match once.len() {
+                    0 | 1 => Vec::new(),
+                    _ => once.iter().flat_map(|t| self.fractions(*t)).collect(),
+                };
+                let all = once.into_iter().chain(twice);
+                out.extend(all.map(|t| (Is::PartialFractions, t)));
             }
         }
         out
