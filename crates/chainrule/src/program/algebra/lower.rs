@@ -186,10 +186,13 @@ impl Stage {
         {
             let vars = self.axes_of(instruction, &axes);
             let n = self.count(instruction, &axes);
-            let sum = self.reduce(&vars, inputs[0]);
-            let mean = self.terms.scaled(sum, 1.0 / n);
-            if !self.terms.is_large(mean) {
-                return mean;
+            // Of one element the deviation is 0, and its gradient may be anything.
+            if !vars.is_empty() && n > 0.0 {
+                let sum = self.reduce(&vars, inputs[0]);
+                let mean = self.terms.scaled(sum, 1.0 / n);
+                if !self.terms.is_large(mean) {
+                    return mean;
+                }
             }
         }
         self.atom(id, Facts::default())
@@ -402,7 +405,7 @@ impl Stage {
             }
             "var" | "std" => {
                 let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
-                if n - correction <= 0.0 {
+                if n - correction <= 0.0 || vars.is_empty() {
                     return None;
                 }
                 let sum = self.reduce(&vars, x);
