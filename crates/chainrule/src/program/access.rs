@@ -36,6 +36,11 @@ impl<'a> Line<'a> {
         self.instruction.inputs.iter().map(|&id| self.program.operand(id)).collect()
     }
 
+    /// The line as code: `d_h = d_logits @ permute`. Values beside the result that nobody uses are left out.
+    pub fn code(&self) -> String {
+        super::listing::code(self)
+    }
+
     /// The shape of the result.
     pub fn shape(&self) -> Shape {
         self.program.info(self.instruction.result()).meta.shape

@@ -87,6 +87,7 @@ fn check(samples: &[Sample], seed: u64) -> Result<(), String> {
     let text = |e: crate::Error| e.to_string();
     let program = Program::trace(names.into_iter().zip(&first), f).map_err(text)?;
     let optimized = program.optimized();
+    let fused = optimized.fused();
     for leaves in [&first, &second] {
         let want = f(leaves).map_err(text)?;
         for program in [&program, &optimized] {
@@ -94,6 +95,10 @@ fn check(samples: &[Sample], seed: u64) -> Result<(), String> {
             if let Some(why) = difference(&got, &want) {
                 return Err(format!("{why}\n{program}"));
             }
+        }
+        let got = fused.run(&leaves.iter().collect::<Vec<_>>()).map_err(text)?;
+        if let Some(why) = distance(&got, &want, 1e-12) {
+            return Err(format!("fused: {why}\n{fused}"));
         }
     }
     Ok(())
