@@ -175,11 +175,15 @@ impl Stage {
             return Ok(None);
         }
         self.verify_plan(&plan, c, n, t, instruction)?;
-        Ok(self.write(&plan, c, n, instruction))
+        let written = self.write(&plan, c, n, instruction);
+        if written.is_some() {
+            self.note_plan(result, t, &plan, c, n);
+        }
+        Ok(written)
     }
 
     /// Whether the term is nothing but this value.
-    fn is_itself(&self, t: T, id: Id) -> bool {
+    pub fn is_itself(&self, t: T, id: Id) -> bool {
         use super::term::Base;
         let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
         let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
@@ -210,7 +214,9 @@ impl Stage {
             }
             id
         };
-        for (from, _) in same.iter() {
+        let mut replaced: Vec<Id> = same.keys().copied().collect();
+        replaced.sort_unstable();
+        for from in &replaced {
             let to = find(*from);
             let (a, b) = (&self.program.values[from.index()], &self.program.values[to.index()]);
             let made = !matches!(b.from, From::Input(_) | From::Cell(_) | From::Constant(_));
