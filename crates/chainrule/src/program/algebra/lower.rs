@@ -45,6 +45,11 @@ impl Stage {
         let inputs: SmallVec<[T; 4]> =
             (0..instruction.inputs.len()).map(|k| self.operand(at, instruction, k)).collect();
         self.terms.events.clear();
+        let is_forward = instruction.phase == Phase::Forward;
+        if is_forward != self.is_forward {
+            self.is_forward = is_forward;
+            self.best_of.clear();
+        }
         let dtype = self.program.info(result).meta.dtype;
         let float = dtype.is_float();
         if float {

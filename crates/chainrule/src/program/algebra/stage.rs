@@ -39,6 +39,8 @@ pub(super) struct Stage {
     pub dtype: DType,
     /// The instruction at hand.
     pub at: usize,
+    /// Whether the instruction at hand is one of the forward pass.
+    pub is_forward: bool,
     pub noted: Vec<Noted>,
     /// Constants that are no single number.
     pub arrays: Vec<(Id, T, Vec<f64>)>,
@@ -83,6 +85,7 @@ impl Stage {
             numbers: HashMap::new(),
             dtype: if narrow { DType::F32 } else { DType::F64 },
             at: 0,
+            is_forward: true,
             noted: Vec::new(),
             arrays: Vec::new(),
             seed,

@@ -1,10 +1,10 @@
 //! What was done, in words.
 
 use super::Applied;
+use super::plan::{N, Plan, Step};
 use super::rules::{Is, rules};
 use super::stage::Stage;
 use super::term::{Before, T};
-use super::plan::{N, Plan, Step};
 use super::text;
 use crate::program::ir::{Id, Phase};
 
@@ -93,8 +93,12 @@ impl Stage {
             Step::Sub(a, b) => bracketed(format!("{} - {}", inner(a, false), inner(b, true))),
             Step::Mul(a, b) => format!("{} * {}", inner(a, true), inner(b, true)),
             Step::Div(a, b) => format!("{} / ({})", inner(a, true), inner(b, false)),
-            Step::Scale(a, c) => format!("{} * {}", text::number(f64::from_bits(*c)), inner(a, true)),
-            Step::Pow(a, e) => format!("({})^({})", inner(a, false), text::number(f64::from_bits(*e))),
+            Step::Scale(a, c) => {
+                format!("{} * {}", text::number(f64::from_bits(*c)), inner(a, true))
+            }
+            Step::Pow(a, e) => {
+                format!("({})^({})", inner(a, false), text::number(f64::from_bits(*e)))
+            }
             Step::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
             Step::Sum(a, _) => format!("sum({})", inner(a, false)),
             Step::Pick(a, b) => format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0)),

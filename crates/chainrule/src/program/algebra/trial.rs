@@ -32,7 +32,9 @@ impl Stage {
             let since = self.terms.events.len();
             let expanded = self.expanded(t);
             self.terms.events.truncate(since);
-            for form in [Some(t), expanded].into_iter().flatten() {
+            let deep = self.deep(expanded.unwrap_or(t));
+            self.terms.events.truncate(since);
+            for form in [Some(t), expanded, deep].into_iter().flatten() {
                 if self.terms.summands(form).len() < 2 {
                     continue;
                 }
@@ -68,7 +70,10 @@ impl Stage {
                 if form == best || self.terms.is_large(form) {
                     continue;
                 }
-                let (old, new) = (self.cost(best), self.cost(form));
+                let (old, new) = match self.is_forward {
+                    true => (self.terms.size(best), self.terms.size(form)),
+                    false => (self.cost(best), self.cost(form)),
+                };
                 let length = |stage: &Stage, t: T| stage.terms.summands(t).len();
                 if new < old || (new == old && length(self, form) < length(self, best)) {
                     self.terms.applied(rule, Before::Term(best), form);
@@ -92,6 +97,7 @@ impl Stage {
         if self.terms.on(Is::Distribute) {
             out.extend(self.cancelling(t).map(|t| (Is::Distribute, t)));
             out.extend(self.expanded(t).map(|t| (Is::Distribute, t)));
+            out.extend(self.deep(t).map(|t| (Is::Distribute, t)));
         }
         if self.terms.on(Is::CommonDenominator) {
             out.extend(self.over_common(t).into_iter().map(|t| (Is::CommonDenominator, t)));
@@ -145,6 +151,48 @@ impl Stage {
             if length > LONGEST {
                 return None;
             }
+            t = self.terms.add(&parts);
+        }
+        changed.then_some(t)
+    }
+
+    /// All products of sums multiplied out, also under the sums along axes that are factors; `None` if there are none of those.
+    fn deep(&mut self, t: T) -> Option<T> {
+        let mut t = self.expanded(t).unwrap_or(t);
+        let mut changed = false;
+        for _ in 0..3 {
+            let mut parts = Vec::new();
+            let mut again = false;
+            for (m, c) in self.terms.summands(t).clone() {
+                let factors = self.terms.factors(m).clone();
+                let opened = factors.iter().find_map(|(b, e)| match self.terms.get(*b) {
+                    Base::Reduce(vars, body) if *e == 1.0 => Some((*b, vars.clone(), *body)),
+                    _ => None,
+                });
+                let opened = opened.and_then(|(b, vars, body)| {
+                    let body = self.terms.scaled_product(1.0, body);
+                    Some((b, vars, self.expanded(body)?))
+                });
+                let Some((b, vars, body)) = opened else {
+                    let part = self.terms.scaled_product(1.0, m);
+                    parts.push((part, c));
+                    continue;
+                };
+                again = true;
+                let others = self.terms.divided(m, &[(b, 1.0)].into_iter().collect());
+                let apart = self.terms.reduce_apart(&vars, body);
+                for (n, d) in self.terms.summands(apart).clone() {
+                    let product = self.terms.product_of(others, n);
+                    parts.push((self.terms.scaled_product(1.0, product), c * d));
+                }
+            }
+            if !again {
+                break;
+            }
+            if parts.len() > LONGEST {
+                return None;
+            }
+            changed = true;
             t = self.terms.add(&parts);
         }
         changed.then_some(t)
@@ -275,6 +323,16 @@ impl Stage {
 }
 
 impl super::term::Terms {
+    /// How long the term is as text, about. What the forward pass computes is there anyway, so of that the shortest form is kept.
+    fn size(&self, t: T) -> f64 {
+        let factor = |(b, _): &(super::term::B, f64)| match self.get(*b) {
+            Base::Sum(inner) => 0.5 + self.size(*inner),
+            _ => 1.0,
+        };
+        let product = |m: M| 1.0 + self.factors(m).iter().map(factor).sum::<f64>();
+        self.summands(t).iter().map(|(m, _)| product(*m)).sum()
+    }
+
     /// How many summands there are when the outermost sums are multiplied out.
     fn length_expanded(&self, t: T) -> usize {
         let product = |m: M| {
