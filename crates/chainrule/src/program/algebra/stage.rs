@@ -248,9 +248,9 @@ fn own_cost(program: &Program, instruction: &Instruction) -> f64 {
     let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
     let each = match instruction.op.name() {
         "exp" | "log" | "tanh" | "sigmoid" | "pow" | "pow_grad" | "log_softmax_grad" => 8.0,
-        "div" => 1.5,
+        "div" | "var_grad" => 1.5,
         "sqrt" | "rsqrt" | "reciprocal" | "tanh_grad" | "sigmoid_grad" => 2.0,
-        "softmax_grad" | "rsqrt_grad" | "var_grad" => 3.0,
+        "softmax_grad" | "rsqrt_grad" => 3.0,
         _ => 1.0,
     };
     match instruction.op.kernel() {
