@@ -81,7 +81,7 @@ fn a_group_is_listed_and_its_inside_can_be_asked_for() {
     let arguments = [&x[0], &x[1]];
     let [want, got] = [&plain, &fused].map(|p| p.run_with(&arguments, &["y"]).unwrap());
     assert_eq!(difference(&got, &want), None);
-    assert_eq!(fused.optimized().to_string(), plain.optimized().to_string());
+    assert!(!fused.optimized().to_string().contains("fused"));
 }
 
 /// The program of a step, fused.
