@@ -114,6 +114,7 @@ mod book {
         random "random.md",
         modules "modules.md",
         programs "programs.md",
+        explain "explain.md",
         files "files.md",
         speed "speed.md",
         kernel_speed "kernel-speed.md",

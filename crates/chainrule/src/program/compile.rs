@@ -225,6 +225,11 @@ impl Step<'_> {
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
     pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
+        Ok(self.trace_raw(batch)?.optimized())
+    }
+
+    /// As it is traced.
+    pub(super) fn trace_raw(&mut self, batch: &[&Tensor]) -> Result<Program> {
         self.optimizer.zero_grad();
         let step = |x: &[Tensor]| {
             let loss = (self.loss)(x)?;

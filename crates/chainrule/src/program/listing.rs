@@ -86,14 +86,7 @@ impl Program {
 
     fn instruction_row(&self, instruction: &Instruction) -> Row {
         let line = Line { program: self, instruction };
-        let used = |id: &&Id| {
-            **id == instruction.result()
-                || self.instructions.iter().any(|i| i.inputs.contains(id))
-                || self.roots().any(|root| root == **id)
-        };
-        let targets: Vec<&str> =
-            instruction.outputs.iter().filter(used).map(|&id| self.name(id)).collect();
-        let code = format!("  {} = {}", targets.join(", "), expression(&line));
+        let code = format!("  {}", code(&line));
         let at = line.location().map(|l| {
             let file = l.file().rsplit('/').next().unwrap_or(l.file());
             format!("{file}:{}", l.line())
@@ -101,6 +94,19 @@ impl Program {
         let note: Vec<String> = line.rule().into_iter().chain(at).collect();
         Row { code, shape: self.type_of(instruction.result()), note: note.join(", ") }
     }
+}
+
+/// What is computed, and from what: `a, b = f(c)`.
+pub(super) fn code(line: &Line<'_>) -> String {
+    let (program, instruction) = (line.program, line.instruction);
+    let used = |id: &&Id| {
+        **id == instruction.result()
+            || program.instructions.iter().any(|i| i.inputs.contains(id))
+            || program.roots().any(|root| root == **id)
+    };
+    let targets: Vec<&str> =
+        instruction.outputs.iter().filter(used).map(|&id| program.name(id)).collect();
+    format!("{} = {}", targets.join(", "), expression(line))
 }
 
 /// The op on its operands, as a person writes it.

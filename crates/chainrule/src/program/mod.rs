@@ -32,13 +32,16 @@
 //! - **Fusion** (`fuse`). Groups of instructions that run tile by tile.
 //! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the first run.
 //! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
-//! - **Text** (`listing`, `access`). A listing for people, and the same as data.
+//! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as data, and as a NumPy script; what a program costs; and how it was simplified.
 //!
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
 
 mod access;
+mod algebra;
 mod check;
 mod compile;
+mod cost;
+mod explain;
 mod fuse;
 mod ir;
 mod listing;
@@ -46,6 +49,7 @@ mod names;
 mod passes;
 mod plan;
 mod planned;
+mod python;
 mod run;
 mod trace;
 
@@ -53,7 +57,10 @@ mod trace;
 mod tests;
 
 pub use access::Line;
+pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
+pub use cost::Cost;
+pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
 pub use planned::Memory;
 

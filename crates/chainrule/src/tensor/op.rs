@@ -55,6 +55,11 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// The tensors among its parameters, of which its `Debug` text may show a part only.
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        SmallVec::new()
+    }
+
     /// The input that a result is the new value of, in an update of parameters: the kernel then takes [`WholeKernel::run_owned`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;

@@ -3,7 +3,7 @@
 //! A pass takes a program and says how many instructions it took away. To add one: a file with a function, and a line in
 //! [`Program::optimized`].
 
-mod common;
+pub(super) mod common;
 mod dead;
 mod fold;
 

@@ -11,13 +11,13 @@ fn below(n: usize, g: &mut Generator) -> usize {
 }
 
 /// One step of a graph: a sample, and for each of its float inputs an earlier result and the places of the elements that move it.
-struct Step<'a> {
+pub(in crate::program) struct Step<'a> {
     sample: &'a Sample,
     moves: Vec<(usize, Tensor)>,
 }
 
 /// Samples that any numbers will do for.
-fn usable() -> Vec<Sample> {
+pub(in crate::program) fn usable() -> Vec<Sample> {
     let mut all = Vec::new();
     for entry in table().filter(|e| !e.gradient.is_empty()) {
         let mut samples = (entry.samples)(&mut Generator::manual_seed(5));
@@ -33,7 +33,11 @@ fn usable() -> Vec<Sample> {
 }
 
 /// The steps of the graph of a seed, on this many first tensors of 12 elements.
-fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) -> Vec<Step<'a>> {
+pub(in crate::program) fn plan<'a>(
+    samples: &'a [Sample],
+    leaves: usize,
+    g: &mut Generator,
+) -> Vec<Step<'a>> {
     let mut sizes = vec![12; leaves];
     let mut steps = Vec::new();
     for _ in 0..1 + below(20, g) {
@@ -51,7 +55,7 @@ fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) -> Vec<Step
     steps
 }
 
-fn evaluate(steps: &[Step<'_>], leaves: &[Tensor]) -> crate::Result<Tensor> {
+pub(in crate::program) fn evaluate(steps: &[Step<'_>], leaves: &[Tensor]) -> crate::Result<Tensor> {
     let mut results = leaves.to_vec();
     for step in steps {
         let mut moves = step.moves.iter();

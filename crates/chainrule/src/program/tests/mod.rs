@@ -3,10 +3,12 @@
 mod bad;
 mod draws;
 mod entries;
-mod expressions;
+pub(in crate::program) mod expressions;
 mod fusion;
-mod names;
-mod training;
+mod keys;
+pub(in crate::program) mod names;
+pub(in crate::program) mod training;
+mod whole_steps;
 
 use super::*;
 use crate::{DType, Generator, Tensor};
@@ -50,7 +52,7 @@ fn distance(got: &[Tensor], want: &[Tensor], most: f64) -> Option<String> {
 }
 
 /// A function and its gradients: the result, then the gradient of each float input, from upstream numbers that are all different.
-fn with_gradients(
+pub(in crate::program) fn with_gradients(
     f: impl Fn(&[Tensor]) -> crate::Result<Tensor>,
     inputs: &[Tensor],
 ) -> crate::Result<Vec<Tensor>> {
