@@ -33,19 +33,23 @@ pub struct Compiled<F> {
 /// What is done to a program after its trace.
 #[derive(Clone, Copy)]
 struct Passes {
+    simplification: bool,
     fusion: bool,
 }
 
 impl Default for Passes {
     fn default() -> Self {
-        Passes { fusion: true }
+        Passes { simplification: false, fusion: true }
     }
 }
 
 impl Passes {
-    fn apply(self, program: Program) -> Program {
-        let program = program.optimized();
-        if self.fusion { program.fused() } else { program }
+    fn apply(self, program: &Program) -> Result<Program> {
+        let program = match self.simplification {
+            true => program.simplified()?.program,
+            false => program.optimized(),
+        };
+        Ok(if self.fusion { program.fused() } else { program })
     }
 }
 
@@ -81,6 +85,13 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         self
     }
 
+    /// Whether the programs are [simplified](Program::simplified) by algebra before they are fused; they are not if nothing is said, since that changes rounding.
+    pub fn with_simplification(mut self, simplification: bool) -> Compiled<F> {
+        self.passes.simplification = simplification;
+        self.programs.clear();
+        self
+    }
+
     /// The results of the function, by the program for the shapes of these arguments. Errors as [`Program::trace`] and [`Program::run`] do.
     pub fn run(&mut self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
         let fits = |p: &Program| p.mismatch(arguments).is_none();
@@ -101,7 +112,7 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
         let named = named(&self.names, arguments);
         let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-        Ok(self.passes.apply(Program::trace(pairs, |x| (self.function)(x))?))
+        self.passes.apply(&Program::trace(pairs, |x| (self.function)(x))?)
     }
 
     /// The programs made so far, one for each set of shapes.
@@ -189,6 +200,14 @@ impl Step<'_> {
         self
     }
 
+    /// As [`Compiled::with_simplification`].
+    pub fn with_simplification(mut self, simplification: bool) -> Self {
+        self.passes.simplification = simplification;
+        self.programs.clear();
+        self.modes.clear();
+        self
+    }
+
     /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
         let at = self.program_for(batch)?;
@@ -239,7 +258,7 @@ impl Step<'_> {
         };
         let named = named(&self.names, batch);
         let program = Program::trace(named.iter().map(|(n, t)| (n.as_str(), *t)), step)?;
-        Ok(self.passes.apply(program))
+        self.passes.apply(&program)
     }
 
     /// The optimizer: to change the learning rate, or to save its state.
