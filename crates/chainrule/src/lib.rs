@@ -66,6 +66,7 @@ pub use ops::{
 };
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
+pub use tensor::foreign::{Memory, set_grad_enabled, set_record_all};
 pub use tensor::{
     Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
 };

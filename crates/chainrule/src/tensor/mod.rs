@@ -5,6 +5,7 @@
 
 mod buffer;
 mod convert;
+pub(crate) mod foreign;
 mod leaf;
 pub(crate) mod log;
 pub(crate) mod node;
