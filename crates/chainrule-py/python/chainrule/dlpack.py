@@ -1,0 +1,18 @@
+"""Exchange of memory by DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of any array that speaks DLPack; without a copy unless `copy=True`."""
+    if device not in (None, "cpu"):
+        raise ValueError(f"from_dlpack: there is one device, the processor ('cpu'), not {device}")
+    if isinstance(x, Tensor):
+        return x.detach().clone() if copy else x.detach()
+    t = _c._from_dlpack(x)
+    return t.clone() if copy else t
