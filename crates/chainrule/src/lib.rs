@@ -102,6 +102,7 @@ mod book {
         modules "modules.md",
         programs "programs.md",
         files "files.md",
+        python "python.md",
         speed "speed.md",
         kernel_speed "kernel-speed.md",
         pytorch "pytorch.md",

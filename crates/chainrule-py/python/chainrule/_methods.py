@@ -322,7 +322,10 @@ def _html(self: Tensor) -> str:
 
 def attach() -> None:
     """Gives the native class the methods of this module."""
+    from . import dlpack
+
     methods: dict[str, Any] = {
+        "__dlpack__": dlpack.export, "__dlpack_device__": dlpack.device,
         "max": _max, "min": _min, "var": _spread("var"), "std": _spread("std"), "type": type_,
         "__iter__": _iter, "__contains__": _contains, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "__copy__": _copy,
         "__format__": _format, "__array_namespace__": _array_namespace, "_repr_html_": _html,
