@@ -132,7 +132,7 @@ pub fn set_default_dtype(d: DTypeArg) -> PyResult<()> {
 }
 
 /// A dtype as an object of Python.
-#[pyclass(name = "dtype", module = "chainrule", frozen, eq, hash, skip_from_py_object)]
+#[pyclass(name = "dtype", module = "chainrule", frozen, eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
 
@@ -212,7 +212,7 @@ impl<'py> FromPyObject<'_, 'py> for DTypeArg {
             "float32" | "f32" | "float" => DType::F32,
             "float64" | "f64" | "double" => DType::F64,
             _ => {
-                let why = format!("there is no dtype {x}; there are bool, int64, float32 and float64");
+                let why = format!("there is no dtype {}; there are bool, int64, float32 and float64", x.to_owned());
                 return Err(PyTypeError::new_err(why));
             }
         }))

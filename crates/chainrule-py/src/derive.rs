@@ -170,19 +170,20 @@ pub fn get_num_threads() -> usize {
     chainrule::num_threads()
 }
 
-/// Tensors by name from the bytes of a safetensors file.
+/// Tensors by name from a safetensors file.
 #[pyfunction]
-pub fn _safetensors_parse(bytes: &[u8]) -> PyResult<Vec<(String, PyTensor)>> {
-    let all = run(|| chainrule::io::safetensors::parse(bytes))?;
+pub fn _safetensors_load(path: std::path::PathBuf) -> PyResult<Vec<(String, PyTensor)>> {
+    let all = run(|| chainrule::io::load(&path))?;
     Ok(all.into_iter().map(|(name, t)| (name, t.into())).collect())
 }
 
-/// The bytes of a safetensors file with these tensors.
+/// Writes tensors by name to a safetensors file.
 #[pyfunction]
-pub fn _safetensors_bytes(
+pub fn _safetensors_save(
+    path: std::path::PathBuf,
     tensors: Vec<(String, Bound<'_, PyTensor>)>,
     metadata: std::collections::BTreeMap<String, String>,
-) -> PyResult<Vec<u8>> {
+) -> PyResult<()> {
     let all = tensors.iter().map(|(name, t)| (name.clone(), t.get().tensor().detach())).collect();
-    run(|| chainrule::io::safetensors::serialize(&all, &metadata))
+    run(|| chainrule::io::save(&path, &all, &metadata))
 }

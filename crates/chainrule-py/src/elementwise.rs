@@ -80,8 +80,10 @@ unary! { float:
     sinh try_sinh, sqrt try_sqrt, tan try_tan, tanh try_tanh, silu try_silu, mish try_mish, softsign try_softsign,
     hardsigmoid try_hardsigmoid, hardswish try_hardswish, selu try_selu, relu6 try_relu6, logsigmoid try_log_sigmoid,
     isnan try_isnan, isinf try_isinf, isfinite try_isfinite,
-    inverse try_inverse, det try_det, cholesky try_cholesky,
 }
+
+#[cfg(feature = "linalg")]
+unary! { float: inverse try_inverse, det try_det, cholesky try_cholesky, }
 
 unary! { one:
     abs try_abs, ceil try_ceil, floor try_floor, trunc try_trunc, neg try_neg, relu try_relu, sign try_sign, square try_square,

@@ -3,6 +3,8 @@
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `shaping`, `fused`), making tensors (`create`),
 //! gradients (`derive`), memory of others (`interchange`), exceptions (`error`). Nothing here knows mathematics: it all goes to the library.
 
+#![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
+
 mod args;
 mod create;
 mod derive;
@@ -48,7 +50,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         fused: _linear _embedding _cross_entropy _nll_loss _bce _bce_with_logits _loss _cosine_embedding _cosine_similarity _layer_norm
             _rms_norm _group_norm _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad
             _attention _addmm;
-        derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_parse _safetensors_bytes;
+        derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_load _safetensors_save;
         train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
     m.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -196,19 +196,6 @@ impl PyTensor {
         run(|| t.try_searchsorted(&values.beside(&t)?, right)).map(PyTensor::from)
     }
 
-    fn _qr(&self) -> PyResult<Pair> {
-        run(|| self.tensor().try_qr()).map(pair)
-    }
-
-    fn _slogdet(&self) -> PyResult<Pair> {
-        run(|| self.tensor().try_slogdet()).map(pair)
-    }
-
-    fn _solve(&self, b: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let b = b.get().tensor();
-        run(|| self.tensor().try_solve(&b)).map(PyTensor::from)
-    }
-
     #[pyo3(signature = (other, dim=-1))]
     fn _cross(&self, other: &Bound<'_, PyTensor>, dim: i64) -> PyResult<PyTensor> {
         let other = other.get().tensor();
@@ -533,6 +520,23 @@ impl PyTensor {
         let t = self.tensor();
         let keys = self::indices(indices)?;
         run(|| t.try_index_put(&keys, &values.beside(&t)?, accumulate)).map(PyTensor::from)
+    }
+}
+
+#[cfg(feature = "linalg")]
+#[pymethods]
+impl PyTensor {
+    fn _qr(&self) -> PyResult<Pair> {
+        run(|| self.tensor().try_qr()).map(pair)
+    }
+
+    fn _slogdet(&self) -> PyResult<Pair> {
+        run(|| self.tensor().try_slogdet()).map(pair)
+    }
+
+    fn _solve(&self, b: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let b = b.get().tensor();
+        run(|| self.tensor().try_solve(&b)).map(PyTensor::from)
     }
 }
 

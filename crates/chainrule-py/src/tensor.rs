@@ -11,7 +11,7 @@ use crate::args::{DTypeArg, Operand, PyDType};
 use crate::error::{GradientError, run, through};
 
 /// A tensor of Python.
-#[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref, skip_from_py_object)]
+#[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref)]
 pub struct PyTensor {
     cell: Mutex<Tensor>,
     /// Shared by all that show the same memory: a tensor and its views.
@@ -143,8 +143,10 @@ pub fn work<T: Send>(
 #[pymethods]
 impl PyTensor {
     #[classattr]
+    #[expect(non_upper_case_globals, reason = "NumPy's name")]
     const __array_ufunc__: Option<bool> = None;
     #[classattr]
+    #[expect(non_upper_case_globals, reason = "NumPy's name")]
     const __array_priority__: f64 = 1000.0;
 
     #[new]

@@ -34,7 +34,7 @@ def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, h
                 raise ValueError(f"grad: shape {tuple(y.shape)}: the function must give a single element; use vjp or jacrev")
             grads = autograd.grad(y, [inner[i] for i in at], create_graph=True, materialize_grads=True)
         if not outer:
-            grads, y = tuple(g.detach() if not _c.is_grad_enabled() or not g.requires_grad else g for g in grads), y.detach()
+            grads, y = tuple(g.detach() for g in grads), y.detach()
         found = grads[0] if isinstance(argnums, int) else grads
         return (found, (y, aux)) if has_aux else (found, y)
 
@@ -61,7 +61,7 @@ def vjp(func: Callable[..., Any], *primals: Tensor) -> tuple[Tensor, Callable[[T
     def back(cotangent: Tensor) -> tuple[Any, ...]:
         return autograd.grad(y, inner, cotangent, materialize_grads=True)
 
-    return y.detach(), back
+    return y if any(x.requires_grad for x in primals) else y.detach(), back
 
 
 def jvp(func: Callable[..., Any], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -81,6 +81,10 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
     """A function that gives the Jacobian, by rows: one backward pass for each element of the result."""
 
     def run(*args: Any) -> Tensor:
+        found = jacobian(*args)
+        return found if any(isinstance(a, Tensor) and a.requires_grad for a in args) else found.detach()
+
+    def jacobian(*args: Any) -> Tensor:
         with autograd.enable_grad():
             inner = _leaves(args, [argnums])
             y = func(*inner)

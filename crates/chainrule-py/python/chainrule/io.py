@@ -16,22 +16,12 @@ def save(obj: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | N
     for name, t in tensors.items():
         if not isinstance(t, Tensor):
             raise TypeError(f"save: '{name}' is no tensor but {type(t).__name__}")
-    data = bytes(_c._safetensors_bytes(list(tensors.items()), dict(metadata or {})))
-    part = f"{os.fspath(path)}.part"
-    with open(part, "wb") as f:
-        f.write(data)
-    os.replace(part, path)
+    _c._safetensors_save(os.fspath(path), list(tensors.items()), dict(metadata or {}))
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Reads tensors by name from a safetensors file."""
-    with open(path, "rb") as f:
-        return loads(f.read())
-
-
-def loads(data: bytes) -> dict[str, Tensor]:
-    """Reads tensors by name from the bytes of a safetensors file."""
-    return dict(_c._safetensors_parse(data))
+    return dict(_c._safetensors_load(os.fspath(path)))
 
 
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
