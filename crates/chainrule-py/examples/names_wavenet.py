@@ -16,7 +16,7 @@ class Linear:
     """`x @ weight + bias`."""
 
     def __init__(self, fan_in: int, fan_out: int, bias: bool = True) -> None:
-        self.weight = cr.randn((fan_in, fan_out)) / fan_in**0.5
+        self.weight: cr.Tensor = cr.randn((fan_in, fan_out)) * float(fan_in) ** -0.5
         self.bias = cr.zeros(fan_out) if bias else None
 
     def __call__(self, x: cr.Tensor) -> cr.Tensor:

@@ -18,7 +18,23 @@ use crate::tensor::{PyTensor, tensors_of};
 
 /// One group of parameters with its optimizer.
 #[pyclass(name = "Optimizer", module = "chainrule._chainrule", frozen)]
-pub struct PyOptimizer(Mutex<Box<dyn Optimizer + Send>>);
+pub struct PyOptimizer(Mutex<Native>);
+
+/// The optimizer, and the learning rate that it was given last: it does not tell during a trace.
+struct Native {
+    inner: Box<dyn Optimizer + Send>,
+    lr: f64,
+}
+
+impl Native {
+    fn set_lr(&mut self, lr: f64) -> Result<()> {
+        if lr != self.lr {
+            self.inner.set_lr(lr)?;
+            self.lr = lr;
+        }
+        Ok(())
+    }
+}
 
 fn option<'py, T>(options: &Bound<'py, PyDict>, name: &str, default: T) -> PyResult<T>
 where
@@ -89,38 +105,48 @@ impl PyOptimizer {
             }),
             _ => return Err(PyValueError::new_err(format!("there is no optimizer '{kind}'"))),
         };
-        Ok(PyOptimizer(Mutex::new(inner)))
+        Ok(PyOptimizer(Mutex::new(Native { inner, lr })))
     }
 
     /// One update of the parameters that have gradients, at this learning rate.
     fn step(&self, py: Python<'_>, lr: f64) -> PyResult<()> {
         py.detach(|| {
-            let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut native = self.lock();
             run(|| {
-                if inner.lr() != lr {
-                    inner.set_lr(lr)?;
-                }
-                if inner.parameters().iter().all(|p| p.grad().is_none()) {
+                native.set_lr(lr)?;
+                if native.inner.parameters().iter().all(|p| p.grad().is_none()) {
                     return Ok(());
                 }
-                inner.step()
+                native.inner.step()
             })
         })
     }
 
+    /// The learning rate from now on, for programs, which read it when they run.
+    fn set_lr(&self, lr: f64) -> PyResult<()> {
+        run(|| self.lock().set_lr(lr))
+    }
+
     fn zero_grad(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).zero_grad();
+        self.lock().inner.zero_grad();
     }
 
     fn state_dict(&self) -> Vec<(String, PyTensor)> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.state_dict().into_iter().map(|(name, t)| (name, t.into())).collect()
+        self.lock().inner.state_dict().into_iter().map(|(name, t)| (name, t.into())).collect()
     }
 
     fn load_state_dict(&self, state: Vec<(String, Bound<'_, PyTensor>)>) -> PyResult<()> {
         let state = state.into_iter().map(|(name, t)| (name, t.get().tensor())).collect();
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        run(|| inner.load_state_dict(&state))
+        let mut native = self.lock();
+        run(|| native.inner.load_state_dict(&state))?;
+        native.lr = native.inner.lr();
+        Ok(())
+    }
+}
+
+impl PyOptimizer {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Native> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

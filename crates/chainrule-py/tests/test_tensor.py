@@ -270,5 +270,5 @@ def test_random_numbers():
     cr.manual_seed(42)
     assert abs(cr.rand(1).item() - 0.8822692632675171) < 1e-12
     g = cr.Generator().manual_seed(2147483647)
-    assert abs(cr.randn(1, generator=g).item() - 1.5673601627349854) < 1e-6
+    assert abs(cr.randn(1, generator=g).item() + 0.9800073504447937) < 1e-6
     assert sorted(cr.randperm(10).tolist()) == list(range(10))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ PARAMETERS = {
 RESULTS = {
     "shape": "Size", "dtype": "dtype", "ndim": "int", "dim": "int", "numel": "int", "nelement": "int", "element_size": "int", "itemsize": "int",
     "nbytes": "int", "is_floating_point": "bool", "is_complex": "bool", "is_contiguous": "bool", "stride": "tuple[int, ...]", "data_ptr": "int",
-    "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Tensor | None", "name": "str | None",
+    "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Any", "name": "str | None",
     "backward": "None", "retain_grad": "None", "register_hook": "Handle", "allclose": "bool", "trace_backward": "str", "graph_svg": "str",
     "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None",
     "_dims": "tuple[int, ...]", "_as_buffer": "None", "device": "str", "grad_fn": "str | None", "size": "Any", "initial_seed": "int", "remove": "None",
@@ -43,6 +44,7 @@ PAIRS = ["_max_axis", "_min_axis", "_median", "_cumulative_pair", "_sort", "_top
 LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]
 OPERATORS = {"__eq__", "__ne__"}
 HEAD = '''# Written by tools/stubs.py: change that.
+import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +63,17 @@ class InternalError(RuntimeError): ...
 '''
 
 
+def plain(annotation: str) -> str:
+    """Builtin types by their full name: `Tensor` has methods `int`, `float` and `bool`."""
+    return re.sub(r"(?<![\w.])(int|bool|float)\b", r"builtins.\1", annotation)
+
+
 def result(name: str, annotation: Any, owner: str) -> str:
+    """The type that a member gives."""
+    return plain(_result(name, annotation, owner))
+
+
+def _result(name: str, annotation: Any, owner: str) -> str:
     if owner == "dtype" and name in ("name",):
         return "str"
     if name in RESULTS:
@@ -77,9 +89,11 @@ def result(name: str, annotation: Any, owner: str) -> str:
     return "Tensor" if owner in ("Tensor", "") and annotation is inspect.Parameter.empty else "Any"
 
 
-def parameter(p: inspect.Parameter) -> str:
-    annotation = p.annotation if isinstance(p.annotation, str) else PARAMETERS.get(p.name, "Any")
-    annotation = annotation.replace("Any | None", "Any")
+def parameter(p: inspect.Parameter, owner: str) -> str:
+    """One parameter with its type."""
+    known = PARAMETERS.get(p.name, "Any") if owner else "Any"
+    annotation = p.annotation if isinstance(p.annotation, str) else known
+    annotation = plain(annotation.replace("Any | None", "Any"))
     stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
     if p.default is p.empty:
         return f"{stars}{p.name}: {annotation}"
@@ -88,6 +102,10 @@ def parameter(p: inspect.Parameter) -> str:
 
 
 def signature(name: str, value: Any, owner: str, bound: bool) -> str:
+    if owner == "dtype" and name in OPERATORS:
+        return f"def {name}(self, value: object, /) -> builtins.bool: ..."
+    if name in ("__pow__", "__rpow__", "__ipow__"):
+        return f"def {name}(self, value: Any, mod: Any = None, /) -> Tensor: ...  # type: ignore[misc, unused-ignore]"
     try:
         s = inspect.signature(value)
     except (TypeError, ValueError):
@@ -105,7 +123,7 @@ def signature(name: str, value: Any, owner: str, bound: bool) -> str:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
-        parts.append(p.name if bound and i == 0 else parameter(p))
+        parts.append(p.name if bound and i == 0 else parameter(p, owner))
     if slash:
         parts.append("/")
     ignore = "  # type: ignore[override]" if name in OPERATORS else ""

@@ -74,7 +74,9 @@ def linspace(start: float, end: float, steps: int, *, dtype: Any = None, require
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None) -> Tensor:
     """Powers of `base` at equal distances of the exponent."""
-    return (base ** _c._linspace(start, end, steps, True, "float64"))._to_dtype(dtype or _c.get_default_dtype())
+    exponent: Tensor = _c._linspace(start, end, steps, True, "float64")
+    power: Tensor = base**exponent
+    return power._to_dtype(dtype or _c.get_default_dtype())
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:

@@ -140,12 +140,12 @@ def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
     at = dim if dim >= 0 else dim + self.ndim
-    return self[(slice(None),) * at + (index,)]  # type: ignore[no-any-return]
+    return self[(slice(None),) * at + (index,)]
 
 
 def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     one = isinstance(source, int)
-    return self._movedim([source] if one else list(source), [destination] if one else list(destination))  # type: ignore[list-item, arg-type]
+    return self._movedim([source] if one else list(source), [destination] if one else list(destination))  # type: ignore[arg-type]
 
 
 def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:

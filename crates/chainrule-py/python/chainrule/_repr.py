@@ -62,7 +62,7 @@ def _shown(a: Any, short: bool) -> list[Any]:
 
 def _body(a: Any, fmt: _Format, indent: int, short: bool) -> str:
     if a.ndim == 0:
-        return fmt(a.item())
+        return str(fmt(a.item()))
     places = _cut(a.shape[0], short)
     if a.ndim == 1:
         per_line = max(1, (WIDTH - indent) // (fmt.width + 2))

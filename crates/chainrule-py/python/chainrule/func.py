@@ -82,7 +82,7 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
 
     def run(*args: Any) -> Tensor:
         found = jacobian(*args)
-        return found if any(isinstance(a, Tensor) and a.requires_grad for a in args) else found.detach()
+        return found if _c.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args) else found.detach()
 
     def jacobian(*args: Any) -> Tensor:
         with autograd.enable_grad():

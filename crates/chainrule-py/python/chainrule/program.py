@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from .optim import LIVE
 
 
 class Compiled:
@@ -60,12 +61,16 @@ class Compiled:
 
     def __call__(self, *args: Tensor) -> Any:
         program, kind = self._program(args, self._key(args))
+        for optimizer in LIVE:
+            optimizer._tell_rates()
         return self._results(kind, program.run(list(args)))
 
     def run_many(self, *args: Tensor) -> Any:
         """Many runs in one call: each argument has one more axis in front, a row for each run, and so have the results."""
         first = tuple(a[0] for a in args)
         program, kind = self._program(first, self._key(first))
+        for optimizer in LIVE:
+            optimizer._tell_rates()
         return self._results(kind, program.run_many(list(args)))
 
     def trace(self, *args: Tensor) -> Compiled:

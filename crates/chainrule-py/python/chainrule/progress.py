@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ class track(Iterable[T]):
 
     def __init__(self, iterable: Iterable[T], total: int | None = None, file: Any = None) -> None:
         self._iterable = iterable
-        self.total = total if total is not None else len(iterable) if hasattr(iterable, "__len__") else None
+        self.total = total if total is not None else len(iterable) if isinstance(iterable, Sized) else None
         self._file = sys.stderr if file is None else file
         self._values: dict[str, Any] = {}
 

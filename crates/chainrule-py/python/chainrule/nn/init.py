@@ -50,23 +50,23 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Zeros."""
-    return constant_(tensor, 0.0)  # type: ignore[no-any-return]
+    return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
     """Ones."""
-    return constant_(tensor, 1.0)  # type: ignore[no-any-return]
+    return constant_(tensor, 1.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform numbers that keep the size of signals both ways."""
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(fans(tensor)))
-    return uniform_(tensor, -bound, bound, generator)  # type: ignore[no-any-return]
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal numbers that keep the size of signals both ways."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)  # type: ignore[no-any-return]
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
 def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
@@ -79,14 +79,14 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Uniform numbers that keep the size of signals through rectifiers."""
     bound = math.sqrt(3.0) * _kaiming(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound, generator)  # type: ignore[no-any-return]
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
 ) -> Tensor:
     """Normal numbers that keep the size of signals through rectifiers."""
-    return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity), generator)  # type: ignore[no-any-return]
+    return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity), generator)
 
 
 @no_grad()

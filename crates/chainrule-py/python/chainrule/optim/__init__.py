@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._native: list[_c.Optimizer] = []
+        LIVE.add(self)
         given = list(params)
         if not given:
             raise ValueError(f"{type(self).__name__}: there are no parameters to train")
@@ -41,6 +43,11 @@ class Optimizer:
             native.step(float(group["lr"]))
         return loss
 
+    def _tell_rates(self) -> None:
+        """Gives the native side the learning rates, which programs read from there."""
+        for group, native in zip(self.param_groups, self._native):
+            native.set_lr(float(group["lr"]))
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients."""
         for native in self._native:
@@ -61,6 +68,9 @@ class Optimizer:
     def __repr__(self) -> str:
         settings = {k: v for k, v in self.param_groups[0].items() if k != "params"}
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in settings.items())})"
+
+
+LIVE: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
 
 class SGD(Optimizer):
