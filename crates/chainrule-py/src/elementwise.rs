@@ -135,9 +135,9 @@ macro_rules! in_place {
     ($($name:ident $try_name:ident,)*) => {
         #[pymethods]
         impl PyTensor {
-            $(fn $name(&self, py: Python<'_>, other: Operand) -> PyResult<()> {
-                let new = two(py, self, other, |a, b| a.$try_name(b))?;
-                self.assign(py, new.tensor())
+            $(fn $name(slf: &Bound<'_, Self>, py: Python<'_>, other: Operand) -> PyResult<()> {
+                let new = two(py, slf.get(), other, |a, b| a.$try_name(b))?;
+                PyTensor::augment(slf, new.tensor())
             })*
         }
     };
@@ -179,10 +179,10 @@ impl PyTensor {
         reversed(py, self, base, |a, b| a.try_pow(b))
     }
 
-    fn __ipow__(&self, py: Python<'_>, exponent: Operand, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn __ipow__(slf: &Bound<'_, Self>, py: Python<'_>, exponent: Operand, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let _ = modulo;
-        let new = power(py, self, exponent)?;
-        self.assign(py, new.tensor())
+        let new = power(py, slf.get(), exponent)?;
+        PyTensor::augment(slf, new.tensor())
     }
 
     fn pow(&self, py: Python<'_>, exponent: Operand) -> PyResult<PyTensor> {

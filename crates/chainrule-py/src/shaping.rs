@@ -512,7 +512,7 @@ impl PyTensor {
             }
             before.try_index_put(&keys, &value, false)
         })?;
-        self.assign(py, new)
+        self.assign(new)
     }
 
     #[pyo3(signature = (indices, values, accumulate=false))]

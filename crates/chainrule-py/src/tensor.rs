@@ -67,9 +67,23 @@ impl PyTensor {
         ))
     }
 
+    /// Writes for `x += y`. In `x[i] += y` Python does that to a view, and then puts the result into `x`: nothing is lost. It is known by nobody
+    /// but the interpreter holding the view.
+    pub fn augment(slf: &Bound<'_, Self>, new: Tensor) -> PyResult<()> {
+        // SAFETY: the object is alive.
+        if unsafe { pyo3::ffi::Py_REFCNT(slf.as_ptr()) } > 1 {
+            slf.get().check_view()?;
+        }
+        slf.get().write(new)
+    }
+
     /// Writes: the handle, or the leaf behind it, has this value from now on.
-    pub fn assign(&self, py: Python<'_>, new: Tensor) -> PyResult<()> {
+    pub fn assign(&self, new: Tensor) -> PyResult<()> {
         self.check_view()?;
+        self.write(new)
+    }
+
+    fn write(&self, new: Tensor) -> PyResult<()> {
         let old = self.tensor();
         if new.shape() != old.shape() {
             return Err(PyValueError::new_err(format!(
@@ -97,7 +111,6 @@ impl PyTensor {
             self.replace(new);
             return Ok(());
         }
-        let _ = py;
         if old.is_leaf() && old.requires_grad() {
             if chainrule::is_grad_enabled() {
                 return Err(GradientError::new_err(
@@ -438,7 +451,7 @@ impl PyTensor {
     fn _assign<'py>(slf: &Bound<'py, Self>, new: Operand) -> PyResult<Bound<'py, Self>> {
         let old = slf.get().tensor();
         let new = run(|| new.beside(&old)?.try_expand(old.shape()))?;
-        slf.get().assign(slf.py(), new)?;
+        slf.get().assign(new)?;
         Ok(slf.clone())
     }
 }
