@@ -175,7 +175,13 @@ fn leaf(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 
 #[pyfunction]
 pub fn _full(shape: ShapeArg, value: &Bound<'_, PyAny>, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
-    let value = value.extract::<Operand>()?.alone();
+    let value = value.extract::<Operand>()?;
+    if let (Some(x), Some(to)) = (value.number(), &dtype)
+        && to.0.is_float()
+    {
+        return run(|| Tensor::try_full(&shape.0[..], x, to.0)).map(PyTensor::from);
+    }
+    let value = value.alone();
     let to = dtype.map_or(value.dtype(), |d| d.0);
     run(|| {
         let value = value.detach().try_to_dtype(to)?;

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::error::{run, through};
+use crate::error::{check, run, through};
 use crate::tensor::PyTensor;
 
 fn all_of(tensors: &[Bound<'_, PyTensor>]) -> Vec<Tensor> {
@@ -42,6 +42,7 @@ pub fn _grad(
             Ok(sums)
         })
     })?;
+    check()?;
     Ok(grads.into_iter().map(|g| g.map(PyTensor::from)).collect())
 }
 

@@ -68,6 +68,16 @@ pub fn through(op: &'static str, error: PyErr) -> Error {
     Error::argument(op, text)
 }
 
+/// Keeps the exception of a function that cannot fail for the library, until [`check`].
+pub fn keep(error: PyErr) {
+    RAISED.with(|r| *r.borrow_mut() = Some(error));
+}
+
+/// The exception that was kept.
+pub fn check() -> PyResult<()> {
+    raised_in_python().map_or(Ok(()), Err)
+}
+
 fn raised_in_python() -> Option<PyErr> {
     RAISED.with(|r| r.borrow_mut().take())
 }

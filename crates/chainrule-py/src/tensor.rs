@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::args::{DTypeArg, Operand, PyDType};
-use crate::error::{GradientError, run, through};
+use crate::error::{GradientError, check, keep, run, through};
 
 /// A tensor of Python.
 #[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref)]
@@ -394,7 +394,8 @@ impl PyTensor {
                     pass = pass.keep_graph();
                 }
                 pass.run()
-            })
+            })?;
+            check()
         })
     }
 
@@ -405,7 +406,7 @@ impl PyTensor {
                 Ok(out) if out.is_none(py) => None,
                 Ok(out) => out.cast_bound::<PyTensor>(py).ok().map(|t| t.get().tensor()),
                 Err(error) => {
-                    error.write_unraisable(py, None);
+                    keep(error);
                     None
                 }
             })

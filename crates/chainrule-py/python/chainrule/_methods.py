@@ -298,6 +298,15 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.
     return self + (tensor1 / tensor2 if value == 1 else value * (tensor1 / tensor2))
 
 
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The same: there is one device, the processor."""
+    return self.to(device)
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(self.item())
+
+
 def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     return _c._multinomial(self, num_samples, replacement, generator)
 
@@ -328,7 +337,7 @@ def attach() -> None:
         "__dlpack__": dlpack.export, "__dlpack_device__": dlpack.device,
         "max": _max, "min": _min, "var": _spread("var"), "std": _spread("std"), "type": type_,
         "__iter__": _iter, "__contains__": _contains, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "__copy__": _copy,
-        "__format__": _format, "__array_namespace__": _array_namespace, "_repr_html_": _html,
+        "__format__": _format, "__complex__": _complex, "__array_namespace__": _array_namespace, "_repr_html_": _html,
         "__repr__": _repr.text, "__str__": _repr.text,
         "swapaxes": Tensor.transpose, "swapdims": Tensor.transpose, "mm": Tensor.matmul, "bmm": Tensor.matmul,
         "multiply": Tensor.mul, "divide": Tensor.div, "true_divide": Tensor.div, "subtract": Tensor.sub, "absolute": Tensor.abs,

@@ -216,14 +216,18 @@ def eye(n_rows: int, n_cols: Any = None, /, *, k: int = 0, dtype: Any = None, de
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: Any = True) -> Tensor:
     """Numbers at equal distances."""
     _device(device)
-    return _c._linspace(float(start), float(stop), num, endpoint, dtype)
+    gaps = num - 1 if endpoint else num
+    out = _c._arange(0, num, 1, float64) * ((stop - start) / gaps if gaps else 0.0) + start
+    if endpoint and num > 1:
+        out[-1] = stop
+    return out._to_dtype(dtype or _c.get_default_dtype())
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Grids of coordinates."""
     if len(arrays) < 2:
-        return list(arrays)
-    return list(_f.meshgrid(*arrays, indexing=indexing))
+        return arrays
+    return _f.meshgrid(*arrays, indexing=indexing)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
@@ -319,6 +323,11 @@ def conj(x: Tensor, /) -> Tensor:
 def real(x: Tensor, /) -> Tensor:
     """The same: there are no complex numbers."""
     return x
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """Refused: there are no complex numbers."""
+    raise TypeError(f"imag: {x.dtype} has no imaginary part; there are no complex numbers")
 
 
 def signbit(x: Tensor, /) -> Tensor:
@@ -471,9 +480,9 @@ def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Tensor:
 # Shapes
 
 
-def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """All in their common shape."""
-    return list(_f.broadcast_tensors(*arrays))
+    return _f.broadcast_tensors(*arrays)
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
