@@ -38,7 +38,7 @@ impl Flat {
 
     fn push(&mut self, x: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(f) = x.cast::<PyFloat>() {
-            self.see(default_float());
+            self.see(if x.cast_exact::<PyFloat>().is_ok() { default_float() } else { DType::F64 });
             self.floats.push(f.value());
         } else if let Ok(b) = x.cast::<PyBool>() {
             self.see(DType::Bool);
@@ -142,7 +142,8 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tens
             _ => copied(&t),
         });
     }
-    if data.cast::<PyFloat>().is_err() && data.hasattr("__array_interface__")? {
+    // Numbers of NumPy keep their dtype, though its float64 is a float of Python too.
+    if data.cast_exact::<PyFloat>().is_err() && data.hasattr("__array_interface__")? {
         let t = tensor_of(data)?;
         return run(|| match dtype {
             Some(d) if d != t.dtype() => t.try_to_dtype(d),

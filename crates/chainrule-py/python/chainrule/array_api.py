@@ -282,7 +282,7 @@ logical_and, logical_or, logical_xor = (_two(n, n) for n in ("logical_and", "log
 equal, not_equal, less, less_equal = _two("equal", "eq"), _two("not_equal", "ne"), _two("less", "lt"), _two("less_equal", "le")
 greater, greater_equal, pow = _two("greater", "gt"), _two("greater_equal", "ge"), _two("pow", "pow")
 maximum, minimum = _two("maximum", "maximum"), _two("minimum", "minimum")
-floor_divide, remainder = _two("floor_divide", "floor_divide"), _two("remainder", "remainder")
+remainder = _two("remainder", "remainder")
 bitwise_left_shift = _two("bitwise_left_shift", "bitwise_left_shift")
 bitwise_right_shift = _two("bitwise_right_shift", "bitwise_right_shift")
 
@@ -296,6 +296,13 @@ isfinite, isinf, isnan, log, log1p, log2, log10, reciprocal = (
     _one(n, n) for n in "isfinite isinf isnan log log1p log2 log10 reciprocal".split()
 )
 sign, sin, sinh, square, sqrt, tan, tanh = (_one(n, n) for n in "sign sin sinh square sqrt tan tanh".split())
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    """The quotient rounded down; of an infinity by a finite number the infinity, as the standard has it."""
+    a, b = _pair(x1, x2)
+    out = a.floor_divide(b)
+    return out.where(~a.isinf(), a / b) if a.is_floating_point() else out
 
 
 def _whole(name: str) -> Callable[[Tensor], Tensor]:
