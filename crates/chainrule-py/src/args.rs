@@ -125,7 +125,9 @@ pub fn get_default_dtype() -> PyDType {
 #[pyfunction]
 pub fn set_default_dtype(d: DTypeArg) -> PyResult<()> {
     if !d.0.is_float() {
-        return Err(PyTypeError::new_err("set_default_dtype: only float32 and float64 can be the default"));
+        return Err(PyTypeError::new_err(
+            "set_default_dtype: only float32 and float64 can be the default",
+        ));
     }
     DEFAULT_F64.store(d.0 == DType::F64, std::sync::atomic::Ordering::Relaxed);
     Ok(())
@@ -212,7 +214,10 @@ impl<'py> FromPyObject<'_, 'py> for DTypeArg {
             "float32" | "f32" | "float" => DType::F32,
             "float64" | "f64" | "double" => DType::F64,
             _ => {
-                let why = format!("there is no dtype {}; there are bool, int64, float32 and float64", x.to_owned());
+                let why = format!(
+                    "there is no dtype {}; there are bool, int64, float32 and float64",
+                    x.to_owned()
+                );
                 return Err(PyTypeError::new_err(why));
             }
         }))

@@ -53,14 +53,20 @@ impl Flat {
             self.see(t.dtype());
             match t.dtype() {
                 DType::F32 | DType::F64 => self.floats.push(x),
-                _ => self.put(if t.dtype() == DType::I64 { t.to_vec::<i64>()[0] } else { x as i64 }),
+                _ => {
+                    self.put(if t.dtype() == DType::I64 { t.to_vec::<i64>()[0] } else { x as i64 })
+                }
             }
         }
         Ok(())
     }
 
     fn put(&mut self, i: i64) {
-        if self.kind.is_some_and(|k| k.is_float()) { self.floats.push(i as f64) } else { self.ints.push(i) }
+        if self.kind.is_some_and(|k| k.is_float()) {
+            self.floats.push(i as f64)
+        } else {
+            self.ints.push(i)
+        }
     }
 
     fn read(&mut self, x: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
@@ -92,7 +98,10 @@ impl Flat {
             {
                 self.read(&item.call_method0("tolist")?, depth + 1)?;
                 self.see(t.get().tensor().dtype());
-            } else if item.cast::<PyFloat>().is_err() && item.hasattr("shape")? && item.hasattr("tolist")? {
+            } else if item.cast::<PyFloat>().is_err()
+                && item.hasattr("shape")?
+                && item.hasattr("tolist")?
+            {
                 self.see(tensor_of(item)?.dtype());
                 self.read(&item.call_method0("tolist")?, depth + 1)?;
             } else {
@@ -125,12 +134,16 @@ impl Flat {
 }
 
 fn ragged() -> PyErr {
-    PyValueError::new_err("tensor: the lists at one depth have different lengths, or are mixed with numbers")
+    PyValueError::new_err(
+        "tensor: the lists at one depth have different lengths, or are mixed with numbers",
+    )
 }
 
 fn unknown(x: &Bound<'_, PyAny>) -> PyErr {
     let name = x.get_type().name().map(|n| n.to_string()).unwrap_or_default();
-    PyTypeError::new_err(format!("tensor: cannot make a tensor of {name}; give numbers, nested lists or an array"))
+    PyTypeError::new_err(format!(
+        "tensor: cannot make a tensor of {name}; give numbers, nested lists or an array"
+    ))
 }
 
 /// A new tensor with these elements, in memory of its own.
@@ -150,9 +163,15 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tens
             _ => copied(&t),
         });
     }
-    if data.cast::<PyList>().is_err() && data.cast::<PyTuple>().is_err() && data.extract::<f64>().is_err() {
+    if data.cast::<PyList>().is_err()
+        && data.cast::<PyTuple>().is_err()
+        && data.extract::<f64>().is_err()
+    {
         // Ranges, iterators with a length, and whatever else NumPy can read.
-        if data.hasattr("__len__")? && data.hasattr("__getitem__")? && data.cast::<pyo3::types::PyString>().is_err() {
+        if data.hasattr("__len__")?
+            && data.hasattr("__getitem__")?
+            && data.cast::<pyo3::types::PyString>().is_err()
+        {
             let list = data.py().get_type::<PyList>().call1((data,))?;
             return from_data(&list, dtype);
         }
@@ -165,7 +184,11 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tens
 
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, requires_grad=false))]
-pub fn tensor(data: &Bound<'_, PyAny>, dtype: Option<DTypeArg>, requires_grad: bool) -> PyResult<PyTensor> {
+pub fn tensor(
+    data: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let t = from_data(data, dtype.map(|d| d.0))?;
     leaf(t, requires_grad)
 }
@@ -175,7 +198,11 @@ fn leaf(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 }
 
 #[pyfunction]
-pub fn _full(shape: ShapeArg, value: &Bound<'_, PyAny>, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+pub fn _full(
+    shape: ShapeArg,
+    value: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+) -> PyResult<PyTensor> {
     let value = value.extract::<Operand>()?;
     if let (Some(x), Some(to)) = (value.number(), &dtype)
         && to.0.is_float()
@@ -188,7 +215,8 @@ pub fn _full(shape: ShapeArg, value: &Bound<'_, PyAny>, dtype: Option<DTypeArg>)
         let value = value.detach().try_to_dtype(to)?;
         match to {
             DType::I64 => {
-                let n: usize = shape.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).unwrap_or(usize::MAX);
+                let n: usize =
+                    shape.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).unwrap_or(usize::MAX);
                 if n > 1 << 20 {
                     return Tensor::try_full(&shape.0[..], 0.0, to)?.try_add(&value);
                 }
@@ -201,7 +229,12 @@ pub fn _full(shape: ShapeArg, value: &Bound<'_, PyAny>, dtype: Option<DTypeArg>)
 }
 
 #[pyfunction]
-pub fn _arange(start: &Bound<'_, PyAny>, end: &Bound<'_, PyAny>, step: &Bound<'_, PyAny>, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+pub fn _arange(
+    start: &Bound<'_, PyAny>,
+    end: &Bound<'_, PyAny>,
+    step: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+) -> PyResult<PyTensor> {
     let whole = [start, end, step].iter().all(|x| x.cast::<PyInt>().is_ok());
     let to = dtype.map_or(if whole { DType::I64 } else { default_float() }, |d| d.0);
     let (a, b, s) = (start.extract::<f64>()?, end.extract::<f64>()?, step.extract::<f64>()?);
@@ -226,7 +259,13 @@ pub fn _arange(start: &Bound<'_, PyAny>, end: &Bound<'_, PyAny>, step: &Bound<'_
 }
 
 #[pyfunction]
-pub fn _linspace(start: f64, end: f64, steps: usize, endpoint: bool, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+pub fn _linspace(
+    start: f64,
+    end: f64,
+    steps: usize,
+    endpoint: bool,
+    dtype: Option<DTypeArg>,
+) -> PyResult<PyTensor> {
     let to = dtype.map_or(default_float(), |d| d.0);
     if steps > 1 << 40 {
         return Err(PyValueError::new_err(format!("linspace: {steps} elements are too many")));
@@ -234,7 +273,13 @@ pub fn _linspace(start: f64, end: f64, steps: usize, endpoint: bool, dtype: Opti
     let gaps = if endpoint { steps.saturating_sub(1) } else { steps }.max(1);
     let step = (end - start) / gaps as f64;
     // From both ends, so that both are exact.
-    let at = |i: usize| if !endpoint || i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 };
+    let at = |i: usize| {
+        if !endpoint || i < steps / 2 {
+            start + step * i as f64
+        } else {
+            end - step * (steps - 1 - i) as f64
+        }
+    };
     run(|| {
         let all: Vec<f64> = (0..steps).map(|i| if steps == 1 { start } else { at(i) }).collect();
         Tensor::try_from_slice(&all, [steps])?.try_to_dtype(to)
@@ -258,7 +303,8 @@ impl PyGenerator {
     }
 
     fn manual_seed<'py>(slf: &Bound<'py, Self>, seed: i64) -> Bound<'py, Self> {
-        *slf.get().0.lock().unwrap_or_else(PoisonError::into_inner) = Generator::manual_seed(seed as u64);
+        *slf.get().0.lock().unwrap_or_else(PoisonError::into_inner) =
+            Generator::manual_seed(seed as u64);
         slf.clone()
     }
 
@@ -271,7 +317,8 @@ impl PyGenerator {
     }
 
     fn _set_state(&self, state: Vec<u8>) -> PyResult<()> {
-        let state = GeneratorState::from_bytes(&state).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let state =
+            GeneratorState::from_bytes(&state).map_err(|e| PyValueError::new_err(e.to_string()))?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).set_state(&state);
         Ok(())
     }
@@ -296,19 +343,32 @@ pub fn draw<T>(
 type Gen<'a, 'py> = Option<&'a Bound<'py, PyGenerator>>;
 
 #[pyfunction]
-pub fn _rand(shape: ShapeArg, dtype: Option<DTypeArg>, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
+pub fn _rand(
+    shape: ShapeArg,
+    dtype: Option<DTypeArg>,
+    generator: Gen<'_, '_>,
+) -> PyResult<PyTensor> {
     let d = dtype.map_or(default_float(), |d| d.0);
     draw(generator, |g| Tensor::try_rand(&shape.0[..], d, g)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _randn(shape: ShapeArg, dtype: Option<DTypeArg>, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
+pub fn _randn(
+    shape: ShapeArg,
+    dtype: Option<DTypeArg>,
+    generator: Gen<'_, '_>,
+) -> PyResult<PyTensor> {
     let d = dtype.map_or(default_float(), |d| d.0);
     draw(generator, |g| Tensor::try_randn(&shape.0[..], d, g)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _randint(low: i64, high: i64, shape: ShapeArg, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
+pub fn _randint(
+    low: i64,
+    high: i64,
+    shape: ShapeArg,
+    generator: Gen<'_, '_>,
+) -> PyResult<PyTensor> {
     draw(generator, |g| Tensor::try_randint(low, high, &shape.0[..], g)).map(PyTensor::from)
 }
 
@@ -318,11 +378,19 @@ pub fn _randperm(n: usize, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
 }
 
 #[pyfunction]
-pub fn _multinomial(input: &Bound<'_, PyTensor>, count: usize, replacement: bool, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
+pub fn _multinomial(
+    input: &Bound<'_, PyTensor>,
+    count: usize,
+    replacement: bool,
+    generator: Gen<'_, '_>,
+) -> PyResult<PyTensor> {
     let t = input.get().tensor();
     let why = |e: rng::RngError| chainrule::Error::from(e);
     if t.rank() == 0 || t.rank() > 2 {
-        return Err(PyValueError::new_err(format!("multinomial: shape {}: one or two axes are needed", t.shape())));
+        return Err(PyValueError::new_err(format!(
+            "multinomial: shape {}: one or two axes are needed",
+            t.shape()
+        )));
     }
     let classes = t.size(-1).max(1);
     let out = draw(generator, |g| {
@@ -347,7 +415,12 @@ pub fn _multinomial(input: &Bound<'_, PyTensor>, count: usize, replacement: bool
 }
 
 #[pyfunction]
-pub fn _dropout(input: &Bound<'_, PyTensor>, p: f64, training: bool, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
+pub fn _dropout(
+    input: &Bound<'_, PyTensor>,
+    p: f64,
+    training: bool,
+    generator: Gen<'_, '_>,
+) -> PyResult<PyTensor> {
     let t = input.get().tensor();
     draw(generator, |g| t.try_dropout(p, training, g)).map(PyTensor::from)
 }

@@ -22,7 +22,8 @@ pub fn _grad(
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
     let (outputs, inputs) = (all_of(&outputs), all_of(&inputs));
-    let upstream: Vec<Option<Tensor>> = upstream.iter().map(|u| u.as_ref().map(|u| u.get().tensor())).collect();
+    let upstream: Vec<Option<Tensor>> =
+        upstream.iter().map(|u| u.as_ref().map(|u| u.get().tensor())).collect();
     let grads = py.detach(|| {
         run(|| {
             let refs: Vec<&Tensor> = inputs.iter().collect();
@@ -51,17 +52,26 @@ fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> chainrule::Result
     Python::attach(|py| {
         let inputs = inputs.iter().map(|t| PyTensor::from(t.clone()));
         let args = inputs.map(|t| Py::new(py, t)).collect::<PyResult<Vec<_>>>();
-        let out = args.and_then(|args| f.bind(py).call1(PyTuple::new(py, args)?)).map_err(|e| through(op, e))?;
+        let out = args
+            .and_then(|args| f.bind(py).call1(PyTuple::new(py, args)?))
+            .map_err(|e| through(op, e))?;
         match out.cast::<PyTensor>() {
             Ok(t) => Ok(t.get().tensor()),
-            Err(_) => Err(through(op, PyTypeError::new_err(format!("{op}: the function must return a tensor")))),
+            Err(_) => Err(through(
+                op,
+                PyTypeError::new_err(format!("{op}: the function must return a tensor")),
+            )),
         }
     })
 }
 
 /// The value of `f` and its change along the tangents, in forward mode.
 #[pyfunction]
-pub fn _jvp(f: Py<PyAny>, inputs: Vec<Bound<'_, PyTensor>>, tangents: Vec<Bound<'_, PyTensor>>) -> PyResult<(PyTensor, PyTensor)> {
+pub fn _jvp(
+    f: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    tangents: Vec<Bound<'_, PyTensor>>,
+) -> PyResult<(PyTensor, PyTensor)> {
     let (inputs, tangents) = (all_of(&inputs), all_of(&tangents));
     let mut failed = None;
     let (y, dy) = run(|| {
@@ -98,15 +108,26 @@ impl CustomOp for ByHand {
         call("forward", &self.forward, inputs)
     }
 
-    fn backward(&self, ctx: &CustomContext, cotangent: &Tensor) -> chainrule::Result<Vec<Option<Tensor>>> {
+    fn backward(
+        &self,
+        ctx: &CustomContext,
+        cotangent: &Tensor,
+    ) -> chainrule::Result<Vec<Option<Tensor>>> {
         Python::attach(|py| {
             let mut args = vec![cotangent.clone()];
             args.extend(ctx.inputs().iter().cloned());
             args.push(ctx.output().clone());
-            let args: PyResult<Vec<_>> = args.into_iter().map(|t| Py::new(py, PyTensor::from(t))).collect();
+            let args: PyResult<Vec<_>> =
+                args.into_iter().map(|t| Py::new(py, PyTensor::from(t))).collect();
             let out = args
                 .and_then(|a| self.backward.bind(py).call1(PyTuple::new(py, a)?))
-                .and_then(|out| if out.is_instance_of::<PyTensor>() { Ok(PyTuple::new(py, [out])?.into_any()) } else { Ok(out) })
+                .and_then(|out| {
+                    if out.is_instance_of::<PyTensor>() {
+                        Ok(PyTuple::new(py, [out])?.into_any())
+                    } else {
+                        Ok(out)
+                    }
+                })
                 .and_then(|out| out.extract::<Vec<Option<Py<PyTensor>>>>());
             let out = out.map_err(|e| through("backward", e))?;
             Ok(out.into_iter().map(|g| g.map(|g| g.bind(py).get().tensor())).collect())
@@ -116,7 +137,12 @@ impl CustomOp for ByHand {
 
 /// `forward(*inputs)` with the reverse rule `backward(cotangent, *inputs, output)`.
 #[pyfunction]
-pub fn _apply_custom(name: String, forward: Py<PyAny>, backward: Py<PyAny>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<PyTensor> {
+pub fn _apply_custom(
+    name: String,
+    forward: Py<PyAny>,
+    backward: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+) -> PyResult<PyTensor> {
     let inputs = all_of(&inputs);
     let op = ByHand { name, forward, backward };
     run(|| autograd::apply_custom(op, &inputs.iter().collect::<Vec<_>>())).map(PyTensor::from)
@@ -130,7 +156,10 @@ impl PyTensor {
     }
 
     /// What each use of `tensor` gives to its gradient: op, position of the argument, gradient.
-    fn contributions(&self, tensor: &Bound<'_, PyTensor>) -> PyResult<Vec<(&'static str, usize, PyTensor)>> {
+    fn contributions(
+        &self,
+        tensor: &Bound<'_, PyTensor>,
+    ) -> PyResult<Vec<(&'static str, usize, PyTensor)>> {
         let all = run(|| self.tensor().contributions(&tensor.get().tensor()))?;
         Ok(all.iter().map(|c| (c.op(), c.position(), c.gradient().clone().into())).collect())
     }
@@ -154,7 +183,9 @@ impl PyTensor {
 /// The table of all ops: name, family, formula, gradient, behaviour at kinks.
 #[pyfunction]
 pub fn op_table() -> Vec<(&'static str, String, &'static str, &'static str, &'static str)> {
-    chainrule::ops::table().map(|e| (e.name, format!("{:?}", e.family), e.formula, e.gradient, e.at_kinks)).collect()
+    chainrule::ops::table()
+        .map(|e| (e.name, format!("{:?}", e.family), e.formula, e.gradient, e.at_kinks))
+        .collect()
 }
 
 #[pyfunction]

@@ -10,14 +10,22 @@ use crate::error::run;
 use crate::tensor::{PyTensor, work};
 
 #[inline]
-fn one(py: Python<'_>, x: &PyTensor, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send) -> PyResult<PyTensor> {
+fn one(
+    py: Python<'_>,
+    x: &PyTensor,
+    f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+) -> PyResult<PyTensor> {
     let t = x.tensor();
     work(py, t.numel(), || f(&t)).map(PyTensor::from)
 }
 
 /// As [`one`]; integers and bools become the default float first, as in PyTorch.
 #[inline]
-fn float(py: Python<'_>, x: &PyTensor, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send) -> PyResult<PyTensor> {
+fn float(
+    py: Python<'_>,
+    x: &PyTensor,
+    f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+) -> PyResult<PyTensor> {
     let t = as_float(x.tensor())?;
     work(py, t.numel(), || f(&t)).map(PyTensor::from)
 }
@@ -169,17 +177,32 @@ fn scaled(py: Python<'_>, other: Operand, alpha: Option<Operand>) -> PyResult<Op
 
 #[pymethods]
 impl PyTensor {
-    fn __pow__(&self, py: Python<'_>, exponent: Operand, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
+    fn __pow__(
+        &self,
+        py: Python<'_>,
+        exponent: Operand,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
         let _ = modulo;
         power(py, self, exponent)
     }
 
-    fn __rpow__(&self, py: Python<'_>, base: Operand, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
+    fn __rpow__(
+        &self,
+        py: Python<'_>,
+        base: Operand,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
         let _ = modulo;
         reversed(py, self, base, |a, b| a.try_pow(b))
     }
 
-    fn __ipow__(slf: &Bound<'_, Self>, py: Python<'_>, exponent: Operand, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn __ipow__(
+        slf: &Bound<'_, Self>,
+        py: Python<'_>,
+        exponent: Operand,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let _ = modulo;
         let new = power(py, slf.get(), exponent)?;
         PyTensor::augment(slf, new.tensor())
@@ -227,7 +250,12 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (other, *, rounding_mode=None))]
-    fn div(&self, py: Python<'_>, other: Operand, rounding_mode: Option<&str>) -> PyResult<PyTensor> {
+    fn div(
+        &self,
+        py: Python<'_>,
+        other: Operand,
+        rounding_mode: Option<&str>,
+    ) -> PyResult<PyTensor> {
         match rounding_mode {
             None => two(py, self, other, |a, b| a.try_div(b)),
             Some("floor") => two(py, self, other, |a, b| a.try_floor_divide(b)),
@@ -246,16 +274,28 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp(&self, py: Python<'_>, min: Option<Operand>, max: Option<Operand>) -> PyResult<PyTensor> {
+    fn clamp(
+        &self,
+        py: Python<'_>,
+        min: Option<Operand>,
+        max: Option<Operand>,
+    ) -> PyResult<PyTensor> {
         match (min, max) {
-            (None, None) => Err(PyValueError::new_err("clamp: at least one of min and max must be given")),
-            (Some(a), None) => bound(py, self, a, |t, a| t.try_clamp_min(a), |t, a| t.try_clamp_min(a)),
-            (None, Some(b)) => bound(py, self, b, |t, b| t.try_clamp_max(b), |t, b| t.try_clamp_max(b)),
+            (None, None) => {
+                Err(PyValueError::new_err("clamp: at least one of min and max must be given"))
+            }
+            (Some(a), None) => {
+                bound(py, self, a, |t, a| t.try_clamp_min(a), |t, a| t.try_clamp_min(a))
+            }
+            (None, Some(b)) => {
+                bound(py, self, b, |t, b| t.try_clamp_max(b), |t, b| t.try_clamp_max(b))
+            }
             (Some(a), Some(b)) => match (a.number(), b.number()) {
                 (Some(a), Some(b)) => number_bounds(py, self, &[a, b], |t| t.try_clamp(a, b)),
                 _ => {
                     let t = self.tensor();
-                    work(py, t.numel(), || t.try_clamp(&a.beside(&t)?, &b.beside(&t)?)).map(PyTensor::from)
+                    work(py, t.numel(), || t.try_clamp(&a.beside(&t)?, &b.beside(&t)?))
+                        .map(PyTensor::from)
                 }
             },
         }
@@ -274,12 +314,23 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (nan=0.0, posinf=None, neginf=None))]
-    fn nan_to_num(&self, py: Python<'_>, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> PyResult<PyTensor> {
+    fn nan_to_num(
+        &self,
+        py: Python<'_>,
+        nan: f64,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> PyResult<PyTensor> {
         one(py, self, |t| t.try_nan_to_num(nan, posinf, neginf))
     }
 
     #[pyo3(signature = (end, weight))]
-    fn lerp(&self, py: Python<'_>, end: &Bound<'_, PyTensor>, weight: Operand) -> PyResult<PyTensor> {
+    fn lerp(
+        &self,
+        py: Python<'_>,
+        end: &Bound<'_, PyTensor>,
+        weight: Operand,
+    ) -> PyResult<PyTensor> {
         let end = end.get().tensor();
         one(py, self, |t| match weight.number() {
             Some(w) => t.try_lerp(&end, w),
@@ -288,19 +339,38 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
-    fn isclose(&self, py: Python<'_>, other: Operand, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<PyTensor> {
+    fn isclose(
+        &self,
+        py: Python<'_>,
+        other: Operand,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> PyResult<PyTensor> {
         two(py, self, other, |a, b| a.try_isclose(b, rtol, atol, equal_nan))
     }
 
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
-    fn allclose(&self, py: Python<'_>, other: Operand, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<bool> {
+    fn allclose(
+        &self,
+        py: Python<'_>,
+        other: Operand,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> PyResult<bool> {
         let close = two(py, self, other, |a, b| a.try_isclose(b, rtol, atol, equal_nan))?;
         Ok(run(|| close.tensor().try_all(.., false)?.try_item())? != 0.0)
     }
 
     /// `self` where the condition holds, else `other`.
     #[pyo3(name = "where")]
-    fn where_(&self, py: Python<'_>, condition: &Bound<'_, PyTensor>, other: Operand) -> PyResult<PyTensor> {
+    fn where_(
+        &self,
+        py: Python<'_>,
+        condition: &Bound<'_, PyTensor>,
+        other: Operand,
+    ) -> PyResult<PyTensor> {
         let condition = condition.get().tensor();
         two(py, self, other, |a, b| condition.try_where(a, b))
     }

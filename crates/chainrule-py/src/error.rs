@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chainrule::Error;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyFileNotFoundError, PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -37,9 +38,16 @@ pub fn to_python(error: Error) -> PyErr {
 
 /// Whether a message is of an index or an axis that is out of range.
 fn is_index(text: &str) -> bool {
-    ["out of range", "there is no axis", "no position", "outside the axis", "out of bounds", "no index"]
-        .iter()
-        .any(|part| text.contains(part))
+    [
+        "out of range",
+        "there is no axis",
+        "no position",
+        "outside the axis",
+        "out of bounds",
+        "no index",
+    ]
+    .iter()
+    .any(|part| text.contains(part))
 }
 
 /// Runs what belongs to the library; a panic in it becomes an exception, for it must not end the interpreter.

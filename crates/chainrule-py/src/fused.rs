@@ -26,7 +26,11 @@ fn reduction(name: &str) -> PyResult<Reduction> {
         "sum" => Reduction::Sum,
         "none" => Reduction::None,
         "batchmean" => Reduction::BatchMean,
-        _ => return Err(PyValueError::new_err(format!("the reduction is 'mean', 'sum' or 'none', not '{name}'"))),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "the reduction is 'mean', 'sum' or 'none', not '{name}'"
+            )));
+        }
     })
 }
 
@@ -37,7 +41,12 @@ fn three((a, b, c): (Tensor, Tensor, Tensor)) -> (PyTensor, PyTensor, PyTensor) 
 #[pymethods]
 impl PyTensor {
     #[pyo3(signature = (dim, dtype=None))]
-    fn softmax(&self, py: Python<'_>, dim: i64, dtype: Option<crate::args::DTypeArg>) -> PyResult<PyTensor> {
+    fn softmax(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        dtype: Option<crate::args::DTypeArg>,
+    ) -> PyResult<PyTensor> {
         let t = self.tensor();
         work(py, t.numel(), || match dtype {
             Some(d) => t.try_to_dtype(d.0)?.try_softmax(dim),
@@ -47,7 +56,12 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (dim, dtype=None))]
-    fn log_softmax(&self, py: Python<'_>, dim: i64, dtype: Option<crate::args::DTypeArg>) -> PyResult<PyTensor> {
+    fn log_softmax(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        dtype: Option<crate::args::DTypeArg>,
+    ) -> PyResult<PyTensor> {
         let t = self.tensor();
         work(py, t.numel(), || match dtype {
             Some(d) => t.try_to_dtype(d.0)?.try_log_softmax(dim),
@@ -58,13 +72,23 @@ impl PyTensor {
 }
 
 #[pyfunction]
-pub fn _linear(py: Python<'_>, x: T<'_, '_>, weight: T<'_, '_>, bias: O<'_, '_>) -> PyResult<PyTensor> {
+pub fn _linear(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    weight: T<'_, '_>,
+    bias: O<'_, '_>,
+) -> PyResult<PyTensor> {
     let (x, w, b) = (of(x), of(weight), maybe(bias));
     work(py, (x.numel() + w.numel()) * 4, || x.try_linear(&w, b.as_ref())).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _embedding(py: Python<'_>, weight: T<'_, '_>, indices: T<'_, '_>, padding: Option<usize>) -> PyResult<PyTensor> {
+pub fn _embedding(
+    py: Python<'_>,
+    weight: T<'_, '_>,
+    indices: T<'_, '_>,
+    padding: Option<usize>,
+) -> PyResult<PyTensor> {
     let (w, i) = (of(weight), of(indices));
     work(py, i.numel() * 16, || match padding {
         Some(p) => w.try_embedding_padded(&i, p),
@@ -75,34 +99,72 @@ pub fn _embedding(py: Python<'_>, weight: T<'_, '_>, indices: T<'_, '_>, padding
 
 #[pyfunction]
 pub fn _cross_entropy(
-    py: Python<'_>, x: T<'_, '_>, target: T<'_, '_>, weight: O<'_, '_>, ignore_index: Option<i64>, reduce: &str, smoothing: f64,
+    py: Python<'_>,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    ignore_index: Option<i64>,
+    reduce: &str,
+    smoothing: f64,
 ) -> PyResult<PyTensor> {
     let (x, target) = (of(x), of(target));
-    let o = CrossEntropy { reduction: reduction(reduce)?, ignore_index, label_smoothing: smoothing, weight: maybe(weight) };
+    let o = CrossEntropy {
+        reduction: reduction(reduce)?,
+        ignore_index,
+        label_smoothing: smoothing,
+        weight: maybe(weight),
+    };
     work(py, x.numel(), || x.try_cross_entropy_with(&target, &o)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _nll_loss(x: T<'_, '_>, target: T<'_, '_>, weight: O<'_, '_>, ignore_index: Option<i64>, reduce: &str) -> PyResult<PyTensor> {
+pub fn _nll_loss(
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    ignore_index: Option<i64>,
+    reduce: &str,
+) -> PyResult<PyTensor> {
     let o = NllLoss { reduction: reduction(reduce)?, ignore_index, weight: maybe(weight) };
     run(|| of(x).try_nll_loss_with(&of(target), &o)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _bce(x: T<'_, '_>, target: T<'_, '_>, weight: O<'_, '_>, reduce: &str) -> PyResult<PyTensor> {
+pub fn _bce(
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    reduce: &str,
+) -> PyResult<PyTensor> {
     let o = Bce { reduction: reduction(reduce)?, weight: maybe(weight) };
     run(|| of(x).try_bce_with(&of(target), &o)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _bce_with_logits(x: T<'_, '_>, target: T<'_, '_>, weight: O<'_, '_>, pos_weight: O<'_, '_>, reduce: &str) -> PyResult<PyTensor> {
-    let o = BceWithLogits { reduction: reduction(reduce)?, weight: maybe(weight), pos_weight: maybe(pos_weight) };
+pub fn _bce_with_logits(
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    pos_weight: O<'_, '_>,
+    reduce: &str,
+) -> PyResult<PyTensor> {
+    let o = BceWithLogits {
+        reduction: reduction(reduce)?,
+        weight: maybe(weight),
+        pos_weight: maybe(pos_weight),
+    };
     run(|| of(x).try_bce_with_logits_with(&of(target), &o)).map(PyTensor::from)
 }
 
 /// The losses of two tensors with at most one number.
 #[pyfunction]
-pub fn _loss(kind: &str, x: T<'_, '_>, target: T<'_, '_>, reduce: &str, number: f64) -> PyResult<PyTensor> {
+pub fn _loss(
+    kind: &str,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    reduce: &str,
+    number: f64,
+) -> PyResult<PyTensor> {
     let (x, y, reduction) = (of(x), of(target), reduction(reduce)?);
     run(|| match kind {
         "mse" => x.try_mse_with(&y, reduction),
@@ -110,14 +172,22 @@ pub fn _loss(kind: &str, x: T<'_, '_>, target: T<'_, '_>, reduce: &str, number: 
         "hinge" => x.try_hinge_with(&y, reduction),
         "huber" => x.try_huber_with(&y, &Huber { reduction, delta: number }),
         "smooth_l1" => x.try_smooth_l1_with(&y, &SmoothL1 { reduction, beta: number }),
-        "hinge_embedding" => x.try_hinge_embedding_with(&y, &HingeEmbedding { reduction, margin: number }),
+        "hinge_embedding" => {
+            x.try_hinge_embedding_with(&y, &HingeEmbedding { reduction, margin: number })
+        }
         _ => x.try_kl_div_with(&y, &KlDiv { reduction, log_target: number != 0.0 }),
     })
     .map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _cosine_embedding(x: T<'_, '_>, y: T<'_, '_>, target: T<'_, '_>, margin: f64, reduce: &str) -> PyResult<PyTensor> {
+pub fn _cosine_embedding(
+    x: T<'_, '_>,
+    y: T<'_, '_>,
+    target: T<'_, '_>,
+    margin: f64,
+    reduce: &str,
+) -> PyResult<PyTensor> {
     let o = CosineEmbedding { reduction: reduction(reduce)?, margin };
     run(|| of(x).try_cosine_embedding_with(&of(y), &of(target), &o)).map(PyTensor::from)
 }
@@ -128,48 +198,101 @@ pub fn _cosine_similarity(x: T<'_, '_>, y: T<'_, '_>, axis: i64, eps: f64) -> Py
 }
 
 #[pyfunction]
-pub fn _layer_norm(py: Python<'_>, x: T<'_, '_>, shape: Vec<usize>, weight: O<'_, '_>, bias: O<'_, '_>, eps: f64) -> PyResult<PyTensor> {
+pub fn _layer_norm(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    shape: Vec<usize>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
     let (x, w, b) = (of(x), maybe(weight), maybe(bias));
-    work(py, x.numel(), || x.try_layer_norm(&shape[..], w.as_ref(), b.as_ref(), eps)).map(PyTensor::from)
+    work(py, x.numel(), || x.try_layer_norm(&shape[..], w.as_ref(), b.as_ref(), eps))
+        .map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _rms_norm(x: T<'_, '_>, shape: Vec<usize>, weight: O<'_, '_>, eps: Option<f64>) -> PyResult<PyTensor> {
+pub fn _rms_norm(
+    x: T<'_, '_>,
+    shape: Vec<usize>,
+    weight: O<'_, '_>,
+    eps: Option<f64>,
+) -> PyResult<PyTensor> {
     run(|| of(x).try_rms_norm(&shape[..], maybe(weight).as_ref(), eps)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _group_norm(x: T<'_, '_>, groups: usize, weight: O<'_, '_>, bias: O<'_, '_>, eps: f64) -> PyResult<PyTensor> {
-    run(|| of(x).try_group_norm(groups, maybe(weight).as_ref(), maybe(bias).as_ref(), eps)).map(PyTensor::from)
+pub fn _group_norm(
+    x: T<'_, '_>,
+    groups: usize,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    run(|| of(x).try_group_norm(groups, maybe(weight).as_ref(), maybe(bias).as_ref(), eps))
+        .map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _instance_norm(x: T<'_, '_>, weight: O<'_, '_>, bias: O<'_, '_>, eps: f64) -> PyResult<PyTensor> {
-    run(|| of(x).try_instance_norm(maybe(weight).as_ref(), maybe(bias).as_ref(), eps)).map(PyTensor::from)
+pub fn _instance_norm(
+    x: T<'_, '_>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    run(|| of(x).try_instance_norm(maybe(weight).as_ref(), maybe(bias).as_ref(), eps))
+        .map(PyTensor::from)
 }
 
 /// The result and the mean and the variance of the batch.
 #[pyfunction]
 pub fn _batch_norm_train(
-    py: Python<'_>, x: T<'_, '_>, weight: O<'_, '_>, bias: O<'_, '_>, eps: f64,
+    py: Python<'_>,
+    x: T<'_, '_>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
 ) -> PyResult<(PyTensor, PyTensor, PyTensor)> {
     let (x, w, b) = (of(x), maybe(weight), maybe(bias));
     work(py, x.numel(), || x.try_batch_norm_train(w.as_ref(), b.as_ref(), eps, 0)).map(three)
 }
 
 #[pyfunction]
-pub fn _batch_norm_eval(x: T<'_, '_>, mean: T<'_, '_>, var: T<'_, '_>, weight: O<'_, '_>, bias: O<'_, '_>, eps: f64) -> PyResult<PyTensor> {
-    run(|| of(x).try_batch_norm_eval(&of(mean), &of(var), maybe(weight).as_ref(), maybe(bias).as_ref(), eps)).map(PyTensor::from)
+pub fn _batch_norm_eval(
+    x: T<'_, '_>,
+    mean: T<'_, '_>,
+    var: T<'_, '_>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    run(|| {
+        of(x).try_batch_norm_eval(
+            &of(mean),
+            &of(var),
+            maybe(weight).as_ref(),
+            maybe(bias).as_ref(),
+            eps,
+        )
+    })
+    .map(PyTensor::from)
 }
 
 fn many<const N: usize>(name: &str, x: &[usize]) -> PyResult<[usize; N]> {
     match x {
         [one] => Ok([*one; N]),
-        _ => x.try_into().map_err(|_| PyValueError::new_err(format!("{name}: one number or {N} are needed, got {x:?}"))),
+        _ => x.try_into().map_err(|_| {
+            PyValueError::new_err(format!("{name}: one number or {N} are needed, got {x:?}"))
+        }),
     }
 }
 
-fn conv<const N: usize>(stride: &[usize], padding: Option<&[usize]>, dilation: &[usize], groups: usize) -> PyResult<Conv<N>> {
+fn conv<const N: usize>(
+    stride: &[usize],
+    padding: Option<&[usize]>,
+    dilation: &[usize],
+    groups: usize,
+) -> PyResult<Conv<N>> {
     let mut o = Conv::<N>::default();
     o.stride = many("stride", stride)?;
     o.padding = match padding {
@@ -184,8 +307,15 @@ fn conv<const N: usize>(stride: &[usize], padding: Option<&[usize]>, dilation: &
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 pub fn _conv(
-    py: Python<'_>, axes: usize, x: T<'_, '_>, weight: T<'_, '_>, bias: O<'_, '_>, stride: Vec<usize>, padding: Option<Vec<usize>>,
-    dilation: Vec<usize>, groups: usize,
+    py: Python<'_>,
+    axes: usize,
+    x: T<'_, '_>,
+    weight: T<'_, '_>,
+    bias: O<'_, '_>,
+    stride: Vec<usize>,
+    padding: Option<Vec<usize>>,
+    dilation: Vec<usize>,
+    groups: usize,
 ) -> PyResult<PyTensor> {
     let (x, w, b) = (of(x), of(weight), maybe(bias));
     let out = if axes == 1 {
@@ -201,8 +331,16 @@ pub fn _conv(
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 pub fn _conv_transpose(
-    py: Python<'_>, axes: usize, x: T<'_, '_>, weight: T<'_, '_>, bias: O<'_, '_>, stride: Vec<usize>, padding: Vec<usize>,
-    output_padding: Vec<usize>, groups: usize, dilation: Vec<usize>,
+    py: Python<'_>,
+    axes: usize,
+    x: T<'_, '_>,
+    weight: T<'_, '_>,
+    bias: O<'_, '_>,
+    stride: Vec<usize>,
+    padding: Vec<usize>,
+    output_padding: Vec<usize>,
+    groups: usize,
+    dilation: Vec<usize>,
 ) -> PyResult<PyTensor> {
     let (x, w, b) = (of(x), of(weight), maybe(bias));
     macro_rules! options {
@@ -229,17 +367,34 @@ pub fn _conv_transpose(
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 pub fn _pool(
-    py: Python<'_>, max: bool, axes: usize, x: T<'_, '_>, kernel: Vec<usize>, stride: Option<Vec<usize>>, padding: Vec<usize>,
-    dilation: Vec<usize>, ceil_mode: bool, count_include_pad: bool,
+    py: Python<'_>,
+    max: bool,
+    axes: usize,
+    x: T<'_, '_>,
+    kernel: Vec<usize>,
+    stride: Option<Vec<usize>>,
+    padding: Vec<usize>,
+    dilation: Vec<usize>,
+    ceil_mode: bool,
+    count_include_pad: bool,
 ) -> PyResult<PyTensor> {
     let x = of(x);
     macro_rules! pool {
         ($n:literal, $max:ident, $avg:ident, $kernel:expr) => {{
             let kernel: [usize; $n] = many("kernel_size", &kernel)?;
-            let stride = stride.as_deref().filter(|s| !s.is_empty()).map(|s| many("stride", s)).transpose()?;
+            let stride = stride
+                .as_deref()
+                .filter(|s| !s.is_empty())
+                .map(|s| many("stride", s))
+                .transpose()?;
             let padding = many("padding", &padding)?;
             if max {
-                let o = MaxPool::<$n> { stride, padding, dilation: many("dilation", &dilation)?, ceil_mode };
+                let o = MaxPool::<$n> {
+                    stride,
+                    padding,
+                    dilation: many("dilation", &dilation)?,
+                    ceil_mode,
+                };
                 work(py, usize::MAX, || x.$max($kernel(kernel), &o))
             } else {
                 let o = AvgPool::<$n> { stride, padding, ceil_mode, count_include_pad };
@@ -268,7 +423,12 @@ pub fn _adaptive_pool(max: bool, x: T<'_, '_>, sizes: Vec<usize>) -> PyResult<Py
 }
 
 #[pyfunction]
-pub fn _pad(x: T<'_, '_>, padding: Vec<(i64, [i64; 2])>, mode: &str, value: f64) -> PyResult<PyTensor> {
+pub fn _pad(
+    x: T<'_, '_>,
+    padding: Vec<(i64, [i64; 2])>,
+    mode: &str,
+    value: f64,
+) -> PyResult<PyTensor> {
     let mode = match mode {
         "constant" => PadMode::Constant(value),
         "reflect" => PadMode::Reflect,
@@ -282,7 +442,14 @@ pub fn _pad(x: T<'_, '_>, padding: Vec<(i64, [i64; 2])>, mode: &str, value: f64)
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 pub fn _attention(
-    py: Python<'_>, q: T<'_, '_>, k: T<'_, '_>, v: T<'_, '_>, mask: O<'_, '_>, p: f64, causal: bool, scale: Option<f64>,
+    py: Python<'_>,
+    q: T<'_, '_>,
+    k: T<'_, '_>,
+    v: T<'_, '_>,
+    mask: O<'_, '_>,
+    p: f64,
+    causal: bool,
+    scale: Option<f64>,
     generator: Option<&Bound<'_, PyGenerator>>,
 ) -> PyResult<PyTensor> {
     let (q, k, v) = (of(q), of(k), of(v));
@@ -294,7 +461,13 @@ pub fn _attention(
 }
 
 #[pyfunction]
-pub fn _addmm(input: Operand, a: T<'_, '_>, b: T<'_, '_>, beta: f64, alpha: f64) -> PyResult<PyTensor> {
+pub fn _addmm(
+    input: Operand,
+    a: T<'_, '_>,
+    b: T<'_, '_>,
+    beta: f64,
+    alpha: f64,
+) -> PyResult<PyTensor> {
     run(|| {
         let mut product = of(a).try_matmul(&of(b))?;
         if alpha != 1.0 {

@@ -18,7 +18,9 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = x.py();
     let array = match x.cast::<PyUntypedArray>() {
         Ok(array) => array.clone(),
-        Err(_) => py.import("numpy")?.call_method1("asarray", (x,))?.cast_into::<PyUntypedArray>()?,
+        Err(_) => {
+            py.import("numpy")?.call_method1("asarray", (x,))?.cast_into::<PyUntypedArray>()?
+        }
     };
     let descr = array.dtype();
     let (to, native) = match (descr.kind(), descr.itemsize()) {
@@ -42,15 +44,20 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     };
     let size = to.size() as isize;
     if array.ndim() > chainrule::MAX_RANK {
-        return Err(PyValueError::new_err(format!("an array of {} axes: a tensor has at most 8", array.ndim())));
+        return Err(PyValueError::new_err(format!(
+            "an array of {} axes: a tensor has at most 8",
+            array.ndim()
+        )));
     }
     let odd = array.strides().iter().any(|s| s % size != 0);
-    let address: usize = array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
+    let address: usize =
+        array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
     let array = match odd || !address.is_multiple_of(to.size()) {
         false => array,
         true => array.call_method0("copy")?.cast_into::<PyUntypedArray>()?,
     };
-    let address: usize = array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
+    let address: usize =
+        array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
     let strides: Vec<isize> = array.strides().iter().map(|s| s / size).collect();
     let shape = array.shape().to_vec();
     let owner: Py<PyAny> = array.into_any().unbind();
@@ -66,7 +73,9 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 pub fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if ndarray.cast::<PyUntypedArray>().is_err() {
         let name = ndarray.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("from_numpy: expected an array of NumPy, not {name}")));
+        return Err(PyTypeError::new_err(format!(
+            "from_numpy: expected an array of NumPy, not {name}"
+        )));
     }
     tensor_of(ndarray).map(PyTensor::from)
 }
@@ -103,7 +112,10 @@ fn array_of<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), keeper.into_ptr()) < 0 {
             return Err(PyErr::fetch(py));
         }
-        debug_assert!(!array.getattr("flags")?.getattr("writeable")?.extract::<bool>()?, "{NPY_ARRAY_WRITEABLE}");
+        debug_assert!(
+            !array.getattr("flags")?.getattr("writeable")?.extract::<bool>()?,
+            "{NPY_ARRAY_WRITEABLE}"
+        );
         Ok(array)
     }
 }
@@ -123,12 +135,19 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(&self, py: Python<'py>, dtype: Option<&Bound<'py, PyAny>>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let array = self.numpy(py, false)?;
         let array = match dtype {
             Some(d) if !array.getattr("dtype")?.eq(d)? => {
                 if copy == Some(false) {
-                    return Err(PyValueError::new_err("__array__: another dtype needs a copy, which copy=False forbids"));
+                    return Err(PyValueError::new_err(
+                        "__array__: another dtype needs a copy, which copy=False forbids",
+                    ));
                 }
                 return array.call_method1("astype", (d,));
             }

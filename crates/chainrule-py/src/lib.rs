@@ -23,7 +23,9 @@ static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// The class of shapes, which the Python layer defines.
 fn size_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
-    let class = SIZE.get_or_try_init(py, || PyResult::Ok(py.import("chainrule._size")?.getattr("Size")?.unbind()))?;
+    let class = SIZE.get_or_try_init(py, || {
+        PyResult::Ok(py.import("chainrule._size")?.getattr("Size")?.unbind())
+    })?;
     Ok(class.bind(py))
 }
 

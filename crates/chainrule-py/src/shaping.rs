@@ -19,7 +19,9 @@ fn pair((a, b): (Tensor, Tensor)) -> Pair {
 /// The axes under either name.
 fn axes(op: &str, dim: Axes, axis: Axes) -> PyResult<Option<Vec<i64>>> {
     match (dim.0, axis.0) {
-        (Some(_), Some(_)) => Err(PyTypeError::new_err(format!("{op}: dim and axis are two names of one argument; give one"))),
+        (Some(_), Some(_)) => Err(PyTypeError::new_err(format!(
+            "{op}: dim and axis are two names of one argument; give one"
+        ))),
         (a, b) => Ok(a.or(b)),
     }
 }
@@ -36,7 +38,8 @@ fn reduce(
         None => true,
         Some(a) => t.rank() == 0 && a.iter().all(|a| [0, -1].contains(a)),
     };
-    work(py, t.numel(), || if whole { all(&t) } else { some(&t, &axes.unwrap_or_default()) }).map(PyTensor::from)
+    work(py, t.numel(), || if whole { all(&t) } else { some(&t, &axes.unwrap_or_default()) })
+        .map(PyTensor::from)
 }
 
 macro_rules! reductions {
@@ -73,7 +76,9 @@ reductions! {
 fn correction(correction: Option<f64>, unbiased: Option<bool>) -> PyResult<usize> {
     let c = correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 });
     if c < 0.0 || c.fract() != 0.0 {
-        return Err(PyValueError::new_err(format!("the correction must be a whole number from 0 up, it is {c}")));
+        return Err(PyValueError::new_err(format!(
+            "the correction must be a whole number from 0 up, it is {c}"
+        )));
     }
     Ok(c as usize)
 }
@@ -91,11 +96,23 @@ impl PyTensor {
     }
 
     fn _norm(&self, py: Python<'_>, p: f64, axes: Axes, keep: bool) -> PyResult<PyTensor> {
-        reduce(py, self.tensor(), axes.0, |t| t.try_norm(p, .., keep), |t, a| t.try_norm(p, a, keep))
+        reduce(
+            py,
+            self.tensor(),
+            axes.0,
+            |t| t.try_norm(p, .., keep),
+            |t, a| t.try_norm(p, a, keep),
+        )
     }
 
     fn _count_nonzero(&self, py: Python<'_>, axes: Axes) -> PyResult<PyTensor> {
-        reduce(py, self.tensor(), axes.0, |t| t.try_count_nonzero(..), |t, a| t.try_count_nonzero(a))
+        reduce(
+            py,
+            self.tensor(),
+            axes.0,
+            |t| t.try_count_nonzero(..),
+            |t, a| t.try_count_nonzero(a),
+        )
     }
 
     fn _max_axis(&self, py: Python<'_>, axis: i64, keep: bool) -> PyResult<Pair> {
@@ -119,7 +136,14 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
-    fn argmax(&self, py: Python<'_>, dim: Option<i64>, keepdim: bool, axis: Option<i64>, keepdims: bool) -> PyResult<PyTensor> {
+    fn argmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        keepdim: bool,
+        axis: Option<i64>,
+        keepdims: bool,
+    ) -> PyResult<PyTensor> {
         let (t, keep) = (self.tensor(), keepdim || keepdims);
         work(py, t.numel(), || match dim.or(axis) {
             Some(a) => t.try_argmax(a, keep),
@@ -129,7 +153,14 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=false))]
-    fn argmin(&self, py: Python<'_>, dim: Option<i64>, keepdim: bool, axis: Option<i64>, keepdims: bool) -> PyResult<PyTensor> {
+    fn argmin(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        keepdim: bool,
+        axis: Option<i64>,
+        keepdims: bool,
+    ) -> PyResult<PyTensor> {
         let (t, keep) = (self.tensor(), keepdim || keepdims);
         work(py, t.numel(), || match dim.or(axis) {
             Some(a) => t.try_argmin(a, keep),
@@ -157,7 +188,8 @@ impl PyTensor {
     }
 
     fn _cumulative_pair(&self, max: bool, axis: i64) -> PyResult<Pair> {
-        run(|| if max { self.tensor().try_cummax(axis) } else { self.tensor().try_cummin(axis) }).map(pair)
+        run(|| if max { self.tensor().try_cummax(axis) } else { self.tensor().try_cummin(axis) })
+            .map(pair)
     }
 
     fn _sort(&self, py: Python<'_>, axis: i64, descending: bool) -> PyResult<Pair> {
@@ -166,7 +198,13 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (dim=-1, descending=false, stable=false))]
-    fn argsort(&self, py: Python<'_>, dim: i64, descending: bool, stable: bool) -> PyResult<PyTensor> {
+    fn argsort(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        descending: bool,
+        stable: bool,
+    ) -> PyResult<PyTensor> {
         let _ = stable;
         let t = self.tensor();
         work(py, t.numel(), || t.try_argsort(dim, descending)).map(PyTensor::from)
@@ -186,7 +224,11 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (weights=None, minlength=0))]
-    fn bincount(&self, weights: Option<&Bound<'_, PyTensor>>, minlength: usize) -> PyResult<PyTensor> {
+    fn bincount(
+        &self,
+        weights: Option<&Bound<'_, PyTensor>>,
+        minlength: usize,
+    ) -> PyResult<PyTensor> {
         let weights = weights.map(|w| w.get().tensor());
         run(|| self.tensor().try_bincount(weights.as_ref(), minlength)).map(PyTensor::from)
     }
@@ -276,7 +318,10 @@ impl PyTensor {
     fn matrix_t(&self) -> PyResult<PyTensor> {
         let t = self.tensor();
         if t.rank() < 2 {
-            return Err(PyValueError::new_err(format!("mT: shape {}: a matrix has two axes or more", t.shape())));
+            return Err(PyValueError::new_err(format!(
+                "mT: shape {}: a matrix has two axes or more",
+                t.shape()
+            )));
         }
         Ok(self.viewed(run(|| t.try_transpose(-2, -1))?))
     }
@@ -286,7 +331,8 @@ impl PyTensor {
         let t = self.tensor();
         let out = run(|| match &dim.0 {
             None => {
-                let ones: Vec<i64> = (0..t.rank()).filter(|&a| t.shape()[a] == 1).map(|a| a as i64).collect();
+                let ones: Vec<i64> =
+                    (0..t.rank()).filter(|&a| t.shape()[a] == 1).map(|a| a as i64).collect();
                 t.try_squeeze(&ones[..])
             }
             Some(a) => t.try_squeeze(&a[..]),
@@ -301,7 +347,9 @@ impl PyTensor {
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(&self, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
         let t = self.tensor();
-        let out = run(|| if t.rank() == 0 { t.try_reshape(1i64) } else { t.try_flatten(start_dim, end_dim) })?;
+        let out = run(|| {
+            if t.rank() == 0 { t.try_reshape(1i64) } else { t.try_flatten(start_dim, end_dim) }
+        })?;
         Ok(self.viewed(out))
     }
 
@@ -315,8 +363,11 @@ impl PyTensor {
             Ok(s) => s,
             Err(_) => {
                 let n = run(|| axis_size(&t, dim))?;
-                n.checked_sub(start.unsigned_abs() as usize)
-                    .ok_or_else(|| PyIndexError::new_err(format!("narrow: start {start} is out of range for size {n}")))?
+                n.checked_sub(start.unsigned_abs() as usize).ok_or_else(|| {
+                    PyIndexError::new_err(format!(
+                        "narrow: start {start} is out of range for size {n}"
+                    ))
+                })?
             }
         };
         Ok(self.viewed(run(|| t.try_narrow(dim, start, length))?))
@@ -394,7 +445,11 @@ impl PyTensor {
         run(|| self.tensor().try_repeat_interleave(times, axis)).map(PyTensor::from)
     }
 
-    fn _repeat_interleave_with(&self, counts: &Bound<'_, PyTensor>, axis: i64) -> PyResult<PyTensor> {
+    fn _repeat_interleave_with(
+        &self,
+        counts: &Bound<'_, PyTensor>,
+        axis: i64,
+    ) -> PyResult<PyTensor> {
         let counts = counts.get().tensor();
         run(|| self.tensor().try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
     }
@@ -414,7 +469,12 @@ impl PyTensor {
         work(py, index.numel(), || t.try_gather(dim, &index)).map(PyTensor::from)
     }
 
-    fn index_select(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn index_select(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
         let (t, index) = (self.tensor(), index.get().tensor());
         work(py, t.numel(), || t.try_index_select(dim, &index)).map(PyTensor::from)
     }
@@ -438,27 +498,52 @@ impl PyTensor {
         .map(PyTensor::from)
     }
 
-    fn scatter_add(&self, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn scatter_add(
+        &self,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        src: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
         let (index, src) = (index.get().tensor(), src.get().tensor());
         run(|| self.tensor().try_scatter_add(dim, &index, &src)).map(PyTensor::from)
     }
 
-    fn index_add(&self, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn index_add(
+        &self,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
         let (index, src) = (index.get().tensor(), source.get().tensor());
         run(|| self.tensor().try_index_add(dim, &index, &src)).map(PyTensor::from)
     }
 
-    fn index_copy(&self, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn index_copy(
+        &self,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
         let (index, src) = (index.get().tensor(), source.get().tensor());
         run(|| self.tensor().try_index_copy(dim, &index, &src)).map(PyTensor::from)
     }
 
-    fn index_fill(&self, dim: i64, index: &Bound<'_, PyTensor>, value: Operand) -> PyResult<PyTensor> {
+    fn index_fill(
+        &self,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        value: Operand,
+    ) -> PyResult<PyTensor> {
         let (t, index) = (self.tensor(), index.get().tensor());
         run(|| t.try_index_fill(dim, &index, &value.beside(&t)?)).map(PyTensor::from)
     }
 
-    fn masked_fill(&self, py: Python<'_>, mask: &Bound<'_, PyTensor>, value: Operand) -> PyResult<PyTensor> {
+    fn masked_fill(
+        &self,
+        py: Python<'_>,
+        mask: &Bound<'_, PyTensor>,
+        value: Operand,
+    ) -> PyResult<PyTensor> {
         let (t, mask) = (self.tensor(), mask.get().tensor());
         work(py, t.numel(), || match value.number() {
             Some(v) => t.try_masked_fill(&mask, v),
@@ -472,7 +557,11 @@ impl PyTensor {
         run(|| self.tensor().try_masked_select(&mask)).map(PyTensor::from)
     }
 
-    fn masked_scatter(&self, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn masked_scatter(
+        &self,
+        mask: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
         let (mask, source) = (mask.get().tensor(), source.get().tensor());
         run(|| self.tensor().try_masked_scatter(&mask, &source)).map(PyTensor::from)
     }
@@ -516,7 +605,12 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (indices, values, accumulate=false))]
-    fn index_put(&self, indices: &Bound<'_, PyAny>, values: Operand, accumulate: bool) -> PyResult<PyTensor> {
+    fn index_put(
+        &self,
+        indices: &Bound<'_, PyAny>,
+        values: Operand,
+        accumulate: bool,
+    ) -> PyResult<PyTensor> {
         let t = self.tensor();
         let keys = self::indices(indices)?;
         run(|| t.try_index_put(&keys, &values.beside(&t)?, accumulate)).map(PyTensor::from)
@@ -576,22 +670,32 @@ fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
         return Ok(Index::Tensor(Tensor::scalar(b.is_true())));
     }
     if key.cast::<PyInt>().is_ok() {
-        let at = key.extract::<i64>().map_err(|_| PyIndexError::new_err(format!("index {key} is out of range")))?;
+        let at = key
+            .extract::<i64>()
+            .map_err(|_| PyIndexError::new_err(format!("index {key} is out of range")))?;
         return Ok(Index::Slice(Slice::At(at)));
     }
     if let Ok(t) = key.cast::<PyTensor>() {
         let t = t.get().tensor();
         if t.dtype().is_float() {
-            return Err(PyIndexError::new_err("an index is an integer or bool tensor, not a float one"));
+            return Err(PyIndexError::new_err(
+                "an index is an integer or bool tensor, not a float one",
+            ));
         }
         return Ok(match t.rank() {
-            0 if t.dtype() == chainrule::DType::I64 => Index::Slice(Slice::At(t.to_vec::<i64>()[0])),
+            0 if t.dtype() == chainrule::DType::I64 => {
+                Index::Slice(Slice::At(t.to_vec::<i64>()[0]))
+            }
             _ => Index::Tensor(t),
         });
     }
     if key.cast::<PyList>().is_ok() || key.hasattr("__array_interface__")? {
         let t = crate::create::from_data(key, None)?;
-        let t = if t.numel() == 0 && t.dtype().is_float() { run(|| t.try_to_dtype(chainrule::DType::I64))? } else { t };
+        let t = if t.numel() == 0 && t.dtype().is_float() {
+            run(|| t.try_to_dtype(chainrule::DType::I64))?
+        } else {
+            t
+        };
         return index(&Bound::new(key.py(), PyTensor::from(t))?.into_any());
     }
     if let Ok(at) = key.extract::<i64>() {
@@ -610,7 +714,9 @@ fn bound(x: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     match x.extract::<i64>() {
         Ok(i) => Ok(Some(i)),
         // Beyond all sizes anyway.
-        Err(_) if x.cast::<PyInt>().is_ok() => Ok(Some(if x.lt(0)? { i64::MIN + 1 } else { i64::MAX })),
+        Err(_) if x.cast::<PyInt>().is_ok() => {
+            Ok(Some(if x.lt(0)? { i64::MIN + 1 } else { i64::MAX }))
+        }
         Err(error) => Err(error),
     }
 }

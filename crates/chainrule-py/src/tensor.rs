@@ -48,7 +48,12 @@ impl PyTensor {
             return out.into();
         }
         let group = self.group.get_or_init(Default::default).clone();
-        PyTensor { cell: Mutex::new(out), group: OnceLock::from(group), is_view: true, part_of: None }
+        PyTensor {
+            cell: Mutex::new(out),
+            group: OnceLock::from(group),
+            is_view: true,
+            part_of: None,
+        }
     }
 
     /// Gives the handle another tensor, whatever it was.
@@ -94,11 +99,18 @@ impl PyTensor {
         }
         let new = match new.dtype() == old.dtype() {
             true => new,
-            false if new.dtype() <= old.dtype() || (new.dtype().is_float() && old.dtype().is_float()) => {
+            false
+                if new.dtype() <= old.dtype()
+                    || (new.dtype().is_float() && old.dtype().is_float()) =>
+            {
                 run(|| new.try_to_dtype(old.dtype()))?
             }
             false => {
-                let why = format!("a write keeps the dtype: {} cannot become {}", new.dtype(), old.dtype());
+                let why = format!(
+                    "a write keeps the dtype: {} cannot become {}",
+                    new.dtype(),
+                    old.dtype()
+                );
                 return Err(PyTypeError::new_err(why));
             }
         };
@@ -226,7 +238,11 @@ impl PyTensor {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.tensor().shape().first().copied().ok_or_else(|| PyTypeError::new_err("a tensor without axes has no length"))
+        self.tensor()
+            .shape()
+            .first()
+            .copied()
+            .ok_or_else(|| PyTypeError::new_err("a tensor without axes has no length"))
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
@@ -254,7 +270,9 @@ impl PyTensor {
             return Ok(t.to_vec::<i64>()[0]);
         }
         if x.is_nan() || x.is_infinite() {
-            return Err(pyo3::exceptions::PyOverflowError::new_err(format!("cannot make {x} an integer")));
+            return Err(pyo3::exceptions::PyOverflowError::new_err(format!(
+                "cannot make {x} an integer"
+            )));
         }
         Ok(x as i64)
     }
@@ -262,7 +280,9 @@ impl PyTensor {
     fn __index__(&self) -> PyResult<i64> {
         let t = self.tensor();
         if t.dtype().is_float() {
-            return Err(PyTypeError::new_err("only an integer tensor of one element can be an index"));
+            return Err(PyTypeError::new_err(
+                "only an integer tensor of one element can be an index",
+            ));
         }
         run(|| t.try_item())?;
         self.__int__()
@@ -304,7 +324,10 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (requires_grad=true))]
-    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+    fn requires_grad_<'py>(
+        slf: &Bound<'py, Self>,
+        requires_grad: bool,
+    ) -> PyResult<Bound<'py, Self>> {
         slf.get().set_requires_grad(requires_grad)?;
         Ok(slf.clone())
     }
