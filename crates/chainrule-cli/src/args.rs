@@ -4,6 +4,7 @@
 //! (exit status 2), so that the rest of the program meets sensible settings only.
 
 mod check;
+mod explain;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,6 +14,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use check::{Check, CheckMistakes, CheckNames, CheckOps};
+pub use explain::Explain;
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
@@ -50,6 +52,8 @@ pub enum Command {
     /// Check gradients, and exit with status 1 if one is wrong
     #[command(subcommand)]
     Check(Check),
+    /// Show how the backward pass of a model or a formula is simplified, step by step
+    Explain(Explain),
 }
 
 /// The models that can be trained.
@@ -130,6 +134,10 @@ pub struct TrainNames {
     /// Use fused operations (faster; the last digits may differ)
     #[arg(long)]
     pub fused: bool,
+
+    /// Run every operation at once, instead of the whole step as a program (slower)
+    #[arg(long)]
+    pub eager: bool,
 }
 
 impl TrainNames {
@@ -240,6 +248,8 @@ pub enum Workload {
 pub enum Mode {
     /// Every operation runs at once, when it is called
     Eager,
+    /// The step is traced once, and runs as a program
+    Compiled,
 }
 
 impl Cli {

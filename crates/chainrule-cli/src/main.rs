@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => commands::eval::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => commands::bench::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => commands::check::run(&check),
+        Command::Explain(args) => commands::explain::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,

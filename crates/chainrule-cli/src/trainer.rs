@@ -6,6 +6,7 @@ use chainrule::data::text::NameDataset;
 use chainrule::nn::models::NamesMlp;
 use chainrule::nn::{Module, StateDict};
 use chainrule::optim::{Optimizer, Sgd, SgdOptions};
+use chainrule::program::Program;
 use chainrule::rng::GeneratorState;
 use chainrule::{Generator, Tensor, record_all};
 
@@ -36,6 +37,10 @@ pub struct Trainer<'a> {
     pairs: &'a NameDataset,
     /// How many steps are done.
     pub done: u64,
+    /// The whole step, once it was traced.
+    program: Option<Program>,
+    /// The loss of the last step by the program.
+    results: Vec<Tensor>,
     kept: Kept,
     picked: Vec<i64>,
     contexts: Vec<i64>,
@@ -72,6 +77,8 @@ impl<'a> Trainer<'a> {
             generator,
             pairs,
             done: 0,
+            program: None,
+            results: Vec::new(),
             kept,
             picked: vec![0; batch],
             contexts: Vec::new(),
@@ -105,6 +112,62 @@ impl<'a> Trainer<'a> {
         }
         self.sgd.step()?;
         self.done += 1;
+        Ok(())
+    }
+
+    /// Draws a batch and does the whole step as a program: the loss before the update. If that is not finite, weights and generator are as before the update.
+    #[inline]
+    pub fn compiled(&mut self) -> Result<f64> {
+        if self.done.is_multiple_of(KEEP_EVERY) {
+            self.keep();
+        }
+        let loss = self.run_program()?;
+        if loss.is_finite() {
+            self.done += 1;
+        } else {
+            self.undo()?;
+        }
+        Ok(loss)
+    }
+
+    fn run_program(&mut self) -> Result<f64> {
+        let (x, y) = self.draw()?;
+        let rate = self.rate();
+        if rate != self.sgd.lr() {
+            self.sgd.set_lr(rate)?;
+        }
+        let program = match self.program.take() {
+            Some(program) => program,
+            None => self.trace(&x, &y)?,
+        };
+        let ran = program.run_into(&[&x, &y], &mut self.results);
+        self.program = Some(program);
+        ran?;
+        Ok(self.results[0].try_item()?)
+    }
+
+    fn trace(&mut self, x: &Tensor, y: &Tensor) -> Result<Program> {
+        self.sgd.zero_grad();
+        let program = Program::trace([("x", x), ("y", y)], |batch| {
+            let loss = self.model.try_forward(&batch[0])?.try_cross_entropy(&batch[1])?;
+            loss.try_backward()?;
+            self.sgd.step()?;
+            Ok(vec![loss])
+        })?;
+        Ok(program.optimized().fused())
+    }
+
+    /// Goes back before the step that was just run, by way of the kept state. The batch of that step is at hand again.
+    fn undo(&mut self) -> Result<()> {
+        let end = self.done;
+        self.model.load_state_dict(&self.kept.state)?;
+        self.generator.set_state(&self.kept.generator);
+        self.done = self.kept.done;
+        while self.done < end {
+            self.run_program()?;
+            self.done += 1;
+        }
+        self.draw()?;
         Ok(())
     }
 

@@ -55,6 +55,20 @@ pub mod rng;
 mod shape;
 mod tensor;
 
+/// Kernels for the benchmark that writes a training step by hand; no part of the interface.
+#[doc(hidden)]
+pub mod by_hand {
+    pub use crate::kernels::gather::{add_rows_to, take_rows};
+    pub use crate::kernels::gemm::{Accum, Batch, Mat, affine_f32, batched_f32};
+    pub use crate::kernels::math::tanh_slice;
+    pub use crate::kernels::norm::{
+        Columns, Upstream, batch_norm_apply, batch_norm_grad, batch_norm_stats, inv_std,
+    };
+    pub use crate::kernels::optim::update0;
+    pub use crate::kernels::reduce::sum;
+    pub use crate::kernels::softmax::{cross_entropy_grad_rows, cross_entropy_rows};
+}
+
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::simd::{Level as SimdLevel, level as simd_level};
@@ -101,6 +115,7 @@ mod book {
         random "random.md",
         modules "modules.md",
         programs "programs.md",
+        explain "explain.md",
         files "files.md",
         python "python.md",
         speed "speed.md",

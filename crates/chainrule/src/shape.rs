@@ -242,6 +242,11 @@ impl Axes {
         Axes(1 << axis)
     }
 
+    /// These axes.
+    pub(crate) fn of(axes: &[usize]) -> Axes {
+        Axes(axes.iter().fold(0, |bits, a| bits | 1 << a))
+    }
+
     /// Whether `axis` is among them.
     #[inline]
     pub fn contains(self, axis: usize) -> bool {

@@ -84,6 +84,12 @@ fn the_page_of_mistakes_is_up_to_date() {
     up_to_date("why-wrong.md", &chainrule::check::why_wrong().expect("the page"));
 }
 
+#[cfg(feature = "linalg")]
+#[test]
+fn the_page_of_explanations_is_up_to_date() {
+    up_to_date("explain.md", &chainrule::program::explain_page().expect("the page"));
+}
+
 #[test]
 fn the_list_of_pages_is_complete() {
     let listed = listed_pages();

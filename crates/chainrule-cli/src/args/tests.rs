@@ -43,6 +43,7 @@ fn the_defaults_are_those_of_the_help() {
         quiet: false,
         threads: None,
         fused: false,
+        eager: false,
     };
     assert_eq!(train(""), expected);
     assert_eq!(expected.decay_at(), 10_000);
@@ -51,7 +52,7 @@ fn the_defaults_are_those_of_the_help() {
 #[test]
 fn every_option_arrives_where_it_belongs() {
     let all = "--data n.txt --steps 9 --batch 8 --hidden 7 --context 6 --embedding 5 --lr 1e-3 \
-               --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused";
+               --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused --eager";
     let expected = TrainNames {
         data: Some("n.txt".into()),
         steps: 9,
@@ -68,6 +69,7 @@ fn every_option_arrives_where_it_belongs() {
         quiet: true,
         threads: Some(2),
         fused: true,
+        eager: true,
     };
     assert_eq!(train(all), expected);
     assert_eq!(expected.decay_at(), 4);

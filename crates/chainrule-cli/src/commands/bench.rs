@@ -9,6 +9,7 @@ use anyhow::Result;
 use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
+use chainrule::program::Program;
 use chainrule::{DType, Generator, Tensor};
 use serde::Serialize;
 
@@ -44,7 +45,6 @@ struct Measured {
 
 /// Runs the command.
 pub fn run(args: &Bench) -> Result<()> {
-    let Mode::Eager = args.mode;
     machine::use_threads(args.threads);
     measure(args)
 }
@@ -60,29 +60,31 @@ fn measure(args: &Bench) -> Result<()> {
     let generator = &mut Generator::manual_seed(0);
     let watch = Stopwatch::start();
     let groups = args.rounds.unwrap_or(plan.groups);
-    let times = match args.workload {
-        Workload::Names => {
-            let mut step = Names::new(args.fused, generator)?;
-            time(&plan, groups, || step.run(generator))?
-        }
-        Workload::Mnist => {
-            let mut step = Mnist::new(generator)?;
-            time(&plan, groups, || step.run())?
-        }
-        Workload::GptSmall => {
-            let mut step = GptStep::new(4, 4, 128, 64, 12, generator)?;
-            time(&plan, groups, || step.run())?
-        }
-        Workload::GptMedium => {
-            let mut step = GptStep::new(6, 6, 384, 256, 4, generator)?;
-            time(&plan, groups, || step.run())?
+    let mut step: Box<dyn Step> = match args.workload {
+        Workload::Names => Box::new(Names::new(args.fused, generator)?),
+        Workload::Mnist => Box::new(Mnist::new(generator)?),
+        Workload::GptSmall => Box::new(GptStep::new(4, 4, 128, 64, 12, generator)?),
+        Workload::GptMedium => Box::new(GptStep::new(6, 6, 384, 256, 4, generator)?),
+    };
+    let times = match args.mode {
+        Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
+        Mode::Compiled => {
+            let program = compiled(&mut *step, generator)?;
+            let mut results = Vec::new();
+            time(&plan, groups, || {
+                let [x, y] = step.batch(generator)?;
+                Ok(program.run_into(&[&x, &y], &mut results)?)
+            })?
         }
     };
     let (wall, cpu) = watch.read();
     let threads = chainrule::num_threads();
     let measured = Measured {
         workload: plan.name,
-        mode: "eager",
+        mode: match args.mode {
+            Mode::Eager => "eager",
+            Mode::Compiled => "compiled",
+        },
         threads,
         us_min: (times[0] * 10.0).round() / 10.0,
         us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
@@ -124,6 +126,36 @@ fn time(plan: &Plan, groups: usize, mut step: impl FnMut() -> Result<()>) -> Res
     }
     times.sort_by(f64::total_cmp);
     Ok(times)
+}
+
+/// A training step that can be run either way.
+trait Step {
+    /// The next batch.
+    fn batch(&mut self, generator: &mut Generator) -> Result<[Tensor; 2]>;
+    /// Forward.
+    fn loss(&self, x: &Tensor, y: &Tensor) -> chainrule::Result<Tensor>;
+    fn optimizer(&mut self) -> &mut dyn Optimizer;
+}
+
+fn eager(step: &mut dyn Step, generator: &mut Generator) -> Result<()> {
+    let [x, y] = step.batch(generator)?;
+    let loss = step.loss(&x, &y)?;
+    step.optimizer().zero_grad();
+    loss.try_backward()?;
+    Ok(step.optimizer().step()?)
+}
+
+/// The step as a program.
+fn compiled(step: &mut dyn Step, generator: &mut Generator) -> Result<Program> {
+    let [x, y] = step.batch(generator)?;
+    step.optimizer().zero_grad();
+    let program = Program::trace([("x", &x), ("y", &y)], |batch| {
+        let loss = step.loss(&batch[0], &batch[1])?;
+        loss.try_backward()?;
+        step.optimizer().step()?;
+        Ok(vec![loss])
+    })?;
+    Ok(program.optimized().fused())
 }
 
 /// The names model on random examples.
@@ -170,8 +202,10 @@ impl Names {
         let sgd = Sgd::new(all.to_vec(), 0.1);
         Ok(Names { contexts, targets, embedding, w1, b1, w2, b2, gain, bias, sgd, fused })
     }
+}
 
-    fn run(&mut self, generator: &mut Generator) -> Result<()> {
+impl Step for Names {
+    fn batch(&mut self, generator: &mut Generator) -> Result<[Tensor; 2]> {
         let mut rows = [0i64; Self::BATCH];
         generator.fill_randint(0, Self::EXAMPLES as i64, &mut rows)?;
         let mut contexts = [0i64; Self::BATCH * Self::CONTEXT];
@@ -183,15 +217,15 @@ impl Names {
             targets[i] = self.targets[row as usize];
         }
         let x = Tensor::try_from_slice(&contexts, [Self::BATCH, Self::CONTEXT])?;
-        let loss = self.loss(&x, &Tensor::try_from_slice(&targets, [Self::BATCH])?)?;
-        self.sgd.zero_grad();
-        loss.try_backward()?;
-        self.sgd.step()?;
-        Ok(())
+        Ok([x, Tensor::try_from_slice(&targets, [Self::BATCH])?])
+    }
+
+    fn optimizer(&mut self) -> &mut dyn Optimizer {
+        &mut self.sgd
     }
 
     /// Written as in the programs that it is compared with.
-    fn loss(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    fn loss(&self, x: &Tensor, y: &Tensor) -> chainrule::Result<Tensor> {
         let embedded = self.embedding.try_embedding(x)?.try_reshape([Self::BATCH, 30])?;
         let h = embedded.try_matmul(&self.w1)?.try_add(&self.b1)?;
         let normalised = if self.fused {
@@ -202,7 +236,7 @@ impl Names {
             scaled.try_mul(&var.try_add(1e-5)?.try_pow(-0.5)?)?.try_add(&self.bias)?
         };
         let logits = normalised.try_tanh()?.try_matmul(&self.w2)?.try_add(&self.b2)?;
-        Ok(logits.try_cross_entropy(y)?)
+        logits.try_cross_entropy(y)
     }
 }
 
@@ -235,17 +269,23 @@ impl Mnist {
         let sgd = Sgd::new(net.parameters(), 0.01);
         Ok(Mnist { pictures, digits, net, sgd, batch: 0 })
     }
+}
 
-    fn run(&mut self) -> Result<()> {
+impl Step for Mnist {
+    fn batch(&mut self, _: &mut Generator) -> Result<[Tensor; 2]> {
         let start = self.batch % Self::BATCHES * Self::BATCH;
         self.batch += 1;
         let x = self.pictures.try_narrow(0, start, Self::BATCH)?;
         let y = self.digits.try_narrow(0, start, Self::BATCH)?;
-        let loss = self.net.try_forward(&x)?.try_cross_entropy(&y)?;
-        self.sgd.zero_grad();
-        loss.try_backward()?;
-        self.sgd.step()?;
-        Ok(())
+        Ok([x, y])
+    }
+
+    fn loss(&self, x: &Tensor, y: &Tensor) -> chainrule::Result<Tensor> {
+        self.net.try_forward(x)?.try_cross_entropy(y)
+    }
+
+    fn optimizer(&mut self) -> &mut dyn Optimizer {
+        &mut self.sgd
     }
 }
 
@@ -276,13 +316,19 @@ impl GptStep {
         let (x, y) = (draw()?, draw()?);
         Ok(GptStep { model, adamw, x, y })
     }
+}
 
-    fn run(&mut self) -> Result<()> {
-        let logits = self.model.try_forward(&self.x)?.try_reshape([-1, Self::SYMBOLS as i64])?;
-        let loss = logits.try_cross_entropy(&self.y.try_flatten(0, -1)?)?;
-        self.adamw.zero_grad();
-        loss.try_backward()?;
-        self.adamw.step()?;
-        Ok(())
+impl Step for GptStep {
+    fn batch(&mut self, _: &mut Generator) -> Result<[Tensor; 2]> {
+        Ok([self.x.clone(), self.y.clone()])
+    }
+
+    fn loss(&self, x: &Tensor, y: &Tensor) -> chainrule::Result<Tensor> {
+        let logits = self.model.try_forward(x)?.try_reshape([-1, Self::SYMBOLS as i64])?;
+        logits.try_cross_entropy(&y.try_flatten(0, -1)?)
+    }
+
+    fn optimizer(&mut self) -> &mut dyn Optimizer {
+        &mut self.adamw
     }
 }

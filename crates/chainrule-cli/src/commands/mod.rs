@@ -3,5 +3,6 @@
 pub mod bench;
 pub mod check;
 pub mod eval;
+pub mod explain;
 pub mod sample;
 pub mod train_names;

@@ -195,22 +195,29 @@ impl Run<'_> {
                 break;
             }
             let is_last = trainer.done + 1 == args.steps;
-            let loss = match is_last {
-                true => record_all(|| trainer.forward())?.named("loss"),
-                false => trainer.forward()?,
-            };
-            let value = loss.try_item()?;
             let (step, lr) = (trainer.done + 1, trainer.rate());
+            // The table of the last step shows what only the tape has.
+            let loss = match (is_last, args.eager) {
+                (true, _) => Some(record_all(|| trainer.forward())?.named("loss")),
+                (false, true) => Some(trainer.forward()?),
+                (false, false) => None,
+            };
+            let value = match &loss {
+                Some(loss) => loss.try_item()?,
+                None => trainer.compiled()?,
+            };
             if !value.is_finite() {
                 let why = trainer.explain()?.0;
                 end = End::NotFinite { step, loss: value, why };
                 break;
             }
-            trainer.backward(&loss)?;
-            if is_last {
-                table = Some(report::rows(&self.model.named_parameters(), &loss, lr));
+            if let Some(loss) = loss {
+                trainer.backward(&loss)?;
+                if is_last {
+                    table = Some(report::rows(&self.model.named_parameters(), &loss, lr));
+                }
+                trainer.step()?;
             }
-            trainer.step()?;
             progress.step(step, value);
             if step.is_multiple_of(stride) || is_last {
                 losses.push((step, value));

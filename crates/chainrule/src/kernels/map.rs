@@ -82,36 +82,60 @@ impl<T: Copy> Spread<T> {
     }
 }
 
-#[inline(always)]
-fn binary_body<const FMA: bool, T: Copy, U, F: Fn(T, T) -> U>(
-    a: Rows<'_, T>,
-    b: Rows<'_, T>,
+/// Cuts rows into slices of the same length, and calls `f` on each set of them.
+///
+/// It knows nothing of what `f` computes: so it is compiled once for a type of element, and only the plain loops once for each op and level.
+fn by_rows<const N: usize, T: Copy, U>(
+    rows: [Rows<'_, T>; N],
     n: usize,
     out: &mut [U],
-    f: F,
+    f: &mut dyn FnMut([&[T]; N], &mut [U]),
 ) {
     if n == 0 {
         return;
     }
-    let part = if a.splat || b.splat { SPREAD.min(n) } else { n };
-    let (mut sa, mut sb) = (Spread::new(&a, n), Spread::new(&b, n));
+    if !rows.iter().any(|r| r.splat) {
+        for (i, out) in out.chunks_exact_mut(n).enumerate() {
+            f(rows.each_ref().map(|r| r.row(i, n)), out);
+        }
+        return;
+    }
+    let part = SPREAD.min(n);
+    let mut spread = rows.each_ref().map(|r| Spread::new(r, n));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        sa.turn(&a, i);
-        sb.turn(&b, i);
+        spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i));
         for (k, out) in out.chunks_mut(part).enumerate() {
-            let x = sa.part(&a, i, n, k * part, out.len());
-            let y = sb.part(&b, i, n, k * part, out.len());
-            for ((o, &x), &y) in out.iter_mut().zip(x).zip(y) {
-                *o = f(x, y);
-            }
+            f(std::array::from_fn(|j| spread[j].part(&rows[j], i, n, k * part, out.len())), out);
         }
     }
 }
 
+#[inline(always)]
+fn pairs_body<const FMA: bool, T: Copy, U, F: Fn(T, T) -> U>(
+    a: &[T],
+    b: &[T],
+    out: &mut [U],
+    f: &F,
+) {
+    for ((o, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *o = f(a, b);
+    }
+}
+
 vectorized! {
-    /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
-    pub fn binary[T, U, F](a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [U], f: F)
-        where [T: Copy, F: Fn(T, T) -> U] = binary_body
+    /// `out[i] = f(a[i], b[i])`.
+    fn pairs[T, U, F](a: &[T], b: &[T], out: &mut [U], f: &F) where [T: Copy, F: Fn(T, T) -> U] = pairs_body
+}
+
+/// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
+pub fn binary<T: Copy, U>(
+    a: Rows<'_, T>,
+    b: Rows<'_, T>,
+    n: usize,
+    out: &mut [U],
+    f: impl Fn(T, T) -> U,
+) {
+    by_rows([a, b], n, out, &mut |[a, b], out| pairs(a, b, out, &f));
 }
 
 /// A function of one float, whose body may differ where a fused multiply-add is one instruction. Parameters are its fields.
@@ -137,49 +161,48 @@ vectorized! {
 }
 
 #[inline(always)]
-fn function2_body<const FMA: bool, T: Real, F: Function2>(
+fn function_pairs_body<const FMA: bool, T: Real, F: Function2>(
+    a: &[T],
+    b: &[T],
+    out: &mut [T],
+    f: F,
+) {
+    pairs_body::<FMA, T, T, _>(a, b, out, &|a, b| f.at::<FMA, T>(a, b));
+}
+
+vectorized! {
+    fn function_pairs[T, F](a: &[T], b: &[T], out: &mut [T], f: F) where [T: Real, F: Function2] = function_pairs_body
+}
+
+/// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
+pub fn function2<T: Real>(
     a: Rows<'_, T>,
     b: Rows<'_, T>,
     n: usize,
     out: &mut [T],
-    f: F,
+    f: impl Function2,
 ) {
-    binary_body::<FMA, T, T, _>(a, b, n, out, |a, b| f.at::<FMA, T>(a, b));
-}
-
-vectorized! {
-    /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
-    pub fn function2[T, F](a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [T], f: F)
-        where [T: Real, F: Function2] = function2_body
+    by_rows([a, b], n, out, &mut |[a, b], out| function_pairs(a, b, out, f));
 }
 
 #[inline(always)]
-fn ternary_body<const FMA: bool, T: Copy, F: Fn(T, T, T) -> T>(
-    rows: [Rows<'_, T>; 3],
-    n: usize,
+fn triples_body<const FMA: bool, T: Copy, F: Fn(T, T, T) -> T>(
+    [a, b, c]: [&[T]; 3],
     out: &mut [T],
-    f: F,
+    f: &F,
 ) {
-    if n == 0 {
-        return;
-    }
-    let part = if rows.iter().any(|r| r.splat) { SPREAD.min(n) } else { n };
-    let mut spread = rows.map(|r| Spread::new(&r, n));
-    for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i));
-        for (k, out) in out.chunks_mut(part).enumerate() {
-            let [a, b, c] = [0, 1, 2].map(|j| spread[j].part(&rows[j], i, n, k * part, out.len()));
-            for (o, ((&a, &b), &c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)) {
-                *o = f(a, b, c);
-            }
-        }
+    for (o, ((&a, &b), &c)) in out.iter_mut().zip(a.iter().zip(b).zip(c)) {
+        *o = f(a, b, c);
     }
 }
 
 vectorized! {
-    /// `out[i, j] = f(a[i, j], b[i, j], c[i, j])` for rows of `n` elements.
-    pub fn ternary[T, F](rows: [Rows<'_, T>; 3], n: usize, out: &mut [T], f: F)
-        where [T: Copy, F: Fn(T, T, T) -> T] = ternary_body
+    fn triples[T, F](rows: [&[T]; 3], out: &mut [T], f: &F) where [T: Copy, F: Fn(T, T, T) -> T] = triples_body
+}
+
+/// `out[i, j] = f(a[i, j], b[i, j], c[i, j])` for rows of `n` elements.
+pub fn ternary<T: Copy>(rows: [Rows<'_, T>; 3], n: usize, out: &mut [T], f: impl Fn(T, T, T) -> T) {
+    by_rows(rows, n, out, &mut |rows, out| triples(rows, out, &f));
 }
 
 #[inline(always)]

@@ -1,10 +1,14 @@
 //! Reductions of one axis of `[outer, count, inner]`: sums here, means and variances in [`moments`], largest elements in
 //! [`extremum`].
 //!
-//! Sums are taken in an order fixed by the sizes, and those of f32 in f64, rounded once at the end. A row goes into 16 lanes,
-//! element i into lane i mod 16, and the lanes fold in halves; a column is summed from the top. Long sums are cut into blocks
-//! whose sums are added in turn: that keeps their digits, and lets threads take whole blocks without changing a bit.
+//! Sums are taken in an order fixed by the sizes. A row goes into 16 lanes, element i into lane i mod 16, and the lanes fold in
+//! halves; a column is summed from the top. Long sums are cut into blocks whose sums are added in turn: that keeps their digits,
+//! and lets threads take whole blocks without changing a bit. Sums of f32 are kept in f64: four elements of a lane, or
+//! eight of a column, are added in pairs as they are, and their sum goes into the f64 total, which is rounded once at the end.
+//! So the error does not grow with the length, and the conversion costs little.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub mod extremum;
 pub mod least;
 mod logsumexp;
@@ -46,6 +50,12 @@ pub trait Summed: Copy + Default + Send + Sync {
 
     /// From a sum that is whole.
     fn narrow(total: Self::Total) -> Self;
+
+    /// The total with a few more.
+    #[inline(always)]
+    fn plus_all<const N: usize>(total: Self::Total, x: [Self; N]) -> Self::Total {
+        x.into_iter().fold(total, |total, x| total.plus(x.widen()))
+    }
 
     /// The sum of each row of `count` elements.
     fn sum_rows(x: &[Self], count: usize, out: &mut [Self::Total]) {
@@ -94,13 +104,29 @@ impl Summed for f32 {
         total as f32
     }
 
+    /// In pairs.
+    #[inline(always)]
+    fn plus_all<const N: usize>(total: f64, mut x: [f32; N]) -> f64 {
+        let mut width = N / 2;
+        while width > 0 {
+            for i in 0..width {
+                x[i] += x[i + width];
+            }
+            width /= 2;
+        }
+        total + x[0] as f64
+    }
+
     fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
-        if level() == Level::Avx512 {
+        match level() {
             // SAFETY: the processor has what this level stands for.
-            return unsafe { wide::sum_rows(x, count, out) };
+            Level::Avx512 => return unsafe { wide::sum_rows(x, count, out) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2::sum_rows(x, count, out) },
+            Level::Portable => {}
         }
-        plain_rows(x, count, out)
+        single_rows(x, count, out)
     }
 }
 
@@ -116,6 +142,12 @@ fn lanes<T: Summed, U: Copy>(x: &[U], f: &impl Fn(U) -> T) -> T {
     for (a, &x) in acc.iter_mut().zip(rest) {
         *a = a.plus(f(x));
     }
+    fold(acc)
+}
+
+/// Brings lanes together in halves.
+#[inline(always)]
+fn fold<T: Summed>(mut acc: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
@@ -126,14 +158,51 @@ fn lanes<T: Summed, U: Copy>(x: &[U], f: &impl Fn(U) -> T) -> T {
     acc[0]
 }
 
+/// The sum of each row of f32, without vectors.
+fn single_rows(x: &[f32], count: usize, out: &mut [f64]) {
+    for (i, o) in out.iter_mut().enumerate() {
+        *o = in_blocks(&x[i * count..][..count], single_lanes);
+    }
+}
+
+/// The sum of a block of f32.
+fn single_lanes(x: &[f32]) -> f64 {
+    let mut acc = [0f64; LANES];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let (groups, chunks) = chunks.as_chunks::<4>();
+    for [a, b, c, d] in groups {
+        let mut four = [0f32; LANES];
+        for (i, four) in four.iter_mut().enumerate() {
+            *four = (a[i] + b[i]) + (c[i] + d[i]);
+        }
+        for (acc, four) in acc.iter_mut().zip(four) {
+            *acc += four as f64;
+        }
+    }
+    for chunk in chunks {
+        for (acc, &x) in acc.iter_mut().zip(chunk) {
+            *acc += x as f64;
+        }
+    }
+    for (acc, &x) in acc.iter_mut().zip(rest) {
+        *acc += x as f64;
+    }
+    fold(acc)
+}
+
 /// The sum of `f(x)`: 16 lanes, in blocks of 128 groups; 128 blocks make a span, and the spans are added in turn.
 #[inline(always)]
 fn sum_of<T: Summed, U: Copy>(x: &[U], f: impl Fn(U) -> T) -> T {
+    in_blocks(x, |block| lanes(block, &f))
+}
+
+#[inline(always)]
+fn in_blocks<T: Summed, U: Copy>(x: &[U], f: impl Fn(&[U]) -> T) -> T {
     let mut total = T::default();
     for span in x.chunks(BLOCK * BLOCK * LANES) {
         let mut part = T::default();
         for block in span.chunks(BLOCK * LANES) {
-            part = part.plus(lanes(block, &f));
+            part = part.plus(f(block));
         }
         total = total.plus(part);
     }
@@ -151,27 +220,26 @@ vectorized! {
     fn plain_rows[T](x: &[T], count: usize, out: &mut [T::Total]) where [T: Summed] = rows_body
 }
 
-/// Adds rows of `out.len()` elements to `out` from the top, eight at a time: `out` is then loaded and stored an eighth as often.
+/// Adds rows of `out.len()` elements to `out` from the top, eight or four at a time: `out` is then loaded and stored less often.
 #[inline(always)]
 fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
+    let rest = add_groups::<8, T>(out, x);
+    let rest = add_groups::<4, T>(out, rest);
+    add_groups::<1, T>(out, rest);
+}
+
+/// Adds `N` rows at a time, and gives back the rows that are left.
+#[inline(always)]
+fn add_groups<'a, const N: usize, T: Summed>(out: &mut [T::Total], x: &'a [T]) -> &'a [T] {
     let n = out.len();
-    let mut groups = x.chunks_exact(8 * n);
+    let mut groups = x.chunks_exact(N * n);
     for group in groups.by_ref() {
-        let row = |i: usize| &group[i * n..][..n];
-        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-        let (e, f, g, h) = (row(4), row(5), row(6), row(7));
-        for j in 0..n {
-            let half =
-                out[j].plus(a[j].widen()).plus(b[j].widen()).plus(c[j].widen()).plus(d[j].widen());
-            out[j] =
-                half.plus(e[j].widen()).plus(f[j].widen()).plus(g[j].widen()).plus(h[j].widen());
+        let rows: [&[T]; N] = std::array::from_fn(|i| &group[i * n..][..n]);
+        for (j, out) in out.iter_mut().enumerate() {
+            *out = T::plus_all(*out, rows.map(|row| row[j]));
         }
     }
-    for row in groups.remainder().chunks_exact(n) {
-        for (o, &x) in out.iter_mut().zip(row) {
-            *o = o.plus(x.widen());
-        }
-    }
+    groups.remainder()
 }
 
 /// Adds the sums of blocks to `out`, span by span; they are used up.
@@ -235,7 +303,7 @@ fn block_body<const FMA: bool, T: Summed>(x: &[T], sums: &mut [T::Total]) {
 
 vectorized! {
     /// Adds rows of `sums.len()` elements to `sums`.
-    fn add_block[T](x: &[T], sums: &mut [T::Total]) where [T: Summed] = block_body
+    pub fn add_block[T](x: &[T], sums: &mut [T::Total]) where [T: Summed] = block_body
 }
 
 /// The sum over the middle axis of `[outer, count, inner]`; large ones by several threads, to the same bits.
@@ -349,9 +417,15 @@ mod tests {
         {
             let x: Vec<f32> = (0..3 * n).map(|i| (i as f32 * 0.37).sin()).collect();
             let (mut plain, mut best) = ([0.0f64; 3], [0.0f64; 3]);
-            plain_rows(&x, n, &mut plain);
+            single_rows(&x, n, &mut plain);
             f32::sum_rows(&x, n, &mut best);
             assert_eq!(plain, best, "{n}");
+            for (row, best) in best.into_iter().enumerate() {
+                let (x, exact) = (&x[row * n..][..n], x[row * n..][..n].iter().map(|x| *x as f64));
+                // Three roundings of numbers below 4.
+                let bound = x.len() as f64 * f32::EPSILON as f64;
+                assert!((best - exact.sum::<f64>()).abs() <= bound, "{n}");
+            }
         }
     }
 

@@ -57,7 +57,12 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 /// Calls `f` on every item; if `shared`, on several threads. The items are handed out in order, each to one thread.
 ///
 /// A panic in `f` reaches the caller when all threads have come to an end.
-pub fn for_each<I: Iterator + Send>(shared: bool, items: I, f: impl Fn(I::Item) + Sync) {
+pub fn for_each<T>(shared: bool, mut items: impl Iterator<Item = T> + Send, f: impl Fn(T) + Sync) {
+    // A call for each item is nothing beside the item; compiled for each caller, this would be a tenth of the library.
+    hand_out(shared, &mut items, &f)
+}
+
+fn hand_out<T>(shared: bool, items: &mut (dyn Iterator<Item = T> + Send), f: &(dyn Fn(T) + Sync)) {
     if !shared || is_alone() {
         return items.for_each(f);
     }

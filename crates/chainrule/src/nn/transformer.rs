@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, raise};
 use crate::ops::{Attention, Slice};
 use crate::rng::Generator;
-use crate::tensor::{Tensor, log};
+use crate::tensor::Tensor;
 
 /// Causal self-attention with several heads (Vaswani et al. 2017): each position takes from itself and those before.
 ///
@@ -52,10 +52,6 @@ impl Layer for CausalSelfAttention {
         let part = |i: i64| qkv.try_slice(&[all, all, Slice::At(i)])?.try_transpose(1, 2);
         let mut options = Attention::causal();
         if self.dropout.rate() > 0.0 {
-            if log::is_on() {
-                let why = "the dropout of attention weights takes a seed that a program would use in each run; trace a model without dropout, or in evaluation";
-                return Err(Error::argument("CausalSelfAttention", why));
-            }
             options = self.dropout.draw(|g| options.with_dropout(self.dropout.rate(), g));
         }
         let y = part(0)?.try_attention(&part(1)?, &part(2)?, &options)?;

@@ -23,6 +23,7 @@ mod create;
 mod fused;
 mod index;
 mod linalg;
+pub(crate) mod make;
 mod prelude;
 mod reduce;
 mod reference;

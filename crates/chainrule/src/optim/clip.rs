@@ -1,10 +1,15 @@
 //! Gradient clipping.
 
+mod traced;
+
+use std::sync::Arc;
+
 use super::unique;
 use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::{power_sum, replace};
+use crate::tensor::value::Value;
 use crate::tensor::{Tensor, log};
 
 /// Scales all gradients by one factor so that their norm is at most `max_norm`, and returns the norm before.
@@ -16,6 +21,9 @@ use crate::tensor::{Tensor, log};
 /// An infinite norm makes the finite gradients 0 and the others NaN, and a NaN makes all of them NaN, as in PyTorch:
 /// [`clip_finite_grad_norm`] gives an error instead. Errors for a `max_norm` below 0 or NaN, and for a `p` that is not above 0.
 ///
+/// Inside a trace it becomes instructions, with the same bits. The norm is then another in each run: NaN is returned, and the norm is the value
+/// `grad_norm` of the program.
+///
 /// ```
 /// use chainrule::Tensor;
 /// use chainrule::optim::clip_grad_norm;
@@ -26,20 +34,30 @@ use crate::tensor::{Tensor, log};
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
+    if log::is_on() {
+        return traced::clip("clip_grad_norm", parameters, max_norm, p, false);
+    }
     let norm = grad_norm("clip_grad_norm", parameters, max_norm, p)?;
     shrink(parameters, max_norm, norm)
 }
 
 /// As [`clip_grad_norm`], but a norm that is infinite or NaN is an error, and then the gradients are left as they are.
 pub fn clip_finite_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
+    if log::is_on() {
+        return traced::clip("clip_finite_grad_norm", parameters, max_norm, p, true);
+    }
     let norm = grad_norm("clip_finite_grad_norm", parameters, max_norm, p)?;
     if !norm.is_finite() {
-        let why = format!(
-            "the norm of the gradients is {norm}: one of them overflowed or is NaN; lower the learning rate, or look for the cause with record_all"
-        );
-        return Err(Error::gradient("clip_finite_grad_norm", why));
+        return Err(not_finite("clip_finite_grad_norm", norm));
     }
     shrink(parameters, max_norm, norm)
+}
+
+fn not_finite(op: &'static str, norm: f64) -> Error {
+    let why = format!(
+        "the norm of the gradients is {norm}: one of them overflowed or is NaN; lower the learning rate, or look for the cause with record_all"
+    );
+    Error::gradient(op, why)
 }
 
 /// Clamps every element of every gradient between `-limit` and `limit`; NaN stays NaN. Errors for a limit below 0 or NaN.
@@ -58,6 +76,9 @@ pub fn clip_grad_value(parameters: &[Tensor], limit: f64) -> Result<()> {
     if limit.is_nan() || limit < 0.0 {
         return Err(Error::argument(OP, format!("the limit must be 0 or more, it is {limit}")));
     }
+    if log::is_on() {
+        return traced::clamp(parameters, limit);
+    }
     fn clamp<T: Real + Stored>(g: &mut [T], limit: f64) {
         let (low, high) = (T::from_f64(-limit), T::from_f64(limit));
         replace(g, |x| {
@@ -68,7 +89,7 @@ pub fn clip_grad_value(parameters: &[Tensor], limit: f64) -> Result<()> {
     change(parameters, |g| clamp::<f32>(g, limit), |g| clamp::<f64>(g, limit))
 }
 
-fn grad_norm(op: &'static str, parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
+fn check(op: &'static str, max_norm: f64, p: f64) -> Result<()> {
     if max_norm.is_nan() || max_norm < 0.0 {
         return Err(Error::argument(op, format!("max_norm must be 0 or more, it is {max_norm}")));
     }
@@ -77,10 +98,21 @@ fn grad_norm(op: &'static str, parameters: &[Tensor], max_norm: f64, p: f64) -> 
             format!("the order p of the norm must be above 0 (inf for the largest), it is {p}");
         return Err(Error::argument(op, why));
     }
-    let mut parts = Vec::with_capacity(parameters.len());
-    for g in unique(parameters.to_vec()).iter().filter_map(Tensor::grad) {
-        log::check_read(op, &g.value_ref())?;
-        let g = g.value_ref().contiguous()?;
+    Ok(())
+}
+
+fn grad_norm(op: &'static str, parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
+    check(op, max_norm, p)?;
+    let gradients = unique(parameters.to_vec()).into_iter().filter_map(|t| t.grad());
+    let gradients: Vec<_> = gradients.map(|g| g.value()).collect();
+    norm_of(&gradients, p)
+}
+
+/// The norm of these gradients laid end to end.
+fn norm_of(gradients: &[Arc<Value>], p: f64) -> Result<f64> {
+    let mut parts = Vec::with_capacity(gradients.len());
+    for g in gradients {
+        let g = g.contiguous()?;
         parts.push(match g.dtype() {
             DType::F32 => power_sum::<f32>(g.slice().expect("made contiguous"), p),
             _ => power_sum::<f64>(g.slice().expect("made contiguous"), p),
@@ -122,7 +154,6 @@ fn change(
     }
     for p in unique(parameters.to_vec()) {
         let Some(g) = p.grad() else { continue };
-        log::check_read("clip_grad", &g.value_ref())?;
         p.set_grad(None)?;
         p.set_grad(Some(match g.dtype() {
             DType::F32 => one(g, &single)?,

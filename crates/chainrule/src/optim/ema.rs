@@ -26,10 +26,12 @@ use crate::tensor::{Tensor, log};
 #[derive(Debug)]
 pub struct Ema {
     parameters: Vec<Tensor>,
+    /// Leaves, which a program shares with this.
     averages: Vec<Tensor>,
     decay: f64,
     warm_up: bool,
-    updates: u64,
+    /// How many there were; one i64.
+    updates: Tensor,
 }
 
 impl Ema {
@@ -43,8 +45,9 @@ impl Ema {
             return Err(Error::argument("Ema", why));
         }
         let parameters = unique(parameters);
-        let averages = parameters.iter().map(Tensor::detach).collect();
-        Ok(Ema { parameters, averages, decay, warm_up: false, updates: 0 })
+        let averages = parameters.iter().map(|p| p.detach().buffer()).collect();
+        let updates = Tensor::scalar(0i64).buffer();
+        Ok(Ema { parameters, averages, decay, warm_up: false, updates })
     }
 
     /// Keeps less at first, `(1 + n) / (10 + n)` at update `n` if that is less than the decay, so that a long average soon forgets the
@@ -54,29 +57,73 @@ impl Ema {
         self
     }
 
-    /// Takes the present weights into the averages; to be called after each step. One pass over each.
+    /// Takes the present weights into the averages; to be called after each step. One pass over each. Inside a trace it becomes instructions, with the
+    /// same bits.
     pub fn update(&mut self) -> Result<()> {
-        let n = (self.updates + 1) as f64;
+        if log::is_on() {
+            return self.update_in_trace();
+        }
+        let updates = self.count() + 1;
+        let n = updates as f64;
         let decay = match self.warm_up {
             true => self.decay.min((1.0 + n) / (10.0 + n)),
             false => self.decay,
         };
-        for (p, average) in self.parameters.iter().zip(&mut self.averages) {
+        for (p, average) in self.parameters.iter().zip(&self.averages) {
             match p.dtype() {
                 DType::F32 => blend::<f32>(average, p, 1.0 - decay)?,
                 _ => blend::<f64>(average, p, 1.0 - decay)?,
             }
         }
-        self.updates += 1;
-        Ok(())
+        self.updates.try_set(&Tensor::scalar(updates))
+    }
+
+    fn count(&self) -> i64 {
+        self.updates.value_ref().first()
+    }
+
+    fn update_in_trace(&mut self) -> Result<()> {
+        let _origin = log::enter(log::Origin::Update);
+        self.name_all();
+        let [average, updates] = [&self.averages[..], std::slice::from_ref(&self.updates)];
+        average.iter().chain(updates).for_each(log::lasting);
+        let n = self.updates.detach().try_add(1i64)?;
+        let share = match self.warm_up {
+            true => {
+                let n = n.try_to_dtype(DType::F64)?;
+                let early = n.try_add(1.0)?.try_div(&n.try_add(10.0)?)?;
+                Tensor::scalar(1.0).try_sub(&early.try_minimum(self.decay)?)?
+            }
+            false => Tensor::scalar(1.0 - self.decay),
+        };
+        for (p, average) in self.parameters.iter().zip(&self.averages) {
+            let old = average.detach();
+            let apart = p.detach().try_sub(&old)?;
+            let moved = apart.try_mul(&share.try_to_dtype(p.dtype())?)?;
+            average.try_set(&old.try_add(&moved)?)?;
+        }
+        self.updates.try_set(&n)
+    }
+
+    /// Names for listings, for what has none.
+    fn name_all(&self) {
+        if self.updates.name().is_none() {
+            self.updates.named("ema_updates");
+        }
+        for (i, (p, average)) in self.parameters.iter().zip(&self.averages).enumerate() {
+            if average.name().is_none() {
+                let of = p.name().unwrap_or_else(|| format!("p{i}"));
+                average.named(&format!("average_{of}"));
+            }
+        }
     }
 
     /// Exchanges the weights and their averages; a second call exchanges them back. No numbers are copied.
     pub fn swap(&mut self) -> Result<()> {
-        for (p, average) in self.parameters.iter().zip(&mut self.averages) {
-            let weights = p.detach();
-            p.try_set(average)?;
-            *average = weights;
+        for (p, average) in self.parameters.iter().zip(&self.averages) {
+            let (weights, averaged) = (p.detach(), average.detach());
+            p.try_set(&averaged)?;
+            average.try_set(&weights)?;
         }
         Ok(())
     }
@@ -104,8 +151,8 @@ impl Ema {
     pub fn state_dict(&self) -> StateDict {
         let averages = self.averages.iter().enumerate();
         let mut out: StateDict =
-            averages.map(|(i, t)| (format!("average.{i}"), t.clone())).collect();
-        out.insert("updates".into(), Tensor::scalar(self.updates as i64));
+            averages.map(|(i, t)| (format!("average.{i}"), t.detach())).collect();
+        out.insert("updates".into(), self.updates.detach());
         out
     }
 
@@ -131,23 +178,21 @@ impl Ema {
                 Err(Error::argument("Ema", why))
             }
         };
-        self.averages = self.parameters.iter().enumerate().map(one).collect::<Result<_>>()?;
-        self.updates = updates as u64;
-        Ok(())
+        let new = self.parameters.iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
+        for (average, new) in self.averages.iter().zip(new) {
+            average.try_set(&new)?;
+        }
+        self.updates.try_set(&Tensor::scalar(updates))
     }
 }
 
-/// `average += share * (p - average)`.
-fn blend<T: Real + Stored>(average: &mut Tensor, p: &Tensor, share: f64) -> Result<()> {
-    log::check_read("Ema", &p.value_ref())?;
+/// `average += share * (p - average)`, in place where nobody else holds the average.
+fn blend<T: Real + Stored>(average: &Tensor, p: &Tensor, share: f64) -> Result<()> {
     let p = p.value_ref().contiguous()?;
     let p = p.slice::<T>().expect("made contiguous");
-    if average.exclusive::<T>().is_none() {
-        *average = Tensor::constant(average.value_ref().copied()?);
-    }
-    let average = average.exclusive::<T>().expect("nobody else holds it");
+    let mut held = average.hold("Ema")?;
     let share = T::from_f64(share);
-    in_pieces(average, p, &mut [], |a, p, _| update0(a, p, |a, p| a + share * (p - a)));
+    in_pieces(held.elements(), p, &mut [], |a, p, _| update0(a, p, |a, p| a + share * (p - a)));
     Ok(())
 }
 

@@ -36,6 +36,11 @@ impl<'a> Line<'a> {
         self.instruction.inputs.iter().map(|&id| self.program.operand(id)).collect()
     }
 
+    /// The line as code: `d_h = d_logits @ permute`. Values beside the result that nobody uses are left out.
+    pub fn code(&self) -> String {
+        super::listing::code(self)
+    }
+
     /// The shape of the result.
     pub fn shape(&self) -> Shape {
         self.program.info(self.instruction.result()).meta.shape
@@ -51,13 +56,14 @@ impl<'a> Line<'a> {
         self.instruction.phase
     }
 
-    /// What made it, if not the user's own code: `rule of tanh`, `sum of parts`, `optimizer`.
+    /// What made it, if not the user's own code: `rule of tanh`, `sum of parts`, `optimizer`, `algebra`.
     pub fn rule(&self) -> Option<String> {
         match &self.instruction.made_by {
             Maker::User => None,
             Maker::Rule(op) => Some(format!("rule of {op}")),
             Maker::Sum => Some("sum of parts".to_string()),
             Maker::Optimizer => Some("optimizer".to_string()),
+            Maker::Algebra => Some("algebra".to_string()),
         }
     }
 

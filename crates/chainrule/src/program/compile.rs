@@ -25,8 +25,28 @@ use crate::tensor::Tensor;
 pub struct Compiled<F> {
     names: Vec<String>,
     function: F,
+    passes: Passes,
     programs: Vec<Program>,
     retraces: Vec<Retrace>,
+}
+
+/// What is done to a program after its trace.
+#[derive(Clone, Copy)]
+struct Passes {
+    fusion: bool,
+}
+
+impl Default for Passes {
+    fn default() -> Self {
+        Passes { fusion: true }
+    }
+}
+
+impl Passes {
+    fn apply(self, program: Program) -> Program {
+        let program = program.optimized();
+        if self.fusion { program.fused() } else { program }
+    }
 }
 
 /// Why a function was traced again. Its `Display` says what differs from the trace before.
@@ -45,7 +65,20 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     /// A function of arguments with these names; nothing is traced yet.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>, function: F) -> Compiled<F> {
         let names = names.into_iter().map(str::to_string).collect();
-        Compiled { names, function, programs: Vec::new(), retraces: Vec::new() }
+        Compiled {
+            names,
+            function,
+            passes: Passes::default(),
+            programs: Vec::new(),
+            retraces: Vec::new(),
+        }
+    }
+
+    /// Whether the programs are [fused](Program::fused), as they are if nothing is said. Without fusion the results are those of the eager mode, bit for bit.
+    pub fn with_fusion(mut self, fusion: bool) -> Compiled<F> {
+        self.passes.fusion = fusion;
+        self.programs.clear();
+        self
     }
 
     /// The results of the function, by the program for the shapes of these arguments. Errors as [`Program::trace`] and [`Program::run`] do.
@@ -68,7 +101,7 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
         let named = named(&self.names, arguments);
         let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-        Ok(Program::trace(pairs, |x| (self.function)(x))?.optimized())
+        Ok(self.passes.apply(Program::trace(pairs, |x| (self.function)(x))?))
     }
 
     /// The programs made so far, one for each set of shapes.
@@ -91,6 +124,7 @@ pub struct Step<'a> {
     switches: Vec<&'a Training>,
     optimizer: &'a mut dyn Optimizer,
     loss: Box<Loss<'a>>,
+    passes: Passes,
     programs: Vec<Program>,
     /// For each program which of the switches were on.
     modes: Vec<Vec<bool>>,
@@ -105,8 +139,8 @@ type Loss<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
 /// of `model` bear the names that they have in it.
 ///
 /// It is traced on the first call, and again for other shapes, when parameters are frozen or unfrozen, and when the model is
-/// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators exactly as the eager mode does, bit for
-/// bit, so that the two can take turns. Gradients are not kept.
+/// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators as the eager mode does, so that the two can take turns;
+/// bit for bit without fusion ([`Step::with_fusion`]). Gradients are not kept.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear};
@@ -138,6 +172,7 @@ pub fn compile<'a>(
         switches: switches(model),
         optimizer,
         loss: Box::new(loss),
+        passes: Passes::default(),
         programs: Vec::new(),
         modes: Vec::new(),
         retraces: Vec::new(),
@@ -146,6 +181,14 @@ pub fn compile<'a>(
 }
 
 impl Step<'_> {
+    /// As [`Compiled::with_fusion`].
+    pub fn with_fusion(mut self, fusion: bool) -> Self {
+        self.passes.fusion = fusion;
+        self.programs.clear();
+        self.modes.clear();
+        self
+    }
+
     /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
         let at = self.program_for(batch)?;
@@ -182,6 +225,11 @@ impl Step<'_> {
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
     pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
+        Ok(self.trace_raw(batch)?.optimized())
+    }
+
+    /// As it is traced.
+    pub(super) fn trace_raw(&mut self, batch: &[&Tensor]) -> Result<Program> {
         self.optimizer.zero_grad();
         let step = |x: &[Tensor]| {
             let loss = (self.loss)(x)?;
@@ -189,8 +237,9 @@ impl Step<'_> {
             self.optimizer.step()?;
             Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
         };
-        Ok(Program::trace(named(&self.names, batch).iter().map(|(n, t)| (n.as_str(), *t)), step)?
-            .optimized())
+        let named = named(&self.names, batch);
+        let program = Program::trace(named.iter().map(|(n, t)| (n.as_str(), *t)), step)?;
+        Ok(self.passes.apply(program))
     }
 
     /// The optimizer: to change the learning rate, or to save its state.

@@ -97,6 +97,8 @@ pub(crate) enum Maker {
     Sum,
     /// The optimizer.
     Optimizer,
+    /// The algebra stage.
+    Algebra,
 }
 
 /// Something that lasts from run to run: a parameter, a buffer, the state of an optimizer or of a generator.

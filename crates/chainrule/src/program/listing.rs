@@ -29,12 +29,21 @@ impl fmt::Display for Program {
             }
         }
         let mut phase = None;
-        for instruction in &self.instructions {
+        for (i, instruction) in self.instructions.iter().enumerate() {
             if phase.replace(instruction.phase) != Some(instruction.phase) {
                 let code = format!("\n{}", instruction.phase.name());
                 rows.push(Row { code, shape: String::new(), note: String::new() });
             }
-            rows.push(self.instruction_row(instruction));
+            let group = self.groups.iter().find(|group| group.contains(&i) && group.len() > 1);
+            if group.is_some_and(|group| group.start == i) {
+                let code = "  fused".to_string();
+                rows.push(Row { code, shape: String::new(), note: String::new() });
+            }
+            let mut row = self.instruction_row(instruction);
+            if group.is_some() {
+                row.code.insert_str(0, "  ");
+            }
+            rows.push(row);
         }
         let width = |row: &Row| row.code.chars().count();
         let wide = rows.iter().map(width).filter(|w| *w <= WIDEST).max().unwrap_or(0);
@@ -77,14 +86,7 @@ impl Program {
 
     fn instruction_row(&self, instruction: &Instruction) -> Row {
         let line = Line { program: self, instruction };
-        let used = |id: &&Id| {
-            **id == instruction.result()
-                || self.instructions.iter().any(|i| i.inputs.contains(id))
-                || self.roots().any(|root| root == **id)
-        };
-        let targets: Vec<&str> =
-            instruction.outputs.iter().filter(used).map(|&id| self.name(id)).collect();
-        let code = format!("  {} = {}", targets.join(", "), expression(&line));
+        let code = format!("  {}", code(&line));
         let at = line.location().map(|l| {
             let file = l.file().rsplit('/').next().unwrap_or(l.file());
             format!("{file}:{}", l.line())
@@ -92,6 +94,19 @@ impl Program {
         let note: Vec<String> = line.rule().into_iter().chain(at).collect();
         Row { code, shape: self.type_of(instruction.result()), note: note.join(", ") }
     }
+}
+
+/// What is computed, and from what: `a, b = f(c)`.
+pub(super) fn code(line: &Line<'_>) -> String {
+    let (program, instruction) = (line.program, line.instruction);
+    let used = |id: &&Id| {
+        **id == instruction.result()
+            || program.instructions.iter().any(|i| i.inputs.contains(id))
+            || program.roots().any(|root| root == **id)
+    };
+    let targets: Vec<&str> =
+        instruction.outputs.iter().filter(used).map(|&id| program.name(id)).collect();
+    format!("{} = {}", targets.join(", "), expression(line))
 }
 
 /// The op on its operands, as a person writes it.

@@ -29,19 +29,27 @@
 //!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
 //! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
+//! - **Fusion** (`fuse`). Groups of instructions that run tile by tile.
+//! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the first run.
 //! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
-//! - **Text** (`listing`, `access`). A listing for people, and the same as data.
+//! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as data, and as a NumPy script; what a program costs; and how it was simplified.
 //!
 //! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
 
 mod access;
+mod algebra;
 mod check;
 mod compile;
+mod cost;
+mod explain;
+mod fuse;
 mod ir;
 mod listing;
 mod names;
 mod passes;
 mod plan;
+mod planned;
+mod python;
 mod run;
 mod trace;
 
@@ -49,14 +57,20 @@ mod trace;
 mod tests;
 
 pub use access::Line;
+pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
+pub use cost::Cost;
+pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
+pub use planned::Memory;
 
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::log::Drawn;
 use ir::{Cell, Id, Info, Instruction, Out};
 use plan::Plan;
+use planned::{Machine, Steps};
 
 /// A step as a typed list of instructions; made by [`Program::trace`].
 pub struct Program {
@@ -68,10 +82,17 @@ pub struct Program {
     outputs: Vec<Out>,
     /// Generators that the traced function made: each run begins with them where the trace did.
     fresh: Vec<Drawn>,
+    /// Stretches of instructions that run together, in order: see [`Program::fused`].
+    groups: Vec<Range<usize>>,
+    /// Whether runs use memory that is planned.
+    is_planned: bool,
     /// Made by the first run.
     plan: OnceLock<Plan>,
     /// Room for the values of a run, from the run before.
     scratch: Mutex<Option<run::Values>>,
+    /// As `plan` and `scratch`, where the memory is planned.
+    steps: OnceLock<Steps>,
+    machine: Mutex<Option<Machine>>,
 }
 
 impl Clone for Program {
@@ -83,9 +104,13 @@ impl Clone for Program {
             cells: self.cells.clone(),
             outputs: self.outputs.clone(),
             fresh: self.fresh.clone(),
+            groups: self.groups.clone(),
+            is_planned: self.is_planned,
             // A clone may be changed.
             plan: OnceLock::new(),
             scratch: Mutex::default(),
+            steps: OnceLock::new(),
+            machine: Mutex::default(),
         }
     }
 }

@@ -31,16 +31,18 @@ impl Names {
     }
 }
 
-/// What Python would take for something else.
-const RESERVED: [&str; 18] = [
-    "and", "as", "class", "def", "del", "for", "from", "if", "in", "is", "lambda", "not", "or",
-    "pass", "return", "with", "np", "math",
+/// What Python, or a script, would take for something else.
+const RESERVED: [&str; 39] = [
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
+    "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "None",
+    "True", "False", "np", "math", "rng", "draws",
 ];
 
 fn identifier(wanted: &str) -> String {
     let mut out: String =
         wanted.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit() || c == '_') {
         out.insert(0, 'v');
     }
     if RESERVED.contains(&out.as_str()) {

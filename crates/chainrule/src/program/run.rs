@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::Program;
 use super::ir::{Cell, From, Id, Instruction};
 use super::plan::{InPlace, Plan};
+use super::planned::{Machine, Steps};
 use super::trace::unknown;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -78,12 +79,31 @@ impl Program {
         }
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
+        // What somebody asks for may be inside a group.
+        if self.is_planned && asked.is_empty() {
+            return self.run_planned(arguments, results);
+        }
         let scratch = lock(&self.scratch).take();
         let mut values = scratch.unwrap_or_default();
         let outcome = self.compute_all(arguments, asked, &mut values);
         let outcome = outcome.and_then(|()| self.hand_out(asked, &values, results));
         values.drain(..).flatten().for_each(Value::recycle);
         *lock(&self.scratch) = Some(values);
+        outcome
+    }
+
+    fn run_planned(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
+        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let steps = self.steps.get_or_init(|| Steps::of(self, plan));
+        let machine = lock(&self.machine).take();
+        let mut machine = match machine {
+            Some(machine) => machine,
+            None => Machine::new(self, steps)?,
+        };
+        let outcome = machine.run(self, plan, steps, arguments);
+        let outcome = outcome.and_then(|()| self.hand_out(&[], &machine.values, results));
+        machine.end(steps);
+        *lock(&self.machine) = Some(machine);
         outcome
     }
 
@@ -148,7 +168,7 @@ impl Program {
     }
 
     /// Runs an update while it holds the leaves that it changes: in place where nobody else holds their values.
-    fn update(
+    pub(super) fn update(
         &self,
         instruction: &Instruction,
         places: &[InPlace],

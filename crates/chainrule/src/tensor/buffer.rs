@@ -5,58 +5,94 @@
 
 use std::cell::RefCell;
 
+use super::arena::Place;
 use crate::dtype::Stored;
 
 /// 64 bytes: a cache line, and one vector of the widest instructions.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-struct Block([u64; 8]);
+pub(crate) struct Block([u64; 8]);
 
-const BLOCK: usize = size_of::<Block>();
+pub(crate) const BLOCK: usize = size_of::<Block>();
 
 /// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: whoever makes one writes it whole.
 pub(crate) struct Buffer {
-    blocks: Vec<Block>,
+    memory: Memory,
+}
+
+enum Memory {
+    Own(Vec<Block>),
+    /// A part of the arena of a program.
+    Planned(Place),
 }
 
 impl Buffer {
     /// Room for nothing.
-    pub const NONE: Buffer = Buffer { blocks: Vec::new() };
+    pub const NONE: Buffer = Buffer { memory: Memory::Own(Vec::new()) };
+
+    /// A part of an arena.
+    pub fn at(place: Place) -> Buffer {
+        Buffer { memory: Memory::Planned(place) }
+    }
 
     /// Room for `bytes` bytes, or `None` if there is no memory for it.
     #[inline]
     pub fn new(bytes: usize) -> Option<Buffer> {
         let class = Class::of(bytes.div_ceil(BLOCK));
-        let kept = POOL.try_with(|pool| pool.borrow_mut().take(class)).ok().flatten();
+        let kept = POOL.try_with(|pool| pool.borrow_mut().take(class, bytes)).ok().flatten();
         match kept {
-            Some(blocks) => Some(Buffer { blocks }),
+            Some(memory) => Some(Buffer { memory }),
             None => Buffer::fresh(class),
         }
+    }
+
+    /// The next buffers of so many bytes on this thread are at these places, until [`Buffer::unplan`].
+    pub fn plan(places: impl Iterator<Item = (usize, Place)>) {
+        let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));
+    }
+
+    /// Forgets the places that nobody took.
+    pub fn unplan() {
+        let _ = POOL.try_with(|pool| pool.borrow_mut().planned.clear());
+    }
+
+    /// Whether it is a part of an arena.
+    pub fn is_planned(&self) -> bool {
+        matches!(self.memory, Memory::Planned(_))
     }
 
     #[cold]
     fn fresh(class: Class) -> Option<Buffer> {
         let blocks = bytemuck::allocation::try_zeroed_vec(class.blocks()).ok()?;
-        Some(Buffer { blocks })
+        Some(Buffer { memory: Memory::Own(blocks) })
     }
 
     /// The first `len` elements.
     #[inline]
     pub fn as_slice<T: Stored>(&self, len: usize) -> &[T] {
-        &bytemuck::cast_slice(&self.blocks)[..len]
+        let blocks = match &self.memory {
+            Memory::Own(blocks) => blocks,
+            Memory::Planned(place) => place.read(),
+        };
+        &bytemuck::cast_slice(blocks)[..len]
     }
 
     /// The first `len` elements, to write.
     #[inline]
     pub fn as_mut_slice<T: Stored>(&mut self, len: usize) -> &mut [T] {
-        &mut bytemuck::cast_slice_mut(&mut self.blocks)[..len]
+        let blocks = match &mut self.memory {
+            Memory::Own(blocks) => blocks,
+            Memory::Planned(place) => place.write(),
+        };
+        &mut bytemuck::cast_slice_mut(blocks)[..len]
     }
 }
 
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        let blocks = std::mem::take(&mut self.blocks);
+        let Memory::Own(blocks) = &mut self.memory else { return };
+        let blocks = std::mem::take(blocks);
         if !blocks.is_empty() {
             // At the end of a thread its pool may be gone already: then the memory just goes back to the allocator.
             let _ = POOL.try_with(|pool| pool.borrow_mut().put(blocks));
@@ -96,6 +132,8 @@ impl Class {
 struct Pool {
     free: Vec<Vec<Vec<Block>>>,
     held: usize,
+    /// See [`Buffer::plan`].
+    planned: Vec<(usize, Place)>,
 }
 
 /// What one thread keeps at most, in blocks: 4 GiB.
@@ -109,10 +147,15 @@ fn most_of(blocks: usize) -> usize {
 
 impl Pool {
     #[inline]
-    fn take(&mut self, class: Class) -> Option<Vec<Block>> {
+    fn take(&mut self, class: Class, bytes: usize) -> Option<Memory> {
+        if !self.planned.is_empty()
+            && let Some(at) = self.planned.iter().position(|(size, _)| *size == bytes)
+        {
+            return Some(Memory::Planned(self.planned.remove(at).1));
+        }
         let blocks = self.free.get_mut(class.0)?.pop()?;
         self.held -= blocks.len();
-        Some(blocks)
+        Some(Memory::Own(blocks))
     }
 
     #[inline]
@@ -130,7 +173,7 @@ impl Pool {
 }
 
 thread_local! {
-    static POOL: RefCell<Pool> = const { RefCell::new(Pool { free: Vec::new(), held: 0 }) };
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { free: Vec::new(), held: 0, planned: Vec::new() }) };
 }
 
 #[cfg(test)]

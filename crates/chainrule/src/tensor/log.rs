@@ -364,4 +364,8 @@ impl Op for Shared {
     fn generator(&self) -> Option<&Generator> {
         self.0.generator()
     }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.0.tensors()
+    }
 }

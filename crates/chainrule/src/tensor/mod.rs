@@ -3,7 +3,8 @@
 //! Here live the handle, the value and its memory, views, conversion and printing, the [`op::Op`] trait, the node that records one
 //! use of an op, and the code that runs an op. What ops there are is the business of `ops/`; walking the tape is that of `autograd/`.
 
-mod buffer;
+pub(crate) mod arena;
+pub(crate) mod buffer;
 mod convert;
 pub(crate) mod foreign;
 mod leaf;

@@ -55,6 +55,11 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// The tensors among its parameters, of which its `Debug` text may show a part only.
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        SmallVec::new()
+    }
+
     /// The input that a result is the new value of, in an update of parameters: the kernel then takes [`WholeKernel::run_owned`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;
@@ -89,7 +94,7 @@ pub(crate) trait MapKernel: Sync {
 }
 
 /// The kernel of a reduction.
-pub(crate) trait ReduceKernel {
+pub(crate) trait ReduceKernel: Sync {
     /// Reduces the middle axis of a row-major array `[outer, count, inner]`.
     fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>);
 }
@@ -103,13 +108,13 @@ pub(crate) struct Extent {
 }
 
 /// The kernel of an op that moves no data.
-pub(crate) trait ViewKernel {
+pub(crate) trait ViewKernel: Sync {
     /// Where the result lies in the owner of the input, or `None` if the elements must be copied first.
     fn view(&self, shape: &Shape, layout: &Layout, out: &Shape) -> Option<Layout>;
 }
 
 /// The kernel of any other op.
-pub(crate) trait WholeKernel {
+pub(crate) trait WholeKernel: Sync {
     /// Computes the result, and what else backward or the caller wants of it.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
 

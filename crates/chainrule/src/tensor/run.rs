@@ -27,44 +27,16 @@ pub(crate) fn apply(op: impl Op, inputs: &[&Tensor]) -> Result<Tensor> {
 }
 
 /// As [`apply`], with what the kernel gives beside the result.
-#[inline]
 #[track_caller]
 pub(crate) fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     let location = Location::caller();
-    let Ran { values, outcome, flow } = run(&op, inputs, location)?;
-    if flow == Flow::Traced {
-        return Ok(traced(Arc::new(op), inputs, &values, outcome, location));
+    let ran = run(&op, inputs, location)?;
+    // All that is compiled for each op is where the op is kept.
+    match ran.flow {
+        Flow::Constant => Ok(ran.constant()),
+        Flow::Gradient => Ok(ran.on_tape(Box::new(op), inputs, location)),
+        Flow::Traced => Ok(ran.traced(Arc::new(op), inputs, location)),
     }
-    let Outcome { value, extra } = outcome;
-    let source = match flow {
-        Flow::Gradient => {
-            Source::Node(Node::record(Box::new(op), inputs, &values, &value, &extra, location))
-        }
-        _ => Source::None,
-    };
-    Ok((Tensor::from_parts(value, source), extra))
-}
-
-/// Puts an op that ran into the log of the trace, and on the tape if a gradient can flow.
-#[cold]
-fn traced(
-    op: Arc<dyn Op>,
-    inputs: &[&Tensor],
-    values: &[Arc<Value>],
-    outcome: Outcome,
-    location: &'static Location<'static>,
-) -> (Tensor, Extra) {
-    log::applied(op.clone(), values, &outcome, location);
-    let Outcome { value, extra } = outcome;
-    let source = if flows(&*op, inputs, &value) {
-        let op = Box::new(log::Shared(op));
-        let node = Node::record(op, inputs, values, &value, &extra, location);
-        log::numbered(node.number, &value);
-        Source::Node(node)
-    } else {
-        Source::None
-    };
-    (Tensor::from_parts(value, source), extra)
 }
 
 /// An op that ran: its inputs, what it gave, and what becomes of that.
@@ -84,7 +56,46 @@ enum Flow {
     Traced,
 }
 
+impl Ran {
+    fn constant(self) -> (Tensor, Extra) {
+        let Outcome { value, extra } = self.outcome;
+        (Tensor::from_parts(value, Source::None), extra)
+    }
+
+    #[inline(never)]
+    fn on_tape(
+        self,
+        op: Box<dyn Op>,
+        inputs: &[&Tensor],
+        location: &'static Location<'static>,
+    ) -> (Tensor, Extra) {
+        let Outcome { value, extra } = self.outcome;
+        let node = Node::record(op, inputs, &self.values, &value, &extra, location);
+        (Tensor::from_parts(value, Source::Node(node)), extra)
+    }
+
+    /// Puts the op into the log of the trace, and on the tape if a gradient can flow.
+    #[cold]
+    fn traced(
+        self,
+        op: Arc<dyn Op>,
+        inputs: &[&Tensor],
+        location: &'static Location<'static>,
+    ) -> (Tensor, Extra) {
+        log::applied(op.clone(), &self.values, &self.outcome, location);
+        if !flows(&*op, inputs, &self.outcome.value) {
+            return self.constant();
+        }
+        let (out, extra) = self.on_tape(Box::new(log::Shared(op)), inputs, location);
+        if let Source::Node(node) = out.source() {
+            log::numbered(node.number, &out.value());
+        }
+        (out, extra)
+    }
+}
+
 /// The part of [`apply_extra`] that is the same for all ops, so that it is compiled once.
+#[inline(never)]
 fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<Ran> {
     // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined, and every op pays for it.
     let mut values = Values::new();

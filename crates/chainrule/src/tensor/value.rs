@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::arena::Place;
 use super::buffer::Buffer;
 use super::foreign::Foreign;
 use crate::dtype::{DType, Element, Stored};
@@ -78,6 +79,11 @@ impl Value {
         let bytes = numel * meta.dtype.size();
         let buffer = Buffer::new(bytes).ok_or_else(|| too_big(bytes))?;
         Ok(Value { meta, storage: Storage::Own(buffer) })
+    }
+
+    /// A value in an arena, with what is there.
+    pub fn placed(meta: Meta, place: Place) -> Value {
+        Value { meta, storage: Storage::Own(Buffer::at(place)) }
     }
 
     /// A single number.
@@ -170,6 +176,14 @@ impl Value {
     #[inline]
     pub fn owns(&self) -> bool {
         matches!(self.storage, Storage::Own(_))
+    }
+
+    /// Whether the elements are in the arena of a program, where they are not for long.
+    pub fn is_planned(&self) -> bool {
+        match &self.storage {
+            Storage::Own(buffer) => buffer.is_planned(),
+            Storage::View { base, .. } => base.is_planned(),
+        }
     }
 
     /// Whether the elements lie in row-major order without gaps.

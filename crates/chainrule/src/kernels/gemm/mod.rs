@@ -14,7 +14,8 @@ pub(super) mod tile;
 pub(super) mod vector;
 
 pub use block::{Block, block, block_packed, pack_columns, pack_lines, panel_lines};
-pub(super) use drive::{run, threaded, with_buffer};
+pub use drive::with_buffer;
+pub(super) use drive::{run, threaded};
 pub use tile::Element;
 
 use drive::{Addend, Operand, TASK_WORK, laid_out, product};

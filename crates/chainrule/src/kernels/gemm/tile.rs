@@ -176,7 +176,17 @@ unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::El
         let mask = V::mask(panel.cols - (C - 1) * V::LANES);
         let (mut a, mut out, mut left) = (panel.a, panel.out, panel.rows);
         let mut plus = panel.plus;
+        // Where strips are not packed, a last one of a row or two takes some from that before: few rows keep the multipliers waiting.
+        let split = V::ROWS == 6 && panel.a_strip == V::ROWS * panel.a_row;
         while left > 0 {
+            if split && (left == 7 || left == 8) {
+                tile::<V, 4, C, TAIL>(panel, a, plus, out, mask);
+                a = a.wrapping_add(4 * panel.a_row);
+                out = out.wrapping_add(4 * panel.out_row);
+                plus = plus.wrapping_add(4 * panel.plus_row);
+                left -= 4;
+                continue;
+            }
             // `ROWS` is 6 or 8, so that tiles of 7 and 8 are only compiled where they fit.
             match left {
                 8.. if V::ROWS >= 8 => tile::<V, 8, C, TAIL>(panel, a, plus, out, mask),

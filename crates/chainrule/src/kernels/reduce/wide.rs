@@ -84,6 +84,12 @@ pub fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
             for group in span.chunks(BLOCK * LANES) {
                 let mut acc = [_mm512_setzero_pd(); 2];
                 let (blocks, rest) = group.as_chunks::<LANES>();
+                let (fours, blocks) = blocks.as_chunks::<4>();
+                for [a, b, c, d] in fours {
+                    let first = _mm512_add_ps(load(a), load(b));
+                    let second = _mm512_add_ps(load(c), load(d));
+                    add_wide(&mut acc, _mm512_add_ps(first, second));
+                }
                 for block in blocks {
                     add_wide(&mut acc, load(block));
                 }

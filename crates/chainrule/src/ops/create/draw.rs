@@ -16,6 +16,8 @@ pub(in crate::ops) enum Draw {
     Bernoulli { p: f64 },
     /// All numbers below that of the elements, in random order.
     Permutation,
+    /// 64 random bits.
+    Seed,
 }
 
 impl Draw {
@@ -26,6 +28,7 @@ impl Draw {
             Draw::Integers { .. } => "randint",
             Draw::Bernoulli { .. } => "bernoulli",
             Draw::Permutation => "randperm",
+            Draw::Seed => "seed",
         }
     }
 
@@ -52,6 +55,9 @@ impl Draw {
             (Draw::Bernoulli { p }, Output::Bool(out)) => stream.fill_bernoulli(p, out),
             (Draw::Permutation, Output::I64(out)) => {
                 out.copy_from_slice(&stream.randperm(out.len()));
+            }
+            (Draw::Seed, Output::I64(out)) => {
+                out.iter_mut().for_each(|o| *o = stream.random_u64().cast_signed());
             }
             (Draw::Uniform | Draw::Normal, _) => {
                 let why = "random floats are f32 or f64; for integers use randint";

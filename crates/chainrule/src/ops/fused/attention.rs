@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::attention_options::{Attention, infer_attention, keep_factors, visible};
+use super::attention_options::{
+    Attention, infer_attention, is_seed, keep_factors, split_seed, visible,
+};
 use super::{backward_only, shifted};
 use crate::kernels::attention::{
     self, Dropout, Gradients, Grid, Heads, HeadsMut, Mask, Problem, Real,
@@ -11,7 +13,8 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
-/// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes, and the mask `[.., t, s]`, if there is one.
+/// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes, the mask `[.., t, s]`, if there is one, and the drawn seed,
+/// one i64, if there is one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttentionOp {
     pub causal: bool,
@@ -22,6 +25,7 @@ pub(crate) struct AttentionOp {
 impl AttentionOp {
     /// The weights before the dropout, with the whole matrix of scores.
     fn weights(&self, inputs: &[Tensor]) -> Result<Tensor> {
+        let (inputs, _) = split_seed(inputs);
         let mut scores = inputs[0].try_matmul(&inputs[1].try_t()?)?.try_mul(self.scale)?;
         if let Some(mask) = inputs.get(3).filter(|mask| mask.dtype().is_float()) {
             scores = scores.try_add(mask)?;
@@ -37,11 +41,19 @@ impl AttentionOp {
         seen.try_where(&e.try_div(&e.try_sum(-1, true)?)?, 0.0)
     }
 
-    fn dropped(&self, weights: Tensor) -> Result<Tensor> {
+    fn dropped(&self, weights: Tensor, inputs: &[Tensor]) -> Result<Tensor> {
+        let (_, seed) = split_seed(inputs);
         match self.dropout {
             None => Ok(weights),
-            Some(dropout) => weights.try_mul(&keep_factors(dropout, weights.meta())?),
+            Some(dropout) => weights.try_mul(&keep_factors(dropout, weights.meta(), seed)?),
         }
+    }
+
+    /// The dropout with the seed that was drawn, if one was.
+    fn dropout_of(&self, inputs: &[Arc<Value>]) -> Option<Dropout> {
+        let seed = inputs.last().filter(|v| is_seed(&v.meta));
+        let seed = seed.map(|v| v.first::<i64>().cast_unsigned());
+        self.dropout.map(|d| Dropout { seed: seed.unwrap_or(d.seed), ..d })
     }
 }
 
@@ -70,8 +82,8 @@ impl Op for AttentionOp {
         let (dq, extra) = apply_extra(AttentionGrad(*self), &all)?;
         let [dk, dv] = [0, 1].map(|i| Tensor::from_parts(extra[i].clone(), Source::None));
         let mut grads: Grads = smallvec![Some(dq), Some(dk), Some(dv)];
-        if inputs.len() > 3 {
-            let wanted = wanted.get(3) && inputs[3].dtype().is_float();
+        for (i, input) in inputs.iter().enumerate().skip(3) {
+            let wanted = wanted.get(i) && input.dtype().is_float();
             grads.push(if wanted { Some(self.mask_grad(&inputs, &out, cotangent)?) } else { None });
         }
         Ok(grads)
@@ -94,12 +106,12 @@ impl Op for AttentionOp {
             let ds = ds?;
             let mean = w.try_mul(&ds)?.try_sum(-1, true)?;
             let dw = w.try_mul(&ds.try_sub(&mean)?)?;
-            out = Some(self.dropped(dw)?.try_matmul(&inputs[2])?);
+            out = Some(self.dropped(dw, &inputs)?.try_matmul(&inputs[2])?);
         }
         let Some(dv) = &tangents[2] else {
             return Ok(out.expect("at least one tangent is given"));
         };
-        let direct = self.dropped(w)?.try_matmul(dv)?;
+        let direct = self.dropped(w, &inputs)?.try_matmul(dv)?;
         match out {
             Some(out) => out.try_add(&direct),
             None => Ok(direct),
@@ -107,14 +119,14 @@ impl Op for AttentionOp {
     }
 
     fn definition(&self) -> Option<Definition<'_>> {
-        Some(Box::new(|inputs| self.dropped(self.weights(inputs)?)?.try_matmul(&inputs[2])))
+        Some(Box::new(|inputs| self.dropped(self.weights(inputs)?, inputs)?.try_matmul(&inputs[2])))
     }
 }
 
 impl AttentionOp {
     /// The gradient of an added mask, which is as large as the matrix of scores anyway: `w * (g v^T - sum(g * out))`.
     fn mask_grad(&self, inputs: &[Tensor], out: &Tensor, g: &Tensor) -> Result<Tensor> {
-        let dw = self.dropped(g.try_matmul(&inputs[2].try_t()?)?)?;
+        let dw = self.dropped(g.try_matmul(&inputs[2].try_t()?)?, inputs)?;
         let mean = g.try_mul(out)?.try_sum(-1, true)?;
         self.weights(inputs)?.try_mul(&dw.try_sub(&mean)?)
     }
@@ -218,6 +230,7 @@ impl AttentionOp {
         &self,
         sides: &'a [Matrices],
         mask: &'a Option<MaskGrid>,
+        dropout: Option<Dropout>,
     ) -> Problem<'a, T> {
         let [q, k, v] = [0, 1, 2].map(|i| sides[i].value.shape());
         let lead = q.rank() - 2;
@@ -233,20 +246,22 @@ impl AttentionOp {
             mask: mask.as_ref().map_or(Mask::None, MaskGrid::mask),
             causal: self.causal,
             scale: T::from_f64(self.scale),
-            dropout: self.dropout,
+            dropout,
         }
     }
 
     fn forward<T: Real + Stored>(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let sides = inputs[..3].iter().map(Matrices::new).collect::<Result<SmallVec<[_; 3]>>>()?;
-        let mask = inputs.get(3).map(MaskGrid::new).transpose()?;
+        let mask = inputs.get(3).filter(|v| !is_seed(&v.meta));
+        let mask = mask.map(MaskGrid::new).transpose()?;
         let rank = out.shape.rank();
         let (mut y, strides) = beside(self.name(), out)?;
         let rows = Shape::new(&out.shape[..rank - 1]);
         let mut logs = Value::uninit(self.name(), Meta::new(rows, out.dtype))?;
         let to =
             HeadsMut { data: y.as_mut::<T>(), batch: &strides[..rank - 2], row: strides[rank - 2] };
-        attention::forward(&self.problem(&sides, &mask), to, logs.as_mut());
+        let dropout = self.dropout_of(inputs);
+        attention::forward(&self.problem(&sides, &mask, dropout), to, logs.as_mut());
         let value = seen_as(y, out.shape, &strides);
         Ok(Outcome { value, extra: smallvec![logs.share()] })
     }
@@ -290,7 +305,8 @@ impl AttentionGrad {
         };
         let (results, sides) = (matrices(&inputs[..2])?, matrices(&inputs[3..6])?);
         let logs = inputs[2].contiguous()?;
-        let mask = inputs.get(6).map(MaskGrid::new).transpose()?;
+        let mask = inputs.get(6).filter(|v| !is_seed(&v.meta));
+        let mask = mask.map(MaskGrid::new).transpose()?;
         let up = attention::Upstream::<T> {
             g: results[0].heads(),
             out: results[1].heads(),
@@ -308,7 +324,8 @@ impl AttentionGrad {
             row: strides[lead],
         });
         let to = Gradients { dq: to_q, dk: to_k, dv: to_v };
-        attention::backward(&self.0.problem(&sides, &mask), up, to);
+        let dropout = self.0.dropout_of(inputs);
+        attention::backward(&self.0.problem(&sides, &mask, dropout), up, to);
         let shapes = [3, 4, 5].map(|i| *inputs[i].shape());
         let made = [dq, dk, dv].into_iter().zip(shapes);
         let mut made = made.map(|((value, strides), shape)| seen_as(value, shape, &strides));
@@ -380,7 +397,7 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let (op, inputs) = (this(op), at.inputs());
             let mut grads = op.vjp(at, g, wanted)?;
-            let dp = op.dropped(g.try_matmul(&inputs[2].try_t()?)?)?;
+            let dp = op.dropped(g.try_matmul(&inputs[2].try_t()?)?, &inputs)?;
             let ds = op.weights(&inputs)?.try_mul(&dp)?.try_mul(op.scale)?;
             grads[0] = Some(ds.try_matmul(&inputs[1])?);
             grads[1] = Some(ds.try_t()?.try_matmul(&inputs[0])?);
@@ -393,13 +410,13 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let (this, inputs) = (this(op), at.inputs());
             let mut grads = this.vjp(at, g, wanted)?;
-            let dp = this.dropped(g.try_matmul(&inputs[2].try_t()?)?)?;
+            let dp = this.dropped(g.try_matmul(&inputs[2].try_t()?)?, &inputs)?;
             let mean = g.try_mul(at.output())?.try_sum(-1, true)?;
             let weights = this.weights(&inputs[..3])?;
             let ds = weights.try_mul(&dp.try_sub(&mean)?)?.try_mul(this.scale)?;
             grads[0] = Some(ds.try_matmul(&inputs[1])?);
             grads[1] = Some(ds.try_t()?.try_matmul(&inputs[0])?);
-            grads[2] = Some(this.dropped(weights)?.try_t()?.try_matmul(g)?);
+            grads[2] = Some(this.dropped(weights, &inputs)?.try_t()?.try_matmul(g)?);
             Ok(grads)
         },
     },

@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
+use crate::error::raise;
 use crate::kernels::attention::Dropout;
+use crate::ops::create::Draw;
 use crate::ops::prelude::*;
 
 /// Which keys a query attends to, and how; for [`Tensor::attention`].
@@ -27,6 +29,9 @@ pub struct Attention {
     pub dropout_p: f64,
     /// What the dropout depends on: the same seed drops the same weights. [`Attention::with_dropout`] draws one.
     pub seed: u64,
+    /// A seed that is a tensor, i64 of no axes, and takes the place of `seed`: inside a trace [`Attention::with_dropout`] draws one, so that each run of the
+    /// program has another.
+    pub drawn_seed: Option<Tensor>,
 }
 
 impl Attention {
@@ -37,7 +42,12 @@ impl Attention {
 
     /// The same with dropout, which depends on a seed drawn from the generator.
     pub fn with_dropout(self, p: f64, generator: &mut Generator) -> Attention {
-        Attention { dropout_p: p, seed: generator.random_u64(), ..self }
+        if log::is_on() {
+            let seed = Draw::Seed.tensor(Meta::new(Shape::SCALAR, DType::I64), generator);
+            let seed = seed.unwrap_or_else(|e| raise(e));
+            return Attention { dropout_p: p, drawn_seed: Some(seed), ..self };
+        }
+        Attention { dropout_p: p, seed: generator.random_u64(), drawn_seed: None, ..self }
     }
 
     pub(super) fn dropout(&self) -> Result<Option<Dropout>> {
@@ -102,6 +112,13 @@ impl Attention {
             let mask = if float { mask.try_to_dtype(inputs[0].dtype())? } else { mask.clone() };
             out.push(spread(&mask, full([t, s])?)?);
         }
+        if let Some(seed) = self.drawn_seed.as_ref().filter(|_| self.dropout_p > 0.0) {
+            if seed.rank() != 0 || seed.dtype() != DType::I64 {
+                let why = "a drawn seed must be one i64, a tensor of no axes";
+                return Err(Error::shape("attention", &[&seed.shape()], why));
+            }
+            out.push(seed.clone());
+        }
         Ok(out)
     }
 }
@@ -109,7 +126,8 @@ impl Attention {
 /// Shape and dtype of the result, from inputs with the same leading axes.
 pub(super) fn infer_attention(inputs: &[Meta]) -> Result<Meta> {
     let dtype = float_inputs("attention", &inputs[..3])?;
-    if let Some(mask) = inputs.get(3).filter(|m| m.dtype != dtype && m.dtype != DType::Bool) {
+    let mask = inputs.get(3).filter(|m| !is_seed(m));
+    if let Some(mask) = mask.filter(|m| m.dtype != dtype && m.dtype != DType::Bool) {
         let why = "the mask must be of bools, or of numbers to add; convert with to_dtype";
         return Err(Error::dtype("attention", &[dtype, mask.dtype], why));
     }
@@ -163,8 +181,28 @@ pub(super) fn visible(causal: bool, inputs: &[Tensor]) -> Result<Option<(Tensor,
     Ok(Some((seen.try_gt(0.0)?, alive)))
 }
 
+/// Whether an input of attention is the drawn seed.
+pub(super) fn is_seed(input: &Meta) -> bool {
+    input.dtype == DType::I64 && input.shape.rank() == 0
+}
+
+/// The inputs without the drawn seed, and the seed, which is the last of them if there is one.
+pub(super) fn split_seed(inputs: &[Tensor]) -> (&[Tensor], Option<&Tensor>) {
+    match inputs.split_last() {
+        Some((seed, rest)) if is_seed(&seed.meta()) => (rest, Some(seed)),
+        _ => (inputs, None),
+    }
+}
+
 /// The factors by which dropout multiplies the weights, as a constant.
-pub(super) fn keep_factors(dropout: Dropout, meta: Meta) -> Result<Tensor> {
+pub(super) fn keep_factors(dropout: Dropout, meta: Meta, seed: Option<&Tensor>) -> Result<Tensor> {
+    match seed {
+        Some(seed) => apply(KeepFactors { p: dropout.p, meta }, &[seed]),
+        None => Ok(Tensor::constant(factors(dropout, meta)?)),
+    }
+}
+
+fn factors(dropout: Dropout, meta: Meta) -> Result<Value> {
     let rank = meta.shape.rank();
     let (t, s) = (meta.shape[rank - 2], meta.shape[rank - 1]);
     let mut value = Value::uninit("attention", meta)?;
@@ -180,7 +218,51 @@ pub(super) fn keep_factors(dropout: Dropout, meta: Meta) -> Result<Tensor> {
         Output::F64(out) => fill!(out),
         _ => unreachable!("weights are floats"),
     }
-    Ok(Tensor::from_parts(Arc::new(value), crate::tensor::node::Source::None))
+    Ok(value)
+}
+
+/// The factors of the dropout, from a drawn seed.
+#[derive(Debug)]
+struct KeepFactors {
+    p: f64,
+    meta: Meta,
+}
+
+impl Op for KeepFactors {
+    fn name(&self) -> &'static str {
+        "attention_keep"
+    }
+
+    fn infer(&self, _: &[Meta]) -> Result<Meta> {
+        Ok(self.meta)
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Whole(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Err(Error::gradient(self.name(), "a seed has no derivative"))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+}
+
+impl WholeKernel for KeepFactors {
+    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        let seed = inputs[0].first::<i64>().cast_unsigned();
+        Ok(factors(Dropout { p: self.p, seed }, out)?.into())
+    }
 }
 
 /// A row of bools from a row of text: `x` is true.

@@ -1,5 +1,7 @@
 //! `cross_entropy`: the loss of classification from logits and class numbers, and the backward of it as one kernel.
 
+use smallvec::SmallVec;
+
 use super::classes::{
     Counting, batch, class_weight, classes, expect_class_numbers, rows, without_classes,
 };
@@ -39,6 +41,10 @@ impl Op for CrossEntropyOp {
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
         Ok(Meta::new(self.counting.reduction.shape(inputs[1].shape), dtype))
+    }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.counting.weight.iter().collect()
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -216,6 +222,10 @@ impl Op for CrossEntropyGrad {
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
+    }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.0.counting.weight.iter().collect()
     }
 
     fn kernel(&self) -> Kernel<'_> {

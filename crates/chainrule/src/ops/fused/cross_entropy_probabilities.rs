@@ -1,5 +1,7 @@
 //! `cross_entropy_probabilities`: what [`Tensor::cross_entropy`] computes where the targets are probabilities of the classes.
 
+use smallvec::SmallVec;
+
 use super::classes::elements;
 use super::reduction::Reduction;
 use super::{backward_only, log_softmax_in_steps, shifted};
@@ -54,6 +56,10 @@ impl Op for SoftCrossEntropy {
         let dtype = float_inputs("cross_entropy", inputs)?;
         let rows = inputs[0].shape.without_axis(1);
         Ok(Meta::new(self.reduction.shape(rows), dtype))
+    }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.weight.iter().collect()
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -196,6 +202,10 @@ impl Op for SoftGrad {
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
+    }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.op.weight.iter().collect()
     }
 
     fn kernel(&self) -> Kernel<'_> {

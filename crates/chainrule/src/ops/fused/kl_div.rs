@@ -17,8 +17,14 @@ pub struct KlDiv {
 }
 
 /// `t log(t) - t x`, or with `LOG`, for the logarithm of the target, `exp(t) (t - x)`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Divergence<const LOG: bool>;
+
+impl<const LOG: bool> std::fmt::Debug for Divergence<LOG> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Divergence").field("log_target", &LOG).finish()
+    }
+}
 
 impl<const LOG: bool> Pointwise for Divergence<LOG> {
     const NAME: &'static str = "kl_div";

@@ -1,5 +1,7 @@
 //! `nll_loss`: minus the log-probability of the target's class.
 
+use smallvec::SmallVec;
+
 use super::backward_only;
 use super::classes::{Counting, batch, classes, expect_class_numbers, rows, without_classes};
 use super::reduction::Reduction;
@@ -33,6 +35,10 @@ impl Op for Nll {
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
         Ok(Meta::new(self.counting.reduction.shape(inputs[1].shape), dtype))
+    }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.counting.weight.iter().collect()
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -144,6 +150,10 @@ impl Op for NllGrad {
 
     fn infer(&self, _: &[Meta]) -> Result<Meta> {
         Ok(self.meta)
+    }
+
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        self.op.counting.weight.iter().collect()
     }
 
     fn kernel(&self) -> Kernel<'_> {

@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct Gather {
-    axis: usize,
+    pub axis: usize,
 }
 
 impl Op for Gather {

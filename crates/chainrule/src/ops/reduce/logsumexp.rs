@@ -5,8 +5,8 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct LogSumExp {
-    axes: Axes,
-    keepdim: bool,
+    pub axes: Axes,
+    pub keepdim: bool,
 }
 
 impl Op for LogSumExp {

@@ -4,7 +4,7 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct Expand {
-    shape: Shape,
+    pub shape: Shape,
 }
 
 impl Op for Expand {

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 #[derive(Debug)]
 pub(crate) struct Permute {
     /// Where each axis of the result comes from.
-    from: SmallVec<[u8; MAX_RANK]>,
+    pub from: SmallVec<[u8; MAX_RANK]>,
 }
 
 impl Permute {

@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct Reshape {
-    shape: Shape,
+    pub shape: Shape,
 }
 
 impl Op for Reshape {

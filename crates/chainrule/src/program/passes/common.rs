@@ -8,6 +8,8 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::program::Program;
 use crate::program::ir::{From, Id};
+use crate::tensor::log::Address;
+use crate::tensor::op::Op;
 use crate::tensor::value::{Meta, Value};
 
 /// Constants of more elements are taken for one only if they are one in memory.
@@ -24,7 +26,7 @@ pub(in crate::program) fn merge(program: &mut Program) {
             stands_for[i] = *constants.entry(key).or_insert(Id(i as u32));
         }
     }
-    let mut seen: HashMap<(String, SmallVec<[Id; 2]>), usize> = HashMap::new();
+    let mut seen: HashMap<(Key, SmallVec<[Id; 2]>), usize> = HashMap::new();
     for i in 0..program.instructions.len() {
         let instruction = &mut program.instructions[i];
         for id in &mut instruction.inputs {
@@ -33,10 +35,8 @@ pub(in crate::program) fn merge(program: &mut Program) {
         if instruction.op.generator().is_some() {
             continue;
         }
-        // Ops print all their parameters, or none could be read in a listing.
-        let parameters = format!("{:?}", instruction.op);
-        let name = format!("{} {parameters}", instruction.op.name());
-        let first = *seen.entry((name, instruction.inputs.clone())).or_insert(i);
+        let key = key_of_op(&*instruction.op);
+        let first = *seen.entry((key, instruction.inputs.clone())).or_insert(i);
         if first == i {
             continue;
         }
@@ -55,6 +55,15 @@ pub(in crate::program) fn merge(program: &mut Program) {
     for id in program.cells.iter_mut().filter_map(|c| c.write.as_mut()) {
         *id = stands_for[id.index()];
     }
+}
+
+/// What two uses of one op with the same parameters have in common: the name, the parameters as text, and where the tensors among them lie, of which
+/// the text may show a part.
+pub(in crate::program) type Key = (&'static str, String, SmallVec<[Address; 1]>);
+
+pub(in crate::program) fn key_of_op(op: &dyn Op) -> Key {
+    let tensors = op.tensors().iter().map(|t| Arc::as_ptr(&t.value())).collect();
+    (op.name(), format!("{op:?}"), tensors)
 }
 
 /// A name that the user gave outlives one that was made up.

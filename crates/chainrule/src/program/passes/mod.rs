@@ -3,7 +3,7 @@
 //! A pass takes a program and says how many instructions it took away. To add one: a file with a function, and a line in
 //! [`Program::optimized`].
 
-mod common;
+pub(super) mod common;
 mod dead;
 mod fold;
 
@@ -25,6 +25,8 @@ impl Program {
     /// ```
     pub fn optimized(&self) -> Program {
         let mut program = self.clone();
+        program.groups.clear();
+        program.is_planned = false;
         dead::remove(&mut program);
         // Where it cannot be computed, a run will say so.
         let mut folded = program.clone();
@@ -49,7 +51,8 @@ impl Program {
             let at = self.values.iter().position(|v| v.name == *name);
             let at = at.ok_or_else(|| super::trace::unknown(&self, name))?;
             let id = super::ir::Id(at as u32);
-            self.plan = std::sync::OnceLock::new();
+            // What was decided for a run is void.
+            self = self.clone();
             self.outputs.push(super::ir::Out { name: name.to_string(), id });
         }
         Ok(self)

@@ -32,6 +32,15 @@ fn check(sample: &Sample, other: &Sample) -> Result<(), String> {
                 return Err(format!("{what}: {why}\n{program}"));
             }
         }
+        for fused in [program.fused(), program.optimized().fused()] {
+            // The second run finds the memory as the first one left it.
+            for _ in 0..2 {
+                let got = fused.run(&arguments).map_err(|e| format!("fused: {e}"))?;
+                if let Some(why) = distance(&got, &want, 1e-12) {
+                    return Err(format!("fused: {why}\n{fused}"));
+                }
+            }
+        }
     }
     Ok(())
 }

@@ -11,13 +11,13 @@ fn below(n: usize, g: &mut Generator) -> usize {
 }
 
 /// One step of a graph: a sample, and for each of its float inputs an earlier result and the places of the elements that move it.
-struct Step<'a> {
+pub(in crate::program) struct Step<'a> {
     sample: &'a Sample,
     moves: Vec<(usize, Tensor)>,
 }
 
 /// Samples that any numbers will do for.
-fn usable() -> Vec<Sample> {
+pub(in crate::program) fn usable() -> Vec<Sample> {
     let mut all = Vec::new();
     for entry in table().filter(|e| !e.gradient.is_empty()) {
         let mut samples = (entry.samples)(&mut Generator::manual_seed(5));
@@ -33,7 +33,11 @@ fn usable() -> Vec<Sample> {
 }
 
 /// The steps of the graph of a seed, on this many first tensors of 12 elements.
-fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) -> Vec<Step<'a>> {
+pub(in crate::program) fn plan<'a>(
+    samples: &'a [Sample],
+    leaves: usize,
+    g: &mut Generator,
+) -> Vec<Step<'a>> {
     let mut sizes = vec![12; leaves];
     let mut steps = Vec::new();
     for _ in 0..1 + below(20, g) {
@@ -51,7 +55,7 @@ fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) -> Vec<Step
     steps
 }
 
-fn evaluate(steps: &[Step<'_>], leaves: &[Tensor]) -> crate::Result<Tensor> {
+pub(in crate::program) fn evaluate(steps: &[Step<'_>], leaves: &[Tensor]) -> crate::Result<Tensor> {
     let mut results = leaves.to_vec();
     for step in steps {
         let mut moves = step.moves.iter();
@@ -83,6 +87,7 @@ fn check(samples: &[Sample], seed: u64) -> Result<(), String> {
     let text = |e: crate::Error| e.to_string();
     let program = Program::trace(names.into_iter().zip(&first), f).map_err(text)?;
     let optimized = program.optimized();
+    let fused = optimized.fused();
     for leaves in [&first, &second] {
         let want = f(leaves).map_err(text)?;
         for program in [&program, &optimized] {
@@ -90,6 +95,10 @@ fn check(samples: &[Sample], seed: u64) -> Result<(), String> {
             if let Some(why) = difference(&got, &want) {
                 return Err(format!("{why}\n{program}"));
             }
+        }
+        let got = fused.run(&leaves.iter().collect::<Vec<_>>()).map_err(text)?;
+        if let Some(why) = distance(&got, &want, 1e-12) {
+            return Err(format!("fused: {why}\n{fused}"));
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The names model in small steps, as its textbook has it.
-pub(super) fn chunked(p: &[Tensor], x: &Tensor, y: &Tensor, n: usize) -> Tensor {
+pub(in crate::program) fn chunked(p: &[Tensor], x: &Tensor, y: &Tensor, n: usize) -> Tensor {
     let emb = p[0].embedding(x);
     let embcat = emb.reshape([n as i64, -1]);
     let hprebn = embcat.matmul(&p[1]) + &p[2];
@@ -49,7 +49,7 @@ pub(super) fn small(dtype: DType) -> (Vec<Tensor>, Tensor, Tensor) {
     (parameters, x, y)
 }
 
-pub(super) fn chunked_program(dtype: DType) -> (Program, Vec<Tensor>, Tensor, Tensor) {
+pub(in crate::program) fn chunked_program(dtype: DType) -> (Program, Vec<Tensor>, Tensor, Tensor) {
     let (p, x, y) = small(dtype);
     let program = Program::trace([("x", &x), ("y", &y)], |args| {
         let loss = chunked(&p, &args[0], &args[1], 4);

@@ -6,10 +6,10 @@ use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Sequential, Tanh};
 use crate::optim::*;
 
 /// Makes an optimizer of these parameters.
-type Make = fn(Vec<Tensor>) -> Box<dyn Optimizer>;
+pub(in crate::program) type Make = fn(Vec<Tensor>) -> Box<dyn Optimizer>;
 
 /// Every optimizer, and its options that keep most.
-fn optimizers() -> Vec<Make> {
+pub(in crate::program) fn optimizers() -> Vec<Make> {
     vec![
         |p| Box::new(Sgd::new(p, 0.1)),
         |p| {
@@ -126,7 +126,7 @@ fn digits_trains_as_in_the_eager_mode() {
 }
 
 /// Layers with statistics and random numbers of their own.
-fn noisy() -> Sequential {
+pub(in crate::program) fn noisy() -> Sequential {
     let g = &mut Generator::manual_seed(11);
     Sequential::new()
         .with(Linear::new(5, 8, true, g))

@@ -1,0 +1,57 @@
+//! `chainrule explain`: what can be explained, and how it is shown.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `chainrule explain`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Explain {
+    /// A model or a formula: names, mnist, gpt-small, softmax-ce, batch-norm, ... (see --list)
+    #[arg(value_name = "NAME", value_parser = known, required_unless_present = "list")]
+    pub name: Option<String>,
+
+    /// List everything that can be explained
+    #[arg(long, exclusive = true)]
+    pub list: bool,
+
+    /// Print the simplified program as a NumPy script that runs on its own
+    #[arg(long, conflicts_with = "json")]
+    pub python: bool,
+
+    /// Print the data as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write out parts that repeat, and all steps
+    #[arg(long)]
+    pub full: bool,
+
+    /// Leave out this rule (can be given several times)
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub without: Vec<String>,
+
+    /// Evaluate each rewrite in f64 before and after, on random numbers, and stop at a difference
+    #[arg(long)]
+    pub checked: bool,
+
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+fn known(name: &str) -> Result<String, String> {
+    let found = chainrule::program::formula(name).map(|f| f.name.to_owned());
+    found.map_err(|e| e.to_string().trim_start_matches("explain: ").to_owned())
+}
+
+fn rule(name: &str) -> Result<String, String> {
+    let rules = chainrule::program::rules();
+    match rules.iter().any(|r| r.name == name) {
+        true => Ok(name.to_owned()),
+        false => {
+            let names: Vec<&str> = rules.iter().map(|r| r.name).collect();
+            Err(format!("there is no such rule; the rules are {}", names.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `chainrule explain`: from the raw backward pass to the simplified program.
+
+use std::fs;
+use std::io::{IsTerminal, stdout};
+
+use anyhow::{Context, Result};
+use chainrule::program::{Cost, Explanation, Phase, Program, Simplify, formula, formulas};
+use serde::Serialize;
+
+use crate::args::Explain;
+use crate::output;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Explained {
+    name: &'static str,
+    what: &'static str,
+    traced: Listed,
+    optimized: Listed,
+    simplified: Listed,
+    steps: Vec<Step>,
+}
+
+/// A program, what it costs, and its lines.
+#[derive(Serialize)]
+struct Listed {
+    cost: Counted,
+    forward: Counted,
+    backward: Counted,
+    update: Counted,
+    outputs: Vec<String>,
+    lines: Vec<OneLine>,
+}
+
+#[derive(Serialize)]
+struct Counted {
+    instructions: usize,
+    flops: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct OneLine {
+    name: String,
+    op: &'static str,
+    parameters: String,
+    inputs: Vec<String>,
+    shape: Vec<usize>,
+    dtype: &'static str,
+    phase: &'static str,
+    rule: Option<String>,
+    code: String,
+}
+
+/// One use of a rule.
+#[derive(Serialize)]
+struct Step {
+    rule: &'static str,
+    at: String,
+    before: String,
+    after: String,
+    saved: i64,
+}
+
+/// Runs the command.
+pub fn run(args: &Explain) -> Result<()> {
+    let Some(name) = &args.name else { return list() };
+    let formula = formula(name)?;
+    let mut how = Simplify::new();
+    if args.checked {
+        how = how.checked(0);
+    }
+    for rule in &args.without {
+        how = how.without(rule);
+    }
+    let explanation = formula.trace()?.explain_with(format!("{name}: {}", formula.what), &how)?;
+    if args.python {
+        return give(args, &explanation.simplified.program.to_python()?, false);
+    }
+    if args.json {
+        let explained = Explained {
+            name: formula.name,
+            what: formula.what,
+            traced: listed(&explanation.traced),
+            optimized: listed(&explanation.optimized),
+            simplified: listed(&explanation.simplified.program),
+            steps: steps(&explanation),
+        };
+        return give(args, &serde_json::to_string(&explained)?, false);
+    }
+    let explanation = if args.full { explanation.whole() } else { explanation };
+    give(args, &explanation.to_string(), stdout().is_terminal() && args.out.is_none())
+}
+
+fn list() -> Result<()> {
+    let rows = formulas().iter().map(|f| format!("{:<20}{}", f.name, f.what));
+    output::line(&rows.collect::<Vec<_>>().join("\n"))
+}
+
+/// Writes the text to the file that was asked for, or prints it.
+fn give(args: &Explain, text: &str, coloured: bool) -> Result<()> {
+    let text = text.trim_end();
+    match &args.out {
+        Some(file) => fs::write(file, format!("{text}\n"))
+            .with_context(|| format!("cannot write {}", file.display())),
+        None if coloured && std::env::var_os("NO_COLOR").is_none() => output::line(&colours(text)),
+        None => output::line(text),
+    }
+}
+
+/// Headings in bold, and what a step made of a formula in green.
+fn colours(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let paint = |(i, line): (usize, &&str)| {
+        let underlined = lines.get(i + 1).is_some_and(|next| next.starts_with("---"));
+        match line {
+            line if i == 0 || underlined => format!("\x1b[1m{line}\x1b[0m"),
+            line if line.starts_with("      = ") => format!("\x1b[32m{line}\x1b[0m"),
+            line => (*line).to_owned(),
+        }
+    };
+    lines.iter().enumerate().map(paint).collect::<Vec<_>>().join("\n")
+}
+
+fn counted(cost: Cost) -> Counted {
+    Counted { instructions: cost.instructions, flops: cost.flops, bytes: cost.bytes }
+}
+
+fn listed(program: &Program) -> Listed {
+    let lines = program.lines().map(|line| OneLine {
+        name: line.name().to_owned(),
+        op: line.op(),
+        parameters: line.parameters(),
+        inputs: line.inputs(),
+        shape: line.shape().to_vec(),
+        dtype: line.dtype().name(),
+        phase: line.phase().name(),
+        rule: line.rule(),
+        code: line.code(),
+    });
+    Listed {
+        cost: counted(program.cost()),
+        forward: counted(program.phase_cost(Phase::Forward)),
+        backward: counted(program.phase_cost(Phase::Backward)),
+        update: counted(program.phase_cost(Phase::Update)),
+        outputs: program.outputs().map(str::to_owned).collect(),
+        lines: lines.collect(),
+    }
+}
+
+fn steps(explanation: &Explanation) -> Vec<Step> {
+    let steps = explanation.simplified.steps.iter();
+    let step = steps.map(|s| Step {
+        rule: s.rule,
+        at: s.at.clone(),
+        before: s.before.clone(),
+        after: s.after.clone(),
+        saved: s.saved,
+    });
+    step.collect()
+}

@@ -1,0 +1,499 @@
+//! Making terms: the rules that never make a term longer act here.
+
+use smallvec::SmallVec;
+
+use super::rules::Is;
+use super::term::{
+    B, Base, Before, Event, Factors, Fun, M, ONE, Summands, T, Terms, UNIT, Var, Vars, ZERO, tidy,
+};
+
+impl Terms {
+    /// The sum of terms with coefficients.
+    pub fn add(&mut self, parts: &[(T, f64)]) -> T {
+        let mut all: Vec<(M, f64)> = Vec::new();
+        for &(t, c) in parts {
+            all.extend(self.summands(t).iter().map(|(m, a)| (*m, tidy(a * c))));
+        }
+        all.sort_by_key(|s| s.0);
+        let mut out = Summands::new();
+        let mut merged = false;
+        // The size of what was added up, to know rounding when it is all that is left.
+        let mut size = 0.0;
+        for (m, c) in all {
+            match out.last_mut() {
+                Some((last, sum)) if *last == m && self.on(Is::LikeTerms) => {
+                    merged = true;
+                    size += c.abs();
+                    *sum = tidy(*sum + c);
+                    if sum.abs() <= self.epsilon * size {
+                        *sum = 0.0;
+                    }
+                }
+                _ => {
+                    size = c.abs();
+                    out.push((m, c));
+                }
+            }
+        }
+        out.retain(|(_, c)| *c != 0.0);
+        if !self.on(Is::LikeTerms) && out.windows(2).any(|w| w[0].0 == w[1].0) {
+            return self.opaque_sum(out);
+        }
+        let t = self.sum(out);
+        let t = self.unwrapped(t);
+        if merged {
+            self.applied(Is::LikeTerms, Before::Add(parts.iter().copied().collect()), t);
+        }
+        t
+    }
+
+    /// Without the rule of like terms each summand keeps to itself.
+    fn opaque_sum(&mut self, summands: Summands) -> T {
+        self.sum(summands)
+    }
+
+    /// A single factor that is a sum, to the power 1, is that sum.
+    fn unwrapped(&mut self, t: T) -> T {
+        let [(m, c)] = self.summands(t)[..] else { return t };
+        self.scaled_product(c, m)
+    }
+
+    /// A term as coefficient and product: a longer sum becomes its common factors times what is left, as one factor.
+    pub fn as_product(&mut self, t: T) -> (f64, M) {
+        match self.summands(t)[..] {
+            [] => (0.0, UNIT),
+            [(m, c)] => (c, m),
+            _ => {
+                let (c, common, rest) = self.primitive(t);
+                let b = self.sum_base(rest);
+                let mut factors = self.factors(common).clone();
+                factors.push((b, 1.0));
+                (c, self.product(factors))
+            }
+        }
+    }
+
+    /// A sum as a number times common factors times a sum without such, whose first coefficient is 1.
+    pub fn primitive(&mut self, t: T) -> (f64, M, T) {
+        let summands = self.summands(t).clone();
+        let mut common: Factors = self.factors(summands[0].0).clone();
+        for (m, _) in &summands[1..] {
+            common = common_factors(&common, self.factors(*m));
+            if common.is_empty() {
+                break;
+            }
+        }
+        let mut divided: Summands = match common.is_empty() {
+            true => summands,
+            false => summands.iter().map(|(m, c)| (self.divided(*m, &common), *c)).collect(),
+        };
+        divided.sort_unstable_by_key(|s| s.0);
+        let lead = content(&divided);
+        divided.iter_mut().for_each(|s| s.1 = tidy(s.1 / lead));
+        let rest = self.sum(divided);
+        (lead, self.product(common), rest)
+    }
+
+    /// The product without these factors, which are parts of it.
+    pub fn divided(&mut self, m: M, by: &Factors) -> M {
+        let mut out = self.factors(m).clone();
+        for &(b, e) in by {
+            let at = out.iter().position(|(c, f)| *c == b && f * e > 0.0 && f.abs() >= e.abs());
+            if let Some(at) = at {
+                out[at].1 -= e;
+            }
+        }
+        out.retain(|(_, e)| *e != 0.0);
+        self.product(out)
+    }
+
+    /// The product of two terms; a sum among them stays a factor, unless the other is a number.
+    pub fn mul(&mut self, a: T, b: T) -> T {
+        for (a, b) in [(a, b), (b, a)] {
+            if let Some(c) = self.as_number(a) {
+                return self.scaled(b, c);
+            }
+        }
+        let (ca, ma) = self.as_product(a);
+        let (cb, mb) = self.as_product(b);
+        let before = self.events.len();
+        let m = self.product_of(ma, mb);
+        let t = self.scaled_product(tidy(ca * cb), m);
+        self.attribute(before, Before::Mul(a, b), t);
+        t
+    }
+
+    /// Events of products get the terms that they belong to.
+    fn attribute(&mut self, since: usize, before: Before, after: T) {
+        let mut seen: SmallVec<[Is; 4]> = SmallVec::new();
+        let mut events: Vec<Event> = self.events.drain(since..).collect();
+        events.retain(|e| {
+            let new = !seen.contains(&e.rule);
+            seen.push(e.rule);
+            new
+        });
+        for mut event in events {
+            (event.before, event.after) = (before.clone(), after);
+            self.events.push(event);
+        }
+    }
+
+    /// Notes a rule whose terms [`Terms::attribute`] fills in.
+    fn noted(&mut self, rule: Is) {
+        self.events.push(Event { rule, before: Before::Term(ONE), after: ONE });
+    }
+
+    pub fn product_of(&mut self, a: M, b: M) -> M {
+        if a == UNIT {
+            return b;
+        }
+        if b == UNIT {
+            return a;
+        }
+        let mut out = self.factors(a).clone();
+        for (b, e) in self.factors(b).clone() {
+            self.push_factor(&mut out, b, e);
+        }
+        self.product(out)
+    }
+
+    /// One more factor; powers of one base merge where that is right.
+    pub fn push_factor(&mut self, out: &mut Factors, b: B, e: f64) {
+        if self.is_mask(b) && e > 0.0 && self.on(Is::OneHotPower) {
+            if out.iter().any(|(c, f)| *c == b && *f > 0.0) {
+                return self.noted(Is::OneHotPower);
+            }
+            return out.push((b, 1.0));
+        }
+        if self.on(Is::MergePowers) {
+            let range = self.base_range(b);
+            let any = range.is_not_zero();
+            let at = out.iter().position(|(c, f)| *c == b && (any || f * e > 0.0));
+            if let Some(at) = at {
+                let sum = tidy(out[at].1 + e);
+                match sum.abs() < 1e-12 {
+                    true => drop(out.remove(at)),
+                    false => out[at].1 = sum,
+                }
+                return self.noted(Is::MergePowers);
+            }
+        }
+        out.push((b, e));
+    }
+
+    pub fn pow(&mut self, t: T, e: f64) -> T {
+        if e == 1.0 {
+            return t;
+        }
+        if e == 0.0 {
+            return ONE;
+        }
+        if let Some(c) = self.as_number(t) {
+            return self.number(tidy(c.powf(e)));
+        }
+        let (c, m) = self.as_product(t);
+        let since = self.events.len();
+        let whole = e == e.round();
+        let mut out = Factors::new();
+        // What may not be raised by itself.
+        let mut rest = Factors::new();
+        let factors = self.factors(m).clone();
+        let several = factors.len() > 1 || c != 1.0;
+        let split = !several || self.on(Is::PowerOfProduct);
+        for (b, f) in factors {
+            let range = self.base_range(b);
+            let safe = whole || range.is_not_negative();
+            if split && safe && (f == 1.0 || self.on(Is::PowerOfPower)) {
+                if f != 1.0 {
+                    self.noted(Is::PowerOfPower);
+                }
+                let power = tidy(f * e);
+                match self.is_mask(b) && power > 0.0 && self.on(Is::OneHotPower) {
+                    true => out.push((b, 1.0)),
+                    false => out.push((b, power)),
+                }
+            } else {
+                rest.push((b, f));
+            }
+        }
+        if several && out.len() > 1 {
+            self.noted(Is::PowerOfProduct);
+        }
+        let outside = if whole || c > 0.0 { c } else { c.abs() };
+        let mut scale = tidy(outside.powf(e));
+        let sign = if outside == c { 1.0 } else { -1.0 };
+        if !rest.is_empty() || sign < 0.0 {
+            let inner = self.product(rest);
+            let (kept, inner) = if split { (sign, inner) } else { (c, inner) };
+            if !split {
+                scale = 1.0;
+            }
+            let inner = self.scaled_product(kept, inner);
+            let b = if whole {
+                let (_, m) = self.as_product(inner);
+                match self.factors(m)[..] {
+                    [(b, 1.0)] => b,
+                    _ => self.sum_base(inner),
+                }
+            } else {
+                self.fn_base(Fun::Root(e.to_bits()), inner)
+            };
+            out.push((b, if whole { e } else { 1.0 }));
+        }
+        let product = self.product(out);
+        let t2 = self.scaled_product(scale, product);
+        self.attribute(since, Before::Pow(t, e), t2);
+        t2
+    }
+
+    pub fn apply(&mut self, f: Fun, t: T) -> T {
+        match f {
+            Fun::Exp => self.exp(t),
+            Fun::Log => self.log(t),
+            _ => {
+                let b = self.fn_base(f, t);
+                self.power(b, 1.0)
+            }
+        }
+    }
+
+    /// `exp(c t) = exp(t)^c`, and the logarithms among the summands come out.
+    fn exp(&mut self, t: T) -> T {
+        if t == ZERO {
+            return ONE;
+        }
+        let mut out = Factors::new();
+        let mut rest = Summands::new();
+        let since = self.events.len();
+        for (m, c) in self.summands(t).clone() {
+            if let [(b, 1.0)] = self.factors(m)[..]
+                && let Base::Fn(Fun::Log, inner) = *self.get(b)
+                && self.on(Is::ExpLog)
+                && let (1.0, inner) = self.as_product(inner)
+                && let [(b, 1.0)] = self.factors(inner)[..]
+                && self.base_range(b).is_positive()
+            {
+                self.noted(Is::ExpLog);
+                self.push_factor(&mut out, b, c);
+            } else {
+                rest.push((m, c));
+            }
+        }
+        if !rest.is_empty() {
+            let rest = self.sum(rest);
+            self.exp_of_rest(rest, &mut out);
+        }
+        let m = self.product(out);
+        let after = self.scaled_product(1.0, m);
+        self.attribute(since, Before::Apply(Fun::Exp, t), after);
+        after
+    }
+
+    /// The exponential of what holds no logarithm; `exp(x - logsumexp(x))` is the softmax.
+    fn exp_of_rest(&mut self, rest: T, out: &mut Factors) {
+        for (m, c) in self.summands(rest).clone() {
+            if c == -1.0
+                && let [(b, 1.0)] = self.factors(m)[..]
+                && let Base::Fn(Fun::LogSumExp(var), inner) = *self.get(b)
+                && self.on(Is::ExpLog)
+                && self.add(&[(rest, 1.0), (inner, -1.0)]) == self.scaled_product(-1.0, m)
+            {
+                self.noted(Is::ExpLog);
+                let b = self.fn_base(Fun::Softmax(var), inner);
+                return self.push_factor(out, b, 1.0);
+            }
+        }
+        let lead = self.summands(rest)[0].1;
+        let unit = self.scaled(rest, 1.0 / lead);
+        let b = self.fn_base(Fun::Exp, unit);
+        self.push_factor(out, b, lead);
+    }
+
+    fn log(&mut self, t: T) -> T {
+        let since = self.events.len();
+        let (c, m) = self.as_product(t);
+        let factors = self.factors(m).clone();
+        let simple = c == 1.0 && factors.len() == 1 && factors[0].1 == 1.0;
+        let positive = |terms: &Terms, b: B| terms.base_range(b).is_positive();
+        let may = c > 0.0
+            && factors.iter().all(|(b, _)| positive(self, *b))
+            && (simple || self.on(Is::LogOfProduct));
+        if !may {
+            let b = self.fn_base(Fun::Log, t);
+            return self.power(b, 1.0);
+        }
+        let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
+        if c != 1.0 {
+            parts.push((self.number(c.ln()), 1.0));
+        }
+        for (b, e) in factors {
+            let part = match *self.get(b) {
+                Base::Fn(Fun::Exp, inner) if self.on(Is::ExpLog) => {
+                    self.noted(Is::ExpLog);
+                    inner
+                }
+                _ => {
+                    let inner = self.power(b, 1.0);
+                    let log = self.fn_base(Fun::Log, inner);
+                    self.power(log, 1.0)
+                }
+            };
+            parts.push((part, e));
+        }
+        if !simple {
+            self.noted(Is::LogOfProduct);
+        }
+        let after = self.add(&parts);
+        self.attribute(since, Before::Apply(Fun::Log, t), after);
+        after
+    }
+
+    /// The sum of a product along these axes.
+    pub fn reduce_product(&mut self, vars: &[Var], m: M) -> T {
+        let before: T = self.scaled_product(1.0, m);
+        let since = self.events.len();
+        let mut outside = ONE;
+        let mut inside = Factors::new();
+        for (b, e) in self.factors(m).clone() {
+            let depends = self.base_vars(b).iter().any(|v| vars.contains(v));
+            if depends || !self.on(Is::ConstantFactor) {
+                inside.push((b, e));
+            } else {
+                self.noted(Is::ConstantFactor);
+                let factor = self.product([(b, e)].into_iter().collect());
+                let factor = self.scaled_product(1.0, factor);
+                outside = self.mul(outside, factor);
+            }
+        }
+        let mut count = 1.0;
+        let mut left: Vars = vars.iter().copied().collect();
+        self.settle(&mut left, &mut inside, &mut count);
+        let mut out = self.scaled(outside, count);
+        if count != 1.0 || (left.is_empty() && !vars.is_empty() && inside.is_empty()) {
+            self.noted(Is::SumOfConstant);
+        }
+        for (vars, factors) in self.components(left, inside) {
+            let product = self.product(factors);
+            let part = self.reduced_component(vars, product);
+            out = self.mul(out, part);
+        }
+        self.attribute(since, Before::Reduce(vars.iter().copied().collect(), before), out);
+        out
+    }
+
+    /// Takes out what sums to one, and axes that nothing depends on any more.
+    fn settle(&mut self, left: &mut Vars, inside: &mut Factors, count: &mut f64) {
+        loop {
+            let unit = inside.iter().position(|(b, e)| {
+                let Some(var) = self.base_facts[b.0 as usize].sums_to_one else { return false };
+                let rule = if self.is_mask(*b) { Is::OneHotSum } else { Is::SoftmaxSum };
+                let alone =
+                    inside.iter().filter(|(c, _)| self.base_vars(*c).contains(&var)).count();
+                *e == 1.0 && left.contains(&var) && alone == 1 && self.on(rule)
+            });
+            let Some(at) = unit else { break };
+            let b = inside[at].0;
+            let var = self.base_facts[b.0 as usize].sums_to_one.expect("just found");
+            self.noted(if self.is_mask(b) { Is::OneHotSum } else { Is::SoftmaxSum });
+            inside.remove(at);
+            left.retain(|v| *v != var);
+        }
+        if !self.on(Is::SumOfConstant) {
+            return;
+        }
+        let used = |v: &Var| inside.iter().any(|(b, _)| self.base_vars(*b).contains(v));
+        let free: Vars = left.iter().filter(|v| !used(v)).copied().collect();
+        *count *= self.numel(&free) as f64;
+        left.retain(|v| !free.contains(v));
+    }
+
+    /// Factors that share no axis are summed apart.
+    fn components(&mut self, mut vars: Vars, mut factors: Factors) -> Vec<(Vars, Factors)> {
+        let mut out = Vec::new();
+        while let Some(first) = vars.first().copied() {
+            let mut group: Vars = [first].into_iter().collect();
+            let mut taken = Factors::new();
+            loop {
+                let touches =
+                    |terms: &Terms, b: B| terms.base_vars(b).iter().any(|v| group.contains(v));
+                let Some(at) = factors.iter().position(|(b, _)| touches(self, *b)) else { break };
+                let factor = factors.remove(at);
+                for v in self.base_vars(factor.0) {
+                    if vars.contains(v) && !group.contains(v) {
+                        group.push(*v);
+                    }
+                }
+                taken.push(factor);
+            }
+            vars.retain(|v| !group.contains(v));
+            group.sort_unstable();
+            out.push((group, taken));
+        }
+        if !factors.is_empty() {
+            out.push((Vars::new(), factors));
+        }
+        out
+    }
+
+    fn reduced_component(&mut self, vars: Vars, m: M) -> T {
+        if vars.is_empty() {
+            return self.scaled_product(1.0, m);
+        }
+        // A sum of a sum along other axes is one sum.
+        if let [(b, 1.0)] = self.factors(m)[..]
+            && let Base::Reduce(more, inner) = self.get(b)
+        {
+            let (more, inner) = (more.clone(), *inner);
+            let all = super::term::rising(vars.iter().chain(&more).copied().collect());
+            let b = self.reduce_base(all, inner);
+            return self.power(b, 1.0);
+        }
+        if let [(b, 1.0)] = self.factors(m)[..]
+            && let Base::Sum(inner) = *self.get(b)
+            && self.on(Is::SumOfSum)
+        {
+            let apart = self.reduce_apart(&vars, inner);
+            if self.summands(apart).len() < self.summands(inner).len() {
+                self.noted(Is::SumOfSum);
+                return apart;
+            }
+        }
+        let b = self.reduce_base(vars, m);
+        self.power(b, 1.0)
+    }
+
+    /// The sum of a term along these axes, of its parts one by one.
+    pub fn reduce_apart(&mut self, vars: &[Var], t: T) -> T {
+        let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
+        for (m, c) in self.summands(t).clone() {
+            parts.push((self.reduce_product(vars, m), c));
+        }
+        self.add(&parts)
+    }
+
+    /// The sum of a term along these axes, as one.
+    pub fn reduce_whole(&mut self, vars: &[Var], t: T) -> T {
+        let (c, m) = self.as_product(t);
+        let sum = self.reduce_product(vars, m);
+        self.scaled(sum, c)
+    }
+}
+
+/// The number that a sum is divided by to be a factor. Where a constant is added, as to a variance, roots of the number would be in the way: then it is a sign.
+fn content(summands: &Summands) -> f64 {
+    let first = summands[0].1;
+    let even = summands.iter().all(|(_, c)| (c.abs() - first.abs()).abs() <= 1e-14 * first.abs());
+    if even || summands[0].0 != UNIT { first } else { first.signum() }
+}
+
+/// What divides both: the lesser of the exponents of one sign.
+pub(super) fn common_factors(a: &Factors, b: &Factors) -> Factors {
+    let mut out = Factors::new();
+    for &(base, e) in a {
+        let other = b.iter().find(|(c, f)| *c == base && f * e > 0.0);
+        if let Some((_, f)) = other {
+            out.push((base, if e.abs() < f.abs() { e } else { *f }));
+        }
+    }
+    out
+}

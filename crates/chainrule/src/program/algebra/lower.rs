@@ -1,0 +1,458 @@
+//! Reading: from instructions to terms.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Stage;
+use super::ops::{self, Shapes};
+use super::rules::Is;
+use super::term::{Before, Dims, Facts, Fun, ONE, Range, T, Var, Vars, ZERO};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::program::ir::{From, Id, Instruction, Phase};
+use crate::tensor::value::Value;
+
+/// Constants of more elements are not looked into.
+const LOOKED_INTO: usize = 1 << 16;
+
+/// A constant is compared with so many others.
+const LOOKED_AT: usize = 24;
+
+impl Stage {
+    /// The term of each value, in order.
+    pub(super) fn read(&mut self) -> Result<()> {
+        let defined: Vec<bool> =
+            self.program.values.iter().map(|v| matches!(v.from, From::Result)).collect();
+        for i in (0..self.program.values.len()).filter(|i| !defined[*i]) {
+            let id = Id(i as u32);
+            let t = match &self.program.values[i].from {
+                From::Constant(value) => self.constant(id, &value.clone()),
+                _ => self.atom(id, Facts::default()),
+            };
+            self.define(id, t, 0.0);
+        }
+        for at in 0..self.program.instructions.len() {
+            self.at = at;
+            let instruction = self.program.instructions[at].clone();
+            self.read_one(at, &instruction)?;
+        }
+        Ok(())
+    }
+
+    fn read_one(&mut self, at: usize, instruction: &Instruction) -> Result<()> {
+        let result = instruction.result();
+        let inputs: SmallVec<[T; 4]> =
+            (0..instruction.inputs.len()).map(|k| self.operand(at, instruction, k)).collect();
+        self.terms.events.clear();
+        let dtype = self.program.info(result).meta.dtype;
+        let float = dtype.is_float();
+        if float {
+            self.dtype = dtype;
+        }
+        let known =
+            (float && instruction.phase != Phase::Update && instruction.op.generator().is_none())
+                .then(|| self.term_of(instruction, &inputs))
+                .flatten();
+        let is_known = known.is_some_and(|t| !self.terms.is_large(t));
+        let t = match known {
+            Some(t) if !self.terms.is_large(t) => t,
+            _ => {
+                self.terms.events.clear();
+                let facts = self.facts_of(instruction, &inputs);
+                self.atom(result, facts)
+            }
+        };
+        self.verify(instruction, &inputs, t, is_known)?;
+        let original = self.original_cost(at);
+        let cost = match instruction.phase {
+            Phase::Backward => self.cost(t).min(original),
+            _ => 0.0,
+        };
+        self.note_events(at, original - cost);
+        self.define(result, t, if self.live[result.index()] { 0.0 } else { cost });
+        for id in &instruction.outputs[1..] {
+            let t = self.beside(instruction, &inputs, *id);
+            self.define(*id, t, 0.0);
+        }
+        Ok(())
+    }
+
+    /// The term of operand `k`; where its axes stand for something else already it is an atom with axes of its own.
+    fn operand(&mut self, at: usize, instruction: &Instruction, k: usize) -> T {
+        let id = instruction.inputs[k];
+        match self.renamed.get(&(at, k)).cloned() {
+            Some(dims) => {
+                let t = self.values[id.index()];
+                match self.terms.as_number(t) {
+                    Some(_) => t,
+                    None => {
+                        let b = self.terms.value_base(id, dims, Facts::default());
+                        self.terms.power(b, 1.0)
+                    }
+                }
+            }
+            None => self.values[id.index()],
+        }
+    }
+
+    /// A value that is not looked into.
+    fn atom(&mut self, id: Id, facts: Facts) -> T {
+        let dims = self.dims[id.index()].clone();
+        let b = self.terms.value_base(id, dims, facts);
+        self.terms.power(b, 1.0)
+    }
+
+    fn constant(&mut self, id: Id, value: &Arc<Value>) -> T {
+        let dtype = value.dtype();
+        let n = value.numel();
+        if !dtype.is_float() || n == 0 || n > LOOKED_INTO {
+            return self.atom(id, Facts::default());
+        }
+        let numbers = elements(value);
+        let first = numbers[0];
+        if numbers.iter().all(|x| *x == first) && first.is_finite() {
+            return self.terms.number(nice(first, dtype));
+        }
+        if numbers.iter().any(|x| !x.is_finite()) {
+            return self.atom(id, Facts::default());
+        }
+        let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if let Some(t) = self.like_another(id, &numbers, dtype) {
+            return t;
+        }
+        let mask = numbers.iter().all(|x| *x == 0.0 || *x == 1.0);
+        let range = Some(Range { low, high, closed: [true, true] });
+        let t = self.atom(id, Facts { range, mask, sums_to_one: None });
+        self.arrays.push((id, t, numbers));
+        t
+    }
+
+    /// A constant that is `a x + b` for another constant `x`, as folding makes them.
+    fn like_another(&mut self, id: Id, numbers: &[f64], dtype: DType) -> Option<T> {
+        let slack = if dtype == DType::F32 { 3e-7 } else { 1e-15 };
+        let second = numbers.iter().position(|x| *x != numbers[0])?;
+        let found = self.arrays.iter().rev().take(LOOKED_AT).find_map(|(other, t, x)| {
+            let same = self.dims[other.index()] == self.dims[id.index()]
+                && self.program.info(*other).meta == self.program.info(id).meta;
+            if !same || x[0] == x[second] {
+                return None;
+            }
+            let a = nice((numbers[0] - numbers[second]) / (x[0] - x[second]), dtype);
+            let a = if (a - a.round()).abs() < 8.0 * slack { a.round() } else { a };
+            let b = nice(numbers[0] - a * x[0], dtype);
+            let b = if b.abs() < 8.0 * slack * numbers[0].abs().max((a * x[0]).abs()) {
+                0.0
+            } else {
+                b
+            };
+            let fits = |(x, y): (&f64, &f64)| {
+                let size = (a * x).abs().max(b.abs());
+                (a * x + b - y).abs() <= 4.0 * slack * size
+            };
+            x.iter().zip(numbers).all(fits).then_some((*t, a, b))
+        });
+        let (t, a, b) = found?;
+        Some(self.terms.add(&[(t, super::term::tidy(a)), (ONE, super::term::tidy(b))]))
+    }
+
+    /// What is known of the result of an op that is not looked into.
+    fn facts_of(&self, instruction: &Instruction, _: &[T]) -> Facts {
+        let not_negative = Some(Range::NOT_NEGATIVE);
+        match instruction.op.name() {
+            "to_dtype" => {
+                let from = instruction.inputs[0];
+                let source = self.program.info(from).meta.dtype;
+                let made_by =
+                    self.program.instructions[..self.at].iter().rev().find(|i| i.result() == from);
+                let mask =
+                    source == DType::Bool || made_by.is_some_and(|i| i.op.name() == "one_hot");
+                let hot = made_by.filter(|i| i.op.name() == "one_hot");
+                let sums_to_one = hot.and_then(|_| *self.dims[from.index()].last()?);
+                let range = mask.then_some(Range::UNIT);
+                Facts { range, mask, sums_to_one }
+            }
+            "abs" | "relu" | "norm" => Facts { range: not_negative, ..Facts::default() },
+            "softplus" => Facts { range: Some(Range::POSITIVE), ..Facts::default() },
+            _ => Facts::default(),
+        }
+    }
+
+    /// What a kernel gives beside its result.
+    fn beside(&mut self, instruction: &Instruction, inputs: &[T], id: Id) -> T {
+        if matches!(instruction.op.name(), "var" | "std")
+            && let Some((axes, _)) = ops::reduced(instruction)
+        {
+            let vars = self.axes_of(instruction, &axes);
+            let n = self.count(instruction, &axes);
+            let sum = self.reduce(&vars, inputs[0]);
+            let mean = self.terms.scaled(sum, 1.0 / n);
+            if !self.terms.is_large(mean) {
+                return mean;
+            }
+        }
+        self.atom(id, Facts::default())
+    }
+
+    /// The axes of the first operand at these places.
+    fn axes_of(&self, instruction: &Instruction, axes: &[usize]) -> Vars {
+        let dims: &Dims = &self.dims[instruction.inputs[0].index()];
+        super::term::rising(axes.iter().filter_map(|a| dims[*a]).collect())
+    }
+
+    /// How many elements these axes of the first operand have.
+    fn count(&self, instruction: &Instruction, axes: &[usize]) -> f64 {
+        let shape = self.program.info(instruction.inputs[0]).meta.shape;
+        axes.iter().map(|&a| shape[a]).product::<usize>() as f64
+    }
+
+    /// The result of an instruction as a term, if the algebra knows the op.
+    fn term_of(&mut self, instruction: &Instruction, x: &[T]) -> Option<T> {
+        let name = instruction.op.name();
+        let zero = |k: usize| x.get(k) == Some(&ZERO);
+        if self.terms.on(Is::Zero) && ops::gives_zero(name, zero, x.len()) {
+            self.terms.applied(Is::Zero, Before::Op(name), ZERO);
+            return Some(ZERO);
+        }
+        if let Some(t) = self.arithmetic(name, x) {
+            return Some(t);
+        }
+        if let Some(t) = self.slope(name, x) {
+            return Some(t);
+        }
+        let reductions = ["sum", "mean", "var", "std", "logsumexp", "norm"];
+        if reductions.contains(&name) {
+            return self.reduction(instruction, name, x[0]);
+        }
+        match name {
+            "permute" | "expand" => Some(x[0]),
+            "reshape" => {
+                let same = matches!(ops::shapes(&self.program, instruction), Shapes::Given(_));
+                (same || self.terms.vars(x[0]).is_empty()).then_some(x[0])
+            }
+            "softmax" => {
+                let var = (*self.dims[instruction.inputs[0].index()].last()?)?;
+                Some(self.terms.apply(Fun::Softmax(var), x[0]))
+            }
+            "log_softmax" => {
+                let var = (*self.dims[instruction.inputs[0].index()].last()?)?;
+                let p = self.terms.apply(Fun::Softmax(var), x[0]);
+                Some(self.terms.apply(Fun::Log, p))
+            }
+            "softmax_grad" if self.terms.on(Is::Slope) => {
+                let var = self.last_of(instruction)?;
+                let t = self.softmax_slope(x[0], x[1], x[0], var);
+                self.terms.applied(Is::Slope, Before::Op(name), t);
+                Some(t)
+            }
+            "log_softmax_grad" if self.terms.on(Is::Slope) => {
+                let var = self.last_of(instruction)?;
+                let p = self.terms.apply(Fun::Exp, x[0]);
+                let total = self.reduce(&[var], x[1]);
+                let shared = self.mul(p, total);
+                let t = self.add(&[(x[1], 1.0), (shared, -1.0)]);
+                self.terms.applied(Is::Slope, Before::Op(name), t);
+                Some(t)
+            }
+            "gather_grad" if ops::gathers_one(&self.program, instruction) => {
+                let hot = self.hot(instruction, instruction.result())?;
+                Some(self.mul(hot, x[0]))
+            }
+            "gather" if ops::gathers_one(&self.program, instruction) => {
+                let hot = self.hot(instruction, instruction.inputs[0])?;
+                let axis = ops::axis(instruction)?;
+                let var = self.dims[instruction.inputs[0].index()][axis]?;
+                let picked = self.mul(hot, x[0]);
+                Some(self.reduce(&[var], picked))
+            }
+            _ => None,
+        }
+    }
+
+    fn last_of(&self, instruction: &Instruction) -> Option<Var> {
+        *self.dims[instruction.result().index()].last()?
+    }
+
+    /// `p (g - sum(p g))`.
+    fn softmax_slope(&mut self, p: T, g: T, weight: T, var: Var) -> T {
+        let pg = self.mul(p, g);
+        let total = self.reduce(&[var], pg);
+        let shared = self.mul(weight, total);
+        self.add(&[(pg, 1.0), (shared, -1.0)])
+    }
+
+    /// The one-hot rows of a gather along its axis of `whole`.
+    fn hot(&mut self, instruction: &Instruction, whole: Id) -> Option<T> {
+        let axis = ops::axis(instruction)?;
+        let var = self.dims[whole.index()][axis]?;
+        let index = instruction.inputs[1];
+        // The indices have the axes of the whole, but for the one that is picked from.
+        let mut dims = self.dims[whole.index()].clone();
+        dims[axis] = None;
+        let b = self.terms.hot_base(index, dims, var);
+        Some(self.terms.power(b, 1.0))
+    }
+
+    fn arithmetic(&mut self, name: &str, x: &[T]) -> Option<T> {
+        Some(match name {
+            "add" => self.add(&[(x[0], 1.0), (x[1], 1.0)]),
+            "sub" => self.add(&[(x[0], 1.0), (x[1], -1.0)]),
+            "neg" => self.terms.scaled(x[0], -1.0),
+            "mul" => self.mul(x[0], x[1]),
+            "div" => {
+                let inverse = self.terms.pow(x[1], -1.0);
+                self.mul(x[0], inverse)
+            }
+            "pow" => {
+                let e = self.terms.as_number(x[1])?;
+                self.pow(x[0], e)
+            }
+            "square" => self.pow(x[0], 2.0),
+            "sqrt" => self.pow(x[0], 0.5),
+            "rsqrt" => self.pow(x[0], -0.5),
+            "reciprocal" => self.pow(x[0], -1.0),
+            "exp" => self.terms.apply(Fun::Exp, x[0]),
+            "log" => self.terms.apply(Fun::Log, x[0]),
+            "log1p" => {
+                let above = self.add(&[(ONE, 1.0), (x[0], 1.0)]);
+                self.terms.apply(Fun::Log, above)
+            }
+            "expm1" => {
+                let e = self.terms.apply(Fun::Exp, x[0]);
+                self.add(&[(e, 1.0), (ONE, -1.0)])
+            }
+            "tanh" => self.terms.apply(Fun::Tanh, x[0]),
+            "sigmoid" => self.terms.apply(Fun::Sigmoid, x[0]),
+            "log_sigmoid" => {
+                let p = self.terms.apply(Fun::Sigmoid, x[0]);
+                self.terms.apply(Fun::Log, p)
+            }
+            _ => return None,
+        })
+    }
+
+    /// A gradient times the slope of an op on one tensor.
+    fn slope(&mut self, name: &'static str, x: &[T]) -> Option<T> {
+        if !self.terms.on(Is::Slope) {
+            return None;
+        }
+        let slope = match name {
+            "tanh_grad" => {
+                let square = self.pow(x[0], 2.0);
+                self.add(&[(ONE, 1.0), (square, -1.0)])
+            }
+            "sigmoid_grad" => {
+                let rest = self.add(&[(ONE, 1.0), (x[0], -1.0)]);
+                self.mul(x[0], rest)
+            }
+            "sqrt_grad" => {
+                let inverse = self.terms.pow(x[0], -1.0);
+                self.terms.scaled(inverse, 0.5)
+            }
+            "rsqrt_grad" => {
+                let cube = self.terms.pow(x[0], 3.0);
+                self.terms.scaled(cube, -0.5)
+            }
+            "reciprocal_grad" => {
+                let square = self.terms.pow(x[0], 2.0);
+                self.terms.scaled(square, -1.0)
+            }
+            "square_grad" => self.terms.scaled(x[0], 2.0),
+            "log1p_grad" => {
+                let above = self.add(&[(ONE, 1.0), (x[0], 1.0)]);
+                self.terms.pow(above, -1.0)
+            }
+            "pow_grad" => {
+                let e = self.terms.as_number(x[1])?;
+                let power = self.pow(x[0], e - 1.0);
+                self.terms.scaled(power, e)
+            }
+            "var_grad" => return self.variance_slope(x),
+            _ => return None,
+        };
+        let g = *x.last()?;
+        let t = self.mul(g, slope);
+        self.terms.applied(Is::Slope, Before::Op(name), t);
+        Some(t)
+    }
+
+    /// `factor (x - mean) g`.
+    fn variance_slope(&mut self, x: &[T]) -> Option<T> {
+        let factor: f64 =
+            ops::field(&self.program.instructions[self.at], "factor")?.parse().ok()?;
+        let factor = factor_of(factor);
+        let difference = self.add(&[(x[0], 1.0), (x[1], -1.0)]);
+        let scaled = self.terms.scaled(x[2], factor);
+        Some(self.mul(difference, scaled))
+    }
+
+    fn reduction(&mut self, instruction: &Instruction, name: &str, x: T) -> Option<T> {
+        let (axes, _) = ops::reduced(instruction)?;
+        let vars = self.axes_of(instruction, &axes);
+        let n = self.count(instruction, &axes);
+        Some(match name {
+            "sum" => self.reduce(&vars, x),
+            "mean" if n > 0.0 => {
+                let sum = self.reduce(&vars, x);
+                self.terms.scaled(sum, 1.0 / n)
+            }
+            "var" | "std" => {
+                let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
+                if n - correction <= 0.0 {
+                    return None;
+                }
+                let sum = self.reduce(&vars, x);
+                let difference = self.add(&[(x, 1.0), (sum, -1.0 / n)]);
+                let square = self.pow(difference, 2.0);
+                let total = self.reduce(&vars, square);
+                let var = self.terms.scaled(total, 1.0 / (n - correction));
+                if name == "var" { var } else { self.pow(var, 0.5) }
+            }
+            "logsumexp" if vars.len() == 1 && axes.len() == 1 => {
+                self.terms.apply(Fun::LogSumExp(vars[0]), x)
+            }
+            "norm" if ops::field(instruction, "p")?.parse() == Ok(2.0) => {
+                let square = self.pow(x, 2.0);
+                let total = self.reduce(&vars, square);
+                self.pow(total, 0.5)
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// `2 / (n - c)` as it was meant.
+fn factor_of(c: f64) -> f64 {
+    let n = (2.0 / c).round();
+    if n > 0.0 && 2.0 / n == c { 2.0 * (1.0 / n) } else { c }
+}
+
+/// The number that was meant: a decimal, or one over a whole number, that rounds to this one.
+fn nice(c: f64, dtype: DType) -> f64 {
+    if dtype != DType::F32 || c == 0.0 {
+        return c;
+    }
+    let inverse = (1.0 / c).round();
+    if inverse != 0.0 && inverse.abs() < 1e7 && (1.0 / inverse) as f32 == c as f32 {
+        return 1.0 / inverse;
+    }
+    format!("{}", c as f32).parse().unwrap_or(c)
+}
+
+/// The elements of a float value in f64.
+pub(super) fn elements(value: &Value) -> Vec<f64> {
+    match value.dtype() {
+        DType::F32 => {
+            let mut out = vec![0f32; value.numel()];
+            value.copy_to(&mut out);
+            out.into_iter().map(f64::from).collect()
+        }
+        DType::F64 => {
+            let mut out = vec![0f64; value.numel()];
+            value.copy_to(&mut out);
+            out
+        }
+        _ => Vec::new(),
+    }
+}

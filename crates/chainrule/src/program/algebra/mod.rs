@@ -1,0 +1,148 @@
+//! The algebra stage: a program is simplified by general rules to the formulas of the textbooks.
+//!
+//! - **Axes** (`axes`): which axes of the values are the same, so that a value is a scalar expression of its indices.
+//! - **Terms** (`term`, `facts`): sums of products of powers, kept once each. The rules that always hold act when a term is made (`build`).
+//! - **Trials** (`trial`): rules that may make a term longer or shorter; the cheapest form is kept.
+//! - **Reading** (`lower`): from instructions to terms. Ops that the algebra does not know are atoms.
+//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the least cost, with what the program computes anyway.
+//! - **Checks** (`checked`, `numbers`): each rewrite evaluated in f64 on random numbers.
+//!
+//! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
+
+mod axes;
+mod build;
+mod checked;
+mod emit;
+mod facts;
+mod lower;
+mod numbers;
+mod ops;
+mod plan;
+mod rules;
+mod stage;
+mod steps;
+mod sums;
+mod term;
+mod text;
+mod trial;
+
+#[cfg(test)]
+mod tests;
+
+pub use rules::{Rule, rules};
+
+use stage::{Stage, total_cost};
+
+use super::Program;
+use crate::error::{Error, Result};
+
+/// How a program is simplified: with which rules, and whether each rewrite is checked with numbers.
+#[derive(Clone, Debug)]
+pub struct Simplify {
+    on: Vec<bool>,
+    seed: Option<u64>,
+    /// The first name that is no rule.
+    unknown: Option<String>,
+}
+
+impl Default for Simplify {
+    fn default() -> Self {
+        Simplify::new()
+    }
+}
+
+impl Simplify {
+    /// All rules, unchecked.
+    pub fn new() -> Simplify {
+        Simplify { on: vec![true; rules().len()], seed: None, unknown: None }
+    }
+
+    /// Evaluates each rewrite in f64, before and after, on random numbers of this seed; a difference is an error that names the rule and the place.
+    pub fn checked(mut self, seed: u64) -> Simplify {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// All but this rule.
+    pub fn without(mut self, rule: &str) -> Simplify {
+        match rules().iter().position(|r| r.name == rule) {
+            Some(i) => self.on[i] = false,
+            None => self.not_known(rule),
+        }
+        self
+    }
+
+    /// Only these rules.
+    pub fn only<'a>(mut self, wanted: impl IntoIterator<Item = &'a str>) -> Simplify {
+        self.on.fill(false);
+        for rule in wanted {
+            match rules().iter().position(|r| r.name == rule) {
+                Some(i) => self.on[i] = true,
+                None => self.not_known(rule),
+            }
+        }
+        self
+    }
+
+    fn not_known(&mut self, rule: &str) {
+        self.unknown.get_or_insert_with(|| rule.to_string());
+    }
+
+    fn check(&self) -> Result<()> {
+        let Some(name) = &self.unknown else { return Ok(()) };
+        let known: Vec<_> = rules().iter().map(|r| r.name).collect();
+        let why = format!("there is no rule `{name}`; the rules are {}", known.join(", "));
+        Err(Error::argument("simplify", why))
+    }
+}
+
+/// A simplified program, and what was done.
+#[derive(Clone, Debug)]
+pub struct Simplified {
+    /// The program, of ordinary ops.
+    pub program: Program,
+    /// Each rule that was applied, in the order of the values.
+    pub steps: Vec<Applied>,
+}
+
+/// One use of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The name of the rule.
+    pub rule: &'static str,
+    /// The name of the value in whose formula it was applied.
+    pub at: String,
+    /// The formula before.
+    pub before: String,
+    /// The formula after.
+    pub after: String,
+    /// How many elementwise operations that saved, as the stage counts them.
+    pub saved: i64,
+}
+
+impl Program {
+    /// The program simplified by all rules of algebra: see [`rules`]. The results are equal up to rounding.
+    pub fn simplified(&self) -> Result<Simplified> {
+        self.simplify_with(&Simplify::new())
+    }
+
+    /// As [`Program::simplified`], with some of the rules, or with each rewrite checked.
+    ///
+    /// Errors for a name that is no rule, and in checked mode for a rewrite that changes a value.
+    pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
+        how.check()?;
+        let before = self.optimized();
+        let Some(mut stage) = Stage::new(&before, &how.on, how.seed) else {
+            return Ok(Simplified { program: before, steps: Vec::new() });
+        };
+        stage.read()?;
+        let cost = total_cost(&before);
+        let steps = stage.steps();
+        let program = stage.write_all()?.optimized();
+        program.check()?;
+        if total_cost(&program) > cost {
+            return Ok(Simplified { program: before, steps: Vec::new() });
+        }
+        Ok(Simplified { program, steps })
+    }
+}

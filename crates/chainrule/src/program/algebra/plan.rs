@@ -1,0 +1,562 @@
+//! Writing, first half: from a term to the cheapest steps that compute it, with what the program has computed already.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::rules::Is;
+use super::stage::Stage;
+use super::term::{B, Base, Dims, Factors, Fun, M, T, UNIT, Vars, union};
+use crate::program::ir::Id;
+
+/// A step: a place in [`Plan::nodes`].
+pub(super) type N = usize;
+
+/// What a step computes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    /// The number 1.
+    One,
+    /// A value that the program has, with these axes.
+    Have(Id, Dims),
+    /// One-hot rows.
+    Hot(B),
+    Add(N, N),
+    Sub(N, N),
+    Mul(N, N),
+    Div(N, N),
+    /// Times a number, given by its bits.
+    Scale(N, u64),
+    /// To a power, given by its bits.
+    Pow(N, u64),
+    Apply(Fun, N),
+    Sum(N, Vars),
+    /// The element of each row that the one-hot rows name.
+    Pick(N, B),
+}
+
+pub(super) struct Node {
+    pub step: Step,
+    pub vars: Vars,
+    pub cost: f64,
+}
+
+/// Steps in the order in which they are done.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub nodes: Vec<Node>,
+    index: HashMap<Step, N>,
+    pub done: HashMap<T, (f64, N)>,
+    order: Vec<T>,
+    /// Values that are defined from this place on may not be used.
+    limit: usize,
+    pub depth: usize,
+}
+
+impl Plan {
+    pub fn new(limit: usize) -> Plan {
+        Plan { limit, ..Plan::default() }
+    }
+
+    pub fn cost(&self) -> f64 {
+        self.nodes.iter().map(|n| n.cost).sum()
+    }
+
+    pub fn mark(&self) -> (usize, usize) {
+        (self.nodes.len(), self.order.len())
+    }
+
+    pub fn back_to(&mut self, mark: (usize, usize)) {
+        for node in self.nodes.drain(mark.0..) {
+            self.index.remove(&node.step);
+        }
+        for t in self.order.drain(mark.1..) {
+            self.done.remove(&t);
+        }
+    }
+}
+
+/// The values that are there to be used, by what they are.
+#[derive(Default)]
+pub(super) struct Known {
+    /// By the term, scaled so that its first coefficient is 1, and that coefficient.
+    whole: HashMap<T, SmallVec<[(Id, f64); 2]>>,
+    /// Products of several factors, by each factor.
+    products: HashMap<B, Vec<(Id, M, f64)>>,
+    /// Sums, by each summand.
+    pub sums: HashMap<M, Vec<Id>>,
+}
+
+/// So many candidates are looked at for one part.
+pub(super) const CANDIDATES: usize = 12;
+
+/// What a step costs for each element.
+fn weight(step: &Step) -> f64 {
+    match step {
+        Step::One | Step::Have(..) => 0.0,
+        Step::Div(..) => 1.5,
+        Step::Pow(_, e) => match f64::from_bits(*e) {
+            2.0 => 1.0,
+            -1.0 | 0.5 | -0.5 => 2.0,
+            _ => 8.0,
+        },
+        Step::Apply(..) => 8.0,
+        _ => 1.0,
+    }
+}
+
+impl Stage {
+    pub(super) fn lead_of(&mut self, t: T) -> (T, f64) {
+        match self.terms.summands(t).first() {
+            Some(&(_, c)) => (self.terms.scaled(t, 1.0 / c), c),
+            None => (t, 1.0),
+        }
+    }
+
+    /// Makes a value known.
+    pub(super) fn define(&mut self, id: Id, t: T, cost: f64) {
+        self.values[id.index()] = t;
+        self.costs[id.index()] = cost;
+        if self.terms.as_number(t).is_some() || !self.program.info(id).meta.dtype.is_float() {
+            return;
+        }
+        let (lead, c) = self.lead_of(t);
+        self.known.whole.entry(lead).or_default().push((id, c));
+        match self.terms.summands(t).clone()[..] {
+            [(m, c)] => {
+                let factors = self.terms.factors(m).clone();
+                if factors.len() > 1 || factors.iter().any(|(_, e)| *e != 1.0) {
+                    for (b, _) in factors {
+                        self.known.products.entry(b).or_default().push((id, m, c));
+                    }
+                }
+            }
+            ref summands => {
+                for (m, _) in summands.iter().filter(|(m, _)| *m != UNIT) {
+                    self.known.sums.entry(*m).or_default().push(id);
+                }
+            }
+        }
+    }
+
+    /// A value with a given name that is this term.
+    pub(super) fn given_name(&self, t: T) -> Option<Id> {
+        let c = self.terms.summands(t).first()?.1;
+        let lead = self.terms.find_scaled(t, 1.0 / c)?;
+        let all = self.known.whole.get(&lead)?.iter();
+        let mut same = all.filter(|(id, d)| *d == c && self.program.info(*id).given);
+        same.next().map(|(id, _)| *id)
+    }
+
+    pub(super) fn have_cost(&self, id: Id) -> f64 {
+        if self.live[id.index()] { 0.0 } else { self.costs[id.index()] }
+    }
+
+    pub(super) fn may_use(&self, plan: &Plan, id: Id) -> bool {
+        self.position[id.index()] < plan.limit
+            && self.program.info(id).meta.dtype == self.dtype
+            && (self.terms.on(Is::Reuse) || self.live[id.index()])
+    }
+
+    /// What the term costs, with what is known so far.
+    pub(super) fn cost(&mut self, t: T) -> f64 {
+        if let Some(cost) = self.cost_of.get(&t) {
+            return *cost;
+        }
+        let mut plan = Plan::new(usize::MAX);
+        let (c, n) = self.plan_term(&mut plan, t);
+        let n = self.scale(&mut plan, c, n);
+        let cost = plan.cost_to(n);
+        self.cost_of.insert(t, cost);
+        cost
+    }
+
+    pub(super) fn step(&mut self, plan: &mut Plan, step: Step) -> N {
+        if let Some(n) = plan.index.get(&step) {
+            return *n;
+        }
+        let of = |n: &N| plan.nodes[*n].vars.clone();
+        let vars = match &step {
+            Step::One => Vars::new(),
+            Step::Have(_, dims) => super::term::rising(dims.iter().flatten().copied().collect()),
+            Step::Hot(b) => self.terms.base_vars(*b).clone(),
+            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) | Step::Div(a, b) => {
+                union([of(a), of(b)].iter())
+            }
+            Step::Scale(a, _) | Step::Pow(a, _) => of(a),
+            Step::Apply(Fun::LogSumExp(v), a) => of(a).into_iter().filter(|w| w != v).collect(),
+            Step::Apply(_, a) => of(a),
+            Step::Sum(a, gone) => of(a).into_iter().filter(|v| !gone.contains(v)).collect(),
+            Step::Pick(a, b) => {
+                let Base::Hot { var, .. } = *self.terms.get(*b) else { unreachable!("one-hot") };
+                let vars = union([of(a), self.terms.base_vars(*b).clone()].iter());
+                vars.into_iter().filter(|v| *v != var).collect()
+            }
+        };
+        let numel = match &step {
+            Step::Sum(a, _) | Step::Apply(_, a) => self.terms.numel(&plan.nodes[*a].vars),
+            _ => self.terms.numel(&vars),
+        } as f64;
+        let cost = match &step {
+            Step::Have(id, _) => self.have_cost(*id),
+            Step::One => 0.0,
+            // One-hot rows are made with any number for the 1.
+            Step::Scale(a, _) if matches!(plan.nodes[*a].step, Step::Hot(_) | Step::One) => 0.0,
+            step => weight(step) * numel + 1.0,
+        };
+        plan.nodes.push(Node { step: step.clone(), vars, cost });
+        plan.index.insert(step, plan.nodes.len() - 1);
+        plan.nodes.len() - 1
+    }
+
+    /// `c` times a step.
+    pub(super) fn scale(&mut self, plan: &mut Plan, c: f64, n: N) -> N {
+        if c == 1.0 { n } else { self.step(plan, Step::Scale(n, c.to_bits())) }
+    }
+
+    pub(super) fn have(&mut self, plan: &mut Plan, id: Id) -> N {
+        let dims = self.dims[id.index()].clone();
+        self.step(plan, Step::Have(id, dims))
+    }
+
+    /// The steps of a term: a number times a step.
+    pub(super) fn plan_term(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+        if let Some(c) = self.terms.as_number(t) {
+            return (c, self.step(plan, Step::One));
+        }
+        let (lead, c) = self.lead_of(t);
+        if let Some(&(d, n)) = plan.done.get(&lead) {
+            return (c * d, n);
+        }
+        let there = self.cheapest_there(plan, lead);
+        if let Some((id, d, cost)) = there
+            && cost == 0.0
+        {
+            let n = self.have(plan, id);
+            return (c / d, n);
+        }
+        let mark = plan.mark();
+        let before = plan.cost();
+        plan.depth += 1;
+        let (mut d, mut n) = self.plan_fresh(plan, lead);
+        plan.depth -= 1;
+        if let Some((id, e, cost)) = there
+            && cost + self.factor_cost(t, e) <= plan.cost() - before
+        {
+            plan.back_to(mark);
+            n = self.have(plan, id);
+            d = 1.0 / e;
+        }
+        plan.done.insert(lead, (d, n));
+        plan.order.push(lead);
+        (c * d, n)
+    }
+
+    /// The value that is this term up to its coefficient, which is given too, with the least cost.
+    pub(super) fn cheapest_there(&self, plan: &Plan, lead: T) -> Option<(Id, f64, f64)> {
+        let all = self.known.whole.get(&lead)?.iter();
+        let usable = all.filter(|(id, _)| self.may_use(plan, *id));
+        let costs = usable.map(|&(id, c)| {
+            // Best is the one that needs no factor.
+            let factor = if c == 1.0 { 0.0 } else { 0.5 };
+            (id, c, self.have_cost(id), factor)
+        });
+        let best = costs.min_by(|a, b| (a.2 + a.3).total_cmp(&(b.2 + b.3)))?;
+        Some((best.0, best.1, best.2))
+    }
+
+    /// What it may cost that a value is there with another coefficient only.
+    fn factor_cost(&self, t: T, c: f64) -> f64 {
+        if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
+    }
+
+    fn plan_fresh(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+        if let [(m, c)] = self.terms.summands(t)[..] {
+            let (d, n) = self.plan_product(plan, 1.0, m);
+            return (c * d, n);
+        }
+        let (c, common, rest) = self.terms.primitive(t);
+        if common != UNIT && self.terms.on(Is::CommonFactor) {
+            let b = self.terms.sum_base(rest);
+            let mut factors = self.terms.factors(common).clone();
+            factors.push((b, 1.0));
+            let m = self.terms.product(factors);
+            return self.plan_product(plan, c, m);
+        }
+        let summands = self.terms.summands(t).clone();
+        self.plan_sum(plan, summands)
+    }
+
+    /// The steps of a product with a coefficient, which goes to the smallest factor.
+    pub(super) fn plan_product(&mut self, plan: &mut Plan, c: f64, m: M) -> (f64, N) {
+        let mut rest = self.terms.factors(m).clone();
+        let mut c = c;
+        let (mut above, mut below): (Vec<N>, Vec<N>) = (Vec::new(), Vec::new());
+        while let Some((id, part, d)) = self.cover(plan, &rest, m) {
+            for (b, e) in self.terms.factors(part).clone() {
+                let at = rest.iter().position(|(o, f)| *o == b && f * e > 0.0);
+                let at = at.expect("the part divides the product");
+                rest[at].1 -= e;
+            }
+            rest.retain(|(_, e)| e.abs() > 1e-12);
+            c /= d;
+            above.push(self.have(plan, id));
+        }
+        for (b, e) in rest {
+            let (d, n) = self.plan_base(plan, b);
+            let whole = e == e.round();
+            let n = if whole { n } else { self.scale(plan, d, n) };
+            if whole && d != 1.0 {
+                c *= d.powf(e);
+            }
+            match e {
+                1.0 => above.push(n),
+                -1.0 => below.push(n),
+                -2.0 => below.push(self.step(plan, Step::Pow(n, 2f64.to_bits()))),
+                _ => above.push(self.step(plan, Step::Pow(n, e.to_bits()))),
+            }
+        }
+        self.combine(plan, c, above, below)
+    }
+
+    fn combine(
+        &mut self,
+        plan: &mut Plan,
+        mut c: f64,
+        mut above: Vec<N>,
+        mut below: Vec<N>,
+    ) -> (f64, N) {
+        let full = union(above.iter().chain(&below).map(|n| &plan.nodes[*n].vars));
+        let full = self.terms.numel(&full);
+        let below = match below.len() {
+            0 => None,
+            _ => {
+                below.sort_by_key(|n| self.terms.numel(&plan.nodes[*n].vars));
+                Some(self.merge(plan, below))
+            }
+        };
+        if let Some(d) = below
+            && (above.is_empty() || self.terms.numel(&plan.nodes[d].vars) * 2 <= full)
+        {
+            above.push(self.step(plan, Step::Pow(d, (-1f64).to_bits())));
+            return self.combine(plan, c, above, Vec::new());
+        }
+        // The number goes to a factor that is much smaller than the product.
+        if c.abs() != 1.0
+            && let Some(least) =
+                (0..above.len()).min_by_key(|i| self.terms.numel(&plan.nodes[above[*i]].vars))
+            && self.terms.numel(&plan.nodes[above[least]].vars) * 2 <= full
+        {
+            above[least] = self.scale(plan, c.abs(), above[least]);
+            c = c.signum();
+        }
+        let mut n = self.merge(plan, above);
+        if let Some(d) = below {
+            n = self.step(plan, Step::Div(n, d));
+        }
+        (c, n)
+    }
+
+    /// The product of steps, small ones first.
+    fn merge(&mut self, plan: &mut Plan, mut all: Vec<N>) -> N {
+        while all.len() > 1 {
+            let mut best = (usize::MAX, 0, 1);
+            for i in 0..all.len() {
+                for j in i + 1..all.len() {
+                    let pair = [&plan.nodes[all[i]].vars, &plan.nodes[all[j]].vars];
+                    let numel = self.terms.numel(&union(pair.into_iter()));
+                    if numel < best.0 {
+                        best = (numel, i, j);
+                    }
+                }
+            }
+            let b = all.remove(best.2);
+            let a = all[best.1];
+            all[best.1] = match a == b {
+                true => self.step(plan, Step::Pow(a, 2f64.to_bits())),
+                false => self.step(plan, Step::Mul(a, b)),
+            };
+        }
+        match all.pop() {
+            Some(n) => n,
+            None => self.step(plan, Step::One),
+        }
+    }
+
+    /// The value that is the most useful part of a product: its id, the part, and its coefficient.
+    fn cover(&mut self, plan: &Plan, rest: &Factors, whole: M) -> Option<(Id, M, f64)> {
+        if rest.iter().map(|(_, e)| e.abs()).sum::<f64>() <= 0.5 || !self.terms.on(Is::Reuse) {
+            return None;
+        }
+        let mut best: Option<(f64, Id, M, f64)> = None;
+        for (b, _) in rest {
+            let Some(candidates) = self.known.products.get(b) else { continue };
+            for &(id, part, c) in candidates.iter().rev().take(CANDIDATES) {
+                let factors = self.terms.factors(part);
+                let divides = factors.iter().all(|(b, e)| {
+                    rest.iter().any(|(o, f)| o == b && f * e > 0.0 && f.abs() >= e.abs() - 1e-12)
+                });
+                // The whole has been looked for.
+                if !divides
+                    || (part == whole && self.have_cost(id) > 0.0)
+                    || !self.may_use(plan, id)
+                {
+                    continue;
+                }
+                let in_plan =
+                    plan.index.contains_key(&Step::Have(id, self.dims[id.index()].clone()));
+                let cost = if in_plan { 0.0 } else { self.have_cost(id) };
+                let scale = if c.abs() == 1.0 {
+                    0.0
+                } else {
+                    self.terms.numel(self.terms.product_vars(part)) as f64 * 0.5
+                };
+                let saved = self.worth(part) - cost - scale;
+                if saved > 0.0 && best.is_none_or(|(most, ..)| saved > most) {
+                    best = Some((saved, id, part, c));
+                }
+            }
+        }
+        best.map(|(_, id, part, c)| (id, part, c))
+    }
+
+    /// About what a product costs when it is computed from its factors.
+    fn worth(&self, m: M) -> f64 {
+        let factors = self.terms.factors(m);
+        let mut cost = 0.0;
+        for (b, e) in factors {
+            let numel = self.terms.numel(self.terms.base_vars(*b)) as f64;
+            if *e != 1.0 {
+                cost += numel * weight(&Step::Pow(0, e.to_bits())) + 1.0;
+            }
+            cost += match self.terms.get(*b) {
+                Base::Reduce(_, inner) => self.terms.numel(self.terms.product_vars(*inner)) as f64,
+                Base::Sum(t) if !self.is_there(*t) => {
+                    numel * (self.terms.summands(*t).len() - 1) as f64
+                }
+                _ => 0.0,
+            };
+        }
+        let numel = self.terms.numel(self.terms.product_vars(m)) as f64;
+        cost + (factors.len() as f64 - 1.0) * (numel + 1.0)
+    }
+
+    fn is_there(&self, lead: T) -> bool {
+        let there = self.known.whole.get(&lead);
+        there.is_some_and(|all| all.iter().any(|(id, _)| self.live[id.index()]))
+    }
+
+    fn plan_base(&mut self, plan: &mut Plan, b: B) -> (f64, N) {
+        let t = self.terms.power(b, 1.0);
+        if !matches!(self.terms.get(b), Base::Value { .. } | Base::Hot { .. }) {
+            let (lead, c) = self.lead_of(t);
+            if let Some(&(d, n)) = plan.done.get(&lead) {
+                return (c * d, n);
+            }
+            if let Some((id, d, 0.0)) = self.cheapest_there(plan, lead) {
+                let n = self.have(plan, id);
+                return (c / d, n);
+            }
+        }
+        match self.terms.get(b).clone() {
+            Base::Value { id, dims } => (1.0, self.step(plan, Step::Have(id, dims))),
+            Base::Hot { .. } => (1.0, self.step(plan, Step::Hot(b))),
+            Base::Sum(t) => self.plan_term(plan, t),
+            Base::Fn(f, t) => {
+                let (c, n) = self.plan_term(plan, t);
+                let n = self.scale(plan, c, n);
+                let n = match f {
+                    Fun::Root(e) => self.step(plan, Step::Pow(n, e)),
+                    f => self.step(plan, Step::Apply(f, n)),
+                };
+                (1.0, n)
+            }
+            Base::Reduce(vars, m) => {
+                let mark = plan.mark();
+                let (c, n) = self.plan_reduce(plan, vars, m);
+                let spent: f64 = plan.nodes[mark.0..].iter().map(|n| n.cost).sum();
+                let (lead, d) = self.lead_of(t);
+                match self.cheapest_there(plan, lead) {
+                    Some((id, e, cost)) if cost + self.factor_cost(t, e) <= spent => {
+                        plan.back_to(mark);
+                        (d / e, self.have(plan, id))
+                    }
+                    _ => (c, n),
+                }
+            }
+        }
+    }
+
+    fn plan_reduce(&mut self, plan: &mut Plan, vars: Vars, m: M) -> (f64, N) {
+        let factors = self.terms.factors(m).clone();
+        let hot = factors.iter().find_map(|(b, e)| match self.terms.get(*b) {
+            Base::Hot { var, .. } if *e == 1.0 && vars.contains(var) => Some((*b, *var)),
+            _ => None,
+        });
+        if let Some((b, var)) = hot {
+            let rest = self.terms.divided(m, &[(b, 1.0)].into_iter().collect());
+            let left: Vars = vars.iter().filter(|v| **v != var).copied().collect();
+            let has_var = self.terms.product_vars(rest).contains(&var);
+            // Picking needs the array to have all axes of the indices.
+            let own =
+                self.terms.base_vars(b).iter().all(|v| self.terms.product_vars(rest).contains(v));
+            if has_var && own {
+                let t = self.terms.scaled_product(1.0, rest);
+                let (c, n) = self.plan_term(plan, t);
+                let full = *self.terms.base_vars(b) == plan.nodes[n].vars;
+                if full {
+                    let n = self.step(plan, Step::Pick(n, b));
+                    let n = if left.is_empty() { n } else { self.step(plan, Step::Sum(n, left)) };
+                    return (c, n);
+                }
+            }
+        }
+        let t = self.terms.scaled_product(1.0, m);
+        let (c, n) = self.plan_term(plan, t);
+        // Along an axis that nothing depends on the sum is a multiple.
+        let present: Vars =
+            vars.iter().filter(|v| plan.nodes[n].vars.contains(v)).copied().collect();
+        let missing: Vars = vars.iter().filter(|v| !present.contains(v)).copied().collect();
+        let c = c * self.terms.numel(&missing) as f64;
+        let n = if present.is_empty() { n } else { self.step(plan, Step::Sum(n, present)) };
+        (c, n)
+    }
+}
+
+impl Plan {
+    /// What this step costs with those that it needs.
+    pub fn cost_to(&self, root: N) -> f64 {
+        let needed = self.needed(root);
+        self.nodes.iter().zip(needed).filter(|(_, needed)| *needed).map(|(n, _)| n.cost).sum()
+    }
+
+    /// The steps that the last needs, marked.
+    pub fn needed(&self, root: N) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        needed[root] = true;
+        for n in (0..self.nodes.len()).rev().filter(|n| *n <= root) {
+            if needed[n] {
+                for input in self.nodes[n].step.inputs() {
+                    needed[input] = true;
+                }
+            }
+        }
+        needed
+    }
+}
+
+impl Step {
+    pub fn inputs(&self) -> SmallVec<[N; 2]> {
+        match self {
+            Step::One | Step::Have(..) | Step::Hot(_) => SmallVec::new(),
+            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) | Step::Div(a, b) => {
+                [*a, *b].into_iter().collect()
+            }
+            Step::Scale(a, _)
+            | Step::Pow(a, _)
+            | Step::Apply(_, a)
+            | Step::Sum(a, _)
+            | Step::Pick(a, _) => [*a].into_iter().collect(),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The stage itself: reads a program, and writes what the roots need in the cheapest form.
+
+use std::collections::HashMap;
+
+use super::axes::Layouts;
+use super::emit::Written;
+use super::plan::{Known, N, Plan};
+use super::steps::Noted;
+use super::term::{Dims, T, Terms, ZERO};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::program::Program;
+use crate::program::ir::{From, Id, Instruction, Phase};
+use crate::program::names::Names;
+use crate::shape::Shape;
+use crate::tensor::op::Kernel;
+use crate::tensor::value::Layout;
+
+/// A program on its way through the algebra.
+pub(super) struct Stage {
+    pub program: Program,
+    pub terms: Terms,
+    pub dims: Vec<Dims>,
+    pub renamed: HashMap<(usize, usize), Dims>,
+    /// The term of each value.
+    pub values: Vec<T>,
+    /// What each value costs where it is not computed anyway.
+    pub costs: Vec<f64>,
+    /// Whether a value is computed anyway.
+    pub live: Vec<bool>,
+    /// One more than the place of the instruction that defines a value; 0 if none does.
+    pub position: Vec<usize>,
+    pub known: Known,
+    pub best_of: HashMap<T, T>,
+    pub cost_of: HashMap<T, f64>,
+    pub names: Names,
+    pub numbers: HashMap<(u64, DType, Vec<usize>), Id>,
+    /// Of the value at hand.
+    pub dtype: DType,
+    /// The instruction at hand.
+    pub at: usize,
+    pub noted: Vec<Noted>,
+    /// Constants that are no single number.
+    pub arrays: Vec<(Id, T, Vec<f64>)>,
+    /// In checked mode.
+    pub seed: Option<u64>,
+}
+
+impl Stage {
+    /// `None` where the axes of the program cannot be told apart.
+    pub fn new(program: &Program, on: &[bool], seed: Option<u64>) -> Option<Stage> {
+        let layouts = Layouts::of(program)?;
+        let n = program.values.len();
+        let mut names = Names::default();
+        for info in &program.values {
+            names.unique(&info.name);
+        }
+        let mut position = vec![0; n];
+        let mut live = vec![true; n];
+        for (at, instruction) in program.instructions.iter().enumerate() {
+            for id in &instruction.outputs {
+                position[id.index()] = at + 1;
+                live[id.index()] = instruction.phase == Phase::Forward;
+            }
+        }
+        let floats = || program.values.iter().map(|v| v.meta.dtype).filter(|d| d.is_float());
+        let narrow = floats().any(|d| d == DType::F32);
+        let epsilon = if narrow { 4e-7 } else { 4e-15 };
+        let terms = Terms::new(on, layouts.sizes, epsilon);
+        Some(Stage {
+            program: program.clone(),
+            terms,
+            dims: layouts.dims,
+            renamed: layouts.renamed,
+            values: vec![ZERO; n],
+            costs: vec![0.0; n],
+            live,
+            position,
+            known: Known::default(),
+            best_of: HashMap::new(),
+            cost_of: HashMap::new(),
+            names,
+            numbers: HashMap::new(),
+            dtype: if narrow { DType::F32 } else { DType::F64 },
+            at: 0,
+            noted: Vec::new(),
+            arrays: Vec::new(),
+            seed,
+        })
+    }
+
+    /// What an instruction costs with what it needs.
+    pub fn original_cost(&self, at: usize) -> f64 {
+        let instruction = &self.program.instructions[at];
+        let mut cost = own_cost(&self.program, instruction);
+        for (k, id) in instruction.inputs.iter().enumerate() {
+            if !self.live[id.index()] && !instruction.inputs[..k].contains(id) {
+                cost += self.costs[id.index()];
+            }
+        }
+        cost
+    }
+
+    /// The program with each value that the roots need in its cheapest form.
+    pub fn write_all(&mut self) -> Result<Program> {
+        let count = self.program.instructions.len();
+        let mut needed = vec![false; self.program.values.len()];
+        let roots: Vec<Id> = self.program.roots().collect();
+        for id in &roots {
+            self.need(&mut needed, *id);
+        }
+        let mut same: HashMap<Id, Id> = HashMap::new();
+        let mut written: Vec<Vec<Instruction>> = Vec::with_capacity(count);
+        for at in (0..count).rev() {
+            let instruction = self.program.instructions[at].clone();
+            let draws = instruction.op.generator().is_some();
+            if !draws && !instruction.outputs.iter().any(|id| needed[id.index()]) {
+                written.push(Vec::new());
+                continue;
+            }
+            let beside = instruction.outputs[1..].iter().any(|id| needed[id.index()]);
+            let fresh = if draws || beside { None } else { self.rewritten(at, &instruction)? };
+            let list = match fresh {
+                Some(Written::As(list)) => list,
+                Some(Written::Same(id)) => {
+                    same.insert(instruction.result(), id);
+                    needed.resize(self.program.values.len(), false);
+                    self.need(&mut needed, id);
+                    written.push(Vec::new());
+                    continue;
+                }
+                None => vec![instruction],
+            };
+            needed.resize(self.program.values.len(), false);
+            for id in list.iter().flat_map(|i| i.inputs.iter()) {
+                self.need(&mut needed, *id);
+            }
+            written.push(list);
+        }
+        written.reverse();
+        self.program.instructions = written.into_iter().flatten().collect();
+        self.replace(&same);
+        Ok(self.program.clone())
+    }
+
+    fn need(&mut self, needed: &mut [bool], id: Id) {
+        needed[id.index()] = true;
+        if let Some(live) = self.live.get_mut(id.index()) {
+            *live = true;
+        }
+    }
+
+    /// The instructions that are cheaper than this one with all that it needs, if there are such.
+    fn rewritten(&mut self, at: usize, instruction: &Instruction) -> Result<Option<Written>> {
+        let result = instruction.result();
+        let meta = self.program.info(result).meta;
+        if instruction.phase != Phase::Backward || !meta.dtype.is_float() {
+            return Ok(None);
+        }
+        self.dtype = meta.dtype;
+        let t = self.values[result.index()];
+        if let Some(c) = self.terms.as_number(t) {
+            self.become_number(result, c, meta.shape);
+            return Ok(Some(Written::As(Vec::new())));
+        }
+        if self.is_itself(t, result) {
+            return Ok(None);
+        }
+        let original = self.original_cost(at);
+        let mut plan = Plan::new(at + 1);
+        let (c, n): (f64, N) = self.plan_term(&mut plan, t);
+        let scale = if c.abs() == 1.0 && c > 0.0 { 0.0 } else { meta.shape.numel() as f64 + 1.0 };
+        let worth = plan.cost_to(n) + scale < original;
+        if !worth {
+            return Ok(None);
+        }
+        self.verify_plan(&plan, c, n, t, instruction)?;
+        Ok(self.write(&plan, c, n, instruction))
+    }
+
+    /// Whether the term is nothing but this value.
+    fn is_itself(&self, t: T, id: Id) -> bool {
+        use super::term::Base;
+        let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
+        let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
+        matches!(self.terms.get(b), Base::Value { id: own, .. } if *own == id)
+    }
+
+    fn become_number(&mut self, id: Id, c: f64, shape: Shape) {
+        let number = self.constant_value(c, Shape::SCALAR);
+        let From::Constant(one) = self.program.info(number).from.clone() else {
+            unreachable!("a constant was made")
+        };
+        let value = match shape.rank() {
+            0 => one,
+            _ => {
+                let strides = [0; crate::shape::MAX_RANK];
+                let layout = Layout { offset: 0, strides };
+                std::sync::Arc::new(crate::tensor::value::Value::view(&one, shape, layout))
+            }
+        };
+        self.program.values[id.index()].from = From::Constant(value);
+    }
+
+    /// Puts values in the place of those that are the same; names that the user gave are kept.
+    fn replace(&mut self, same: &HashMap<Id, Id>) {
+        let find = |mut id: Id| {
+            while let Some(next) = same.get(&id) {
+                id = *next;
+            }
+            id
+        };
+        for (from, _) in same.iter() {
+            let to = find(*from);
+            let (a, b) = (&self.program.values[from.index()], &self.program.values[to.index()]);
+            let made = !matches!(b.from, From::Input(_) | From::Cell(_) | From::Constant(_));
+            if a.given && !b.given && made {
+                let name = std::mem::take(&mut self.program.values[from.index()].name);
+                let other = std::mem::replace(&mut self.program.values[to.index()].name, name);
+                self.program.values[from.index()].name = other;
+                self.program.values[to.index()].given = true;
+                self.program.values[from.index()].given = false;
+            }
+        }
+        for instruction in &mut self.program.instructions {
+            instruction.inputs.iter_mut().for_each(|id| *id = find(*id));
+        }
+        self.program.outputs.iter_mut().for_each(|o| o.id = find(o.id));
+        for id in self.program.cells.iter_mut().filter_map(|c| c.write.as_mut()) {
+            *id = find(*id);
+        }
+    }
+}
+
+/// What an instruction costs by itself.
+fn own_cost(program: &Program, instruction: &Instruction) -> f64 {
+    let numel = program.info(instruction.result()).meta.shape.numel() as f64;
+    let first = instruction.inputs.first();
+    let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
+    let each = match instruction.op.name() {
+        "exp" | "log" | "tanh" | "sigmoid" | "pow" | "pow_grad" | "log_softmax_grad" => 8.0,
+        "div" => 1.5,
+        "sqrt" | "rsqrt" | "reciprocal" | "tanh_grad" | "sigmoid_grad" => 2.0,
+        "softmax_grad" | "rsqrt_grad" | "var_grad" => 3.0,
+        _ => 1.0,
+    };
+    match instruction.op.kernel() {
+        Kernel::View(_) => 0.0,
+        Kernel::Reduce(..) => taken + 1.0,
+        _ => each * numel + 1.0,
+    }
+}
+
+/// What all instructions cost.
+pub(super) fn total_cost(program: &Program) -> f64 {
+    program.instructions.iter().map(|i| own_cost(program, i)).sum()
+}

@@ -1,0 +1,258 @@
+//! Rules that make a term longer or shorter, as the case may be: the cheapest form is kept.
+
+use super::Stage;
+use super::rules::Is;
+use super::term::{Base, Before, Factors, M, Summands, T, Var};
+
+/// Longer sums are not multiplied out.
+const LONGEST: usize = 24;
+
+impl Stage {
+    pub(super) fn add(&mut self, parts: &[(T, f64)]) -> T {
+        let t = self.terms.add(parts);
+        self.best(t)
+    }
+
+    pub(super) fn mul(&mut self, a: T, b: T) -> T {
+        let t = self.terms.mul(a, b);
+        self.best(t)
+    }
+
+    pub(super) fn pow(&mut self, t: T, e: f64) -> T {
+        let t = self.terms.pow(t, e);
+        self.best(t)
+    }
+
+    /// The sum along axes: as one, or apart where that is cheaper.
+    pub(super) fn reduce(&mut self, vars: &[Var], t: T) -> T {
+        let whole = self.terms.reduce_whole(vars, t);
+        let mut best = self.best(whole);
+        if self.terms.on(Is::SumOfSum) && !self.terms.is_large(t) {
+            // The summands in the form that has most of them, and as they are.
+            let since = self.terms.events.len();
+            let expanded = self.expanded(t);
+            self.terms.events.truncate(since);
+            for form in [Some(t), expanded].into_iter().flatten() {
+                if self.terms.summands(form).len() < 2 {
+                    continue;
+                }
+                let since = self.terms.events.len();
+                let apart = self.terms.reduce_apart(vars, form);
+                let apart = self.best(apart);
+                if apart != best && self.cost(apart) < self.cost(best) {
+                    let before = Before::Reduce(vars.iter().copied().collect(), t);
+                    self.terms.applied(Is::SumOfSum, before, apart);
+                    best = apart;
+                } else {
+                    self.terms.events.truncate(since);
+                }
+            }
+        }
+        best
+    }
+
+    /// The cheapest of the forms that the rules of this file give.
+    pub(super) fn best(&mut self, t: T) -> T {
+        if let Some(known) = self.best_of.get(&t) {
+            return *known;
+        }
+        let mut best = t;
+        // Each round may open the way for another rule.
+        for _ in 0..4 {
+            let before = best;
+            // What was done for a form that is not taken is not told.
+            let since = self.terms.events.len();
+            let forms = self.forms(before);
+            self.terms.events.truncate(since);
+            for (rule, form) in forms {
+                if form == best || self.terms.is_large(form) {
+                    continue;
+                }
+                let (old, new) = (self.cost(best), self.cost(form));
+                if new < old {
+                    self.terms.applied(rule, Before::Term(best), form);
+                    best = form;
+                }
+            }
+            if best == before {
+                break;
+            }
+        }
+        self.best_of.insert(t, best);
+        self.best_of.insert(best, best);
+        best
+    }
+
+    fn forms(&mut self, t: T) -> Vec<(Is, T)> {
+        let mut out = Vec::new();
+        if self.terms.as_number(t).is_some() || self.terms.is_large(t) {
+            return out;
+        }
+        if self.terms.on(Is::Distribute) {
+            out.extend(self.cancelling(t).map(|t| (Is::Distribute, t)));
+            out.extend(self.expanded(t).map(|t| (Is::Distribute, t)));
+        }
+        if self.terms.on(Is::PartialFractions) {
+            let expanded = self.expanded(t).unwrap_or(t);
+            for form in [t, expanded] {
+                out.extend(self.fractions(form).into_iter().map(|t| (Is::PartialFractions, t)));
+            }
+        }
+        out
+    }
+
+    /// All products of sums multiplied out, if there are any.
+    pub(super) fn expanded(&mut self, t: T) -> Option<T> {
+        if !self.terms.on(Is::Distribute) {
+            return None;
+        }
+        let mut changed = false;
+        let mut t = t;
+        for _ in 0..4 {
+            let mut parts = Vec::new();
+            let mut again = false;
+            for (m, c) in self.terms.summands(t).clone() {
+                match self.terms.open(m, |_, _| true) {
+                    Some(opened) => {
+                        again = true;
+                        parts.push((opened, c));
+                    }
+                    None => {
+                        let part = self.terms.scaled_product(1.0, m);
+                        parts.push((part, c));
+                    }
+                }
+            }
+            if !again {
+                break;
+            }
+            changed = true;
+            let length: usize = parts.iter().map(|(p, _)| self.terms.summands(*p).len()).sum();
+            if length > LONGEST {
+                return None;
+            }
+            t = self.terms.add(&parts);
+        }
+        changed.then_some(t)
+    }
+
+    /// Only those sums multiplied out whose summands meet their own inverse, or a mask, outside.
+    fn cancelling(&mut self, t: T) -> Option<T> {
+        let mut changed = false;
+        let mut parts = Vec::new();
+        for (m, c) in self.terms.summands(t).clone() {
+            let meets = |terms: &super::term::Terms, inner: T| {
+                let outside = terms.factors(m);
+                terms.summands(inner).iter().any(|(n, _)| {
+                    terms.factors(*n).iter().any(|(b, e)| {
+                        outside.iter().any(|(o, f)| o == b && (f * e < 0.0 || terms.is_mask(*b)))
+                    })
+                })
+            };
+            match self.terms.open(m, meets) {
+                Some(opened) => {
+                    changed = true;
+                    parts.push((opened, c));
+                }
+                None => {
+                    let part = self.terms.scaled_product(1.0, m);
+                    parts.push((part, c));
+                }
+            }
+        }
+        changed.then(|| self.terms.add(&parts))
+    }
+
+    /// `x s^-k = s^(1-k) - (s - x) s^-k` for a sum `s` that has `x` among its summands: all such terms at once, for each such `x`.
+    fn fractions(&mut self, t: T) -> Vec<T> {
+        let mut choices: Vec<(super::term::B, M, f64)> = Vec::new();
+        for (m, _) in self.terms.summands(t).clone() {
+            for (b, e) in self.terms.factors(m).clone() {
+                let Base::Sum(s) = *self.terms.get(b) else { continue };
+                if e > -1.0 || !self.terms.base_range(b).is_not_zero() {
+                    continue;
+                }
+                let whole = self.terms.factors(m).clone();
+                for (x, a) in self.terms.summands(s).clone() {
+                    let part = super::build::common_factors(&whole, self.terms.factors(x));
+                    let fits = x != super::term::UNIT && part == *self.terms.factors(x);
+                    if fits && !choices.contains(&(b, x, a)) {
+                        choices.push((b, x, a));
+                    }
+                }
+            }
+        }
+        choices.truncate(4);
+        choices.into_iter().filter_map(|(b, x, a)| self.divide(t, b, x, a)).collect()
+    }
+
+    /// With `x = (s - (s - a x)) / a` put in wherever a power of `x` stands over one of `s`.
+    fn divide(&mut self, t: T, b: super::term::B, x: M, a: f64) -> Option<T> {
+        let Base::Sum(s) = *self.terms.get(b) else { return None };
+        let x_term = self.terms.scaled_product(1.0, x);
+        let rest = self.terms.add(&[(s, 1.0), (x_term, -a)]);
+        let mut t = t;
+        for _ in 0..3 {
+            let mut parts = Vec::new();
+            let mut again = false;
+            for (m, c) in self.terms.summands(t).clone() {
+                let factors = self.terms.factors(m).clone();
+                let over = factors.iter().any(|(f, e)| *f == b && *e <= -1.0);
+                let wanted = self.terms.factors(x).clone();
+                let has = super::build::common_factors(&factors, &wanted) == wanted;
+                if !over || !has {
+                    let part = self.terms.scaled_product(1.0, m);
+                    parts.push((part, c));
+                    continue;
+                }
+                again = true;
+                let others = self.terms.divided(m, &wanted);
+                let others = self.terms.scaled_product(1.0, others);
+                let s_base = self.terms.product([(b, 1.0)].into_iter().collect());
+                let (_, others_product) = self.terms.as_product(others);
+                let raised = self.terms.product_of(others_product, s_base);
+                parts.push((self.terms.scaled_product(1.0, raised), c / a));
+                for (n, d) in self.terms.summands(rest).clone() {
+                    let product = self.terms.product_of(others_product, n);
+                    parts.push((self.terms.scaled_product(1.0, product), -c * d / a));
+                }
+            }
+            if !again {
+                break;
+            }
+            t = self.terms.add(&parts);
+            if self.terms.summands(t).len() > LONGEST {
+                return None;
+            }
+        }
+        Some(t)
+    }
+}
+
+impl super::term::Terms {
+    /// A product with its first sum (of those that `which` admits) multiplied out; `None` if it has none.
+    fn open(&mut self, m: M, which: impl Fn(&Self, T) -> bool) -> Option<T> {
+        let factors = self.factors(m).clone();
+        if factors.len() == 1 && factors[0].1 == 1.0 {
+            return None;
+        }
+        let at = factors.iter().position(|(b, e)| match self.get(*b) {
+            Base::Sum(inner) => (*e == 1.0 || *e == 2.0) && which(self, *inner),
+            _ => false,
+        })?;
+        let Base::Sum(inner) = *self.get(factors[at].0) else { return None };
+        let mut others: Factors = factors;
+        match others[at].1 {
+            2.0 => others[at].1 = 1.0,
+            _ => drop(others.remove(at)),
+        }
+        let others = self.product(others);
+        let summands: Summands = self.summands(inner).clone();
+        let mut parts = Vec::new();
+        for (n, c) in summands {
+            let product = self.product_of(others, n);
+            parts.push((self.scaled_product(1.0, product), c));
+        }
+        Some(self.add(&parts))
+    }
+}

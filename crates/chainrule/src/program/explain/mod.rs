@@ -1,0 +1,65 @@
+//! The derivation of a program's backward pass, as a person wants to read it: what differentiation leaves, each simplification with its rule
+//! and what it saved, and the result, with what each costs.
+
+mod formulas;
+mod models;
+mod page;
+mod repeats;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use formulas::{Formula, formula, formulas};
+pub use page::explain_page;
+
+use super::Program;
+use super::algebra::{Simplified, Simplify};
+use crate::error::Result;
+
+/// A program on its way from the trace to the simplified one. `Display` writes all of it.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// What it is of.
+    pub title: String,
+    /// As it was traced: all that the forward pass and the rules of differentiation did.
+    pub traced: Program,
+    /// Without what no output needs, and with what was computed twice computed once.
+    pub optimized: Program,
+    /// After the algebra, with the steps.
+    pub simplified: Simplified,
+    whole: bool,
+}
+
+impl Program {
+    /// How the program is simplified, step by step.
+    ///
+    /// Errors as [`Program::simplified`] does.
+    ///
+    /// ```
+    /// use chainrule::program::formula;
+    /// let program = formula("softmax-ce")?.trace()?;
+    /// let explanation = program.explain("softmax and cross-entropy")?;
+    /// assert!(explanation.to_string().contains("d_logits"));
+    /// assert!(explanation.simplified.program.cost().flops <= explanation.traced.cost().flops);
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn explain(&self, title: impl Into<String>) -> Result<Explanation> {
+        self.explain_with(title, &Simplify::new())
+    }
+
+    /// As [`Program::explain`], with some of the rules, or with each rewrite checked.
+    pub fn explain_with(&self, title: impl Into<String>, how: &Simplify) -> Result<Explanation> {
+        let simplified = self.simplify_with(how)?;
+        let (traced, optimized) = (self.clone(), self.optimized());
+        Ok(Explanation { title: title.into(), traced, optimized, simplified, whole: false })
+    }
+}
+
+impl Explanation {
+    /// Writes everything, also parts that repeat and long lists of steps.
+    pub fn whole(mut self) -> Explanation {
+        self.whole = true;
+        self
+    }
+}

@@ -1,0 +1,226 @@
+//! Which instructions form a group.
+//!
+//! Instructions are taken in order. One that runs on rows joins the group of a value that it takes, or one that takes a value that it takes too, if
+//! the rows are the same and nothing outside the group would have to run between: no other instruction may need something of the group and be needed by it.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use super::layout::Layouts;
+use super::layout::Part;
+use super::member::{Kind, Member};
+use crate::program::Program;
+use crate::program::ir::Id;
+
+/// More members would need more room than the nearest cache has.
+const MOST: usize = 24;
+
+/// A set of clusters, as bits.
+#[derive(Clone, Default)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn has(&self, i: usize) -> bool {
+        self.0.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1)
+    }
+
+    fn add(&mut self, i: usize) {
+        if self.0.len() <= i / 64 {
+            self.0.resize(i / 64 + 1, 0);
+        }
+        self.0[i / 64] |= 1 << (i % 64);
+    }
+
+    fn extend(&mut self, other: &Set) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+}
+
+/// Instructions that run at one place of the list.
+pub(super) struct Cluster {
+    pub members: Vec<usize>,
+    /// The rows of a group and their length; nothing for an instruction that runs alone.
+    pub space: Option<(usize, usize)>,
+    /// Whether it does not matter where a row ends.
+    flat: bool,
+    /// The clusters that must run before, directly or not.
+    before: Set,
+}
+
+pub(super) struct Clusters<'a> {
+    program: &'a Program,
+    layouts: &'a Layouts,
+    clusters: Vec<Cluster>,
+    /// Where the elements of a value come from, by root.
+    made_in: HashMap<Id, usize>,
+    /// What made the values of groups.
+    made_by: HashMap<Id, Kind>,
+    /// The last group that takes a value, by root.
+    taken_in: HashMap<Id, usize>,
+    last_draw: Option<usize>,
+}
+
+impl<'a> Clusters<'a> {
+    pub fn of(program: &'a Program, layouts: &'a Layouts) -> Vec<Cluster> {
+        let mut all = Clusters {
+            program,
+            layouts,
+            clusters: Vec::new(),
+            made_in: HashMap::new(),
+            made_by: HashMap::new(),
+            taken_in: HashMap::new(),
+            last_draw: None,
+        };
+        (0..program.instructions.len()).for_each(|i| all.place(i));
+        all.in_order()
+    }
+
+    fn place(&mut self, i: usize) {
+        let instruction = &self.program.instructions[i];
+        // A window on what a group makes is known without running anything: it stays with the group.
+        let window = self.layouts.is_view(instruction.result());
+        let maker = self.made_in.get(&self.layouts.root(instruction.result()));
+        if let Some(&at) = maker.filter(|&&at| window && self.clusters[at].space.is_some()) {
+            self.clusters[at].members.push(i);
+            self.made_in.insert(instruction.result(), at);
+            return;
+        }
+        let roots: Vec<Id> = instruction.inputs.iter().map(|&id| self.layouts.root(id)).collect();
+        let mut before = Set::default();
+        for at in roots.iter().filter_map(|root| self.made_in.get(root)) {
+            before.extend(&self.clusters[*at].before);
+            before.add(*at);
+        }
+        let member = Member::of(self.program, self.layouts, instruction);
+        let found = member.as_ref().and_then(|member| self.group_for(member, &roots));
+        let draws = instruction.op.generator().is_some();
+        if let Some(last) = self.last_draw.filter(|_| draws) {
+            before.extend(&self.clusters[last].before);
+            before.add(last);
+        }
+        let at = match (&member, found) {
+            (Some(member), Some(at)) => {
+                self.join(at, i, member, &roots);
+                at
+            }
+            _ => {
+                let space = member.as_ref().map(|m| (m.rows, m.n));
+                let flat = member.as_ref().is_some_and(Member::is_flat);
+                self.clusters.push(Cluster { members: vec![i], space, flat, before });
+                self.clusters.len() - 1
+            }
+        };
+        if draws {
+            self.last_draw = Some(at);
+        }
+        for &id in &instruction.outputs {
+            self.made_in.insert(id, at);
+            if let Some(member) = &member {
+                self.made_by.insert(id, member.kind);
+            }
+        }
+        if member.is_some() {
+            self.taken_in.extend(roots.iter().map(|&root| (root, at)));
+        }
+    }
+
+    /// The group that an instruction can join.
+    fn group_for(&self, member: &Member, roots: &[Id]) -> Option<usize> {
+        let makers = roots.iter().filter_map(|root| self.made_in.get(root));
+        let takers = roots.iter().filter_map(|root| self.taken_in.get(root));
+        let mut candidates: Vec<usize> = makers.copied().collect();
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        candidates.extend(takers);
+        candidates.into_iter().find(|&at| self.fits(at, member, roots))
+    }
+
+    fn fits(&self, at: usize, member: &Member, roots: &[Id]) -> bool {
+        let group = &self.clusters[at];
+        let Some((rows, n)) = group.space else { return false };
+        let same = (rows, n) == (member.rows, member.n)
+            || (rows * n == member.rows * member.n && (group.flat || member.is_flat()));
+        // Of what is made in the group only those rows are there that the member runs on.
+        let apart = |(root, part): (&Id, &Part)| {
+            let numel = self.program.info(*root).meta.shape.numel();
+            self.made_in.get(root) == Some(&at)
+                && match self.made_by.get(root) {
+                    Some(Kind::Map) => *part != Part::Whole || numel != rows * n,
+                    Some(Kind::RowSum) => *part != Part::Column || numel != rows,
+                    _ => true,
+                }
+        };
+        let between = |root: &Id| {
+            let maker = self.made_in.get(root).filter(|&&maker| maker != at);
+            maker.is_some_and(|&maker| self.clusters[maker].before.has(at))
+        };
+        let mut taken = roots.iter().zip(&member.parts);
+        same && group.members.len() < MOST && !roots.iter().any(between) && !taken.any(apart)
+    }
+
+    fn join(&mut self, at: usize, i: usize, member: &Member, roots: &[Id]) {
+        let mut more = Set::default();
+        let makers = roots.iter().filter_map(|root| self.made_in.get(root));
+        for &maker in makers.filter(|&&maker| maker != at) {
+            more.extend(&self.clusters[maker].before);
+            more.add(maker);
+        }
+        let group = &mut self.clusters[at];
+        if group.flat && !member.is_flat() {
+            group.space = Some((member.rows, member.n));
+            group.flat = false;
+        }
+        group.members.push(i);
+        group.before.extend(&more);
+        for cluster in &mut self.clusters {
+            if cluster.before.has(at) {
+                cluster.before.extend(&more);
+            }
+        }
+    }
+
+    /// The clusters in an order in which they can run, as near to that of the list as may be.
+    fn in_order(self) -> Vec<Cluster> {
+        let Clusters { program, clusters, made_in, layouts, .. } = self;
+        let mut home = vec![0; program.instructions.len()];
+        for (at, cluster) in clusters.iter().enumerate() {
+            cluster.members.iter().for_each(|&i| home[i] = at);
+        }
+        let mut after: Vec<Vec<usize>> = vec![Vec::new(); clusters.len()];
+        let mut missing = vec![0; clusters.len()];
+        let mut edge = |from: usize, to: usize| {
+            if from != to {
+                after[from].push(to);
+                missing[to] += 1;
+            }
+        };
+        let mut last_draw = None;
+        for (i, instruction) in program.instructions.iter().enumerate() {
+            for &id in &instruction.inputs {
+                // The view's own instruction, and that which makes the elements.
+                let makers = [made_in.get(&id), made_in.get(&layouts.root(id))];
+                makers.into_iter().flatten().for_each(|&from| edge(from, home[i]));
+            }
+            if instruction.op.generator().is_some() {
+                last_draw.replace(home[i]).into_iter().for_each(|from| edge(from, home[i]));
+            }
+        }
+        let first = |at: usize| std::cmp::Reverse((clusters[at].members[0], at));
+        let ready = (0..clusters.len()).filter(|&at| missing[at] == 0);
+        let mut ready: BinaryHeap<_> = ready.map(first).collect();
+        let mut order = Vec::with_capacity(clusters.len());
+        while let Some(std::cmp::Reverse((_, at))) = ready.pop() {
+            order.push(at);
+            for &next in &after[at] {
+                missing[next] -= 1;
+                if missing[next] == 0 {
+                    ready.push(first(next));
+                }
+            }
+        }
+        assert_eq!(order.len(), clusters.len(), "no cluster waits for itself");
+        let mut clusters: Vec<Option<Cluster>> = clusters.into_iter().map(Some).collect();
+        order.into_iter().map(|at| clusters[at].take().expect("each comes once")).collect()
+    }
+}

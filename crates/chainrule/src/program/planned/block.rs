@@ -1,0 +1,213 @@
+//! A group of instructions as it runs: tile by tile.
+
+use smallvec::SmallVec;
+
+use super::memory::{self, Need};
+use crate::dtype::DType;
+use crate::program::Program;
+use crate::program::fuse::layout::{Layouts, Part};
+use crate::program::fuse::member::{Kind, Member};
+use crate::program::ir::Id;
+use std::ops::Range;
+
+/// What a tile may take of the nearest cache.
+const TILE: usize = 16 << 10;
+/// From so many elements on, several threads share a group.
+const SHARED: usize = 1 << 16;
+/// About so many elements go to a thread at a time.
+const PIECE: usize = 1 << 15;
+/// What begins at a multiple of this is aligned for the widest instructions.
+const ALIGNED: usize = 64;
+
+/// The rows of a group and what is done with each tile of them.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Rows, and their length; elements that form no rows are rows of one.
+    pub rows: usize,
+    pub n: usize,
+    /// Rows of a tile, and of what goes to a thread at a time.
+    pub tile: usize,
+    pub piece: usize,
+    pub members: Vec<Step>,
+    /// What is read from memory: the value that holds the elements, and the first byte.
+    pub inputs: Vec<(Id, usize)>,
+    /// What is written to memory.
+    pub outputs: Vec<Id>,
+    /// Bytes that a tile needs for what stays inside.
+    pub scratch: usize,
+    /// How many sums of columns there are.
+    pub sums: usize,
+}
+
+/// One member.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub instruction: usize,
+    pub kind: Kind,
+    pub inputs: SmallVec<[Arg; 3]>,
+    pub out: Arg,
+    /// Whether it does not matter where a row ends.
+    pub flat: bool,
+    /// The number of a sum of columns.
+    pub sum: usize,
+}
+
+/// Where a tile of an operand is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arg {
+    pub at: At,
+    pub part: Part,
+    pub dtype: DType,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// In an array of the list of inputs.
+    Input(usize),
+    /// In an array of the list of outputs.
+    Output(usize),
+    /// In the tile's scratch, from this byte on.
+    Scratch(usize),
+}
+
+impl Block {
+    /// The group of these instructions; `wanted` says which values are needed after it.
+    pub fn of(
+        program: &Program,
+        layouts: &Layouts,
+        group: Range<usize>,
+        wanted: impl Fn(Id) -> bool,
+    ) -> Block {
+        let found = group.clone().filter(|&i| !layouts.is_view(program.instructions[i].result()));
+        let member = |i: usize| {
+            let instruction = &program.instructions[i];
+            let why = "a group has members that run on rows";
+            (i, Member::of(program, layouts, instruction).expect(why))
+        };
+        let members: Vec<(usize, Member)> = found.map(member).collect();
+        let flat = members.iter().all(|(_, m)| m.is_flat());
+        let rowed = members.iter().find(|(_, m)| !m.is_flat()).unwrap_or(&members[0]);
+        let (rows, n) =
+            if flat { (rowed.1.rows * rowed.1.n, 1) } else { (rowed.1.rows, rowed.1.n) };
+        let mut block = Block {
+            rows,
+            n,
+            tile: 0,
+            piece: 0,
+            members: Vec::with_capacity(members.len()),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            scratch: 0,
+            sums: 0,
+        };
+        let mut inside: Vec<(Id, Arg)> = Vec::new();
+        let mut needs: Vec<Need> = Vec::new();
+        for (at, (i, member)) in members.into_iter().enumerate() {
+            let step =
+                block.step(program, layouts, (at, i, member), &mut inside, &mut needs, &wanted);
+            block.members.push(step);
+        }
+        block.cut(&needs);
+        block
+    }
+
+    /// One member; scratch places are numbers of `needs` until [`Block::cut`].
+    fn step(
+        &mut self,
+        program: &Program,
+        layouts: &Layouts,
+        (at, i, member): (usize, usize, Member),
+        inside: &mut Vec<(Id, Arg)>,
+        needs: &mut Vec<Need>,
+        wanted: &impl Fn(Id) -> bool,
+    ) -> Step {
+        let instruction = &program.instructions[i];
+        let mut inputs: SmallVec<[Arg; 3]> = SmallVec::new();
+        for (&id, &part) in instruction.inputs.iter().zip(&member.parts) {
+            let root = layouts.root(id);
+            let dtype = program.info(id).meta.dtype;
+            let known = inside.iter().find(|(other, _)| *other == root);
+            inputs.push(match known {
+                Some((_, arg)) => {
+                    if let At::Scratch(need) = arg.at {
+                        needs[need].to = at;
+                    }
+                    Arg { part, ..*arg }
+                }
+                None => {
+                    let first = layouts.layout(id).offset * dtype.size();
+                    let same = |input: &(Id, usize)| *input == (root, first);
+                    let place = self.inputs.iter().position(same).unwrap_or_else(|| {
+                        self.inputs.push((root, first));
+                        self.inputs.len() - 1
+                    });
+                    Arg { at: At::Input(place), part, dtype }
+                }
+            });
+        }
+        let result = instruction.result();
+        let dtype = program.info(result).meta.dtype;
+        let (part, sum) = match member.kind {
+            Kind::Map => (Part::Whole, 0),
+            Kind::RowSum => (Part::Column, 0),
+            Kind::ColumnSum { .. } => {
+                self.sums += 1;
+                (Part::Row, self.sums - 1)
+            }
+        };
+        let place = if wanted(result) || part == Part::Row {
+            self.outputs.push(result);
+            At::Output(self.outputs.len() - 1)
+        } else {
+            let size = if part == Part::Whole { self.n } else { 1 } * dtype.size();
+            needs.push(Need { size, from: at, to: at });
+            At::Scratch(needs.len() - 1)
+        };
+        let out = Arg { at: place, part, dtype };
+        inside.push((result, out));
+        Step { instruction: i, kind: member.kind, inputs, out, flat: member.is_flat(), sum }
+    }
+
+    /// Decides how many rows a tile has, and where in the scratch everything goes.
+    fn cut(&mut self, needs: &[Need]) {
+        let apart = memory::lay_out(needs);
+        let size = |arg: &Arg| if arg.part == Part::Whole { self.n * arg.dtype.size() } else { 0 };
+        let all = self.members.iter().flat_map(|m| m.inputs.iter().chain([&m.out]));
+        let mut arrays: Vec<(At, usize)> = Vec::new();
+        for arg in all.filter(|arg| !matches!(arg.at, At::Scratch(_))) {
+            if !arrays.iter().any(|(at, _)| *at == arg.at) {
+                arrays.push((arg.at, size(arg)));
+            }
+        }
+        let streams: usize = arrays.iter().map(|(_, size)| size).sum();
+        let row = apart.size + streams / 2;
+        let least = if self.n == 1 { 512 } else { 1 };
+        self.tile = (TILE / row.max(1)).max(least).min(self.rows);
+        if self.n == 1 {
+            self.tile = self.tile.next_multiple_of(64).min(self.rows);
+        } else {
+            // Tiles of nearly the same size.
+            self.tile = self.rows.div_ceil(self.rows.div_ceil(self.tile));
+        }
+        let per_piece = (PIECE / self.n).max(1).next_multiple_of(self.tile);
+        self.piece = if self.rows * self.n >= SHARED { per_piece } else { self.rows };
+        let scaled: Vec<Need> = needs
+            .iter()
+            .map(|n| Need { size: (n.size * self.tile).next_multiple_of(ALIGNED), ..*n })
+            .collect();
+        let places = memory::lay_out(&scaled);
+        self.scratch = places.size;
+        for step in &mut self.members {
+            for arg in step.inputs.iter_mut().chain([&mut step.out]) {
+                if let At::Scratch(need) = &mut arg.at {
+                    *need = places.starts[*need];
+                }
+            }
+        }
+    }
+
+    /// How many pieces threads share.
+    pub fn pieces(&self) -> usize {
+        self.rows.div_ceil(self.piece)
+    }
+}

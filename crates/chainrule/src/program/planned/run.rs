@@ -1,0 +1,272 @@
+//! A run, step by step.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::block::Block;
+use super::steps::{Home, Step, Steps};
+use super::tile::Arrays;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::program::Program;
+use crate::program::ir::{From, Id};
+use crate::program::plan::Plan;
+use crate::tensor::Tensor;
+use crate::tensor::arena::{Arena, Place};
+use crate::tensor::buffer::{BLOCK, Buffer};
+use crate::tensor::node::lock;
+use crate::tensor::op::{Array, Outcome, Output};
+use crate::tensor::run::{array, compute_as, output};
+use crate::tensor::value::Value;
+
+/// The memory of a run.
+pub(in crate::program) struct Machine {
+    /// By id. Those in the arena, constants and windows on them are always there.
+    pub values: Vec<Option<Arc<Value>>>,
+    places: Vec<Option<Place>>,
+}
+
+/// Takes back the places that an op was given, also where it panics.
+struct Planned;
+
+impl Drop for Planned {
+    fn drop(&mut self) {
+        Buffer::unplan();
+    }
+}
+
+impl Machine {
+    pub fn new(program: &Program, steps: &Steps) -> Result<Machine> {
+        let bytes = steps.size * BLOCK;
+        let arena = Arena::new(steps.size).ok_or_else(|| {
+            Error::argument("run", format!("there is no memory for {bytes} bytes"))
+        })?;
+        let arena = Arc::new(arena);
+        let mut machine = Machine { values: Vec::new(), places: Vec::new() };
+        for (info, home) in program.values.iter().zip(&steps.homes) {
+            let place = match *home {
+                Home::Arena { first, blocks } => Some(Place::new(&arena, first, blocks)),
+                _ => None,
+            };
+            machine.values.push(match (&place, &info.from) {
+                (Some(place), _) => Some(Arc::new(Value::placed(info.meta, place.clone()))),
+                (None, From::Constant(value)) => Some(row_major(value)?),
+                _ => None,
+            });
+            machine.places.push(place);
+        }
+        for instruction in &program.instructions {
+            let id = instruction.result();
+            if steps.homes[id.index()] == Home::View {
+                machine.values[id.index()] = Some(machine.window(program, steps, id));
+            }
+        }
+        Ok(machine)
+    }
+
+    fn value(&self, id: Id) -> &Arc<Value> {
+        self.values[id.index()].as_ref().expect("the check found it defined")
+    }
+
+    fn window(&self, program: &Program, steps: &Steps, id: Id) -> Arc<Value> {
+        let layouts = &steps.layouts;
+        let root = self.value(layouts.root(id));
+        let mut layout = *layouts.layout(id);
+        // An argument may itself be a part of something.
+        layout.offset += root.layout().offset;
+        Value::view(root, program.info(id).meta.shape, layout).share()
+    }
+
+    /// Sets what is another in each run.
+    fn begin(&mut self, program: &Program, arguments: &[&Tensor]) -> Result<()> {
+        for (&id, argument) in program.inputs.iter().zip(arguments) {
+            self.values[id.index()] = Some(row_major(&argument.value())?);
+        }
+        for cell in &program.cells {
+            let value = lock(&cell.leaf.value).clone();
+            self.values[cell.read.index()] = Some(row_major(&value)?);
+        }
+        Ok(())
+    }
+
+    /// Does all the steps.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        steps: &Steps,
+        arguments: &[&Tensor],
+    ) -> Result<()> {
+        self.begin(program, arguments)?;
+        for (step, dropped) in steps.steps.iter().zip(&steps.dropped) {
+            match step {
+                Step::Group(block) => self.group(program, block)?,
+                Step::View(i) => {
+                    let id = program.instructions[*i].result();
+                    self.values[id.index()] = Some(self.window(program, steps, id));
+                }
+                Step::Update(i) => self.update(program, plan, *i, dropped)?,
+                Step::Op(i) => self.op(program, *i)?,
+            }
+            self.forget(dropped);
+        }
+        Ok(())
+    }
+
+    /// Forgets loose values.
+    pub fn forget(&mut self, ids: &[Id]) {
+        for id in ids {
+            if let Some(value) = self.values[id.index()].take() {
+                Value::recycle(value);
+            }
+        }
+    }
+
+    fn group(&mut self, program: &Program, block: &Block) -> Result<()> {
+        let mut fresh: SmallVec<[(Id, Value); 4]> = SmallVec::new();
+        let mut arrays = Arrays { inputs: SmallVec::new(), outputs: SmallVec::new() };
+        for &id in &block.outputs {
+            arrays.outputs.push(match &mut self.places[id.index()] {
+                Some(place) => place.write().as_mut_ptr().cast(),
+                None => {
+                    let mut value = Value::uninit("program", program.info(id).meta)?;
+                    let start = start_mut(&mut value);
+                    fresh.push((id, value));
+                    start
+                }
+            });
+        }
+        for &(id, first) in &block.inputs {
+            arrays.inputs.push(start(self.value(id)).wrapping_add(first));
+        }
+        // SAFETY: all values are row-major; the plan keeps results apart from what is still needed, and those that are handed out have
+        // buffers of their own.
+        unsafe { block.run(&program.instructions, &arrays) };
+        for (id, value) in fresh {
+            self.values[id.index()] = Some(value.share());
+        }
+        Ok(())
+    }
+
+    /// Runs an instruction through its kernel; what it asks memory for is given places in the arena.
+    fn op(&mut self, program: &Program, i: usize) -> Result<()> {
+        let instruction = &program.instructions[i];
+        let mut inputs: SmallVec<[Arc<Value>; 4]> = SmallVec::new();
+        for id in &instruction.inputs {
+            inputs.push(self.value(*id).clone());
+        }
+        let places = instruction.outputs.iter().filter_map(|id| {
+            let meta = program.info(*id).meta;
+            let place = self.places[id.index()].clone()?;
+            Some((meta.shape.numel() * meta.dtype.size(), place))
+        });
+        let planned = Planned;
+        Buffer::plan(places);
+        let meta = program.info(instruction.result()).meta;
+        let outcome = compute_as(&*instruction.op, &inputs, meta);
+        drop(planned);
+        let outcome = outcome.map_err(|e| match instruction.location {
+            Some(location) => e.at(location),
+            None => e,
+        })?;
+        self.settle(&instruction.outputs, outcome)
+    }
+
+    /// Sees to it that results are at their places.
+    fn settle(&mut self, ids: &[Id], outcome: Outcome) -> Result<()> {
+        let mut given: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
+        given.push(outcome.value);
+        given.extend(outcome.extra);
+        let there = |(id, value): (&Id, &Arc<Value>)| match &self.places[id.index()] {
+            Some(_) => value.is_contiguous() && start(value) == start(self.value(*id)),
+            // What is handed out is no part of the arena, nor of an input.
+            None => value.owns() && !value.is_planned(),
+        };
+        if !ids.iter().zip(&given).all(there) {
+            // One may lie where another should: all are copied before any is written.
+            for value in &mut given {
+                *value = value.copied()?.share();
+            }
+        }
+        for (id, value) in ids.iter().zip(given) {
+            match &mut self.places[id.index()] {
+                Some(place) => {
+                    if value.numel() > 0 && start(&value) != place.write().as_ptr().cast() {
+                        let mut to = Value::placed(value.meta, place.clone());
+                        copy(&value, &mut to);
+                    }
+                    Value::recycle(value);
+                }
+                None => self.values[id.index()] = Some(value),
+            }
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, program: &Program, plan: &Plan, i: usize, dropped: &[Id]) -> Result<()> {
+        let instruction = &program.instructions[i];
+        let places = &plan.in_place[&i];
+        let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
+        for id in &instruction.inputs {
+            inputs.push(self.value(*id).clone());
+        }
+        let old = places.iter().map(|p| instruction.inputs[p.input]);
+        old.filter(|id| dropped.contains(id)).for_each(|id| self.values[id.index()] = None);
+        let outcome = program.update(instruction, places, &mut inputs);
+        let outcome = outcome.map_err(|e| match instruction.location {
+            Some(location) => e.at(location),
+            None => e,
+        })?;
+        drop(inputs);
+        let given = std::iter::once(outcome.value).chain(outcome.extra);
+        for (id, value) in instruction.outputs.iter().zip(given) {
+            self.values[id.index()] = Some(value);
+        }
+        Ok(())
+    }
+
+    /// Forgets everything that is another in each run.
+    pub fn end(&mut self, steps: &Steps) {
+        for (value, home) in self.values.iter_mut().zip(&steps.homes) {
+            if *home == Home::Loose
+                && let Some(value) = value.take()
+            {
+                Value::recycle(value);
+            }
+        }
+    }
+}
+
+/// The value with its elements in row-major order, from the first on.
+fn row_major(value: &Arc<Value>) -> Result<Arc<Value>> {
+    value.contiguous()
+}
+
+/// The address of the first element of a row-major value.
+fn start(value: &Value) -> *const u8 {
+    match array(value) {
+        Array::F32(x) => x.as_ptr().cast(),
+        Array::F64(x) => x.as_ptr().cast(),
+        Array::I64(x) => x.as_ptr().cast(),
+        Array::Bool(x) => x.as_ptr(),
+    }
+}
+
+fn start_mut(value: &mut Value) -> *mut u8 {
+    match output(value) {
+        Output::F32(x) => x.as_mut_ptr().cast(),
+        Output::F64(x) => x.as_mut_ptr().cast(),
+        Output::I64(x) => x.as_mut_ptr().cast(),
+        Output::Bool(x) => x.as_mut_ptr(),
+    }
+}
+
+fn copy(from: &Value, to: &mut Value) {
+    match to.dtype() {
+        DType::F32 => from.copy_to::<f32>(to.as_mut()),
+        DType::F64 => from.copy_to::<f64>(to.as_mut()),
+        DType::I64 => from.copy_to::<i64>(to.as_mut()),
+        DType::Bool => from.copy_to::<u8>(to.as_mut()),
+    }
+}

@@ -1,0 +1,203 @@
+//! What a run does, step by step.
+
+use smallvec::SmallVec;
+
+use super::block::Block;
+use super::memory::{self, Need};
+use crate::program::Program;
+use crate::program::fuse::layout::Layouts;
+use crate::program::ir::{From, Id};
+use crate::program::plan::Plan;
+use crate::tensor::buffer::BLOCK;
+use crate::tensor::op::Kernel;
+
+/// One step of a run.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Instructions that run tile by tile.
+    Group(Block),
+    /// A window on something that is another value in each run.
+    View(usize),
+    /// An update of cells in place.
+    Update(usize),
+    /// Any other instruction.
+    Op(usize),
+}
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Given anew in each run: an input, a cell, a result that is handed out, or a window on such.
+    Loose,
+    /// In the arena, from this block on.
+    Arena { first: usize, blocks: usize },
+    /// A window on something that is always at the same place.
+    View,
+    /// A constant.
+    Constant,
+    /// Inside a group, never in memory.
+    Inside,
+}
+
+/// Made once for a program.
+pub(in crate::program) struct Steps {
+    pub(super) steps: Vec<Step>,
+    /// For each step the loose values that nothing after it needs.
+    pub(super) dropped: Vec<SmallVec<[Id; 2]>>,
+    pub(super) homes: Vec<Home>,
+    /// Blocks of the arena, and how many no layout can do without.
+    pub size: usize,
+    pub lower_bound: usize,
+    pub(super) layouts: Layouts,
+}
+
+impl Steps {
+    pub fn of(program: &Program, plan: &Plan) -> Steps {
+        let layouts = Layouts::of(program);
+        let mut steps = Vec::new();
+        let mut step_of = vec![0; program.instructions.len()];
+        let mut ranges = Vec::new();
+        let mut i = 0;
+        while i < program.instructions.len() {
+            let end = program.group_at(i).map_or(i + 1, |group| group.end);
+            step_of[i..end].fill(ranges.len());
+            ranges.push(i..end);
+            i = end;
+        }
+        let uses = Uses::of(program, &layouts, &step_of);
+        let mut homes = homes(program, &layouts, plan, &uses, &step_of);
+        let mut needs = Vec::new();
+        let mut ids = Vec::new();
+        for (at, home) in homes.iter().enumerate() {
+            if let Home::Arena { blocks, .. } = *home {
+                let (from, to) = (uses.made[at], uses.last[at]);
+                needs.push(Need { size: blocks, from, to: to.max(from) });
+                ids.push(at);
+            }
+        }
+        let memory = memory::lay_out(&needs);
+        for (&id, &start) in ids.iter().zip(&memory.starts) {
+            if let Home::Arena { first, .. } = &mut homes[id] {
+                *first = start;
+            }
+        }
+        let mut dropped = Vec::new();
+        for (at, range) in ranges.into_iter().enumerate() {
+            let i = range.start;
+            let loose = |id: &Id| homes[id.index()] == Home::Loose;
+            let all = (0..program.values.len() as u32).map(Id);
+            let last = |id: &Id| uses.last[id.index()] == at && !uses.kept[id.index()];
+            let drops = all.filter(loose).filter(last).collect();
+            let step = if program.group_at(i).is_some() {
+                let wanted = |id: Id| homes[id.index()] != Home::Inside;
+                steps.push(Step::Group(Block::of(program, &layouts, range.clone(), wanted)));
+                dropped.push(SmallVec::new());
+                // Windows on results that are handed out.
+                for i in range {
+                    let id = program.instructions[i].result();
+                    if layouts.is_view(id) && loose(&id) {
+                        steps.push(Step::View(i));
+                        dropped.push(SmallVec::new());
+                    }
+                }
+                *dropped.last_mut().expect("one was pushed") = drops;
+                continue;
+            } else if plan.in_place.contains_key(&i) {
+                Step::Update(i)
+            } else if layouts.is_view(program.instructions[i].result()) {
+                match homes[program.instructions[i].result().index()] {
+                    Home::Loose => Step::View(i),
+                    _ => continue,
+                }
+            } else {
+                Step::Op(i)
+            };
+            steps.push(step);
+            dropped.push(drops);
+        }
+        let (size, lower_bound) = (memory.size, memory.lower_bound);
+        Steps { steps, dropped, homes, size, lower_bound, layouts }
+    }
+}
+
+/// When values are made and needed, in steps; by root, since windows need what they look at.
+struct Uses {
+    made: Vec<usize>,
+    last: Vec<usize>,
+    /// Whether the caller or a cell gets it.
+    kept: Vec<bool>,
+}
+
+impl Uses {
+    fn of(program: &Program, layouts: &Layouts, step_of: &[usize]) -> Uses {
+        let count = program.values.len();
+        let mut uses =
+            Uses { made: vec![0; count], last: vec![0; count], kept: vec![false; count] };
+        for (i, instruction) in program.instructions.iter().enumerate() {
+            let step = step_of[i];
+            for id in &instruction.outputs {
+                uses.made[id.index()] = step;
+                uses.last[id.index()] = uses.last[id.index()].max(step);
+            }
+            // A window that is made inside a group is there for those who use it.
+            for &id in &instruction.inputs {
+                for id in [id, layouts.root(id)] {
+                    uses.last[id.index()] = uses.last[id.index()].max(step);
+                }
+            }
+        }
+        for id in program.roots() {
+            uses.kept[id.index()] = true;
+            uses.kept[layouts.root(id).index()] = true;
+        }
+        uses
+    }
+}
+
+fn homes(
+    program: &Program,
+    layouts: &Layouts,
+    plan: &Plan,
+    uses: &Uses,
+    step_of: &[usize],
+) -> Vec<Home> {
+    let mut homes = vec![Home::Loose; program.values.len()];
+    for (at, info) in program.values.iter().enumerate() {
+        if matches!(info.from, From::Constant(_)) {
+            homes[at] = Home::Constant;
+        }
+    }
+    // What is taken beyond the step that makes it, or by somebody who needs all of it.
+    let mut wanted = vec![false; program.values.len()];
+    for (i, instruction) in program.instructions.iter().enumerate() {
+        let view = layouts.is_view(instruction.result());
+        for &id in instruction.inputs.iter().filter(|_| !view) {
+            let root = layouts.root(id);
+            wanted[root.index()] |= uses.made[root.index()] != step_of[i];
+        }
+    }
+    for (i, instruction) in program.instructions.iter().enumerate() {
+        let updates = plan.in_place.contains_key(&i);
+        let group = program.groups.iter().any(|group| group.contains(&i));
+        for &id in &instruction.outputs {
+            let at = id.index();
+            let root = layouts.root(id);
+            homes[at] = if layouts.is_view(id) {
+                match homes[root.index()] {
+                    Home::Loose => Home::Loose,
+                    Home::Inside => Home::Inside,
+                    _ => Home::View,
+                }
+            } else if uses.kept[at] || updates {
+                Home::Loose
+            } else if group && !wanted[at] && matches!(instruction.op.kernel(), Kernel::Map(_)) {
+                Home::Inside
+            } else {
+                let bytes = program.info(id).meta;
+                let bytes = bytes.shape.numel() * bytes.dtype.size();
+                Home::Arena { first: 0, blocks: bytes.div_ceil(BLOCK) }
+            };
+        }
+    }
+    homes
+}

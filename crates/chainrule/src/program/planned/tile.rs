@@ -1,0 +1,260 @@
+//! The loop over the tiles of a group.
+//!
+//! Each member runs on a tile before the next one does, through the kernel that it has alone.
+
+use std::cell::Cell;
+
+use smallvec::SmallVec;
+
+use super::block::{Arg, At, Block, Step};
+use crate::dtype::DType;
+use crate::kernels::gemm::with_buffer;
+use crate::kernels::map::Rows;
+use crate::kernels::{reduce, threads};
+use crate::program::fuse::layout::Part;
+use crate::program::fuse::member::Kind;
+use crate::program::ir::Instruction;
+use crate::tensor::op::{Array, Extent, Input, Kernel, Output};
+
+/// Where the arrays of a group begin.
+pub(super) struct Arrays {
+    pub inputs: SmallVec<[*const u8; 12]>,
+    pub outputs: SmallVec<[*mut u8; 12]>,
+}
+
+// SAFETY: inputs are only read, and each piece of rows writes its own rows of the outputs.
+unsafe impl Sync for Arrays {}
+
+/// The sums of all pieces.
+struct Sums(*mut f64);
+
+// SAFETY: each piece has sums of its own.
+unsafe impl Sync for Sums {}
+
+thread_local! {
+    /// The sums of columns of the last group that this thread began.
+    static TOTALS: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
+}
+
+impl Block {
+    /// Runs all members on all rows.
+    ///
+    /// # Safety
+    ///
+    /// The arrays must be those of the group: inputs with the elements that the parts need, readable; outputs with room for the results, writable by nobody
+    /// else and apart from the inputs and each other.
+    pub unsafe fn run(&self, instructions: &[Instruction], arrays: &Arrays) {
+        let kernels: SmallVec<[Kernel<'_>; 24]> =
+            self.members.iter().map(|m| instructions[m.instruction].op.kernel()).collect();
+        let pieces = self.pieces();
+        let own = self.sums * self.n;
+        let run = |totals: *mut f64| {
+            let totals = Sums(totals);
+            let piece = |piece: usize| {
+                let totals = &totals;
+                with_buffer::<f32, _>(self.scratch / 4, |scratch| {
+                    // SAFETY: the sums of a piece are its own; the rest is the caller's promise.
+                    unsafe {
+                        let totals = totals.0.wrapping_add(piece * own);
+                        let totals = std::slice::from_raw_parts_mut(totals, own);
+                        totals.fill(0.0);
+                        self.piece(&kernels, arrays, piece, scratch.cast(), totals);
+                    }
+                });
+            };
+            if pieces == 1 {
+                piece(0);
+            } else {
+                threads::for_each(true, 0..pieces, piece);
+            }
+            // SAFETY: all pieces have come to an end.
+            let all = unsafe { std::slice::from_raw_parts_mut(totals.0, pieces * own) };
+            let (first, rest) = all.split_at_mut(own);
+            for piece in rest.chunks_exact(own.max(1)) {
+                first.iter_mut().zip(piece).for_each(|(a, &b)| *a += b);
+            }
+            // SAFETY: the caller's promise.
+            unsafe { self.finish(arrays, first) };
+        };
+        // Taken, not borrowed: while this thread waits for others it may run another group.
+        let mut totals = TOTALS.take();
+        if totals.len() < pieces * own {
+            totals.resize(pieces * own, 0.0);
+        }
+        run(totals.as_mut_ptr());
+        TOTALS.set(totals);
+    }
+
+    /// Runs a piece, tile by tile.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`]; the scratch must have the room that was planned.
+    unsafe fn piece(
+        &self,
+        kernels: &[Kernel<'_>],
+        arrays: &Arrays,
+        piece: usize,
+        scratch: *mut u8,
+        totals: &mut [f64],
+    ) {
+        let end = self.rows.min((piece + 1) * self.piece);
+        for row in (piece * self.piece..end).step_by(self.tile) {
+            let tile = Tile { arrays, scratch, row, rows: self.tile.min(end - row), n: self.n };
+            for (member, kernel) in self.members.iter().zip(kernels) {
+                // SAFETY: the caller's promise; the members are in an order in which each reads what is there.
+                unsafe { tile.member(member, kernel, totals) }
+            }
+        }
+    }
+
+    /// Writes the sums of columns.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`].
+    unsafe fn finish(&self, arrays: &Arrays, totals: &[f64]) {
+        let tile = Tile { arrays, scratch: std::ptr::null_mut(), row: 0, rows: 1, n: self.n };
+        for member in &self.members {
+            let Kind::ColumnSum { mean } = member.kind else { continue };
+            let totals = &totals[member.sum * self.n..][..self.n];
+            let count = self.rows;
+            // SAFETY: the caller's promise.
+            match unsafe { tile.output(&member.out) } {
+                Output::F32(out) => {
+                    out.iter_mut().zip(totals).for_each(|(o, &total)| *o = total as f32);
+                    if mean {
+                        out.iter_mut().for_each(|o| *o /= count as f32);
+                    }
+                }
+                Output::F64(out) => {
+                    out.copy_from_slice(totals);
+                    if mean {
+                        out.iter_mut().for_each(|o| *o /= count as f64);
+                    }
+                }
+                _ => unreachable!("only floats are summed so"),
+            }
+        }
+    }
+}
+
+/// Some rows of a group.
+struct Tile<'a> {
+    arrays: &'a Arrays,
+    scratch: *mut u8,
+    row: usize,
+    rows: usize,
+    n: usize,
+}
+
+impl Tile<'_> {
+    /// Runs one member.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`].
+    #[inline]
+    unsafe fn member(&self, member: &Step, kernel: &Kernel<'_>, totals: &mut [f64]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (member.kind, kernel) {
+                (Kind::Map, Kernel::Map(kernel)) => {
+                    let mut inputs: SmallVec<[Input<'_>; 3]> = SmallVec::new();
+                    for arg in &member.inputs {
+                        inputs.push(self.input(arg, member.flat));
+                    }
+                    let n = if member.flat { self.rows * self.n } else { self.n };
+                    kernel.tile(&inputs, n, self.output(&member.out));
+                }
+                (Kind::RowSum, Kernel::Reduce(_, kernel)) => {
+                    let extent = Extent { outer: self.rows, count: self.n, inner: 1 };
+                    let x = match self.input(&member.inputs[0], true) {
+                        Input::F32(x) => Array::F32(x.data),
+                        Input::F64(x) => Array::F64(x.data),
+                        Input::I64(x) => Array::I64(x.data),
+                        Input::Bool(x) => Array::Bool(x.data),
+                    };
+                    kernel.reduce(x, extent, self.output(&member.out));
+                }
+                (Kind::ColumnSum { .. }, _) => {
+                    let totals = &mut totals[member.sum * self.n..][..self.n];
+                    match self.input(&member.inputs[0], true) {
+                        Input::F32(x) => reduce::add_block(x.data, totals),
+                        Input::F64(x) => reduce::add_block(x.data, totals),
+                        _ => unreachable!("only floats are summed so"),
+                    }
+                }
+                _ => unreachable!("the kind of a member is that of its kernel"),
+            }
+        }
+    }
+
+    /// The tile of an operand; `flat` takes all rows as one.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`].
+    #[inline]
+    unsafe fn input<'t>(&self, arg: &Arg, flat: bool) -> Input<'t> {
+        let (len, step, splat, skip) = match arg.part {
+            Part::Whole => {
+                let step = if flat { 0 } else { self.n };
+                (self.rows * self.n, step, false, self.row * self.n)
+            }
+            Part::Row => (self.n, 0, false, 0),
+            Part::Column => (self.rows, 1, true, self.row),
+            Part::Single => (1, 0, true, 0),
+        };
+        let skip = skip * arg.dtype.size();
+        let from = match arg.at {
+            At::Input(i) => self.arrays.inputs[i].wrapping_add(skip),
+            At::Output(i) => self.arrays.outputs[i].wrapping_add(skip).cast_const(),
+            At::Scratch(at) => self.scratch.wrapping_add(at).cast_const(),
+        };
+        macro_rules! rows {
+            ($ty:ty, $variant:ident) => {{
+                // SAFETY: the caller's promise.
+                let data = unsafe { std::slice::from_raw_parts(from.cast::<$ty>(), len) };
+                Input::$variant(Rows { data, step, splat })
+            }};
+        }
+        match arg.dtype {
+            DType::F32 => rows!(f32, F32),
+            DType::F64 => rows!(f64, F64),
+            DType::I64 => rows!(i64, I64),
+            DType::Bool => rows!(u8, Bool),
+        }
+    }
+
+    /// The tile of a result, to write.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`].
+    #[inline]
+    unsafe fn output<'t>(&self, arg: &Arg) -> Output<'t> {
+        let (len, skip) = match arg.part {
+            Part::Whole => (self.rows * self.n, self.row * self.n),
+            Part::Column => (self.rows, self.row),
+            Part::Row | Part::Single => (self.n, 0),
+        };
+        let to = match arg.at {
+            At::Output(i) => self.arrays.outputs[i].wrapping_add(skip * arg.dtype.size()),
+            At::Scratch(at) => self.scratch.wrapping_add(at),
+            At::Input(_) => unreachable!("inputs are not written"),
+        };
+        macro_rules! rows {
+            ($ty:ty, $variant:ident) => {{
+                // SAFETY: the caller's promise.
+                Output::$variant(unsafe { std::slice::from_raw_parts_mut(to.cast::<$ty>(), len) })
+            }};
+        }
+        match arg.dtype {
+            DType::F32 => rows!(f32, F32),
+            DType::F64 => rows!(f64, F64),
+            DType::I64 => rows!(i64, I64),
+            DType::Bool => rows!(u8, Bool),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The placeholders of a form filled in.
+
+use super::Use;
+use super::forms;
+use super::params::{Param, tuple};
+use crate::dtype::DType;
+
+impl Use<'_> {
+    /// The expression that computes the instruction, or `None` where there is no form for it.
+    pub(super) fn expression(&self) -> Option<String> {
+        if self.op.generator().is_some() {
+            return self.draw();
+        }
+        if self.op.name() == "roll" && self.turned().is_empty() {
+            return self.inputs.first().cloned();
+        }
+        let to_target = self.param("target").is_some_and(|p| p.python() == "True");
+        let form = match forms::form(self.op.name(), self.params.name()) {
+            Some(form) => form.to_string(),
+            None => forms::loss(self.op.name(), to_target)?,
+        };
+        self.fill(&form)
+    }
+
+    fn fill(&self, form: &str) -> Option<String> {
+        let mut out = String::new();
+        let mut rest = form;
+        while let Some(open) = rest.find('{') {
+            let close = open + rest[open..].find('}')?;
+            out.push_str(&rest[..open]);
+            out.push_str(&self.placeholder(&rest[open + 1..close])?);
+            rest = &rest[close + 1..];
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+
+    fn placeholder(&self, name: &str) -> Option<String> {
+        if let Some(from) = name.strip_suffix('*') {
+            return Some(self.inputs.get(from.parse().unwrap_or(0)..)?.join(", "));
+        }
+        if let Ok(i) = name.parse::<usize>() {
+            return self.inputs.get(i).cloned();
+        }
+        if let Some(part) = forms::part(name) {
+            return self.fill(part);
+        }
+        let out = self.out();
+        let rank = self.metas.first().map_or(0, |m| m.shape.rank());
+        let first = |name: &str, n: usize| {
+            let items = self.param(name)?.items();
+            Some(tuple(items.iter().take(n).map(|p| p.python())))
+        };
+        match name {
+            "shape" => Some(tuple(out.shape.iter().map(|d| d.to_string()))),
+            "dtype" => Some(super::values::dtype(out.dtype).to_string()),
+            "tensor" => Some(match self.op.tensors().first() {
+                Some(tensor) => super::values::array(&tensor.value_ref()),
+                None => "None".to_string(),
+            }),
+            "kept" => {
+                let p: f64 = self.param("p")?.python().parse().ok()?;
+                Some(format!("{:?}", if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }))
+            }
+            "arrays" => Some(self.inputs[..self.arrays()].join(", ")),
+            "kept_weights" => Some(match self.param("dropout")? {
+                Param::Struct(_, _) => {
+                    let drawn = self.inputs.get(self.arrays()).map(|s| format!("int({s})"));
+                    let seed = drawn.map_or_else(|| Some(self.param("seed")?.python()), Some)?;
+                    format!("({}, {seed})", self.param("p")?.python())
+                }
+                none => none.python(),
+            }),
+            "count" if self.op.name() == "topk" => Some(self.param("part")?.items()[0].python()),
+            "target_axis" => Some(self.param("target")?.items().first()?.python()),
+            "amounts" => first(name, rank),
+            "shifts" => Some(tuple(self.turned().iter().map(|(_, s)| s.to_string()))),
+            "roll_axes" => Some(tuple(self.turned().iter().map(|(a, _)| a.to_string()))),
+            "start" => first(name, self.window_rank()?),
+            "moves" => {
+                let moves = self.param("moves")?.items();
+                Some(tuple(moves.iter().map(|m| tuple(m.items().iter().map(|p| p.python())))))
+            }
+            "maps" => self.maps(),
+            "rows" | "cols" if self.params.name() == "Resample" => {
+                Some(tuple(self.param(name)?.items().iter().map(|p| p.python())))
+            }
+            "row_spans" => Some(self.param("rows")?.field("spans")?.python()),
+            "row_step" => Some(self.param("rows")?.field("step")?.python()),
+            "col_spans" => Some(self.param("cols")?.field("spans")?.python()),
+            "col_step" => Some(self.param("cols")?.field("step")?.python()),
+            "slice" => slice(&self.params),
+            "parts" => self.parts(),
+            "update" => self.update(),
+            _ => Some(self.param(name)?.python()),
+        }
+    }
+
+    fn param(&self, name: &str) -> Option<&Param> {
+        self.params.field(name)
+    }
+
+    /// How many inputs of attention are arrays: a drawn seed is the last, if there is one.
+    fn arrays(&self) -> usize {
+        let seeds = self.metas.last().filter(|m| m.dtype == DType::I64);
+        self.inputs.len() - seeds.map_or(0, |_| 1)
+    }
+
+    /// The axes that `roll` moves elements along, and how far.
+    fn turned(&self) -> Vec<(usize, i64)> {
+        let shifts = self.param("shifts").map(Param::items).unwrap_or_default();
+        let shifts = shifts.iter().filter_map(|s| s.integer()).enumerate();
+        shifts.filter(|(_, shift)| *shift != 0).collect()
+    }
+
+    /// The number of axes that a window looks at.
+    fn window_rank(&self) -> Option<usize> {
+        match self.params.name() {
+            "Unwindow" => Some(self.out().shape.rank()),
+            _ => Some(self.metas.first()?.shape.rank()),
+        }
+    }
+
+    /// The gradient of slices: each with its place.
+    fn parts(&self) -> Option<String> {
+        let slices = self.param("slices")?.items();
+        let parts = slices.iter().zip(&self.inputs);
+        let parts = parts.map(|(s, g)| Some(format!("(np.s_[{}], {g})", slice(s)?)));
+        Some(parts.collect::<Option<Vec<_>>>()?.join(", "))
+    }
+
+    /// For each axis that is mapped the positions that it sees: `{1: [*range(3, 0, -1), *range(0, 5)]}`.
+    fn maps(&self) -> Option<String> {
+        let mut out = Vec::new();
+        for (axis, map) in self.param("maps")?.items().iter().enumerate() {
+            let Some(runs) = map.field("runs") else { continue };
+            let mut parts = Vec::new();
+            for run in runs.items() {
+                let len = run.field("len")?.integer()?;
+                let from = run.field("from")?;
+                let at = from.items().first()?.integer()?;
+                parts.push(match from.name() {
+                    "Up" => format!("*range({at}, {})", at + len),
+                    "Down" => format!("*range({at}, {}, -1)", at - len),
+                    "Same" => format!("*[{at}] * {len}"),
+                    _ => return None,
+                });
+            }
+            let times = map.field("times")?.integer()?;
+            let times = if times == 1 { String::new() } else { format!(" * {times}") };
+            out.push(format!("{axis}: [{}]{times}", parts.join(", ")));
+        }
+        Some(format!("{{{}}}", out.join(", ")))
+    }
+
+    /// The inputs of an update; the learning rate as a plain number, times the scale of the group.
+    fn update(&self) -> Option<String> {
+        let mut inputs = self.inputs.clone();
+        let scale = self.param("scale").map(|s| format!(" * {}", s.python())).unwrap_or_default();
+        inputs[2] = format!("float({}){scale}", inputs[2]);
+        Some(inputs.join(", "))
+    }
+
+    /// Random numbers: those given under the name of the result, or else fresh ones.
+    fn draw(&self) -> Option<String> {
+        let shape = "{shape}";
+        let fresh = match self.op.name() {
+            "rand" => format!("rng.random({shape}, dtype={{dtype}})"),
+            "randn" => format!("rng.standard_normal({shape}, dtype={{dtype}})"),
+            "randint" => format!("rng.integers({{low}}, {{high}}, {shape})"),
+            "bernoulli" => format!("rng.random({shape}) < {{p}}"),
+            "seed" => "np.asarray(rng.integers(-(2**63), 2**63 - 1))".to_string(),
+            "randperm" => format!("rng.permutation({})", self.out().shape[0]),
+            _ => return None,
+        };
+        let name = &self.result;
+        Some(format!("draws[\"{name}\"] if \"{name}\" in draws else {}", self.fill(&fresh)?))
+    }
+}
+
+/// What stands between the brackets of a slice.
+fn slice(op: &Param) -> Option<String> {
+    let cuts = op.field("cuts")?.items();
+    let from = op.field("from")?.items();
+    let one = |cut: &Param, kept: bool| {
+        let [start, count, step] =
+            ["start", "count", "step"].map(|k| cut.field(k).and_then(Param::integer));
+        let (start, count, step) = (start?, count?, step?);
+        Some(match (kept, count, step) {
+            (false, ..) => start.to_string(),
+            (_, 0, _) => "0:0".to_string(),
+            (_, _, 1) => format!("{start}:{}", start + count),
+            _ => {
+                let end = start + step * count;
+                let end = if end < 0 { String::new() } else { end.to_string() };
+                format!("{start}:{end}:{step}")
+            }
+        })
+    };
+    let (mut out, mut next) = (Vec::new(), 0);
+    for axis in from {
+        let Some(axis) = axis.integer() else {
+            out.push("None".to_string());
+            continue;
+        };
+        for cut in &cuts[next..axis as usize] {
+            out.push(one(cut, false)?);
+        }
+        out.push(one(cuts[axis as usize], true)?);
+        next = axis as usize + 1;
+    }
+    for cut in &cuts[next..] {
+        out.push(one(cut, false)?);
+    }
+    Some(if out.is_empty() { "()".to_string() } else { out.join(", ") })
+}

@@ -1,0 +1,247 @@
+//! A program as a NumPy script.
+//!
+//! `forms` has the NumPy form of every op; the functions that they call stand in the Python files of this folder, and those that a program
+//! needs come into its script. What parameters an op has is read from its `Debug` text (`params`).
+
+mod defaults;
+mod fill;
+mod forms;
+mod helpers;
+mod params;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::fmt::Write;
+
+use super::Program;
+use super::access::Line;
+use super::ir::{From, Id, Instruction};
+use crate::error::{Error, Result};
+use crate::tensor::op::Op;
+use crate::tensor::value::Meta;
+use params::Param;
+
+/// How wide the column of code may grow before the comments leave their column.
+const WIDEST: usize = 64;
+
+/// Lines of code are broken after this many columns where that is easy.
+const COLUMNS: usize = 100;
+
+/// Ops in which a plain number of Python takes the dtype of the other operand.
+const TAKES_DTYPE: [&str; 12] =
+    ["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "lt", "le", "gt", "ge"];
+
+/// A use of an op, to be written.
+struct Use<'a> {
+    op: &'a dyn Op,
+    params: Param,
+    /// As Python writes them.
+    inputs: Vec<String>,
+    metas: Vec<Meta>,
+    /// Of the result.
+    meta: Meta,
+    /// The name of the result.
+    result: String,
+}
+
+impl Use<'_> {
+    fn out(&self) -> Meta {
+        self.meta
+    }
+}
+
+impl Program {
+    /// The program as a NumPy script that runs on its own: a function `step` of the arguments and of what lasts from run to run (parameters, the state of
+    /// an optimizer), which returns the outputs, and by name the new values of what it changes. Run as a program it calls that function on random
+    /// numbers. It needs NumPy 2 and nothing else.
+    ///
+    /// Random numbers come from NumPy's generator, or are given by the name of their line in `draws`. Sums are taken in another order than here, so results differ by rounding.
+    ///
+    /// Errors for an op that has no NumPy form, such as one that a user defined without primitive ops.
+    ///
+    /// ```
+    /// use chainrule::{Tensor, program::Program};
+    /// let x = Tensor::from([1.0f64, 2.0]);
+    /// let program = Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all().named("total")]))?;
+    /// let script = program.to_python()?;
+    /// assert!(script.contains("exp = np.exp(x)"));
+    /// assert!(script.contains("total = np.sum(exp, axis=(0,), keepdims=False)"));
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn to_python(&self) -> Result<String> {
+        let body = self.python_body()?;
+        let constants = self.python_constants();
+        let helpers = helpers::needed(&[&body, &constants]);
+        let mut out = String::from(
+            "\"\"\"A program of chainrule, written for NumPy 2.\n\nstep computes the outputs, and the new values of what changes, by name.\n\"\"\"\n\n",
+        );
+        let uses = |what: &str| [&body, &helpers, &constants].iter().any(|t| t.contains(what));
+        if uses("math.") {
+            out.push_str("import math\n\n");
+        }
+        out.push_str("import numpy as np\n\n");
+        out.push_str("# Infinities and NaN are results like others.\n");
+        out.push_str("np.seterr(all=\"ignore\")\n");
+        out.push_str(&helpers);
+        if !constants.is_empty() {
+            let _ = write!(out, "\n\n# Constants.\n{constants}");
+        }
+        let _ = write!(out, "\n\n{}{body}", self.python_signature());
+        out.push_str(&self.python_main());
+        Ok(out)
+    }
+
+    /// Whether random numbers are drawn.
+    fn draws(&self) -> bool {
+        self.instructions.iter().any(|i| i.op.generator().is_some())
+    }
+
+    fn python_signature(&self) -> String {
+        let cells = self.cells.iter().map(|c| c.read);
+        let names = self.inputs.iter().copied().chain(cells).map(|id| self.name(id).to_string());
+        let mut names: Vec<String> = names.collect();
+        if self.draws() {
+            names.extend(["rng".to_string(), "draws={}".to_string()]);
+        }
+        let mut out = format!("{}:\n", call("def step", &names, ""));
+        if self.draws() {
+            out.push_str(
+                "    # Random numbers are those of NumPy's generator, not chainrule's; or give them in draws, by name.\n",
+            );
+        }
+        out
+    }
+
+    /// The constants that are arrays.
+    fn python_constants(&self) -> String {
+        let mut out = String::new();
+        for (i, info) in self.values.iter().enumerate() {
+            if let From::Constant(value) = &info.from
+                && value.shape().rank() > 0
+                && self.is_used(Id(i as u32))
+            {
+                let _ = writeln!(out, "{} = {}", info.name, values::array(value));
+            }
+        }
+        out
+    }
+
+    fn is_used(&self, id: Id) -> bool {
+        self.instructions.iter().any(|i| i.inputs.contains(&id)) || self.roots().any(|r| r == id)
+    }
+
+    fn python_body(&self) -> Result<String> {
+        let mut rows = Vec::new();
+        let mut phase = None;
+        for instruction in &self.instructions {
+            if phase.replace(instruction.phase) != Some(instruction.phase) {
+                rows.push((format!("# {}", instruction.phase.name()), String::new()));
+            }
+            rows.push(self.python_line(instruction)?);
+        }
+        let lengths = rows.iter().map(|(code, _)| code.chars().count());
+        let wide = lengths.filter(|w| *w <= WIDEST).max().unwrap_or(0);
+        let mut out = String::new();
+        for (code, note) in rows {
+            let line = match note.is_empty() {
+                true => format!("    {code}"),
+                false => format!("    {code:<wide$}  # {note}"),
+            };
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        out.push_str(&self.python_return());
+        Ok(out)
+    }
+
+    fn python_return(&self) -> String {
+        let outputs = params::tuple(self.outputs.iter().map(|o| self.python_operand(o.id, false)));
+        let new: Vec<String> = self
+            .cells
+            .iter()
+            .filter_map(|c| {
+                let new = self.python_operand(c.write?, false);
+                Some(format!("\"{}\": {new}", self.name(c.read)))
+            })
+            .collect();
+        let short = format!("    return {outputs}, {{{}}}\n", new.join(", "));
+        if short.len() <= COLUMNS {
+            return short;
+        }
+        let mut out = String::from("    new = {\n");
+        new.iter().for_each(|line| out.push_str(&format!("        {line},\n")));
+        let _ = write!(out, "    }}\n    return {outputs}, new\n");
+        out
+    }
+
+    /// The code of a line, and the comment.
+    fn python_line(&self, instruction: &Instruction) -> Result<(String, String)> {
+        let line = Line { program: self, instruction };
+        let op = &*instruction.op;
+        let written = Use {
+            op,
+            params: Param::parse(&format!("{op:?}")),
+            inputs: self.python_inputs(instruction),
+            metas: instruction.inputs.iter().map(|id| self.info(*id).meta).collect(),
+            meta: self.info(instruction.result()).meta,
+            result: line.name().to_string(),
+        };
+        let expression = written.expression().ok_or_else(|| {
+            let why = format!("`{}` has no NumPy form", op.name());
+            Error::argument("to_python", why)
+        })?;
+        let targets: Vec<&str> = instruction.outputs.iter().map(|&id| self.name(id)).collect();
+        let location = line.location().map(|l| {
+            let file = l.file().rsplit('/').next().unwrap_or(l.file());
+            format!("{file}:{}", l.line())
+        });
+        let note: Vec<String> = line.rule().into_iter().chain(location).collect();
+        let shape = format!("{} {}", line.dtype(), line.shape());
+        let gap = if note.is_empty() { "" } else { "  " };
+        let note = format!("{shape}{gap}{}", note.join(", "));
+        Ok((format!("{} = {expression}", targets.join(", ")), note))
+    }
+
+    /// The inputs: numbers stand for themselves where they take the dtype of what they meet.
+    fn python_inputs(&self, instruction: &Instruction) -> Vec<String> {
+        let takes = TAKES_DTYPE.contains(&instruction.op.name());
+        let is_array = |id: &Id| self.literal(*id).is_none();
+        let meets = |id: &Id| {
+            let dtype = self.info(*id).meta.dtype;
+            let mut others = instruction.inputs.iter().filter(|other| is_array(other));
+            takes && others.any(|other| self.info(*other).meta.dtype == dtype)
+        };
+        let mut out: Vec<String> =
+            instruction.inputs.iter().map(|id| self.python_operand(*id, meets(id))).collect();
+        if let Some(first) = out.first_mut().filter(|first| first.starts_with('-')) {
+            *first = format!("({first})");
+        }
+        out
+    }
+
+    fn literal(&self, id: Id) -> Option<&crate::tensor::value::Value> {
+        match &self.info(id).from {
+            From::Constant(value) if value.shape().rank() == 0 => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A name, or a number: `plain` takes the dtype of what it meets.
+    fn python_operand(&self, id: Id, plain: bool) -> String {
+        match self.literal(id) {
+            Some(value) if plain => values::scalar(value),
+            Some(value) => values::array(value),
+            None => self.name(id).to_string(),
+        }
+    }
+}
+
+/// `head(names)tail`, broken into lines if it is long.
+fn call(head: &str, names: &[String], tail: &str) -> String {
+    let short = format!("{head}({}){tail}", names.join(", "));
+    if short.len() <= COLUMNS {
+        return short;
+    }
+    let lines: Vec<String> = names.iter().map(|n| format!("    {n},\n")).collect();
+    format!("{head}(\n{}){tail}", lines.concat())
+}

@@ -1,0 +1,131 @@
+//! Groups, and the memory of a run.
+
+use super::*;
+use crate::kernels::threads::with_num_threads;
+use crate::nn::models::{DigitsMlp, Gpt, GptConfig, NamesMlp, NamesMlpConfig};
+use crate::nn::{Layer, Module};
+use crate::optim::{AdamW, Optimizer, Sgd};
+
+const SIZES: [usize; 11] = [1, 2, 7, 8, 9, 15, 16, 17, 127, 128, 129];
+
+/// Broadcasting of all kinds, and sums of rows and columns that are used again.
+fn chain(x: &Tensor, row: &Tensor) -> crate::Result<Vec<Tensor>> {
+    let y = ((x + row).tanh() * 0.5).named("y");
+    let rows = y.square().sum(1, true);
+    let scaled = &y / (&rows + 1.0).sqrt();
+    let columns = (&scaled * x).mean(0, true);
+    let last = (&scaled - &columns).exp() * &rows;
+    let more = last.reshape([-1]) * 2.0 - x.flatten(0, -1);
+    Ok(vec![last.sum(0, false), columns, more, scaled.sum(1, false), rows])
+}
+
+fn inputs(rows: usize, n: usize, dtype: DType) -> [Tensor; 2] {
+    let g = &mut Generator::manual_seed((rows * 1000 + n) as u64);
+    [Tensor::randn([rows, n], dtype, g), Tensor::randn([n], dtype, g)]
+}
+
+fn traced(x: &[Tensor; 2]) -> Program {
+    let named = [("x", &x[0]), ("row", &x[1])];
+    Program::trace(named, |args| chain(&args[0], &args[1])).unwrap().optimized()
+}
+
+#[test]
+fn chains_are_right_at_odd_sizes() {
+    for rows in SIZES {
+        for n in SIZES {
+            let x = inputs(rows, n, DType::F64);
+            let fused = traced(&x).fused();
+            let want = chain(&x[0], &x[1]).unwrap();
+            for _ in 0..2 {
+                let got = fused.run(&[&x[0], &x[1]]).unwrap();
+                assert_eq!(distance(&got, &want, 1e-12), None, "{rows} {n}\n{fused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_is_as_near_to_the_truth_as_the_eager_mode() {
+    for (rows, n) in [(7, 17), (129, 16), (400, 65), (1, 300)] {
+        let x = inputs(rows, n, DType::F32);
+        let wide = [0, 1].map(|i: usize| x[i].to_dtype(DType::F64));
+        let truth = chain(&wide[0], &wide[1]).unwrap();
+        let eager = chain(&x[0], &x[1]).unwrap();
+        let got = traced(&x).fused().run(&[&x[0], &x[1]]).unwrap();
+        for ((got, eager), truth) in got.iter().zip(&eager).zip(&truth) {
+            let error = |t: &Tensor| (t.to_dtype(DType::F64) - truth).norm(2.0, .., false).item();
+            let rounding = f64::from(f32::EPSILON) * truth.norm(2.0, .., false).item();
+            assert!(error(got) <= 2.0 * error(eager) + rounding, "{rows} {n}");
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let x = inputs(1030, 201, DType::F32);
+    let program = traced(&x).fused();
+    let run = |threads| with_num_threads(threads, || program.run(&[&x[0], &x[1]]).unwrap());
+    let one = run(1);
+    for threads in [2, 3] {
+        assert_eq!(difference(&run(threads), &one), None, "{threads}");
+    }
+}
+
+#[test]
+fn a_group_is_listed_and_its_inside_can_be_asked_for() {
+    let x = inputs(8, 5, DType::F64);
+    let (plain, fused) = (traced(&x), traced(&x).fused());
+    let text = fused.to_string();
+    assert!(text.contains("\n  fused\n    y = "), "{text}");
+    assert_eq!(plain.len(), fused.len());
+    let arguments = [&x[0], &x[1]];
+    let [want, got] = [&plain, &fused].map(|p| p.run_with(&arguments, &["y"]).unwrap());
+    assert_eq!(difference(&got, &want), None);
+    assert_eq!(fused.optimized().to_string(), plain.optimized().to_string());
+}
+
+/// The program of a step, fused.
+fn step(
+    optimizer: &mut dyn Optimizer,
+    batch: [&Tensor; 2],
+    loss: impl Fn(&Tensor, &Tensor) -> crate::Result<Tensor>,
+) -> Program {
+    let program = Program::trace([("x", batch[0]), ("y", batch[1])], |b| {
+        let loss = loss(&b[0], &b[1])?;
+        loss.try_backward()?;
+        optimizer.step()?;
+        Ok(vec![loss])
+    });
+    program.unwrap().optimized().fused()
+}
+
+#[test]
+fn little_memory_is_wasted() {
+    let g = &mut Generator::manual_seed(1);
+    let names = NamesMlp::new(NamesMlpConfig::default(), g).with_primitive_batch_norm();
+    let mut sgd = Sgd::new(names.parameters(), 0.1);
+    let batch = [Tensor::randint(0, 27, [32, 3], g), Tensor::randint(0, 27, [32], g)];
+    let loss = |x: &Tensor, y: &Tensor| names.try_forward(x)?.try_cross_entropy(y);
+    let mut programs = vec![("names", step(&mut sgd, [&batch[0], &batch[1]], loss))];
+
+    let digits = DigitsMlp::try_new(&[128, 64], g).unwrap();
+    let mut sgd = Sgd::new(digits.parameters(), 0.1);
+    let batch = [Tensor::rand([32, 784], DType::F32, g), Tensor::randint(0, 10, [32], g)];
+    let loss = |x: &Tensor, y: &Tensor| digits.compute(x)?.try_cross_entropy(y);
+    programs.push(("digits", step(&mut sgd, [&batch[0], &batch[1]], loss)));
+
+    let config =
+        GptConfig { symbols: 11, context: 8, layers: 3, heads: 2, width: 16, dropout: 0.0 };
+    let gpt = Gpt::try_new(config, g).unwrap();
+    let mut adamw = AdamW::new(gpt.parameters(), 0.1);
+    let batch = [Tensor::randint(0, 11, [3, 8], g), Tensor::randint(0, 11, [24], g)];
+    let loss =
+        |x: &Tensor, y: &Tensor| gpt.try_forward(x)?.try_reshape([24, 11])?.try_cross_entropy(y);
+    programs.push(("gpt", step(&mut adamw, [&batch[0], &batch[1]], loss)));
+
+    for (name, program) in programs {
+        let Memory { planned, lower_bound } = program.memory();
+        assert!(lower_bound > 0 && lower_bound <= planned, "{name}");
+        assert!(planned as f64 <= 1.1 * lower_bound as f64, "{name}: {planned} for {lower_bound}");
+    }
+}
