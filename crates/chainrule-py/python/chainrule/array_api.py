@@ -282,7 +282,20 @@ logical_and, logical_or, logical_xor = (_two(n, n) for n in ("logical_and", "log
 equal, not_equal, less, less_equal = _two("equal", "eq"), _two("not_equal", "ne"), _two("less", "lt"), _two("less_equal", "le")
 greater, greater_equal, pow = _two("greater", "gt"), _two("greater_equal", "ge"), _two("pow", "pow")
 maximum, minimum = _two("maximum", "maximum"), _two("minimum", "minimum")
-remainder = _two("remainder", "remainder")
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    """What is left of a division that rounds down; a zero has the sign of the divisor."""
+    a, b = _pair(x1, x2)
+    out = a.remainder(b)
+    return out.where(out != 0, out.copysign(b)) if a.is_floating_point() else out
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1; NaN stays."""
+    return x.sign().where(~x.isnan(), x) if x.is_floating_point() else x.sign()
+
+
 bitwise_left_shift = _two("bitwise_left_shift", "bitwise_left_shift")
 bitwise_right_shift = _two("bitwise_right_shift", "bitwise_right_shift")
 
@@ -295,14 +308,14 @@ acos, acosh, asin, asinh, atan, atanh, cos, cosh, exp, expm1 = (
 isfinite, isinf, isnan, log, log1p, log2, log10, reciprocal = (
     _one(n, n) for n in "isfinite isinf isnan log log1p log2 log10 reciprocal".split()
 )
-sign, sin, sinh, square, sqrt, tan, tanh = (_one(n, n) for n in "sign sin sinh square sqrt tan tanh".split())
+sin, sinh, square, sqrt, tan, tanh = (_one(n, n) for n in "sin sinh square sqrt tan tanh".split())
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """The quotient rounded down; of an infinity by a finite number the infinity, as the standard has it."""
+    """The quotient rounded down; where one of both is infinite the quotient itself, as the standard has it."""
     a, b = _pair(x1, x2)
     out = a.floor_divide(b)
-    return out.where(~a.isinf(), a / b) if a.is_floating_point() else out
+    return out.where(a.isfinite() & b.isfinite(), a / b) if a.is_floating_point() else out
 
 
 def _whole(name: str) -> Callable[[Tensor], Tensor]:
@@ -747,9 +760,9 @@ class Info:
         """The processor."""
         return "cpu"
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """The processor only."""
-        return ["cpu"]
+        return ("cpu",)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """What dtypes new arrays have."""
@@ -836,6 +849,20 @@ class linalg:
     def qr(x: Tensor, /, *, mode: str = "reduced") -> _linalg.QR:
         """The QR decomposition."""
         return _linalg.qr(x, mode)
+
+    @staticmethod
+    def matrix_norm(x: Tensor, /, *, keepdims: Any = False, ord: Any = "fro") -> Tensor:
+        """The norm of matrices: 'fro', 1, -1, inf, -inf."""
+        if ord == "fro":
+            return x._norm(2.0, (-2, -1), keepdims)
+        if ord in (1, -1):
+            sums = x.abs().sum(-2, True)
+        elif ord in (inf, -inf):
+            sums = x.abs().sum(-1, True)
+        else:
+            raise ValueError(f"matrix_norm: the norm {ord} needs singular values, which there are not")
+        found = sums.amax((-2, -1), keepdims) if ord > 0 else sums.amin((-2, -1), keepdims)
+        return found
 
     @staticmethod
     def matrix_power(x: Tensor, n: int, /) -> Tensor:
