@@ -257,6 +257,11 @@ impl PyProgram {
         Ok(out.into_iter().map(PyTensor::from).collect())
     }
 
+    /// The program as the text of a NumPy script that runs on its own.
+    fn to_python(&self) -> PyResult<String> {
+        run(|| self.0.to_python())
+    }
+
     #[getter]
     fn listing(&self) -> String {
         self.0.to_string()

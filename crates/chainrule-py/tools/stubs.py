@@ -37,7 +37,7 @@ RESULTS = {
     "_gradcheck": "tuple[bool, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_verdict": "tuple[bool, str]",
     "_explain_opaque": "list[list[str]]", "_grad": "list[Any]", "_jvp": "tuple[Tensor, Tensor]", "_meshgrid": "list[Tensor]",
     "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
-    "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str",
+    "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str",
     "lines": "list[Any]", "_state": "list[int]", "_set_state": "None", "itemsize ": "int",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_cumulative_pair", "_sort", "_topk", "_histogram", "_qr", "_slogdet"]

@@ -85,6 +85,12 @@ class Compiled:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
         return self._last.listing
 
+    def to_python(self) -> str:
+        """The program of the last call as a NumPy script that runs on its own."""
+        if self._last is None:
+            raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.to_python()
+
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""
         if self._last is None:

@@ -75,9 +75,12 @@ impl Foreign {
 impl Tensor {
     /// The memory of this tensor, to be read by other programs while the [`Memory`] lives. Errors while a program is traced.
     pub fn memory(&self) -> Result<Memory> {
-        let value = self.value();
+        let mut value = self.value();
         log::check_read("memory", &value)?;
         watch::read(&value);
+        if value.is_planned() {
+            value = value.copied()?.share();
+        }
         let strides = value.layout().strides;
         Ok(Memory { value, strides })
     }

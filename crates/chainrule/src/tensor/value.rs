@@ -182,6 +182,7 @@ impl Value {
     pub fn is_planned(&self) -> bool {
         match &self.storage {
             Storage::Own(buffer) => buffer.is_planned(),
+            Storage::Foreign(_) => false,
             Storage::View { base, .. } => base.is_planned(),
         }
     }
