@@ -147,6 +147,10 @@ def of_class(name: str, cls: type) -> list[str]:
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
     setters = {"requires_grad", "grad", "data"}
+    if name == "Tensor" and not hasattr(cls, "det"):  # a build without the feature `linalg`
+        lines += [f"    def {member}(self) -> Tensor: ..." for member in ("cholesky", "det", "inverse")]
+        lines += [f"    def {member}(self) -> tuple[Tensor, Tensor]: ..." for member in ("_qr", "_slogdet")]
+        lines += ["    def _solve(self, b: Any) -> Tensor: ..."]
     for member, value in sorted(vars(cls).items()):
         if member in SKIP or member.startswith("__array_") and member != "__array__" and member != "__array_namespace__":
             continue

@@ -24,7 +24,7 @@ def to_pytorch(t: Tensor) -> Any:
 
 
 def _callable(fn: Any) -> Callable[..., Any]:
-    return fn.apply if isinstance(fn, type) and issubclass(fn, _torch.autograd.Function) else fn  # type: ignore[no-any-return]
+    return fn.apply if isinstance(fn, type) and issubclass(fn, _torch.autograd.Function) else fn  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
 
 def lift(fn: Any) -> Callable[..., Tensor]:
