@@ -23,14 +23,11 @@ fn a_formula_is_explained_from_the_trace_to_the_result() {
 #[test]
 fn long_models_are_told_in_short() {
     let place = Place::new();
-    let short = text(&place.run("explain gpt-small").stdout);
-    let full = text(&place.run("explain gpt-small --full").stdout);
-    assert!(
-        short.contains("lines 3 times more") || short.contains("lines 2 times more"),
-        "{short}"
-    );
-    assert!(short.lines().count() * 2 < full.lines().count());
-    assert!(!full.contains("times more"));
+    let page = text(&place.run("explain gpt-small").stdout);
+    // One layer of four, in both directions.
+    assert!(page.contains(" lines 3 times more, up to "), "{page}");
+    assert!(page.lines().count() < 320, "{page}");
+    assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
 }
 
 #[test]
@@ -43,13 +40,15 @@ fn the_data_is_there_as_json() {
         assert_eq!(cost["instructions"].as_u64().unwrap() as usize, count(which));
         assert!(cost["flops"].as_u64().unwrap() > 0 && cost["bytes"].as_u64().unwrap() > 0);
     }
-    assert!(count("simplified") <= count("optimized") && count("optimized") < count("traced"));
+    assert!(count("simplified") <= count("optimized") && count("optimized") <= count("traced"));
     let lines = got["traced"]["lines"].as_array().unwrap();
     let bnraw = lines.iter().find(|l| l["name"] == "bnraw").unwrap();
     assert_eq!((&bnraw["op"], &bnraw["phase"]), (&"mul".into(), &"forward".into()));
     assert_eq!(bnraw["shape"], serde_json::json!([32, 200]));
     assert!(lines.iter().any(|l| l["rule"] == "rule of pow"));
     assert!(got["steps"].is_array());
+    let memory = |which: &str| got["memory"][which].as_u64().unwrap();
+    assert!(0 < memory("lower_bound") && memory("lower_bound") <= memory("planned"));
 }
 
 #[test]

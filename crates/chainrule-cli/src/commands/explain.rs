@@ -19,6 +19,14 @@ struct Explained {
     optimized: Listed,
     simplified: Listed,
     steps: Vec<Step>,
+    memory: Bytes,
+}
+
+/// Memory of a run of the simplified program, in bytes.
+#[derive(Serialize)]
+struct Bytes {
+    planned: usize,
+    lower_bound: usize,
 }
 
 /// A program, what it costs, and its lines.
@@ -78,6 +86,7 @@ pub fn run(args: &Explain) -> Result<()> {
         return give(args, &explanation.simplified.program.to_python()?, false);
     }
     if args.json {
+        let memory = explanation.memory();
         let explained = Explained {
             name: formula.name,
             what: formula.what,
@@ -85,6 +94,7 @@ pub fn run(args: &Explain) -> Result<()> {
             optimized: listed(&explanation.optimized),
             simplified: listed(&explanation.simplified.program),
             steps: steps(&explanation),
+            memory: Bytes { planned: memory.planned, lower_bound: memory.lower_bound },
         };
         return give(args, &serde_json::to_string(&explained)?, false);
     }

@@ -53,11 +53,17 @@ struct Spread<T> {
 impl<T: Copy> Spread<T> {
     #[inline(always)]
     fn new(rows: &Rows<'_, T>, n: usize) -> Self {
-        let copies = match rows.splat {
-            true => SmallVec::from_elem(rows.data[0], n.min(SPREAD)),
-            false => SmallVec::new(),
-        };
-        Spread { copies }
+        // Filled where it is: a list that is made elsewhere would be moved here whole, whatever is in it.
+        let mut spread = Spread { copies: SmallVec::new() };
+        if rows.splat {
+            let line = [rows.data[0]; 32];
+            let n = n.min(SPREAD);
+            while spread.copies.len() < n {
+                let more = (n - spread.copies.len()).min(line.len());
+                spread.copies.extend_from_slice(&line[..more]);
+            }
+        }
+        spread
     }
 
     /// Elements `first..first + n` of row `i`, which has `width`.

@@ -33,19 +33,23 @@ pub struct Compiled<F> {
 /// What is done to a program after its trace.
 #[derive(Clone, Copy)]
 struct Passes {
+    simplification: bool,
     fusion: bool,
 }
 
 impl Default for Passes {
     fn default() -> Self {
-        Passes { fusion: true }
+        Passes { simplification: true, fusion: true }
     }
 }
 
 impl Passes {
-    fn apply(self, program: Program) -> Program {
-        let program = program.optimized();
-        if self.fusion { program.fused() } else { program }
+    fn apply(self, program: Program) -> Result<Program> {
+        let mut program = program.optimized();
+        if self.simplification {
+            program = program.simplified()?.program;
+        }
+        Ok(if self.fusion { program.fused() } else { program })
     }
 }
 
@@ -74,9 +78,17 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         }
     }
 
-    /// Whether the programs are [fused](Program::fused), as they are if nothing is said. Without fusion the results are those of the eager mode, bit for bit.
+    /// Whether the programs are [fused](Program::fused), as they are if nothing is said. Without fusion and
+    /// [simplification](Compiled::with_simplification) the results are those of the eager mode, bit for bit.
     pub fn with_fusion(mut self, fusion: bool) -> Compiled<F> {
         self.passes.fusion = fusion;
+        self.programs.clear();
+        self
+    }
+
+    /// Whether the programs are [simplified](Program::simplified), as they are if nothing is said.
+    pub fn with_simplification(mut self, simplification: bool) -> Compiled<F> {
+        self.passes.simplification = simplification;
         self.programs.clear();
         self
     }
@@ -101,7 +113,7 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
         let named = named(&self.names, arguments);
         let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-        Ok(self.passes.apply(Program::trace(pairs, |x| (self.function)(x))?))
+        self.passes.apply(Program::trace(pairs, |x| (self.function)(x))?)
     }
 
     /// The programs made so far, one for each set of shapes.
@@ -140,7 +152,7 @@ type Loss<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
 ///
 /// It is traced on the first call, and again for other shapes, when parameters are frozen or unfrozen, and when the model is
 /// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators as the eager mode does, so that the two can take turns;
-/// bit for bit without fusion ([`Step::with_fusion`]). Gradients are not kept.
+/// bit for bit without simplification and fusion ([`Step::with_simplification`], [`Step::with_fusion`]). Gradients are not kept.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear};
@@ -189,6 +201,14 @@ impl Step<'_> {
         self
     }
 
+    /// As [`Compiled::with_simplification`].
+    pub fn with_simplification(mut self, simplification: bool) -> Self {
+        self.passes.simplification = simplification;
+        self.programs.clear();
+        self.modes.clear();
+        self
+    }
+
     /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
         let at = self.program_for(batch)?;
@@ -225,7 +245,7 @@ impl Step<'_> {
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
     pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
-        Ok(self.trace_raw(batch)?.optimized())
+        self.passes.apply(self.trace_raw(batch)?)
     }
 
     /// As it is traced.
@@ -238,8 +258,7 @@ impl Step<'_> {
             Ok(vec![if loss.name().is_none() { loss.named("loss") } else { loss }])
         };
         let named = named(&self.names, batch);
-        let program = Program::trace(named.iter().map(|(n, t)| (n.as_str(), *t)), step)?;
-        Ok(self.passes.apply(program))
+        Program::trace(named.iter().map(|(n, t)| (n.as_str(), *t)), step)
     }
 
     /// The optimizer: to change the learning rate, or to save its state.

@@ -7,6 +7,9 @@ use super::term::{
     B, Base, Before, Event, Factors, Fun, M, ONE, Summands, T, Terms, UNIT, Var, Vars, ZERO, tidy,
 };
 
+/// Sums of more summands are not taken apart.
+const APART: usize = 8;
+
 impl Terms {
     /// The sum of terms with coefficients.
     pub fn add(&mut self, parts: &[(T, f64)]) -> T {
@@ -448,15 +451,15 @@ impl Terms {
             let b = self.reduce_base(all, inner);
             return self.power(b, 1.0);
         }
+        // Always apart, so that equal sums are found to be equal; they are put together again when they are written.
         if let [(b, 1.0)] = self.factors(m)[..]
             && let Base::Sum(inner) = *self.get(b)
             && self.on(Is::SumOfSum)
+            && self.summands(inner).len() <= APART
         {
             let apart = self.reduce_apart(&vars, inner);
-            if self.summands(apart).len() < self.summands(inner).len() {
-                self.noted(Is::SumOfSum);
-                return apart;
-            }
+            self.noted(Is::SumOfSum);
+            return apart;
         }
         let b = self.reduce_base(vars, m);
         self.power(b, 1.0)

@@ -70,6 +70,11 @@ fn frame_of(plan: &Plan, root: N, target: &Dims) -> Dims {
         Step::Have(_, dims) => Some(dims.iter().flatten().copied().collect::<Vec<_>>()),
         _ => None,
     });
+    for (node, _) in nodes.clone() {
+        if let Step::Have(_, dims) = &node.step {
+            fill_slots(&mut frame, dims);
+        }
+    }
     let rest = nodes.map(|(n, _)| n.vars.to_vec());
     for vars in have.chain(rest) {
         for (i, v) in vars.iter().enumerate() {
@@ -89,6 +94,23 @@ fn frame_of(plan: &Plan, root: N, target: &Dims) -> Dims {
         }
     }
     frame
+}
+
+/// Where the frame has an axis of size 1 an array that fits it otherwise may have another.
+fn fill_slots(frame: &mut Dims, dims: &Dims) {
+    let Some(lead) = frame.len().checked_sub(dims.len()) else { return };
+    let fits = |(k, v): (usize, &Option<Var>)| match v {
+        Some(v) => match frame.iter().position(|w| *w == Some(*v)) {
+            Some(at) => at == lead + k,
+            None => frame[lead + k].is_none(),
+        },
+        None => true,
+    };
+    if dims.iter().enumerate().all(fits) {
+        for (k, v) in dims.iter().enumerate().filter(|(_, v)| v.is_some()) {
+            frame[lead + k] = *v;
+        }
+    }
 }
 
 impl Writer<'_> {

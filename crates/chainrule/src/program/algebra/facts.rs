@@ -57,6 +57,12 @@ impl Range {
 
     /// The product; beyond signs nothing is kept of what may have either sign.
     fn product(self, other: Range) -> Range {
+        if self.low == self.high {
+            return other.times(self.low);
+        }
+        if other.low == other.high {
+            return self.times(other.low);
+        }
         if self.is_not_negative() && other.is_not_negative() {
             let end = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
             let low_closed = match (self.is_positive(), other.is_positive()) {

@@ -45,6 +45,11 @@ impl Stage {
         let inputs: SmallVec<[T; 4]> =
             (0..instruction.inputs.len()).map(|k| self.operand(at, instruction, k)).collect();
         self.terms.events.clear();
+        let is_forward = instruction.phase == Phase::Forward;
+        if is_forward != self.is_forward {
+            self.is_forward = is_forward;
+            self.best_of.clear();
+        }
         let dtype = self.program.info(result).meta.dtype;
         let float = dtype.is_float();
         if float {
@@ -186,10 +191,13 @@ impl Stage {
         {
             let vars = self.axes_of(instruction, &axes);
             let n = self.count(instruction, &axes);
-            let sum = self.reduce(&vars, inputs[0]);
-            let mean = self.terms.scaled(sum, 1.0 / n);
-            if !self.terms.is_large(mean) {
-                return mean;
+            // Of one element the deviation is 0, and its gradient may be anything.
+            if !vars.is_empty() && n > 0.0 {
+                let sum = self.reduce(&vars, inputs[0]);
+                let mean = self.terms.scaled(sum, 1.0 / n);
+                if !self.terms.is_large(mean) {
+                    return mean;
+                }
             }
         }
         self.atom(id, Facts::default())
@@ -381,6 +389,9 @@ impl Stage {
     fn variance_slope(&mut self, x: &[T]) -> Option<T> {
         let factor: f64 =
             ops::field(&self.program.instructions[self.at], "factor")?.parse().ok()?;
+        if !factor.is_finite() {
+            return None;
+        }
         let factor = factor_of(factor);
         let difference = self.add(&[(x[0], 1.0), (x[1], -1.0)]);
         let scaled = self.terms.scaled(x[2], factor);
@@ -399,7 +410,7 @@ impl Stage {
             }
             "var" | "std" => {
                 let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
-                if n - correction <= 0.0 {
+                if n - correction <= 0.0 || vars.is_empty() {
                     return None;
                 }
                 let sum = self.reduce(&vars, x);

@@ -137,8 +137,8 @@ impl Program {
         };
         stage.read()?;
         let cost = total_cost(&before);
-        let steps = stage.steps();
         let program = stage.write_all()?.optimized();
+        let steps = stage.steps();
         program.check()?;
         if total_cost(&program) > cost {
             return Ok(Simplified { program: before, steps: Vec::new() });

@@ -189,7 +189,9 @@ impl Numbers {
         let draw = |i: usize| {
             let u = uniform(mixed(self.seed, u64::from(b.0) << 32, 2 * i as u64));
             if facts.mask {
-                return f64::from(u > 0.5);
+                // Such a mask is often divided by its sum, which is not 0.
+                let last = vars.last().map_or(1, |v| terms.sizes[v.0 as usize]);
+                return f64::from(u > 0.5 || i % last == 0 || i < last);
             }
             let range = facts.range.unwrap_or(super::term::Range::ALL);
             match (range.low.is_finite(), range.high.is_finite()) {

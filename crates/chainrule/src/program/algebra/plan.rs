@@ -238,7 +238,8 @@ impl Stage {
         let mark = plan.mark();
         let before = plan.cost();
         plan.depth += 1;
-        let (mut d, mut n) = self.plan_fresh(plan, lead);
+        let (fresh, mut n) = self.plan_fresh(plan, t);
+        let mut d = fresh / c;
         plan.depth -= 1;
         if let Some((id, e, cost)) = there
             && cost + self.factor_cost(t, e) <= plan.cost() - before
@@ -391,7 +392,10 @@ impl Stage {
         let mut best: Option<(f64, Id, M, f64)> = None;
         for (b, _) in rest {
             let Some(candidates) = self.known.products.get(b) else { continue };
-            for &(id, part, c) in candidates.iter().rev().take(CANDIDATES) {
+            let (firm, loose): (Vec<_>, Vec<_>) =
+                candidates.iter().rev().partition(|(id, ..)| self.live[id.index()]);
+            for &&(id, part, c) in firm.iter().take(CANDIDATES).chain(loose.iter().take(CANDIDATES))
+            {
                 let factors = self.terms.factors(part);
                 let divides = factors.iter().all(|(b, e)| {
                     rest.iter().any(|(o, f)| o == b && f * e > 0.0 && f.abs() >= e.abs() - 1e-12)

@@ -37,6 +37,7 @@ rules! {
     SoftmaxSum "softmax sum": "sum(softmax(x)) = 1 along its axis";
     Distribute "distribute": "a (b + c) = a b + a c, where that is shorter";
     PartialFractions "partial fractions": "x / (x + c) = 1 - c / (x + c), where that is shorter and x + c is not zero";
+    CommonDenominator "common denominator": "1 - 1 / x = (x - 1) / x, where that is shorter and x is not zero";
     Zero "zero": "an op that is linear in an operand gives zero for zero";
     Slope "slope": "g * tanh'(x) = g (1 - tanh(x)^2), and so for the other ops whose slope is one of the terms";
     CommonFactor "common factor": "a b + a c = a (b + c)";

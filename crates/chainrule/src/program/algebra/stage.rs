@@ -39,6 +39,8 @@ pub(super) struct Stage {
     pub dtype: DType,
     /// The instruction at hand.
     pub at: usize,
+    /// Whether the instruction at hand is one of the forward pass.
+    pub is_forward: bool,
     pub noted: Vec<Noted>,
     /// Constants that are no single number.
     pub arrays: Vec<(Id, T, Vec<f64>)>,
@@ -83,6 +85,7 @@ impl Stage {
             numbers: HashMap::new(),
             dtype: if narrow { DType::F32 } else { DType::F64 },
             at: 0,
+            is_forward: true,
             noted: Vec::new(),
             arrays: Vec::new(),
             seed,
@@ -175,11 +178,15 @@ impl Stage {
             return Ok(None);
         }
         self.verify_plan(&plan, c, n, t, instruction)?;
-        Ok(self.write(&plan, c, n, instruction))
+        let written = self.write(&plan, c, n, instruction);
+        if written.is_some() {
+            self.note_plan(result, t, &plan, c, n);
+        }
+        Ok(written)
     }
 
     /// Whether the term is nothing but this value.
-    fn is_itself(&self, t: T, id: Id) -> bool {
+    pub fn is_itself(&self, t: T, id: Id) -> bool {
         use super::term::Base;
         let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
         let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
@@ -210,7 +217,9 @@ impl Stage {
             }
             id
         };
-        for (from, _) in same.iter() {
+        let mut replaced: Vec<Id> = same.keys().copied().collect();
+        replaced.sort_unstable();
+        for from in &replaced {
             let to = find(*from);
             let (a, b) = (&self.program.values[from.index()], &self.program.values[to.index()]);
             let made = !matches!(b.from, From::Input(_) | From::Cell(_) | From::Constant(_));
@@ -239,9 +248,9 @@ fn own_cost(program: &Program, instruction: &Instruction) -> f64 {
     let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
     let each = match instruction.op.name() {
         "exp" | "log" | "tanh" | "sigmoid" | "pow" | "pow_grad" | "log_softmax_grad" => 8.0,
-        "div" => 1.5,
+        "div" | "var_grad" => 1.5,
         "sqrt" | "rsqrt" | "reciprocal" | "tanh_grad" | "sigmoid_grad" => 2.0,
-        "softmax_grad" | "rsqrt_grad" | "var_grad" => 3.0,
+        "softmax_grad" | "rsqrt_grad" => 3.0,
         _ => 1.0,
     };
     match instruction.op.kernel() {

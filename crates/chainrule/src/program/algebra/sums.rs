@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::plan::{CANDIDATES, N, Plan, Step};
 use super::rules::Is;
 use super::stage::Stage;
-use super::term::{B, M, Summands, T, Terms, UNIT, union};
+use super::term::{B, Base, M, Summands, T, Terms, UNIT, Vars, union};
 use crate::program::ir::Id;
 
 impl Stage {
@@ -20,6 +20,10 @@ impl Stage {
             rest.retain(|(m, _)| !gone.iter().any(|(o, _)| o == m));
             let n = self.have(plan, id);
             parts.push((ratio, n));
+        }
+        self.together(plan, &mut parts, &mut rest);
+        if rest.is_empty() {
+            return self.total(plan, parts);
         }
         let grouped = self.shared_factor(&rest).filter(|_| plan.depth < 8);
         if let Some(group) = grouped {
@@ -40,6 +44,47 @@ impl Stage {
             let _ = plain;
         }
         self.plan_parts(plan, parts, &rest)
+    }
+
+    /// Sums along the same axes are one sum, where that is cheaper: of a value that is there, for one.
+    fn together(&mut self, plan: &mut Plan, parts: &mut Vec<(f64, N)>, rest: &mut Summands) {
+        let mut groups: Vec<(Vars, Summands, Summands)> = Vec::new();
+        for &(m, c) in rest.iter() {
+            let [(b, 1.0)] = self.terms.factors(m)[..] else { continue };
+            let Base::Reduce(vars, inner) = self.terms.get(b) else { continue };
+            match groups.iter_mut().find(|(v, ..)| v == vars) {
+                Some(group) => {
+                    group.1.push((m, c));
+                    group.2.push((*inner, c));
+                }
+                None => groups.push((
+                    vars.clone(),
+                    [(m, c)].into_iter().collect(),
+                    [(*inner, c)].into_iter().collect(),
+                )),
+            }
+        }
+        for (vars, all, bodies) in groups.into_iter().filter(|g| g.1.len() > 1) {
+            let summands: SmallVec<[(T, f64); 4]> =
+                bodies.iter().map(|(m, c)| (self.terms.scaled_product(1.0, *m), *c)).collect();
+            let body = self.terms.add(&summands);
+            let mark = plan.mark();
+            let before = plan.cost();
+            self.plan_parts(plan, Vec::new(), &all);
+            let apart = plan.cost() - before;
+            plan.back_to(mark);
+            let (c, n) = self.plan_term(plan, body);
+            let fits = vars.iter().all(|v| plan.nodes[n].vars.contains(v));
+            if fits {
+                let n = self.step(plan, Step::Sum(n, vars));
+                if plan.cost() - before < apart {
+                    parts.push((c, n));
+                    rest.retain(|(m, _)| !all.iter().any(|(o, _)| o == m));
+                    continue;
+                }
+            }
+            plan.back_to(mark);
+        }
     }
 
     fn plan_grouped(
@@ -125,7 +170,7 @@ impl Stage {
         // The number that most elements share is taken out.
         let common = parts
             .iter()
-            .filter(|(_, n)| plan.nodes[*n].step != Step::One)
+            .filter(|(_, n)| !is_free(plan, *n))
             .max_by_key(|(c, _)| {
                 let same = parts.iter().filter(|(d, _)| d.abs() == c.abs());
                 same.map(|(_, n)| size(&self.terms, plan, *n)).sum::<usize>()
@@ -134,8 +179,7 @@ impl Stage {
         let full = union(parts.iter().map(|(_, n)| &plan.nodes[*n].vars));
         let full = self.terms.numel(&full);
         let outside = |c: f64| -> usize {
-            let apart =
-                parts.iter().filter(|(d, n)| d.abs() != c && plan.nodes[*n].step != Step::One);
+            let apart = parts.iter().filter(|(d, n)| d.abs() != c && !is_free(plan, *n));
             apart.map(|(_, n)| size(&self.terms, plan, *n)).sum()
         };
         let common = if outside(common) + full < outside(1.0) + if common == 1.0 { full } else { 0 }
@@ -235,6 +279,11 @@ impl Stage {
         let has = |m: &M| self.terms.factors(*m).iter().any(|(o, e)| *o == b && (*e > 0.0) == sign);
         Some(rest.iter().map(|(m, _)| *m).filter(has).collect())
     }
+}
+
+/// Whether the step can have any coefficient at no cost.
+fn is_free(plan: &Plan, n: N) -> bool {
+    matches!(plan.nodes[n].step, Step::One | Step::Hot(_))
 }
 
 /// Whether a coefficient is in the step already.

@@ -97,7 +97,7 @@ impl Stage {
         text
     }
 
-    fn base_text(&self, b: B, depth: usize, tight: usize) -> String {
+    pub(super) fn base_text(&self, b: B, depth: usize, tight: usize) -> String {
         match self.terms.get(b) {
             Base::Value { id, .. } => self.id_name(*id),
             Base::Hot { index, .. } => format!("onehot({})", self.id_name(*index)),
@@ -152,7 +152,7 @@ impl Stage {
     }
 }
 
-fn cut(mut text: String) -> String {
+pub(super) fn cut(mut text: String) -> String {
     if text.len() > LONGEST {
         text.truncate(LONGEST);
         text += " ...";
@@ -160,7 +160,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-fn fun(f: Fun) -> &'static str {
+pub(super) fn fun(f: Fun) -> &'static str {
     match f {
         Fun::Exp => "exp",
         Fun::Log => "log",
@@ -196,7 +196,7 @@ fn signed(out: &mut String, c: f64, text: &str) {
 }
 
 /// A number as a fraction, if it is one of small numbers that is shorter.
-fn number(c: f64) -> String {
+pub(super) fn number(c: f64) -> String {
     let plain = format!("{c}");
     if plain.len() <= 6 {
         return plain;

@@ -32,7 +32,9 @@ impl Stage {
             let since = self.terms.events.len();
             let expanded = self.expanded(t);
             self.terms.events.truncate(since);
-            for form in [Some(t), expanded].into_iter().flatten() {
+            let deep = self.deep(expanded.unwrap_or(t));
+            self.terms.events.truncate(since);
+            for form in [Some(t), expanded, deep].into_iter().flatten() {
                 if self.terms.summands(form).len() < 2 {
                     continue;
                 }
@@ -68,8 +70,12 @@ impl Stage {
                 if form == best || self.terms.is_large(form) {
                     continue;
                 }
-                let (old, new) = (self.cost(best), self.cost(form));
-                if new < old {
+                let (old, new) = match self.is_forward {
+                    true => (self.terms.size(best), self.terms.size(form)),
+                    false => (self.cost(best), self.cost(form)),
+                };
+                let length = |stage: &Stage, t: T| stage.terms.summands(t).len();
+                if new < old || (new == old && length(self, form) < length(self, best)) {
                     self.terms.applied(rule, Before::Term(best), form);
                     best = form;
                 }
@@ -91,11 +97,22 @@ impl Stage {
         if self.terms.on(Is::Distribute) {
             out.extend(self.cancelling(t).map(|t| (Is::Distribute, t)));
             out.extend(self.expanded(t).map(|t| (Is::Distribute, t)));
+            out.extend(self.deep(t).map(|t| (Is::Distribute, t)));
+        }
+        if self.terms.on(Is::CommonDenominator) {
+            out.extend(self.over_common(t).into_iter().map(|t| (Is::CommonDenominator, t)));
         }
         if self.terms.on(Is::PartialFractions) {
             let expanded = self.expanded(t).unwrap_or(t);
             for form in [t, expanded] {
-                out.extend(self.fractions(form).into_iter().map(|t| (Is::PartialFractions, t)));
+                let once = self.fractions(form);
+                // With several denominators one alone need not be of use.
+                let twice: Vec<T> = match once.len() {
+                    0 | 1 => Vec::new(),
+                    _ => once.iter().flat_map(|t| self.fractions(*t)).collect(),
+                };
+                let all = once.into_iter().chain(twice);
+                out.extend(all.map(|t| (Is::PartialFractions, t)));
             }
         }
         out
@@ -104,6 +121,9 @@ impl Stage {
     /// All products of sums multiplied out, if there are any.
     pub(super) fn expanded(&mut self, t: T) -> Option<T> {
         if !self.terms.on(Is::Distribute) {
+            return None;
+        }
+        if self.terms.length_expanded(t) > LONGEST {
             return None;
         }
         let mut changed = false;
@@ -136,6 +156,48 @@ impl Stage {
         changed.then_some(t)
     }
 
+    /// All products of sums multiplied out, also under the sums along axes that are factors; `None` if there are none of those.
+    fn deep(&mut self, t: T) -> Option<T> {
+        let mut t = self.expanded(t).unwrap_or(t);
+        let mut changed = false;
+        for _ in 0..3 {
+            let mut parts = Vec::new();
+            let mut again = false;
+            for (m, c) in self.terms.summands(t).clone() {
+                let factors = self.terms.factors(m).clone();
+                let opened = factors.iter().find_map(|(b, e)| match self.terms.get(*b) {
+                    Base::Reduce(vars, body) if *e == 1.0 => Some((*b, vars.clone(), *body)),
+                    _ => None,
+                });
+                let opened = opened.and_then(|(b, vars, body)| {
+                    let body = self.terms.scaled_product(1.0, body);
+                    Some((b, vars, self.expanded(body)?))
+                });
+                let Some((b, vars, body)) = opened else {
+                    let part = self.terms.scaled_product(1.0, m);
+                    parts.push((part, c));
+                    continue;
+                };
+                again = true;
+                let others = self.terms.divided(m, &[(b, 1.0)].into_iter().collect());
+                let apart = self.terms.reduce_apart(&vars, body);
+                for (n, d) in self.terms.summands(apart).clone() {
+                    let product = self.terms.product_of(others, n);
+                    parts.push((self.terms.scaled_product(1.0, product), c * d));
+                }
+            }
+            if !again {
+                break;
+            }
+            if parts.len() > LONGEST {
+                return None;
+            }
+            changed = true;
+            t = self.terms.add(&parts);
+        }
+        changed.then_some(t)
+    }
+
     /// Only those sums multiplied out whose summands meet their own inverse, or a mask, outside.
     fn cancelling(&mut self, t: T) -> Option<T> {
         let mut changed = false;
@@ -161,6 +223,37 @@ impl Stage {
             }
         }
         changed.then(|| self.terms.add(&parts))
+    }
+
+    /// All over one power of a sum that is a denominator, for each such sum.
+    fn over_common(&mut self, t: T) -> Vec<T> {
+        let summands = self.terms.summands(t).clone();
+        let mut below: Vec<(super::term::B, f64)> = Vec::new();
+        for (b, e) in summands.iter().flat_map(|(m, _)| self.terms.factors(*m).clone()) {
+            let sum = matches!(self.terms.get(b), Base::Sum(_));
+            if !sum || e > -1.0 || e != e.round() || !self.terms.base_range(b).is_not_zero() {
+                continue;
+            }
+            match below.iter_mut().find(|(c, _)| *c == b) {
+                Some(least) => least.1 = least.1.min(e),
+                None => below.push((b, e)),
+            }
+        }
+        below.truncate(3);
+        let mut out = Vec::new();
+        for (b, e) in below.into_iter().filter(|(_, e)| *e >= -2.0 && summands.len() > 1) {
+            let above = self.terms.product([(b, -e)].into_iter().collect());
+            let mut parts = Vec::new();
+            for &(m, c) in &summands {
+                let product = self.terms.product_of(m, above);
+                parts.push((self.terms.scaled_product(1.0, product), c));
+            }
+            let numerator = self.terms.add(&parts);
+            let expanded = self.expanded(numerator).unwrap_or(numerator);
+            let below = self.terms.power(b, e);
+            out.push(self.terms.mul(expanded, below));
+        }
+        out
     }
 
     /// `x s^-k = s^(1-k) - (s - x) s^-k` for a sum `s` that has `x` among its summands: all such terms at once, for each such `x`.
@@ -230,6 +323,31 @@ impl Stage {
 }
 
 impl super::term::Terms {
+    /// How long the term is as text, about. What the forward pass computes is there anyway, so of that the shortest form is kept.
+    fn size(&self, t: T) -> f64 {
+        let factor = |(b, _): &(super::term::B, f64)| match self.get(*b) {
+            Base::Sum(inner) => 0.5 + self.size(*inner),
+            _ => 1.0,
+        };
+        let product = |m: M| 1.0 + self.factors(m).iter().map(factor).sum::<f64>();
+        self.summands(t).iter().map(|(m, _)| product(*m)).sum()
+    }
+
+    /// How many summands there are when the outermost sums are multiplied out.
+    fn length_expanded(&self, t: T) -> usize {
+        let product = |m: M| {
+            let factors = self.factors(m).iter();
+            factors.fold(1usize, |n, (b, e)| match self.get(*b) {
+                Base::Sum(inner) if *e == 1.0 => n.saturating_mul(self.summands(*inner).len()),
+                Base::Sum(inner) if *e == 2.0 => {
+                    n.saturating_mul(self.summands(*inner).len().pow(2))
+                }
+                _ => n,
+            })
+        };
+        self.summands(t).iter().map(|(m, _)| product(*m)).fold(0, usize::saturating_add)
+    }
+
     /// A product with its first sum (of those that `which` admits) multiplied out; `None` if it has none.
     fn open(&mut self, m: M, which: impl Fn(&Self, T) -> bool) -> Option<T> {
         let factors = self.factors(m).clone();

@@ -13,8 +13,8 @@ mod tests;
 pub use formulas::{Formula, formula, formulas};
 pub use page::explain_page;
 
-use super::Program;
 use super::algebra::{Simplified, Simplify};
+use super::{Memory, Program};
 use crate::error::Result;
 
 /// A program on its way from the trace to the simplified one. `Display` writes all of it.
@@ -57,6 +57,11 @@ impl Program {
 }
 
 impl Explanation {
+    /// The memory of a run of the simplified program, when it is fused.
+    pub fn memory(&self) -> Memory {
+        self.simplified.program.fused().memory()
+    }
+
     /// Writes everything, also parts that repeat and long lists of steps.
     pub fn whole(mut self) -> Explanation {
         self.whole = true;

@@ -13,11 +13,18 @@ fn every_formula_can_be_explained_and_fits_the_page() {
         }
         let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 100).collect();
         assert!(long.is_empty(), "{}: {long:#?}", formula.name);
+        explanation.simplified.program.to_python().unwrap();
+    }
+}
+
+/// What the textbooks have in a line costs less than what differentiation leaves.
+#[test]
+fn the_textbook_formulas_come_out_cheaper() {
+    for name in ["softmax-ce", "batch-norm"] {
+        let explanation = formula(name).unwrap().trace().unwrap().explain(name).unwrap();
         let [before, after] =
             [&explanation.traced, &explanation.simplified.program].map(|p| p.cost());
-        assert!(after.instructions <= before.instructions, "{}", formula.name);
-        assert!(after.flops <= before.flops, "{}", formula.name);
-        explanation.simplified.program.to_python().unwrap();
+        assert!(after.flops <= before.flops && after.bytes <= before.bytes, "{explanation}");
     }
 }
 

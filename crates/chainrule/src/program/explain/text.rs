@@ -11,8 +11,8 @@ use crate::program::{Cost, Phase, Program};
 /// The width of the page.
 const COLUMNS: usize = 100;
 
-/// How wide the column of code may grow.
-const CODE: usize = 60;
+/// Longer lines are written without the op's parameters, unless everything is asked for.
+const CODE: usize = 64;
 
 /// Programs of more lines are told in short.
 const LONG: usize = 120;
@@ -58,7 +58,12 @@ impl Explanation {
                 writeln!(f, "  {:<32}{}", phase.name(), columns(cost))?;
             }
         }
-        Ok(())
+        let memory = self.memory();
+        let (planned, least) = (short(memory.planned as u64), short(memory.lower_bound as u64));
+        writeln!(
+            f,
+            "\nA run takes {planned} bytes of planned memory, and none can do with less than {least}."
+        )
     }
 
     fn steps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,14 +99,16 @@ impl Explanation {
     }
 
     fn listing(&self, f: &mut fmt::Formatter<'_>, program: &Program) -> fmt::Result {
-        let lines: Vec<Row> = program.lines().map(Row::of).collect();
+        let lines: Vec<Row> = program.lines().map(|line| Row::of(line, self.whole)).collect();
         let keys: Vec<_> = lines.iter().map(|row| &row.key).collect();
         let long = lines.len() > LONG && !self.whole;
         let all = [super::repeats::Stretch { range: 0..lines.len(), again: 0 }];
         let parts = if long { stretches(&keys) } else { all.to_vec() };
+        let widest = |f: fn(&Row) -> usize| lines.iter().map(f).max().unwrap_or(0);
+        let shapes = widest(|row| row.shape.chars().count());
+        let room = COLUMNS.saturating_sub(6 + shapes + widest(|row| row.note.chars().count()));
         let widths = lines.iter().map(|row| row.code.chars().count());
-        let wide = widths.filter(|w| *w <= CODE).max().unwrap_or(0);
-        let shapes = lines.iter().map(|row| row.shape.len()).max().unwrap_or(0);
+        let wide = widths.filter(|w| *w <= room.max(24)).max().unwrap_or(0);
         let mut phase = None;
         for part in parts {
             for row in &lines[part.range.clone()] {
@@ -153,14 +160,19 @@ struct Row {
 }
 
 impl Row {
-    fn of(line: Line<'_>) -> Row {
+    fn of(line: Line<'_>, whole: bool) -> Row {
         let shape = format!("{} {}", line.dtype(), line.shape());
         let phase = line.phase();
         // Updates are the same whatever the shape.
         let like = if phase == Phase::Update { String::new() } else { shape.clone() };
+        let code = Some(line.code()).filter(|code| whole || code.chars().count() <= CODE);
+        let code = code.unwrap_or_else(|| {
+            let inputs = line.inputs().join(", ");
+            format!("{} = {}({inputs}, ...)", line.name(), line.op())
+        });
         Row {
             name: line.name().to_string(),
-            code: line.code(),
+            code,
             note: line.rule().unwrap_or_default(),
             key: (phase, line.op(), line.inputs().len(), like),
             shape,
@@ -170,7 +182,7 @@ impl Row {
 
     fn write(&self, f: &mut fmt::Formatter<'_>, wide: usize, shapes: usize) -> fmt::Result {
         let rest = format!("{:<shapes$}  {}", self.shape, self.note);
-        let code = folded(&self.code, CODE.max(COLUMNS - 6));
+        let code = folded(&self.code, COLUMNS - 6);
         let (last, before) = code.split_last().expect("a line at least");
         for (i, line) in before.iter().enumerate() {
             writeln!(f, "  {}{line}", if i == 0 { "" } else { "    " })?;

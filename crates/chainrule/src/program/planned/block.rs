@@ -11,7 +11,9 @@ use crate::program::ir::Id;
 use std::ops::Range;
 
 /// What a tile may take of the nearest cache.
-const TILE: usize = 16 << 10;
+const TILE: usize = 24 << 10;
+/// Sums of columns take so many rows at a time.
+const SUMMED: usize = 8;
 /// From so many elements on, several threads share a group.
 const SHARED: usize = 1 << 16;
 /// About so many elements go to a thread at a time.
@@ -188,6 +190,9 @@ impl Block {
         } else {
             // Tiles of nearly the same size.
             self.tile = self.rows.div_ceil(self.rows.div_ceil(self.tile));
+            if self.sums > 0 {
+                self.tile = self.tile.next_multiple_of(SUMMED).min(self.rows);
+            }
         }
         let per_piece = (PIECE / self.n).max(1).next_multiple_of(self.tile);
         self.piece = if self.rows * self.n >= SHARED { per_piece } else { self.rows };

@@ -95,7 +95,7 @@ fn sigmoid_with_binary_cross_entropy() {
         let e = x[0].exp();
         bce(&(&e / (&e + 1.0)), y)
     });
-    case.at_most(30, 2);
+    case.at_most(30, 3);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The algebra stage against the eager mode.
 
+mod compositions;
 mod formulas;
 mod terms;
 mod wide;

