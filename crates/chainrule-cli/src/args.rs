@@ -228,6 +228,10 @@ pub struct Bench {
     /// Use fused operations (faster; the last digits may differ)
     #[arg(long)]
     pub fused: bool,
+
+    /// With --mode compiled: simplify the program by algebra (the last digits may differ)
+    #[arg(long)]
+    pub simplify: bool,
 }
 
 /// The training steps that can be measured.

@@ -115,6 +115,7 @@ mod book {
         random "random.md",
         modules "modules.md",
         programs "programs.md",
+        algebra "algebra.md",
         explain "explain.md",
         files "files.md",
         python "python.md",

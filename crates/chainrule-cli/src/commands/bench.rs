@@ -69,7 +69,7 @@ fn measure(args: &Bench) -> Result<()> {
     let times = match args.mode {
         Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
         Mode::Compiled => {
-            let program = compiled(&mut *step, generator)?;
+            let program = compiled(&mut *step, args.simplify, generator)?;
             let mut results = Vec::new();
             time(&plan, groups, || {
                 let [x, y] = step.batch(generator)?;
@@ -146,7 +146,7 @@ fn eager(step: &mut dyn Step, generator: &mut Generator) -> Result<()> {
 }
 
 /// The step as a program.
-fn compiled(step: &mut dyn Step, generator: &mut Generator) -> Result<Program> {
+fn compiled(step: &mut dyn Step, simplify: bool, generator: &mut Generator) -> Result<Program> {
     let [x, y] = step.batch(generator)?;
     step.optimizer().zero_grad();
     let program = Program::trace([("x", &x), ("y", &y)], |batch| {
@@ -155,7 +155,8 @@ fn compiled(step: &mut dyn Step, generator: &mut Generator) -> Result<Program> {
         step.optimizer().step()?;
         Ok(vec![loss])
     })?;
-    Ok(program.optimized().fused())
+    let program = if simplify { program.simplified()?.program } else { program.optimized() };
+    Ok(program.fused())
 }
 
 /// The names model on random examples.

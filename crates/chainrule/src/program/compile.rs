@@ -44,11 +44,11 @@ impl Default for Passes {
 }
 
 impl Passes {
-    fn apply(self, program: Program) -> Result<Program> {
-        let mut program = program.optimized();
-        if self.simplification {
-            program = program.simplified()?.program;
-        }
+    fn apply(self, program: &Program) -> Result<Program> {
+        let program = match self.simplification {
+            true => program.simplified()?.program,
+            false => program.optimized(),
+        };
         Ok(if self.fusion { program.fused() } else { program })
     }
 }
@@ -113,7 +113,7 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
         let named = named(&self.names, arguments);
         let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-        self.passes.apply(Program::trace(pairs, |x| (self.function)(x))?)
+        self.passes.apply(&Program::trace(pairs, |x| (self.function)(x))?)
     }
 
     /// The programs made so far, one for each set of shapes.
@@ -245,7 +245,7 @@ impl Step<'_> {
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
     pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
-        self.passes.apply(self.trace_raw(batch)?)
+        self.passes.apply(&self.trace_raw(batch)?)
     }
 
     /// As it is traced.

@@ -191,7 +191,7 @@ impl Numbers {
             if facts.mask {
                 // Such a mask is often divided by its sum, which is not 0.
                 let last = vars.last().map_or(1, |v| terms.sizes[v.0 as usize]);
-                return f64::from(u > 0.5 || i % last == 0 || i < last);
+                return f64::from(u > 0.5 || i.is_multiple_of(last) || i < last);
             }
             let range = facts.range.unwrap_or(super::term::Range::ALL);
             match (range.low.is_finite(), range.high.is_finite()) {

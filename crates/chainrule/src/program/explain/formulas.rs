@@ -311,7 +311,7 @@ fn attention() -> Result<Program> {
         let top = scores.try_max_axis(1, true)?.0.named("top");
         let counts = scores.try_sub(&top)?.try_exp()?.named("counts");
         let weights =
-            counts.try_div(&counts.try_sum(1, true)?.named("counts_sum"))?.named("weights");
+            counts.try_div(counts.try_sum(1, true)?.named("counts_sum"))?.named("weights");
         weights.try_matmul(&v)
     })
 }

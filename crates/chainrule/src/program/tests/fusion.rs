@@ -84,6 +84,27 @@ fn a_group_is_listed_and_its_inside_can_be_asked_for() {
     assert!(!fused.optimized().to_string().contains("fused"));
 }
 
+#[test]
+fn the_switches_say_what_is_done_to_a_trace() {
+    let x = Tensor::randn([6, 5], DType::F64, &mut Generator::manual_seed(3));
+    let f = |a: &[Tensor]| {
+        let e = (&a[0] - a[0].max_axis(1, true).0).exp();
+        Ok(vec![(&e / e.sum(1, true)).log().mean(0, false)])
+    };
+    let want = f(std::slice::from_ref(&x)).unwrap();
+    for (simplification, fusion) in [(false, false), (false, true), (true, false), (true, true)] {
+        let compiled = Compiled::new(["x"], f);
+        let mut compiled = compiled.with_simplification(simplification).with_fusion(fusion);
+        let got = compiled.run(&[&x]).unwrap();
+        assert_eq!(distance(&got, &want, 1e-12), None);
+        let text = compiled.programs()[0].to_string();
+        assert_eq!(text.contains("fused"), fusion, "{text}");
+        if !simplification && !fusion {
+            assert_eq!(difference(&got, &want), None);
+        }
+    }
+}
+
 /// The program of a step, fused.
 fn step(
     optimizer: &mut dyn Optimizer,

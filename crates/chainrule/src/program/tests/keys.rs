@@ -37,10 +37,8 @@ fn values(program: &Program, arguments: &[Tensor]) -> Vec<Option<Arc<Value>>> {
 #[test]
 fn the_key_of_an_op_has_all_its_parameters() {
     type Inputs = Vec<Arc<Value>>;
-    let mut first: HashMap<
-        (Key, Vec<(Vec<usize>, DType)>),
-        (Arc<dyn crate::tensor::op::Op>, Inputs),
-    > = HashMap::new();
+    type WithMetas = (Key, Vec<(Vec<usize>, DType)>);
+    let mut first: HashMap<WithMetas, (Arc<dyn crate::tensor::op::Op>, Inputs)> = HashMap::new();
     let (mut compared, mut wrong) = (0, Vec::new());
     for entry in table() {
         for sample in (entry.samples)(&mut Generator::manual_seed(1)) {

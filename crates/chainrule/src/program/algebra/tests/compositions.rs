@@ -60,7 +60,7 @@ fn compositions_are_right_and_no_longer() {
         for (what, loss) in COMPOSITIONS {
             let t = t.clone();
             let how = Simplify::new().checked(seed);
-            let case = Case::with(&["x"], &[x.clone()], |x| loss(&x[0], &t), &how);
+            let case = Case::with(&["x"], std::slice::from_ref(&x), |x| loss(&x[0], &t), &how);
             let count = |p: &Program| {
                 p.lines()
                     .filter(|l| l.shape().numel() >= n * m)

@@ -84,11 +84,14 @@ fn sigmoid_with_binary_cross_entropy() {
     let bce =
         |p: &Tensor, y: &Tensor| -((y * p.log() + (1.0 - y) * (1.0 - p).log()).sum_all() / 30.0);
     let y = &y;
-    let case = Case::new(&["x"], &[x.clone()], |x| bce(&x[0].sigmoid(), y));
+    let case = Case::new(&["x"], std::slice::from_ref(&x), |x| bce(&x[0].sigmoid(), y));
     case.at_most(30, 2);
-    let case = Case::new(&["x"], &[x.clone()], |x| bce(&(1.0 / (1.0 + (-&x[0]).exp())), y));
+    let case =
+        Case::new(&["x"], std::slice::from_ref(&x), |x| bce(&(1.0 / (1.0 + (-&x[0]).exp())), y));
     case.at_most(30, 2);
-    let case = Case::new(&["x"], &[x.clone()], |x| bce(&((&x[0] * 0.5).tanh() * 0.5 + 0.5), y));
+    let case = Case::new(&["x"], std::slice::from_ref(&x), |x| {
+        bce(&((&x[0] * 0.5).tanh() * 0.5 + 0.5), y)
+    });
     case.at_most(30, 3);
     // The logistic function the other way round, and with the exponential as the numerator.
     let case = Case::new(&["x"], &[x], |x| {
@@ -192,7 +195,7 @@ fn normalised_vectors() {
     let g = &mut Generator::manual_seed(7);
     let d = normal(&[4, 6], g);
     let (a, b) = (normal(&[4, 6], g), normal(&[4, 6], g));
-    let case = Case::new(&["x"], &[a.clone()], |x| {
+    let case = Case::new(&["x"], std::slice::from_ref(&a), |x| {
         (&x[0] / x[0].square().sum(1, true).sqrt() * &d).sum_all()
     });
     case.at_most(24, 4);

@@ -67,7 +67,7 @@ fn long_chains_take_no_stack_and_little_time() {
         let x = Tensor::from([0.5f64, -0.25]).parameter();
         let program = Program::trace([], |_| {
             let mut y = x.clone() * 1.0;
-            for _ in 0..800 {
+            for _ in 0..250 {
                 y = step(&y, &x);
             }
             y.sum_all().backward();
