@@ -3,7 +3,9 @@
 use chainrule::{DType, IntoTensor, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
+};
 
 use crate::tensor::PyTensor;
 
@@ -272,6 +274,10 @@ impl<'py> FromPyObject<'_, 'py> for ShapeArg {
     fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let sizes = match x.extract::<i64>() {
             Ok(n) => vec![n],
+            // Bytes are a sequence of numbers, but nobody means sizes by them.
+            Err(_) if x.cast::<PyBytes>().is_ok() || x.cast::<PyByteArray>().is_ok() => {
+                return Err(PyTypeError::new_err("bytes are not a shape"));
+            }
             Err(_) => x.extract::<Vec<i64>>()?,
         };
         Ok(ShapeArg(shape(sizes)?))

@@ -320,7 +320,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 def _whole(name: str) -> Callable[[Tensor], Tensor]:
     def function(x: Tensor, /) -> Tensor:
-        return getattr(x, name)() if x.is_floating_point() else x.clone()  # type: ignore[no-any-return]
+        return getattr(x, name)() if x.is_floating_point() else x.clone()
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}`, element by element; integers stay."
@@ -626,7 +626,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: Any = False, stable: An
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Tensor:
     """Sorted along an axis."""
-    return x.sort(axis, descending).values  # type: ignore[no-any-return]
+    return x.sort(axis, descending).values
 
 
 # Statistics

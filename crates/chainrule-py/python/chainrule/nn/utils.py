@@ -19,10 +19,10 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     with_grad = [p for p in _all(parameters) if p.grad is not None]
     if not with_grad:
         return _f.zeros(())
-    total = _f.stack([p.grad.norm(norm_type) for p in with_grad]).norm(norm_type)  # type: ignore[union-attr]
+    total = _f.stack([p.grad.norm(norm_type) for p in with_grad]).norm(norm_type)
     scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for p in with_grad:
-        p.grad = p.grad * scale  # type: ignore[operator]
+        p.grad = p.grad * scale
     return total
 
 
