@@ -41,6 +41,11 @@ fn mat(data: &[f32], rows: usize, cols: usize) -> Mat<'_, f32> {
     Mat { data, rows, cols, row_stride: cols as isize, col_stride: 1 }
 }
 
+/// `out = alpha * a @ b`, or that added to it.
+fn product(alpha: f32, a: Mat<'_, f32>, b: Mat<'_, f32>, accum: Accum, out: &mut [f32]) {
+    batched_f32(alpha, a, b, Batch::ONE, accum, out);
+}
+
 /// `w -= lr * g`.
 fn descend(w: &mut [f32], g: &[f32]) {
     update0(w, g, |w, g| w - LR * g);
@@ -78,9 +83,6 @@ impl ByHand {
         cross_entropy_rows(logits, y, SYMBOLS, losses, probs);
         cross_entropy_grad_rows(probs, y, SYMBOLS, 1.0 / ROWS as f32, d);
 
-        let product = |alpha, a, b, accum, out: &mut [f32]| {
-            batched_f32(alpha, a, b, Batch::ONE, accum, out);
-        };
         let up = mat(d, ROWS, SYMBOLS);
         product(1.0, up, mat(w2, HIDDEN, SYMBOLS).transposed(), Accum::Replace, dh);
         product(-LR, mat(h, ROWS, HIDDEN).transposed(), up, Accum::Add, w2);

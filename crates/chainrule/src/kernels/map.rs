@@ -88,6 +88,9 @@ impl<T: Copy> Spread<T> {
     }
 }
 
+/// What is computed of slices of operands.
+type Loop<'a, const N: usize, T, U> = &'a mut dyn FnMut([&[T]; N], &mut [U]);
+
 /// Cuts rows into slices of the same length, and calls `f` on each set of them.
 ///
 /// It knows nothing of what `f` computes: so it is compiled once for a type of element, and only the plain loops once for each op and level.
@@ -95,7 +98,7 @@ fn by_rows<const N: usize, T: Copy, U>(
     rows: [Rows<'_, T>; N],
     n: usize,
     out: &mut [U],
-    f: &mut dyn FnMut([&[T]; N], &mut [U]),
+    f: Loop<'_, N, T, U>,
 ) {
     if n == 0 {
         return;
