@@ -12,7 +12,7 @@ RUNS = {"names_mlp": ["--steps", "60"], "names_batch_norm": ["--steps", "60"], "
 
 
 def run(folder, name):
-    path = os.pathsep.join([str(folder), str(EXAMPLES)])
+    path = os.pathsep.join([str(folder), str(EXAMPLES), *filter(None, map(os.path.abspath, sys.path))])
     out = subprocess.run(
         [sys.executable, str(folder / f"{name}.py"), *RUNS[name]], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
     )

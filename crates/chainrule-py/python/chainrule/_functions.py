@@ -124,7 +124,8 @@ def normal(mean: Any, std: Any, size: Shape | None = None, *, generator: Generat
     if size is None:
         m, s = _t(mean), _t(std)
         return randn(*(m + s).shape, generator=generator) * s + m
-    return _c._randn(size, None, generator) * std + mean
+    out: Tensor = _c._randn(size, None, generator) * std + mean
+    return out
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:

@@ -70,7 +70,8 @@ def _body(a: Any, fmt: _Format, indent: int, short: bool) -> str:
         lines = [", ".join(words[k : k + per_line]) for k in range(0, len(words), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
     parts = ["..." if i is None else _body(a[i], fmt, indent + 1, short) for i in places]
-    return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+    between: str = "," + "\n" * (a.ndim - 1) + " " * (indent + 1)
+    return "[" + between.join(parts) + "]"
 
 
 def text(t: Tensor) -> str:

@@ -217,7 +217,7 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
     """Numbers at equal distances."""
     _device(device)
     gaps = num - 1 if endpoint else num
-    out = _c._arange(0, num, 1, float64) * ((stop - start) / gaps if gaps else 0.0) + start
+    out: Tensor = _c._arange(0, num, 1, float64) * ((stop - start) / gaps if gaps else 0.0) + start
     if endpoint and num > 1:
         out[-1] = stop
     return out._to_dtype(dtype or _c.get_default_dtype())

@@ -90,7 +90,8 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
             y = func(*inner)
             x = inner[argnums]
             if y.numel() == 0:
-                return (y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape))
+                empty: Tensor = (y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape))
+                return empty
             rows = [autograd.grad(y, x, u, create_graph=True, materialize_grads=True)[0] for u in _unit_rows(y.shape, y.dtype)]
             return stack(rows).reshape((*y.shape, *x.shape))
 
