@@ -47,6 +47,7 @@ def test_kinds():
         (lambda: F.cross_entropy(X, cr.tensor([0, 7])), (IndexError, ValueError)),
         (lambda: cr.zeros(1 << 40, 1 << 40), (MemoryError, ValueError)),
         (lambda: cr.zeros(*[1] * 9), ValueError),
+        (lambda: cr.full(b"bytes", True), TypeError),
         (lambda: X.backward(), cr.GradientError),
         (lambda: cr.load("/nowhere/none"), FileNotFoundError),
         (lambda: cr.randint(5, 5, (2,)), ValueError),

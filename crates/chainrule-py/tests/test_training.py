@@ -127,6 +127,8 @@ def test_checks():
     assert not cr.check.gradcheck(Squash.apply, x)
     report = cr.check.explain(Squash.apply, x, reference=lambda t: t.tanh())
     assert not report and "square forgotten" in str(report)
+    assert not cr.check.explain(Squash.apply, x)
+    assert cr.check.explain(lambda t: t.tanh(), x)
     w = cr.tensor([1.0, 2.0], requires_grad=True).named("w")
     loss = (w * w).sum()
     assert cr.check.compare(loss, {"w": 2 * w.detach()})

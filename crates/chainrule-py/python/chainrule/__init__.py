@@ -48,7 +48,7 @@ from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
 
-_LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch", "utils")
+_LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch")
 
 
 def __getattr__(name: str) -> Any:
