@@ -68,7 +68,7 @@ pub fn add_rows<T: Copy + Default + Add<Output = T>>(
     add_rows_to(g, size, inner, indices, skip, out);
 }
 
-/// As [`add_rows`], but what is in `out` stays.
+/// As `add_rows`, but what is in `out` stays.
 pub fn add_rows_to<T: Copy + Add<Output = T>>(
     g: &[T],
     size: usize,

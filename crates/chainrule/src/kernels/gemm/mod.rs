@@ -108,7 +108,7 @@ pub fn gemm_i64(alpha: i64, a: Mat<'_, i64>, b: Mat<'_, i64>, accum: Accum, out:
 ///
 /// # Panics
 ///
-/// As [`gemm_f32`], or if the lists of `batch` differ in length.
+/// As `gemm_f32`, or if the lists of `batch` differ in length.
 pub fn batched_f32(
     alpha: f32,
     a: Mat<'_, f32>,
