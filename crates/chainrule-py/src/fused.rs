@@ -293,15 +293,16 @@ fn conv<const N: usize>(
     dilation: &[usize],
     groups: usize,
 ) -> PyResult<Conv<N>> {
-    let mut o = Conv::<N>::default();
-    o.stride = many("stride", stride)?;
-    o.padding = match padding {
+    let padding = match padding {
         Some(p) => Padding::Zeros(many("padding", p)?),
         None => Padding::Same,
     };
-    o.dilation = many("dilation", dilation)?;
-    o.groups = groups;
-    Ok(o)
+    Ok(Conv {
+        stride: many("stride", stride)?,
+        padding,
+        dilation: many("dilation", dilation)?,
+        groups,
+    })
 }
 
 #[pyfunction]

@@ -580,7 +580,7 @@ impl PyTensor {
         let slices: Option<Vec<Slice>> = keys
             .iter()
             .map(|k| match k {
-                Index::Slice(s) => Some(s.clone()),
+                Index::Slice(s) => Some(*s),
                 Index::Tensor(_) => None,
             })
             .collect();

@@ -556,6 +556,6 @@ pub fn tensors_of(op: &'static str, out: &Bound<'_, PyAny>) -> chainrule::Result
     if let Ok(t) = out.cast::<PyTensor>() {
         return Ok(vec![t.get().tensor()]);
     }
-    let all = out.extract::<Vec<Py<PyTensor>>>().map_err(|e| through(op, e.into()))?;
+    let all = out.extract::<Vec<Py<PyTensor>>>().map_err(|e| through(op, e))?;
     Ok(all.iter().map(|t| t.bind(out.py()).get().tensor()).collect())
 }
