@@ -124,8 +124,7 @@ from one run on {machine}; NumPy {numpy}, PyTorch {torch}. The best of {rounds} 
 - *Share*: loop divided by kernel. 100 % is the speed of the loop; more is faster.
 - *Op*: the whole op, with the call and the result's memory, as for NumPy and PyTorch.
 
-Rows are 250 wide. Sums of `float32` are kept in `float64` here, which the loops by hand and the others do not do: they are the digits of the
-result, and cost time where the array lies in the cache.
+Rows are 250 wide. Sums of `float32` are kept in `float64` here, four or eight elements at a time, which the loops by hand and the others do not do.
 
 Make the table again with `python crates/chainrule/benches/kernels.py` (the file says how).
 

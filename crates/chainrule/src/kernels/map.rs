@@ -1,7 +1,5 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
-use smallvec::SmallVec;
-
 use super::math::Real;
 use super::simd::vectorized;
 
@@ -47,23 +45,14 @@ const SPREAD: usize = 256;
 
 /// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
 struct Spread<T> {
-    copies: SmallVec<[T; SPREAD]>,
+    copies: [T; SPREAD],
 }
 
 impl<T: Copy> Spread<T> {
+    /// As row 0 has it.
     #[inline(always)]
-    fn new(rows: &Rows<'_, T>, n: usize) -> Self {
-        // Filled where it is: a list that is made elsewhere would be moved here whole, whatever is in it.
-        let mut spread = Spread { copies: SmallVec::new() };
-        if rows.splat {
-            let line = [rows.data[0]; 32];
-            let n = n.min(SPREAD);
-            while spread.copies.len() < n {
-                let more = (n - spread.copies.len()).min(line.len());
-                spread.copies.extend_from_slice(&line[..more]);
-            }
-        }
-        spread
+    fn new(rows: &Rows<'_, T>) -> Self {
+        Spread { copies: [rows.data[0]; SPREAD] }
     }
 
     /// Elements `first..first + n` of row `i`, which has `width`.
@@ -79,11 +68,11 @@ impl<T: Copy> Spread<T> {
         if rows.splat { &self.copies[..n] } else { &rows.row(i, width)[first..][..n] }
     }
 
-    /// Goes on to row `i`.
+    /// Goes on to row `i`, of which `n` elements are taken at a time.
     #[inline(always)]
-    fn turn(&mut self, rows: &Rows<'_, T>, i: usize) {
-        if rows.splat && rows.step != 0 {
-            self.copies.fill(rows.one(i));
+    fn turn(&mut self, rows: &Rows<'_, T>, i: usize, n: usize) {
+        if rows.splat && rows.step != 0 && i > 0 {
+            self.copies[..n].fill(rows.one(i));
         }
     }
 }
@@ -103,6 +92,9 @@ fn by_rows<const N: usize, T: Copy, U>(
     if n == 0 {
         return;
     }
+    if n == 1 && out.len() == 1 {
+        return f(rows.each_ref().map(|r| &r.data[..1]), out);
+    }
     if !rows.iter().any(|r| r.splat) {
         for (i, out) in out.chunks_exact_mut(n).enumerate() {
             f(rows.each_ref().map(|r| r.row(i, n)), out);
@@ -110,9 +102,9 @@ fn by_rows<const N: usize, T: Copy, U>(
         return;
     }
     let part = SPREAD.min(n);
-    let mut spread = rows.each_ref().map(|r| Spread::new(r, n));
+    let mut spread: [Spread<T>; N] = std::array::from_fn(|j| Spread::new(&rows[j]));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i));
+        spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i, part));
         for (k, out) in out.chunks_mut(part).enumerate() {
             f(std::array::from_fn(|j| spread[j].part(&rows[j], i, n, k * part, out.len())), out);
         }
@@ -226,11 +218,11 @@ fn select_body<const FMA: bool, T: Copy>(
         return;
     }
     let part = if c.splat || a.splat || b.splat { SPREAD.min(n) } else { n };
-    let (mut sc, mut sa, mut sb) = (Spread::new(&c, n), Spread::new(&a, n), Spread::new(&b, n));
+    let (mut sc, mut sa, mut sb) = (Spread::new(&c), Spread::new(&a), Spread::new(&b));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        sc.turn(&c, i);
-        sa.turn(&a, i);
-        sb.turn(&b, i);
+        sc.turn(&c, i, part);
+        sa.turn(&a, i, part);
+        sb.turn(&b, i, part);
         for (k, out) in out.chunks_mut(part).enumerate() {
             let c = sc.part(&c, i, n, k * part, out.len());
             let a = sa.part(&a, i, n, k * part, out.len());

@@ -3,8 +3,8 @@
 use super::formulas::{log_softmax, mean_of_picked, normalised};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::nn::models::{Gpt, GptConfig};
-use crate::nn::{Layer, Linear, Module, Relu, Sequential};
+use crate::nn::models::{DigitsMlp, Gpt, GptConfig};
+use crate::nn::{Layer, Module};
 use crate::optim::{AdamW, Optimizer, Sgd};
 use crate::program::{Program, compile};
 use crate::rng::Generator;
@@ -41,20 +41,12 @@ pub(super) fn names() -> Result<Program> {
 /// Three hidden layers of 1,024 on a batch of 512 pictures; with SGD.
 pub(super) fn mnist() -> Result<Program> {
     let g = &mut Generator::manual_seed(1);
-    let mut layer = |inputs, outputs| Linear::try_new(inputs, outputs, true, g);
-    let net = Sequential::new()
-        .with(layer(784, 1024)?)
-        .with(Relu)
-        .with(layer(1024, 1024)?)
-        .with(Relu)
-        .with(layer(1024, 1024)?)
-        .with(Relu)
-        .with(layer(1024, 10)?);
+    let net = DigitsMlp::try_new(&[1024; 3], g)?;
     let mut sgd = Sgd::try_new(net.parameters(), 0.01, Default::default())?;
     let x = Tensor::try_rand([512, 784], DType::F32, g)?;
     let y = Tensor::try_randint(0, 10, [512], g)?;
     let mut step =
-        compile(&net, &mut sgd, ["x", "y"], |b| net.try_forward(&b[0])?.try_cross_entropy(&b[1]));
+        compile(&net, &mut sgd, ["x", "y"], |b| net.compute(&b[0])?.try_cross_entropy(&b[1]));
     step.trace_raw(&[&x, &y])
 }
 

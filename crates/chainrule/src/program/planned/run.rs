@@ -175,7 +175,7 @@ impl Machine {
 
     /// Sees to it that results are at their places.
     fn settle(&mut self, ids: &[Id], outcome: Outcome) -> Result<()> {
-        let mut given: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
+        let mut given: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
         given.push(outcome.value);
         given.extend(outcome.extra);
         let there = |(id, value): (&Id, &Arc<Value>)| match &self.places[id.index()] {
@@ -186,7 +186,8 @@ impl Machine {
         if !ids.iter().zip(&given).all(there) {
             // One may lie where another should: all are copied before any is written.
             for value in &mut given {
-                *value = value.copied()?.share();
+                let copy = value.copied()?.share();
+                Value::recycle(std::mem::replace(value, copy));
             }
         }
         for (id, value) in ids.iter().zip(given) {
