@@ -1,4 +1,4 @@
-"""Writes `python/chainrule/_functions_of_one.py`: the functions whose first argument is a tensor and that have a method of the same name.
+"""Writes the modules of `python/chainrule/_functions_of_one/`: the functions whose first argument is a tensor and that have a method of the same name.
 
 Each line of the table is a signature without its first argument. The text of a function comes from the table of ops of the library.
 
@@ -8,6 +8,7 @@ Each line of the table is a signature without its first argument. The text of a 
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 from chainrule import _chainrule
@@ -23,8 +24,8 @@ logaddexp logical_and logical_or logical_xor lt matmul maximum minimum mul ne re
 """.split()
 REDUCE = "dim: Axes = None, keepdim: bool = False, *, axis: Axes = None, keepdims: bool = False"
 ONE_AXIS = "dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool = False"
-ROWS = [
-    *(f"{n}() -> Tensor" for n in PLAIN),
+ELEMENTWISE = [f"{n}() -> Tensor" for n in PLAIN]
+ARITHMETIC = [
     *(f"{n}(other: TensorLike) -> Tensor" for n in TWO),
     "add(other: TensorLike, *, alpha: Number = 1) -> Tensor",
     "sub(other: TensorLike, *, alpha: Number = 1) -> Tensor",
@@ -38,6 +39,8 @@ ROWS = [
     "lerp(end: Tensor, weight: TensorLike) -> Tensor",
     "isclose(other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor",
     "allclose(other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool",
+]
+REDUCTIONS = [
     f"sum({REDUCE}, dtype: dtype | None = None) -> Tensor",
     f"mean({REDUCE}, dtype: dtype | None = None) -> Tensor",
     f"prod({REDUCE}, dtype: dtype | None = None) -> Tensor",
@@ -66,6 +69,8 @@ ROWS = [
     "nonzero(*, as_tuple: bool = False) -> Any",
     "softmax(dim: int, dtype: dtype | None = None) -> Tensor",
     "log_softmax(dim: int, dtype: dtype | None = None) -> Tensor",
+]
+SHAPES = [
     "reshape(shape: Shape) -> Tensor",
     "permute(dims: Sequence[int]) -> Tensor",
     "transpose(dim0: int, dim1: int) -> Tensor",
@@ -88,6 +93,8 @@ ROWS = [
     "diag_embed(offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor",
     "tril(diagonal: int = 0) -> Tensor",
     "triu(diagonal: int = 0) -> Tensor",
+]
+INDEXING_AND_PRODUCTS = [
     "gather(dim: int, index: Tensor) -> Tensor",
     "index_select(dim: int, index: Tensor) -> Tensor",
     "take(index: Tensor) -> Tensor",
@@ -108,22 +115,26 @@ ROWS = [
     "addcdiv(tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor",
     "multinomial(num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor",
 ]
+GROUPS = {
+    "elementwise": ELEMENTWISE, "arithmetic": ARITHMETIC, "reductions": REDUCTIONS, "shapes": SHAPES,
+    "indexing_and_products": INDEXING_AND_PRODUCTS,
+}
 OTHER_NAMES = {
     "absolute": "abs", "negative": "neg", "multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub", "clip": "clamp",
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "arctan2": "atan2",
     "fix": "trunc", "mm": "matmul", "bmm": "matmul", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
     "not_equal": "ne", "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "ravel": "flatten", "ger": "outer",
 }
-HEAD = '''"""Functions whose first argument is a tensor. Written by `tools/functions.py`: change that."""
+HEAD = '''"""Functions whose first argument is a tensor: {}. Written by `tools/functions.py`: change that."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ._chainrule import Generator, Tensor, dtype
-from ._methods import ValuesIndices
-from ._types import Axes, Number, Shape, TensorLike, as_tensor as _t
+from .._chainrule import Generator, Tensor, dtype
+from .._methods import ValuesIndices
+from .._types import Axes, Number, Shape, TensorLike, as_tensor as _t
 
 '''
 
@@ -137,7 +148,7 @@ def doc(name: str, table: dict[str, tuple[str, str, str]]) -> str:
         lines += ["", f"Gradient: {gradient}"]
     if kinks:
         lines += ["", f"At kinks: {kinks}"]
-    return "\n    ".join(lines).replace("\\", "\\\\") + ("\n    " if len(lines) > 1 else "")
+    return "\n    ".join(lines).replace("\n    \n", "\n\n").replace("\\", "\\\\") + ("\n    " if len(lines) > 1 else "")
 
 
 def split_arguments(text: str) -> list[str]:
@@ -151,27 +162,54 @@ def split_arguments(text: str) -> list[str]:
     return [p.strip() for p in parts if p.strip()]
 
 
+def function(row: str, table: dict[str, tuple[str, str, str]]) -> tuple[str, str]:
+    """The name and the text of one function."""
+    name, arguments, result = re.fullmatch(r"(\w+)\((.*)\) -> (.*)", row).groups()  # type: ignore[union-attr]
+    call, keyword = [], False
+    for a in split_arguments(arguments):
+        if a == "*":
+            keyword = True
+            continue
+        a = a.split(":")[0]
+        call.append(f"{a}={a}" if keyword else a)
+    head = f"input: TensorLike{', ' if arguments else ''}{arguments}"
+    first = "_t(input, other)" if name in TWO else "_t(input)"
+    return name, f'\n\ndef {name}({head}) -> {result}:\n    """{doc(name, table)}"""\n    return {first}.{name}({", ".join(call)})\n'
+
+
+def used(head: str, body: str) -> str:
+    """The head with those imports only that the body needs."""
+    lines = []
+    for line in head.splitlines():
+        if found := re.fullmatch(r"(from \S+ import )(.*)", line):
+            names = [n for n in found[2].split(", ") if n == "annotations" or re.search(rf"\b{n.split(' as ')[-1]}\b", body)]
+            line = found[1] + ", ".join(names)
+            if not names:
+                continue
+        lines.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines).rstrip()) + "\n"
+
+
+def wrapped(names: list[str]) -> str:
+    """Names as lines of a list."""
+    return "\n".join(textwrap.wrap(", ".join(sorted(names)) + ",", 140, initial_indent="    ", subsequent_indent="    ")) + "\n"
+
+
 def main() -> None:
     table = {n: (f, g, k) for n, _, f, g, k in _chainrule.op_table()}
-    out, names = [HEAD], []
-    for row in ROWS:
-        name, arguments, result = re.fullmatch(r"(\w+)\((.*)\) -> (.*)", row).groups()  # type: ignore[union-attr]
-        call, keyword = [], False
-        for a in split_arguments(arguments):
-            if a == "*":
-                keyword = True
-                continue
-            a = a.split(":")[0]
-            call.append(f"{a}={a}" if keyword else a)
-        head = f"input: TensorLike{', ' if arguments else ''}{arguments}"
-        first = "_t(input, other)" if name in TWO else "_t(input)"
-        out.append(f'\ndef {name}({head}) -> {result}:\n    """{doc(name, table)}"""\n    return {first}.{name}({", ".join(call)})\n')
-        names.append(name)
-    out.append("\n" + "".join(f"{a} = {b}\n" for a, b in OTHER_NAMES.items()))
-    names += OTHER_NAMES
-    out.append("\n__all__ = [\n" + "".join(f'    "{n}",\n' for n in sorted(names)) + "]\n")
-    path = Path(__file__).parent.parent / "python" / "chainrule" / "_functions_of_one.py"
-    path.write_text("".join(out))
+    folder = Path(__file__).parent.parent / "python" / "chainrule" / "_functions_of_one"
+    folder.mkdir(exist_ok=True)
+    init = ['"""Functions whose first argument is a tensor. Written by `tools/functions.py`: change that."""\n\n']
+    every = []
+    for group, rows in GROUPS.items():
+        made = dict(function(row, table) for row in rows)
+        others = {a: b for a, b in OTHER_NAMES.items() if b in made}
+        body = "".join(made.values()) + "\n\n" * bool(others) + "".join(f"{a} = {b}\n" for a, b in others.items())
+        names = [*made, *others]
+        (folder / f"{group}.py").write_text(used(HEAD.format(group.replace("_", " ")), body) + body)
+        init.append(f"from .{group} import (\n{wrapped(names)})\n")
+        every += [f'"{n}"' for n in names]
+    (folder / "__init__.py").write_text("".join(init) + f"\n__all__ = [\n{wrapped(every)}]\n")
 
 
 if __name__ == "__main__":
