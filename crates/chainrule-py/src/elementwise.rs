@@ -95,7 +95,7 @@ unary! { float: inverse try_inverse, det try_det, cholesky try_cholesky, }
 
 unary! { one:
     abs try_abs, ceil try_ceil, floor try_floor, trunc try_trunc, neg try_neg, relu try_relu, sign try_sign, square try_square,
-    frac try_frac, logical_not try_logical_not, bitwise_not try_bitwise_not, t try_t, nonzero_ try_nonzero,
+    frac try_frac, logical_not try_logical_not, bitwise_not try_bitwise_not, nonzero_ try_nonzero,
     __neg__ try_neg, __abs__ try_abs, __invert__ try_bitwise_not,
 }
 

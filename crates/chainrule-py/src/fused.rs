@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::args::Operand;
 use crate::create::{PyGenerator, draw};
-use crate::error::run;
+use crate::lone::along;
 use crate::tensor::{PyTensor, work};
 
 type T<'a, 'py> = &'a Bound<'py, PyTensor>;
@@ -49,8 +49,8 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let t = self.tensor();
         work(py, t.numel(), || match dtype {
-            Some(d) => t.try_to_dtype(d.0)?.try_softmax(dim),
-            None => t.try_softmax(dim),
+            Some(d) => along(&t.try_to_dtype(d.0)?, dim, |t| t.try_softmax(dim)),
+            None => along(&t, dim, |t| t.try_softmax(dim)),
         })
         .map(PyTensor::from)
     }
@@ -64,8 +64,8 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let t = self.tensor();
         work(py, t.numel(), || match dtype {
-            Some(d) => t.try_to_dtype(d.0)?.try_log_softmax(dim),
-            None => t.try_log_softmax(dim),
+            Some(d) => along(&t.try_to_dtype(d.0)?, dim, |t| t.try_log_softmax(dim)),
+            None => along(&t, dim, |t| t.try_log_softmax(dim)),
         })
         .map(PyTensor::from)
     }
@@ -119,6 +119,7 @@ pub fn _cross_entropy(
 
 #[pyfunction]
 pub fn _nll_loss(
+    py: Python<'_>,
     x: T<'_, '_>,
     target: T<'_, '_>,
     weight: O<'_, '_>,
@@ -126,22 +127,26 @@ pub fn _nll_loss(
     reduce: &str,
 ) -> PyResult<PyTensor> {
     let o = NllLoss { reduction: reduction(reduce)?, ignore_index, weight: maybe(weight) };
-    run(|| of(x).try_nll_loss_with(&of(target), &o)).map(PyTensor::from)
+    let (x, target) = (of(x), of(target));
+    work(py, x.numel(), || x.try_nll_loss_with(&target, &o)).map(PyTensor::from)
 }
 
 #[pyfunction]
 pub fn _bce(
+    py: Python<'_>,
     x: T<'_, '_>,
     target: T<'_, '_>,
     weight: O<'_, '_>,
     reduce: &str,
 ) -> PyResult<PyTensor> {
     let o = Bce { reduction: reduction(reduce)?, weight: maybe(weight) };
-    run(|| of(x).try_bce_with(&of(target), &o)).map(PyTensor::from)
+    let (x, target) = (of(x), of(target));
+    work(py, x.numel(), || x.try_bce_with(&target, &o)).map(PyTensor::from)
 }
 
 #[pyfunction]
 pub fn _bce_with_logits(
+    py: Python<'_>,
     x: T<'_, '_>,
     target: T<'_, '_>,
     weight: O<'_, '_>,
@@ -153,12 +158,14 @@ pub fn _bce_with_logits(
         weight: maybe(weight),
         pos_weight: maybe(pos_weight),
     };
-    run(|| of(x).try_bce_with_logits_with(&of(target), &o)).map(PyTensor::from)
+    let (x, target) = (of(x), of(target));
+    work(py, x.numel(), || x.try_bce_with_logits_with(&target, &o)).map(PyTensor::from)
 }
 
 /// The losses of two tensors with at most one number.
 #[pyfunction]
 pub fn _loss(
+    py: Python<'_>,
     kind: &str,
     x: T<'_, '_>,
     target: T<'_, '_>,
@@ -166,7 +173,7 @@ pub fn _loss(
     number: f64,
 ) -> PyResult<PyTensor> {
     let (x, y, reduction) = (of(x), of(target), reduction(reduce)?);
-    run(|| match kind {
+    work(py, x.numel(), || match kind {
         "mse" => x.try_mse_with(&y, reduction),
         "l1" => x.try_l1_loss_with(&y, reduction),
         "hinge" => x.try_hinge_with(&y, reduction),
@@ -182,6 +189,7 @@ pub fn _loss(
 
 #[pyfunction]
 pub fn _cosine_embedding(
+    py: Python<'_>,
     x: T<'_, '_>,
     y: T<'_, '_>,
     target: T<'_, '_>,
@@ -189,12 +197,20 @@ pub fn _cosine_embedding(
     reduce: &str,
 ) -> PyResult<PyTensor> {
     let o = CosineEmbedding { reduction: reduction(reduce)?, margin };
-    run(|| of(x).try_cosine_embedding_with(&of(y), &of(target), &o)).map(PyTensor::from)
+    let (x, y, target) = (of(x), of(y), of(target));
+    work(py, x.numel(), || x.try_cosine_embedding_with(&y, &target, &o)).map(PyTensor::from)
 }
 
 #[pyfunction]
-pub fn _cosine_similarity(x: T<'_, '_>, y: T<'_, '_>, axis: i64, eps: f64) -> PyResult<PyTensor> {
-    run(|| of(x).try_cosine_similarity(&of(y), axis, eps)).map(PyTensor::from)
+pub fn _cosine_similarity(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    y: T<'_, '_>,
+    axis: i64,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    let (x, y) = (of(x), of(y));
+    work(py, x.numel(), || x.try_cosine_similarity(&y, axis, eps)).map(PyTensor::from)
 }
 
 #[pyfunction]
@@ -213,34 +229,40 @@ pub fn _layer_norm(
 
 #[pyfunction]
 pub fn _rms_norm(
+    py: Python<'_>,
     x: T<'_, '_>,
     shape: Vec<usize>,
     weight: O<'_, '_>,
     eps: Option<f64>,
 ) -> PyResult<PyTensor> {
-    run(|| of(x).try_rms_norm(&shape[..], maybe(weight).as_ref(), eps)).map(PyTensor::from)
+    let (x, weight) = (of(x), maybe(weight));
+    work(py, x.numel(), || x.try_rms_norm(&shape[..], weight.as_ref(), eps)).map(PyTensor::from)
 }
 
 #[pyfunction]
 pub fn _group_norm(
+    py: Python<'_>,
     x: T<'_, '_>,
     groups: usize,
     weight: O<'_, '_>,
     bias: O<'_, '_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
-    run(|| of(x).try_group_norm(groups, maybe(weight).as_ref(), maybe(bias).as_ref(), eps))
+    let (x, weight, bias) = (of(x), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_group_norm(groups, weight.as_ref(), bias.as_ref(), eps))
         .map(PyTensor::from)
 }
 
 #[pyfunction]
 pub fn _instance_norm(
+    py: Python<'_>,
     x: T<'_, '_>,
     weight: O<'_, '_>,
     bias: O<'_, '_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
-    run(|| of(x).try_instance_norm(maybe(weight).as_ref(), maybe(bias).as_ref(), eps))
+    let (x, weight, bias) = (of(x), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_instance_norm(weight.as_ref(), bias.as_ref(), eps))
         .map(PyTensor::from)
 }
 
@@ -259,6 +281,7 @@ pub fn _batch_norm_train(
 
 #[pyfunction]
 pub fn _batch_norm_eval(
+    py: Python<'_>,
     x: T<'_, '_>,
     mean: T<'_, '_>,
     var: T<'_, '_>,
@@ -266,16 +289,9 @@ pub fn _batch_norm_eval(
     bias: O<'_, '_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
-    run(|| {
-        of(x).try_batch_norm_eval(
-            &of(mean),
-            &of(var),
-            maybe(weight).as_ref(),
-            maybe(bias).as_ref(),
-            eps,
-        )
-    })
-    .map(PyTensor::from)
+    let (x, mean, var, weight, bias) = (of(x), of(mean), of(var), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_batch_norm_eval(&mean, &var, weight.as_ref(), bias.as_ref(), eps))
+        .map(PyTensor::from)
 }
 
 fn many<const N: usize>(name: &str, x: &[usize]) -> PyResult<[usize; N]> {
@@ -412,9 +428,14 @@ pub fn _pool(
 }
 
 #[pyfunction]
-pub fn _adaptive_pool(max: bool, x: T<'_, '_>, sizes: Vec<usize>) -> PyResult<PyTensor> {
+pub fn _adaptive_pool(
+    py: Python<'_>,
+    max: bool,
+    x: T<'_, '_>,
+    sizes: Vec<usize>,
+) -> PyResult<PyTensor> {
     let x = of(x);
-    run(|| match (max, &sizes[..]) {
+    work(py, x.numel(), || match (max, &sizes[..]) {
         (true, &[n]) => x.try_adaptive_max_pool1d(n),
         (false, &[n]) => x.try_adaptive_avg_pool1d(n),
         (true, _) => x.try_adaptive_max_pool2d([sizes[0], sizes[1]]),
@@ -425,6 +446,7 @@ pub fn _adaptive_pool(max: bool, x: T<'_, '_>, sizes: Vec<usize>) -> PyResult<Py
 
 #[pyfunction]
 pub fn _pad(
+    py: Python<'_>,
     x: T<'_, '_>,
     padding: Vec<(i64, [i64; 2])>,
     mode: &str,
@@ -437,7 +459,8 @@ pub fn _pad(
         "circular" => PadMode::Circular,
         _ => return Err(PyValueError::new_err(format!("pad: there is no mode '{mode}'"))),
     };
-    run(|| of(x).try_pad(&padding, mode)).map(PyTensor::from)
+    let x = of(x);
+    work(py, x.numel(), || x.try_pad(&padding, mode)).map(PyTensor::from)
 }
 
 #[pyfunction]
@@ -463,14 +486,16 @@ pub fn _attention(
 
 #[pyfunction]
 pub fn _addmm(
+    py: Python<'_>,
     input: Operand,
     a: T<'_, '_>,
     b: T<'_, '_>,
     beta: f64,
     alpha: f64,
 ) -> PyResult<PyTensor> {
-    run(|| {
-        let mut product = of(a).try_matmul(&of(b))?;
+    let (a, b) = (of(a), of(b));
+    work(py, a.numel(), || {
+        let mut product = a.try_matmul(&b)?;
         if alpha != 1.0 {
             product = product.try_mul(alpha)?;
         }

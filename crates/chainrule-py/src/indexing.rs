@@ -7,13 +7,21 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use crate::args::Operand;
 use crate::error::run;
+use crate::lone::{along, with_axis};
 use crate::tensor::{PyTensor, work};
 
 #[pymethods]
 impl PyTensor {
     fn gather(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
         let (t, index) = (self.tensor(), index.get().tensor());
-        work(py, index.numel(), || t.try_gather(dim, &index)).map(PyTensor::from)
+        work(py, index.numel(), || {
+            if t.rank() == 0 {
+                let out = along(&t, dim, |t| t.try_gather(dim, &with_axis(index.clone())?))?;
+                return out.try_reshape(index.shape());
+            }
+            t.try_gather(dim, &index)
+        })
+        .map(PyTensor::from)
     }
 
     fn index_select(
@@ -23,66 +31,101 @@ impl PyTensor {
         index: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
         let (t, index) = (self.tensor(), index.get().tensor());
-        work(py, t.numel(), || t.try_index_select(dim, &index)).map(PyTensor::from)
+        work(py, t.numel(), || along(&t, dim, |t| t.try_index_select(dim, &with_axis(index)?)))
+            .map(PyTensor::from)
     }
 
-    fn take(&self, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn take(&self, py: Python<'_>, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
         let index = index.get().tensor();
-        run(|| self.tensor().try_take(&index)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_take(&index)).map(PyTensor::from)
     }
 
-    fn _take_along(&self, indices: &Bound<'_, PyTensor>, axis: i64) -> PyResult<PyTensor> {
+    fn _take_along(
+        &self,
+        py: Python<'_>,
+        indices: &Bound<'_, PyTensor>,
+        axis: i64,
+    ) -> PyResult<PyTensor> {
         let index = indices.get().tensor();
-        run(|| self.tensor().try_take_along_axis(&index, axis)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_take_along_axis(&index, axis)).map(PyTensor::from)
     }
 
-    fn scatter(&self, dim: i64, index: &Bound<'_, PyTensor>, src: Operand) -> PyResult<PyTensor> {
+    fn scatter(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        src: Operand,
+    ) -> PyResult<PyTensor> {
         let (t, index) = (self.tensor(), index.get().tensor());
-        run(|| match src.number() {
-            Some(v) => t.try_scatter(dim, &index, v),
-            None => t.try_scatter(dim, &index, &src.beside(&t)?),
+        work(py, t.numel(), || {
+            along(&t, dim, |t| match src.number() {
+                Some(v) => t.try_scatter(dim, &with_axis(index)?, v),
+                None => t.try_scatter(dim, &with_axis(index)?, &with_axis(src.beside(t)?)?),
+            })
         })
         .map(PyTensor::from)
     }
 
     fn scatter_add(
         &self,
+        py: Python<'_>,
         dim: i64,
         index: &Bound<'_, PyTensor>,
         src: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
         let (index, src) = (index.get().tensor(), src.get().tensor());
-        run(|| self.tensor().try_scatter_add(dim, &index, &src)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_scatter_add(dim, &with_axis(index)?, &with_axis(src)?))
+        })
+        .map(PyTensor::from)
     }
 
     fn index_add(
         &self,
+        py: Python<'_>,
         dim: i64,
         index: &Bound<'_, PyTensor>,
         source: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
         let (index, src) = (index.get().tensor(), source.get().tensor());
-        run(|| self.tensor().try_index_add(dim, &index, &src)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_index_add(dim, &with_axis(index)?, &with_axis(src)?))
+        })
+        .map(PyTensor::from)
     }
 
     fn index_copy(
         &self,
+        py: Python<'_>,
         dim: i64,
         index: &Bound<'_, PyTensor>,
         source: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
         let (index, src) = (index.get().tensor(), source.get().tensor());
-        run(|| self.tensor().try_index_copy(dim, &index, &src)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_index_copy(dim, &with_axis(index)?, &with_axis(src)?))
+        })
+        .map(PyTensor::from)
     }
 
     fn index_fill(
         &self,
+        py: Python<'_>,
         dim: i64,
         index: &Bound<'_, PyTensor>,
         value: Operand,
     ) -> PyResult<PyTensor> {
         let (t, index) = (self.tensor(), index.get().tensor());
-        run(|| t.try_index_fill(dim, &index, &value.beside(&t)?)).map(PyTensor::from)
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_index_fill(dim, &with_axis(index)?, &value.beside(t)?))
+        })
+        .map(PyTensor::from)
     }
 
     fn masked_fill(
@@ -99,26 +142,31 @@ impl PyTensor {
         .map(PyTensor::from)
     }
 
-    fn masked_select(&self, mask: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    fn masked_select(&self, py: Python<'_>, mask: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
         let mask = mask.get().tensor();
-        run(|| self.tensor().try_masked_select(&mask)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_masked_select(&mask)).map(PyTensor::from)
     }
 
     fn masked_scatter(
         &self,
+        py: Python<'_>,
         mask: &Bound<'_, PyTensor>,
         source: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
         let (mask, source) = (mask.get().tensor(), source.get().tensor());
-        run(|| self.tensor().try_masked_scatter(&mask, &source)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_masked_scatter(&mask, &source)).map(PyTensor::from)
     }
 
-    fn _nonzero_axes(&self) -> PyResult<Vec<PyTensor>> {
-        Ok(run(|| self.tensor().try_nonzero_axes())?.into_iter().map(PyTensor::from).collect())
+    fn _nonzero_axes(&self, py: Python<'_>) -> PyResult<Vec<PyTensor>> {
+        let t = self.tensor();
+        Ok(work(py, t.numel(), || t.try_nonzero_axes())?.into_iter().map(PyTensor::from).collect())
     }
 
-    fn _one_hot(&self, classes: usize) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_one_hot(classes)).map(PyTensor::from)
+    fn _one_hot(&self, py: Python<'_>, classes: usize) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_one_hot(classes)).map(PyTensor::from)
     }
 
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {

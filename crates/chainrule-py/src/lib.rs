@@ -1,7 +1,8 @@
 //! The native part of the Python package: tensors, ops and what runs them. The typed layer in `python/chainrule/` is what people import.
 //!
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `reducing`, `shaping`, `indexing`, `linalg`, `fused`),
-//! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`), exceptions (`error`).
+//! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`), exceptions (`error`),
+//! tensors without axes (`lone`).
 //! Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
@@ -15,6 +16,7 @@ mod fused;
 mod indexing;
 mod interchange;
 mod linalg;
+mod lone;
 mod reducing;
 mod shaping;
 mod tensor;

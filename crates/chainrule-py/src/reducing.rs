@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::args::{Axes, DTypeArg, Operand};
 use crate::elementwise::as_float;
 use crate::error::run;
+use crate::lone::{along, along_pair};
 use crate::tensor::{PyTensor, work};
 
 pub type Pair = (PyTensor, PyTensor);
@@ -116,12 +117,12 @@ impl PyTensor {
 
     fn _max_axis(&self, py: Python<'_>, axis: i64, keep: bool) -> PyResult<Pair> {
         let t = self.tensor();
-        work(py, t.numel(), || t.try_max_axis(axis, keep)).map(pair)
+        work(py, t.numel(), || along_pair(&t, axis, |t| t.try_max_axis(axis, keep))).map(pair)
     }
 
     fn _min_axis(&self, py: Python<'_>, axis: i64, keep: bool) -> PyResult<Pair> {
         let t = self.tensor();
-        work(py, t.numel(), || t.try_min_axis(axis, keep)).map(pair)
+        work(py, t.numel(), || along_pair(&t, axis, |t| t.try_min_axis(axis, keep))).map(pair)
     }
 
     fn _max(&self, py: Python<'_>) -> PyResult<PyTensor> {
@@ -145,7 +146,7 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let (t, keep) = (self.tensor(), keepdim || keepdims);
         work(py, t.numel(), || match dim.or(axis) {
-            Some(a) => t.try_argmax(a, keep),
+            Some(a) => along(&t, a, |t| t.try_argmax(a, keep)),
             None => positions(t.try_argmax_all()?, t.rank(), keep),
         })
         .map(PyTensor::from)
@@ -162,38 +163,45 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let (t, keep) = (self.tensor(), keepdim || keepdims);
         work(py, t.numel(), || match dim.or(axis) {
-            Some(a) => t.try_argmin(a, keep),
+            Some(a) => along(&t, a, |t| t.try_argmin(a, keep)),
             None => positions(t.try_argmin_all()?, t.rank(), keep),
         })
         .map(PyTensor::from)
     }
 
-    fn _median(&self, axis: i64, keep: bool) -> PyResult<Pair> {
-        run(|| self.tensor().try_median(axis, keep)).map(pair)
+    fn _median(&self, py: Python<'_>, axis: i64, keep: bool) -> PyResult<Pair> {
+        let t = self.tensor();
+        work(py, t.numel(), || along_pair(&t, axis, |t| t.try_median(axis, keep))).map(pair)
     }
 
-    fn _median_all(&self) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_median_all()).map(PyTensor::from)
+    fn _median_all(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_median_all()).map(PyTensor::from)
     }
 
     fn _cumulative(&self, py: Python<'_>, what: &str, axis: i64) -> PyResult<PyTensor> {
         let t = self.tensor();
-        work(py, t.numel(), || match what {
-            "sum" => t.try_cumsum(axis),
-            "prod" => t.try_cumprod(axis),
-            _ => t.try_logcumsumexp(axis),
+        work(py, t.numel(), || {
+            along(&t, axis, |t| match what {
+                "sum" => t.try_cumsum(axis),
+                "prod" => t.try_cumprod(axis),
+                _ => t.try_logcumsumexp(axis),
+            })
         })
         .map(PyTensor::from)
     }
 
-    fn _cumulative_pair(&self, max: bool, axis: i64) -> PyResult<Pair> {
-        run(|| if max { self.tensor().try_cummax(axis) } else { self.tensor().try_cummin(axis) })
-            .map(pair)
+    fn _cumulative_pair(&self, py: Python<'_>, max: bool, axis: i64) -> PyResult<Pair> {
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along_pair(&t, axis, |t| if max { t.try_cummax(axis) } else { t.try_cummin(axis) })
+        })
+        .map(pair)
     }
 
     fn _sort(&self, py: Python<'_>, axis: i64, descending: bool) -> PyResult<Pair> {
         let t = self.tensor();
-        work(py, t.numel(), || t.try_sort(axis, descending)).map(pair)
+        work(py, t.numel(), || along_pair(&t, axis, |t| t.try_sort(axis, descending))).map(pair)
     }
 
     #[pyo3(signature = (dim=-1, descending=false, stable=false))]
@@ -206,11 +214,21 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let _ = stable;
         let t = self.tensor();
-        work(py, t.numel(), || t.try_argsort(dim, descending)).map(PyTensor::from)
+        work(py, t.numel(), || along(&t, dim, |t| t.try_argsort(dim, descending)))
+            .map(PyTensor::from)
     }
 
-    fn _topk(&self, k: usize, axis: i64, largest: bool, sorted: bool) -> PyResult<Pair> {
-        run(|| self.tensor().try_topk(k, axis, largest, sorted)).map(pair)
+    fn _topk(
+        &self,
+        py: Python<'_>,
+        k: usize,
+        axis: i64,
+        largest: bool,
+        sorted: bool,
+    ) -> PyResult<Pair> {
+        let t = self.tensor();
+        work(py, t.numel(), || along_pair(&t, axis, |t| t.try_topk(k, axis, largest, sorted)))
+            .map(pair)
     }
 
     fn _unique(&self) -> PyResult<(PyTensor, PyTensor, PyTensor)> {
@@ -218,18 +236,21 @@ impl PyTensor {
         Ok((a.into(), b.into(), c.into()))
     }
 
-    fn _histogram(&self, bins: usize, range: Option<(f64, f64)>) -> PyResult<Pair> {
-        run(|| self.tensor().try_histogram(bins, range)).map(pair)
+    fn _histogram(&self, py: Python<'_>, bins: usize, range: Option<(f64, f64)>) -> PyResult<Pair> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_histogram(bins, range)).map(pair)
     }
 
     #[pyo3(signature = (weights=None, minlength=0))]
     fn bincount(
         &self,
+        py: Python<'_>,
         weights: Option<&Bound<'_, PyTensor>>,
         minlength: usize,
     ) -> PyResult<PyTensor> {
         let weights = weights.map(|w| w.get().tensor());
-        run(|| self.tensor().try_bincount(weights.as_ref(), minlength)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_bincount(weights.as_ref(), minlength)).map(PyTensor::from)
     }
 
     fn _searchsorted(&self, values: Operand, right: bool) -> PyResult<PyTensor> {

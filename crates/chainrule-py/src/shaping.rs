@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use crate::args::{Axes, shape, sizes};
 use crate::error::run;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, work};
 
 #[pymethods]
 impl PyTensor {
@@ -80,9 +80,23 @@ impl PyTensor {
                     (0..t.rank()).filter(|&a| t.shape()[a] == 1).map(|a| a as i64).collect();
                 t.try_squeeze(&ones[..])
             }
-            Some(a) => t.try_squeeze(&a[..]),
+            // As in PyTorch, axes of other sizes stay.
+            Some(a) => {
+                let gone = |&a: &i64| axis_size(&t, a).map(|n| (n == 1).then_some(a)).transpose();
+                let ones = match t.rank() {
+                    0 => Vec::new(),
+                    _ => a.iter().filter_map(gone).collect::<Result<Vec<_>>>()?,
+                };
+                t.try_squeeze(&ones[..])
+            }
         })?;
         Ok(self.viewed(out))
+    }
+
+    /// The axes of a matrix exchanged; a vector stays as it is.
+    fn t(&self) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        Ok(self.viewed(if t.rank() < 2 { t } else { run(|| t.try_t())? }))
     }
 
     fn unsqueeze(&self, dim: i64) -> PyResult<PyTensor> {
@@ -141,62 +155,74 @@ impl PyTensor {
     }
 
     #[pyo3(signature = (diagonal=0))]
-    fn diag(&self, diagonal: i64) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_diag(diagonal)).map(PyTensor::from)
+    fn diag(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_diag(diagonal)).map(PyTensor::from)
     }
 
     #[pyo3(signature = (offset=0, dim1=-2, dim2=-1))]
-    fn diag_embed(&self, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_diag_embed(offset, dim1, dim2)).map(PyTensor::from)
+    fn diag_embed(&self, py: Python<'_>, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_diag_embed(offset, dim1, dim2)).map(PyTensor::from)
     }
 
-    fn trace(&self) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_matrix_trace()).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (diagonal=0))]
-    fn tril(&self, diagonal: i64) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_tril(diagonal)).map(PyTensor::from)
+    fn trace(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_matrix_trace()).map(PyTensor::from)
     }
 
     #[pyo3(signature = (diagonal=0))]
-    fn triu(&self, diagonal: i64) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_triu(diagonal)).map(PyTensor::from)
+    fn tril(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_tril(diagonal)).map(PyTensor::from)
     }
 
-    fn _roll(&self, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_roll(&shifts, &axes)).map(PyTensor::from)
+    #[pyo3(signature = (diagonal=0))]
+    fn triu(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_triu(diagonal)).map(PyTensor::from)
+    }
+
+    fn _roll(&self, py: Python<'_>, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_roll(&shifts, &axes)).map(PyTensor::from)
     }
 
     #[pyo3(signature = (*dims))]
-    fn flip(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let axes = sizes(dims)?;
-        run(|| self.tensor().try_flip(&axes[..])).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_flip(&axes[..])).map(PyTensor::from)
     }
 
     #[pyo3(signature = (*repeats))]
-    fn repeat(&self, repeats: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let times = shape(sizes(repeats)?)?;
-        run(|| self.tensor().try_repeat(&times[..])).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_repeat(&times[..])).map(PyTensor::from)
     }
 
     #[pyo3(signature = (*dims))]
-    fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn tile(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let times = shape(sizes(dims)?)?;
-        run(|| self.tensor().try_tile(&times[..])).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_tile(&times[..])).map(PyTensor::from)
     }
 
-    fn _repeat_interleave(&self, times: usize, axis: i64) -> PyResult<PyTensor> {
-        run(|| self.tensor().try_repeat_interleave(times, axis)).map(PyTensor::from)
+    fn _repeat_interleave(&self, py: Python<'_>, times: usize, axis: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_repeat_interleave(times, axis)).map(PyTensor::from)
     }
 
     fn _repeat_interleave_with(
         &self,
+        py: Python<'_>,
         counts: &Bound<'_, PyTensor>,
         axis: i64,
     ) -> PyResult<PyTensor> {
         let counts = counts.get().tensor();
-        run(|| self.tensor().try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
     }
 
     fn unfold(&self, dimension: i64, size: usize, step: usize) -> PyResult<PyTensor> {
