@@ -14,11 +14,11 @@ import chainrule
 from chainrule import _chainrule as native
 
 PARAMETERS = {
-    "other": "TensorLike", "keepdim": "bool", "keepdims": "bool", "descending": "bool", "stable": "bool", "dim0": "int", "dim1": "int",
-    "dim2": "int", "index": "Tensor", "mask": "Tensor", "src": "TensorLike", "source": "Tensor", "value": "TensorLike", "exponent": "TensorLike",
-    "min": "TensorLike | None", "max": "TensorLike | None", "end": "Tensor", "weight": "TensorLike", "condition": "Tensor", "name": "str",
+    "other": "_TensorLike", "keepdim": "bool", "keepdims": "bool", "descending": "bool", "stable": "bool", "dim0": "int", "dim1": "int",
+    "dim2": "int", "index": "Tensor", "mask": "Tensor", "src": "_TensorLike", "source": "Tensor", "value": "_TensorLike", "exponent": "_TensorLike",
+    "min": "_TensorLike | None", "max": "_TensorLike | None", "end": "Tensor", "weight": "_TensorLike", "condition": "Tensor", "name": "str",
     "retain_graph": "bool | None", "create_graph": "bool", "gradient": "Tensor | None", "requires_grad": "bool", "rtol": "float", "atol": "float",
-    "equal_nan": "bool", "decimals": "int", "rounding_mode": "str | None", "alpha": "TensorLike | None", "start_dim": "int", "end_dim": "int",
+    "equal_nan": "bool", "decimals": "int", "rounding_mode": "str | None", "alpha": "_TensorLike | None", "start_dim": "int", "end_dim": "int",
     "offset": "int", "diagonal": "int", "tensor": "Tensor", "vec": "Tensor", "vec2": "Tensor", "indices": "Any", "hook": "Callable[[Tensor], Any]",
     "seed": "int", "n": "int", "force": "bool",
 }
@@ -46,15 +46,15 @@ OPERATORS = {"__eq__", "__ne__"}
 HEAD = '''# Written by tools/stubs.py: change that.
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, final
 
 import numpy as np
 
 from ._methods import ValuesIndices
 from ._size import Size
 
-Axes = int | Sequence[int] | None
-TensorLike = Tensor | int | float | np.ndarray[Any, Any] | np.generic
+_Axes = int | Sequence[int] | None
+_TensorLike = Tensor | int | float | np.ndarray[Any, Any] | np.generic
 
 __version__: str
 
@@ -64,7 +64,8 @@ class InternalError(RuntimeError): ...
 
 
 def plain(annotation: str) -> str:
-    """Builtin types by their full name: `Tensor` has methods `int`, `float` and `bool`."""
+    """Builtin types by their full name: `Tensor` has methods `int`, `float` and `bool`. What the module does not have is private here."""
+    annotation = re.sub(r"\b(Axes|TensorLike)\b", r"_\1", annotation)
     return re.sub(r"(?<![\w.])(int|bool|float)\b", r"builtins.\1", annotation)
 
 
@@ -94,7 +95,7 @@ def parameter(p: inspect.Parameter, owner: str) -> str:
     known = PARAMETERS.get(p.name, "Any") if owner else "Any"
     annotation = p.annotation if isinstance(p.annotation, str) else known
     annotation = plain(annotation.replace("Any | None", "Any"))
-    stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    stars = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
     if p.default is p.empty:
         return f"{stars}{p.name}: {annotation}"
     default = repr(p.default) if isinstance(p.default, (int, float, str, bool, type(None))) else "..."
@@ -104,7 +105,9 @@ def parameter(p: inspect.Parameter, owner: str) -> str:
 def signature(name: str, value: Any, owner: str, bound: bool) -> str:
     if owner == "dtype" and name in OPERATORS:
         return f"def {name}(self, value: object, /) -> builtins.bool: ..."
-    if name in ("__pow__", "__rpow__", "__ipow__"):
+    if name == "__ipow__":
+        return f"def {name}(self, value: Any, /) -> Tensor: ...  # type: ignore[misc, unused-ignore]"
+    if name in ("__pow__", "__rpow__"):
         return f"def {name}(self, value: Any, mod: Any = None, /) -> Tensor: ...  # type: ignore[misc, unused-ignore]"
     try:
         s = inspect.signature(value)
@@ -137,7 +140,7 @@ SKIP = {
 
 
 def of_class(name: str, cls: type) -> list[str]:
-    lines = [f"class {name}:"]
+    lines = ["@final", f"class {name}:"]
     if name == "Tensor":
         lines += ["    __array_ufunc__: None", "    __array_priority__: float", "    _is_parameter: bool", "    def __new__(cls, data: Any = None) -> Tensor: ..."]
     elif name == "Optimizer":
@@ -161,7 +164,7 @@ def of_class(name: str, cls: type) -> list[str]:
                 lines += [f"    @{member}.setter", f"    def {member}(self, value: {kind}) -> None: ..."]
         elif callable(value):
             lines.append("    " + signature(member, value, name, True))
-    if len(lines) == 1:
+    if len(lines) == 2:
         lines.append("    ...")
     return lines
 
@@ -174,6 +177,7 @@ def main() -> None:
     for name, value in sorted(vars(native).items()):
         if inspect.isbuiltin(value):
             out.append(signature(name, value, "", False))
+    out += ["", f"__all__ = {native.__all__}"]
     text = "\n".join(out) + "\n"
     path = Path(chainrule.__file__).parent / "_chainrule.pyi"
     here = Path(__file__).parent.parent / "python" / "chainrule" / "_chainrule.pyi"
