@@ -80,6 +80,7 @@ pub use ops::{
 };
 pub use rng::Generator;
 pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
+pub use tensor::foreign::{Memory, set_grad_enabled, set_record_all};
 pub use tensor::{
     Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
 };
@@ -117,6 +118,7 @@ mod book {
         algebra "algebra.md",
         explain "explain.md",
         files "files.md",
+        python "python.md",
         speed "speed.md",
         kernel_speed "kernel-speed.md",
         pytorch "pytorch.md",

@@ -6,6 +6,7 @@
 pub(crate) mod arena;
 pub(crate) mod buffer;
 mod convert;
+pub(crate) mod foreign;
 mod leaf;
 pub(crate) mod log;
 pub(crate) mod node;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::arena::Place;
 use super::buffer::Buffer;
+use super::foreign::Foreign;
 use crate::dtype::{DType, Element, Stored};
 use crate::error::{Error, Result};
 use crate::kernels::copy::{self, Places};
@@ -36,6 +37,8 @@ pub(crate) struct Value {
 enum Storage {
     /// Elements of its own, row-major.
     Own(Buffer),
+    /// Somebody else's memory, from the lowest element to the highest.
+    Foreign(Foreign),
     /// A window on the elements of another value, which owns them.
     View { base: Arc<Value>, layout: Layout },
 }
@@ -120,10 +123,23 @@ impl Value {
         });
     }
 
+    /// A value over somebody else's memory.
+    pub fn foreign(meta: Meta, memory: Foreign) -> Value {
+        Value { meta, storage: Storage::Foreign(memory) }
+    }
+
+    /// The value whose memory this one's elements lie in: itself, or the owner that it is a window of.
+    pub fn block(&self) -> &Value {
+        match &self.storage {
+            Storage::View { base, .. } => base,
+            _ => self,
+        }
+    }
+
     /// A window on `base` (or on the owner that `base` is itself a window of).
     pub fn view(base: &Arc<Value>, shape: Shape, layout: Layout) -> Value {
         let owner = match &base.storage {
-            Storage::Own(_) => base,
+            Storage::Own(_) | Storage::Foreign(_) => base,
             Storage::View { base, .. } => base,
         };
         let storage = Storage::View { base: owner.clone(), layout };
@@ -149,7 +165,9 @@ impl Value {
     #[inline]
     pub fn layout(&self) -> Layout {
         match &self.storage {
-            Storage::Own(_) => Layout { offset: 0, strides: self.meta.shape.contiguous_strides() },
+            Storage::Own(_) | Storage::Foreign(_) => {
+                Layout { offset: 0, strides: self.meta.shape.contiguous_strides() }
+            }
             Storage::View { layout, .. } => *layout,
         }
     }
@@ -164,6 +182,7 @@ impl Value {
     pub fn is_planned(&self) -> bool {
         match &self.storage {
             Storage::Own(buffer) => buffer.is_planned(),
+            Storage::Foreign(_) => false,
             Storage::View { base, .. } => base.is_planned(),
         }
     }
@@ -172,7 +191,7 @@ impl Value {
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         match &self.storage {
-            Storage::Own(_) => true,
+            Storage::Own(_) | Storage::Foreign(_) => true,
             Storage::View { layout, .. } => contiguous(&self.meta.shape, &layout.strides),
         }
     }
@@ -183,6 +202,7 @@ impl Value {
         debug_assert_eq!(T::DTYPE, self.dtype());
         match &self.storage {
             Storage::Own(buffer) => Some(buffer.as_slice(self.numel())),
+            Storage::Foreign(memory) => Some(memory.slice(self.numel())),
             Storage::View { base, layout } => {
                 contiguous(&self.meta.shape, &layout.strides).then(|| {
                     let all = base.owned::<T>();
@@ -198,7 +218,7 @@ impl Value {
     pub fn strided<T: Stored>(&self) -> &[T] {
         debug_assert_eq!(T::DTYPE, self.dtype());
         match &self.storage {
-            Storage::Own(_) => self.owned(),
+            Storage::Own(_) | Storage::Foreign(_) => self.owned(),
             Storage::View { base, .. } => base.owned(),
         }
     }
@@ -207,6 +227,7 @@ impl Value {
     fn owned<T: Stored>(&self) -> &[T] {
         match &self.storage {
             Storage::Own(buffer) => buffer.as_slice(self.numel()),
+            Storage::Foreign(memory) => memory.slice(self.numel()),
             Storage::View { base, .. } => base.owned(),
         }
     }
@@ -218,7 +239,7 @@ impl Value {
         let numel = self.numel();
         match &mut self.storage {
             Storage::Own(buffer) => buffer.as_mut_slice(numel),
-            Storage::View { .. } => {
+            Storage::Foreign(_) | Storage::View { .. } => {
                 unreachable!("only fresh values are written, and those own their elements")
             }
         }

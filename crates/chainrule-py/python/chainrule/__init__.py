@@ -1,0 +1,73 @@
+"""Tensors, automatic differentiation and training, with a backward pass that is open.
+
+The names, arguments and defaults are PyTorch's; the one large difference is that views do not alias: a write gives a handle a new
+value, and writing through a live view is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _chainrule
+from ._chainrule import (
+    Generator,
+    GradientError,
+    InternalError,
+    Tensor,
+    __version__,
+    dtype,
+    get_default_dtype,
+    get_num_threads,
+    is_grad_enabled,
+    op_table,
+    set_default_dtype,
+    set_num_threads,
+)
+from ._methods import attach as _attach
+from ._size import Size
+
+_attach()
+
+float32 = float = _chainrule._dtype("float32")
+float64 = double = _chainrule._dtype("float64")
+int64 = long = _chainrule._dtype("int64")
+bool = _chainrule._dtype("bool")  # noqa: A001
+from math import e, inf, nan, pi  # noqa: E402
+
+newaxis = None
+
+from . import _functions, _functions_of_one  # noqa: E402
+from ._functions import *  # noqa: E402, F403
+from ._functions_of_one import *  # noqa: E402, F403
+from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_enabled  # noqa: E402
+
+inference_mode = no_grad
+
+from . import autograd, func, linalg, nn, optim  # noqa: E402
+from .io import load, save  # noqa: E402
+from .program import compile  # noqa: E402
+from .dlpack import from_dlpack  # noqa: E402
+
+_LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def explain(loss: Tensor) -> str:
+    """The backward pass of `loss`, step by step, as text: what came in, the rule, what went out."""
+    return loss.trace_backward()
+
+
+__all__ = [
+    *_functions.__all__, *_functions_of_one.__all__,
+    "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "double",
+    "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "from_dlpack", "func", "get_default_dtype", "get_num_threads",
+    "inf", "inference_mode", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
+    "pi", "record_all", "save", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+]

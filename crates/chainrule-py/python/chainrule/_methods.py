@@ -1,0 +1,368 @@
+"""Methods of `Tensor` that are written in Python; they are attached to the native class when the package is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from . import _chainrule as _c
+from . import _repr
+from ._chainrule import Tensor, dtype
+
+Axes = int | Sequence[int] | None
+
+
+class ValuesIndices(NamedTuple):
+    """Values and where they were found."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def one_name(op: str, dim: Any, axis: Any) -> Any:
+    """The axis under whichever of its two names it was given."""
+    if dim is not None and axis is not None:
+        raise TypeError(f"{op}: dim and axis are two names of one argument; give one")
+    return axis if dim is None else dim
+
+
+def _max(self: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    if isinstance(dim, Tensor):
+        return self.maximum(dim)
+    dim = one_name("max", dim, axis)
+    if dim is None:
+        return self._max()
+    return ValuesIndices(*self._max_axis(dim, keepdim or keepdims))
+
+
+def _min(self: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    if isinstance(dim, Tensor):
+        return self.minimum(dim)
+    dim = one_name("min", dim, axis)
+    if dim is None:
+        return self._min()
+    return ValuesIndices(*self._min_axis(dim, keepdim or keepdims))
+
+
+def _spread(name: str) -> Any:
+    def method(
+        self: Tensor,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        axis: Axes = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        if isinstance(dim, bool):  # x.var(False): PyTorch's older form
+            dim, unbiased = None, dim
+        if correction is None:
+            correction = 0 if unbiased is False else 1
+        return getattr(self, "_" + name)(one_name(name, dim, axis), float(correction), keepdim or keepdims)  # type: ignore[no-any-return]
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def median(self: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Any:
+    dim = one_name("median", dim, axis)
+    return self._median_all() if dim is None else ValuesIndices(*self._median(dim, keepdim))
+
+
+def norm(self: Tensor, p: float | str = 2.0, dim: Axes = None, keepdim: bool = False, *, axis: Axes = None) -> Tensor:
+    return self._norm(2.0 if p == "fro" else float(p), one_name("norm", dim, axis), keepdim)
+
+
+def count_nonzero(self: Tensor, dim: Axes = None, *, axis: Axes = None) -> Tensor:
+    return self._count_nonzero(one_name("count_nonzero", dim, axis))
+
+
+def cumsum(self: Tensor, dim: int | None = None, *, dtype: dtype | None = None, axis: int | None = None) -> Tensor:
+    x = self if dtype is None else self._to_dtype(dtype)
+    return x._cumulative("sum", one_name("cumsum", dim, axis))
+
+
+def cumprod(self: Tensor, dim: int | None = None, *, dtype: dtype | None = None, axis: int | None = None) -> Tensor:
+    x = self if dtype is None else self._to_dtype(dtype)
+    return x._cumulative("prod", one_name("cumprod", dim, axis))
+
+
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    return self._cumulative("logsumexp", dim)
+
+
+def cummax(self: Tensor, dim: int) -> ValuesIndices:
+    return ValuesIndices(*self._cumulative_pair(True, dim))
+
+
+def cummin(self: Tensor, dim: int) -> ValuesIndices:
+    return ValuesIndices(*self._cumulative_pair(False, dim))
+
+
+def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
+    return ValuesIndices(*self._sort(dim, descending))
+
+
+def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    return ValuesIndices(*self._topk(k, dim, largest, sorted))
+
+
+def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: None = None) -> Any:
+    if dim is not None:
+        raise ValueError("unique: only the elements of the whole tensor can be made unique, not the slices along an axis")
+    values, inverse, counts = self._unique()
+    if not (return_inverse or return_counts):
+        return values
+    return (values, *([inverse.reshape(self.shape)] if return_inverse else []), *([counts] if return_counts else []))
+
+
+def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
+    if as_tuple:
+        return tuple(self._nonzero_axes()) if self.ndim else (self.reshape(1)._nonzero_axes()[0],)
+    return self.nonzero_()
+
+
+def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    if isinstance(split_size, int):
+        return tuple(self._split_size(split_size, dim))
+    return tuple(self._split(list(split_size), dim))
+
+
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    return tuple(self._chunk(chunks, dim))
+
+
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    first = self if dim == 0 else self.movedim(dim, 0)
+    return tuple(first[i] for i in range(len(first)))
+
+
+def select(self: Tensor, dim: int, index: int) -> Tensor:
+    at = dim if dim >= 0 else dim + self.ndim
+    return self[(slice(None),) * at + (index,)]
+
+
+def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    one = isinstance(source, int)
+    return self._movedim([source] if one else list(source), [destination] if one else list(destination))  # type: ignore[arg-type]
+
+
+def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    if dims is None or (not isinstance(dims, int) and len(dims) == 0):
+        return self.flatten()._roll(shifts, [0]).reshape(self.shape)
+    return self._roll(shifts, [dims] if isinstance(dims, int) else list(dims))
+
+
+def repeat_interleave(self: Tensor, repeats: int | Tensor, dim: int | None = None) -> Tensor:
+    x = self.flatten() if dim is None else self
+    at = 0 if dim is None else dim
+    if isinstance(repeats, Tensor) and repeats.numel() != 1:
+        return x._repeat_interleave_with(repeats, at)
+    return x._repeat_interleave(int(repeats), at)
+
+
+def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    return self.flatten()._take_along(indices.flatten(), 0) if dim is None else self._take_along(indices, dim)
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    return self.expand(other.shape)
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    return self.view(other.shape)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    return self.reshape(other.shape)
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    return self.shape if dim is None else self.shape[dim]
+
+
+def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: Any) -> Tensor:
+    """Another dtype. Devices are accepted and ignored where they are the processor."""
+    for a in args:
+        if isinstance(a, Tensor):
+            dtype = a.dtype
+        elif isinstance(a, _c.dtype):
+            dtype = a
+        elif str(a) not in ("cpu", "Device('cpu')") and not isinstance(a, bool):
+            raise ValueError(f"to: there is one device, the processor ('cpu'), not {a}")
+    out = self if dtype is None else self._to_dtype(dtype)
+    return self.clone() if copy and out is self else out
+
+
+def type_(self: Tensor, dtype: Any = None) -> Any:
+    return f"chainrule.{self.dtype.name}" if dtype is None else self._to_dtype(dtype)
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if self.ndim == 0:
+        raise TypeError("a tensor without axes cannot be iterated over")
+    return (self[i] for i in range(len(self)))
+
+
+def _contains(self: Tensor, x: Any) -> bool:
+    return bool((self == x).any())
+
+
+def _reduce(self: Tensor) -> Any:
+    value = self.detach().numpy().copy()
+    return _rebuild, (value, self.requires_grad and self.is_leaf)
+
+
+def _rebuild(value: Any, requires_grad: bool) -> Tensor:
+    return _c.tensor(value, None, requires_grad)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if not self.is_leaf:
+        raise _c.GradientError("deepcopy: only leaves can be copied deeply; use x.detach().clone(), or x.clone() to keep the tape")
+    new = _c.tensor(self, None, self.requires_grad)
+    memo[id(self)] = new
+    return new
+
+
+def _copy(self: Tensor) -> Tensor:
+    return self.clone()
+
+
+def _format(self: Tensor, spec: str) -> str:
+    return format(self.item(), spec) if self.ndim == 0 and spec else str(self)
+
+
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    from . import array_api
+
+    if api_version not in (None, *array_api.VERSIONS):
+        raise ValueError(f"there is no version {api_version} of the array API here; there are {', '.join(array_api.VERSIONS)}")
+    return array_api
+
+
+def _in_place(name: str) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self._assign(getattr(self, name)(*args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"`{name}`, and the handle takes the result as its value."
+    return method
+
+
+def zero_(self: Tensor) -> Tensor:
+    return self._assign(0)
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    return self._assign(value)
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    return self._assign(src)
+
+
+def _drawn(self: Tensor, new: Tensor) -> Tensor:
+    return self._assign(new)
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+    return self._assign(_c._randn(tuple(self.shape), self.dtype, generator) * std + mean)
+
+
+def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
+    return self._assign(_c._rand(tuple(self.shape), self.dtype, generator) * (b - a) + a)
+
+
+def _new(name: str) -> Any:
+    def method(self: Tensor, *args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+        from . import _functions
+
+        return getattr(_functions, name)(*args, dtype=dtype or self.dtype, requires_grad=requires_grad)  # type: ignore[no-any-return]
+
+    method.__name__ = method.__qualname__ = "new_" + name
+    return method
+
+
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    return _c._addmm(self, mat1, mat2, float(beta), float(alpha))
+
+
+def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor:
+    return self + (tensor1 * tensor2 if value == 1 else value * (tensor1 * tensor2))
+
+
+def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.0) -> Tensor:
+    return self + (tensor1 / tensor2 if value == 1 else value * (tensor1 / tensor2))
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The same: there is one device, the processor."""
+    return self.to(device)
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(self.item())
+
+
+def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    return _c._multinomial(self, num_samples, replacement, generator)
+
+
+def clamp_min(self: Tensor, min: Any) -> Tensor:
+    return self.clamp(min)
+
+
+def clamp_max(self: Tensor, max: Any) -> Tensor:
+    return self.clamp(None, max)
+
+
+def equal(self: Tensor, other: Tensor) -> bool:
+    return self.shape == other.shape and bool((self == other).all())
+
+
+def _html(self: Tensor) -> str:
+    from . import display
+
+    return display.html(self)
+
+
+def attach() -> None:
+    """Gives the native class the methods of this module."""
+    from . import dlpack
+
+    methods: dict[str, Any] = {
+        "__dlpack__": dlpack.export, "__dlpack_device__": dlpack.device,
+        "max": _max, "min": _min, "var": _spread("var"), "std": _spread("std"), "type": type_,
+        "__iter__": _iter, "__contains__": _contains, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "__copy__": _copy,
+        "__format__": _format, "__complex__": _complex, "__array_namespace__": _array_namespace, "_repr_html_": _html,
+        "__repr__": _repr.text, "__str__": _repr.text,
+        "swapaxes": Tensor.transpose, "swapdims": Tensor.transpose, "mm": Tensor.matmul, "bmm": Tensor.matmul,
+        "multiply": Tensor.mul, "divide": Tensor.div, "true_divide": Tensor.div, "subtract": Tensor.sub, "absolute": Tensor.abs,
+        "negative": Tensor.neg, "clip": Tensor.clamp, "arccos": Tensor.acos, "arcsin": Tensor.asin, "arctan": Tensor.atan,
+        "arctan2": Tensor.atan2, "fix": Tensor.trunc, "greater": Tensor.gt, "less": Tensor.lt, "not_equal": Tensor.ne,
+        "ravel": Tensor.flatten, "moveaxis": movedim, "nelement": Tensor.numel, "sgn": Tensor.sign,
+        "float": lambda self: self._to_dtype("float32"), "double": lambda self: self._to_dtype("float64"),
+        "long": lambda self: self._to_dtype("int64"), "int": lambda self: self._to_dtype("int64"),
+        "bool": lambda self: self._to_dtype("bool"), "cpu": lambda self: self, "logdet": lambda self: self.det().log(),
+        "device": property(lambda self: "cpu"), "grad_fn": property(lambda self: self._op), "itemsize": property(lambda self: self.element_size()),
+        "nbytes": property(lambda self: self.numel() * self.element_size()),
+    }
+    for name, value in list(globals().items()):
+        if callable(value) and getattr(value, "__module__", None) == __name__ and not name.startswith("_"):
+            if name not in ("attach", "one_name", "ValuesIndices", "type_"):
+                methods[name] = value
+    for name in (
+        "add sub mul div pow clamp abs neg exp log sqrt sigmoid tanh relu sin cos floor ceil round trunc reciprocal masked_fill index_fill "
+        "index_copy index_add scatter scatter_add masked_scatter clamp_min clamp_max addcmul addcdiv remainder fmod lerp "
+        "logical_not bitwise_not erf exp2 expm1 log1p log2 log10 rsqrt square sign tril triu index_put"
+    ).split():
+        methods[name + "_"] = _in_place(name)
+    for name in ("zeros", "ones", "full", "empty"):
+        methods["new_" + name] = _new(name)
+    methods["new_tensor"] = lambda self, data, dtype=None, requires_grad=False: _c.tensor(data, dtype or self.dtype, requires_grad)
+    for name, value in methods.items():
+        if value is not None:
+            setattr(Tensor, name, value)

@@ -1,0 +1,102 @@
+"""How tensors print: the layout of PyTorch, so that printed results can be compared."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._chainrule import Tensor
+
+PRECISION, THRESHOLD, EDGE, WIDTH = 4, 1000, 3, 80
+
+
+class _Format:
+    """One width and one notation for all elements that are shown."""
+
+    def __init__(self, values: list[Any], floating: bool) -> None:
+        self.floating = floating
+        self.whole = True
+        self.scientific = False
+        self.width = 1
+        if not floating:
+            self.width = max((len(str(v)) for v in values), default=1)
+            return
+        finite = [abs(v) for v in values if math.isfinite(v) and v != 0.0]
+        if not finite:
+            self.width = max((len(self._text(v)) for v in values), default=1)
+            return
+        large, small = max(finite), min(finite)
+        self.whole = all(v == math.ceil(v) for v in finite)
+        if self.whole:
+            self.scientific = large / small > 1000.0 and large > 1.0e8 or large > 1.0e8
+        else:
+            self.scientific = large / small > 1000.0 or large > 1.0e8 or small < 1.0e-4
+        self.width = max(len(self._text(v)) for v in values)
+
+    def _text(self, v: Any) -> str:
+        if not self.floating:
+            return str(v)
+        if self.scientific:
+            return f"{v:.{PRECISION}e}"
+        if self.whole:
+            return f"{v:.0f}." if math.isfinite(v) else f"{v:.0f}"
+        return f"{v:.{PRECISION}f}"
+
+    def __call__(self, v: Any) -> str:
+        return self._text(v).rjust(self.width)
+
+
+def _cut(n: int, short: bool) -> list[int | None]:
+    """The positions to show along an axis; None stands for those left out."""
+    if short and n > 2 * EDGE:
+        return [*range(EDGE), None, *range(n - EDGE, n)]
+    return list(range(n))
+
+
+def _shown(a: Any, short: bool) -> list[Any]:
+    if a.ndim == 0:
+        return [a.item()]
+    return [v for i in _cut(a.shape[0], short) if i is not None for v in _shown(a[i], short)]
+
+
+def _body(a: Any, fmt: _Format, indent: int, short: bool) -> str:
+    if a.ndim == 0:
+        return str(fmt(a.item()))
+    places = _cut(a.shape[0], short)
+    if a.ndim == 1:
+        per_line = max(1, (WIDTH - indent) // (fmt.width + 2))
+        words = [" ..." if i is None else fmt(a[i].item()) for i in places]
+        lines = [", ".join(words[k : k + per_line]) for k in range(0, len(words), per_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+    parts = ["..." if i is None else _body(a[i], fmt, indent + 1, short) for i in places]
+    between: str = "," + "\n" * (a.ndim - 1) + " " * (indent + 1)
+    return "[" + between.join(parts) + "]"
+
+
+def text(t: Tensor) -> str:
+    """The tensor as `repr` shows it."""
+    a = t.detach().numpy()
+    floating = t.is_floating_point()
+    short = a.size > THRESHOLD
+    notes: list[str] = []
+    if a.size == 0:
+        body = "[]"
+        if a.ndim != 1:
+            notes.append(f"size={tuple(a.shape)}")
+    else:
+        body = _body(a, _Format(_shown(a, short), floating), len("tensor("), short)
+    from ._chainrule import get_default_dtype
+
+    plain = t.dtype == get_default_dtype() or (a.size > 0 and t.dtype.name in ("int64", "bool"))
+    if not plain:
+        notes.append(f"dtype={t.dtype!r}")
+    if t._op is not None:
+        notes.append(f"grad_fn=<{t._op}>")
+    elif t.requires_grad:
+        notes.append("requires_grad=True")
+    out = f"tensor({body}"
+    for note in notes:
+        last = len(out) - out.rfind("\n") - 1
+        out += (",\n       " if last + len(note) + 2 > WIDTH else ", ") + note
+    return out + ")"

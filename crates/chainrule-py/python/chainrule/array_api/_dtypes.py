@@ -1,0 +1,128 @@
+"""Data types, and how they are promoted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _chainrule as _c
+from .._chainrule import Tensor
+
+bool_ = _c._dtype("bool")
+int64 = _c._dtype("int64")
+float32 = _c._dtype("float32")
+float64 = _c._dtype("float64")
+
+_ORDER = [bool_, int64, float32, float64]
+
+
+def check_device(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise ValueError(f"there is one device, the processor ('cpu'), not {device}")
+
+
+class _Finfo(NamedTuple):
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: Any
+
+
+class _Iinfo(NamedTuple):
+    bits: int
+    max: int
+    min: int
+    dtype: Any
+
+
+def _dtype_of(x: Any) -> Any:
+    return x.dtype if isinstance(x, Tensor) else x
+
+
+def finfo(type: Any, /) -> _Finfo:
+    """The limits of a float type."""
+    d = _dtype_of(type)
+    if d not in (float32, float64):
+        raise TypeError(f"finfo: {d} is no float type")
+    info = np.finfo(d.name)
+    return _Finfo(info.bits, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), d)
+
+
+def iinfo(type: Any, /) -> _Iinfo:
+    """The limits of the integer type."""
+    d = _dtype_of(type)
+    if d != int64:
+        raise TypeError(f"iinfo: {d} is no integer type")
+    return _Iinfo(64, 2**63 - 1, -(2**63), d)
+
+
+_KINDS: dict[str, list[Any]] = {
+    "bool": [bool_],
+    "signed integer": [int64],
+    "unsigned integer": [],
+    "integral": [int64],
+    "real floating": [float32, float64],
+    "complex floating": [],
+    "numeric": [int64, float32, float64],
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> Any:
+    """Whether a dtype is of a kind, or of one of several."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ValueError(f"isdtype: there is no kind '{kind}'")
+        return dtype in _KINDS[kind]
+    return dtype == kind
+
+
+def _scalar_dtype(x: Any, others: list[Any]) -> Any:
+    """The dtype that a Python number takes beside arrays."""
+    best = max_dtype(others) if others else None
+    if isinstance(x, bool):
+        kind = 0
+    elif isinstance(x, int):
+        kind = 1
+    else:
+        kind = 2
+    have = -1 if best is None else min(_ORDER.index(best), 2)
+    return best if have >= kind else [bool_, int64, _c.get_default_dtype()][kind]
+
+
+def max_dtype(dtypes: list[Any]) -> Any:
+    """The widest."""
+    return _ORDER[max(_ORDER.index(d) for d in dtypes)]
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype to which these are promoted together."""
+    known = [_dtype_of(x) for x in arrays_and_dtypes if not isinstance(x, (int, float, complex))]
+    numbers = [x for x in arrays_and_dtypes if isinstance(x, (int, float, complex))]
+    if not known and not numbers:
+        raise ValueError("result_type: nothing was given")
+    for x in numbers:
+        known.append(_scalar_dtype(x, known))
+    return max_dtype(known)
+
+
+def can_cast(from_: Any, to: Any, /) -> Any:
+    """Whether a dtype can become another by promotion."""
+    return _ORDER.index(_dtype_of(from_)) <= _ORDER.index(to)
+
+
+def astype(x: Tensor, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Tensor:
+    """Another dtype."""
+    check_device(device)
+    out = x._to_dtype(dtype)
+    return x.clone() if copy and out is x else out
+
+
+def pair(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """Both as arrays of their common dtype."""
+    d = result_type(x1, x2)
+    return tuple(x._to_dtype(d) if isinstance(x, Tensor) else _c.tensor(x, d) for x in (x1, x2))  # type: ignore[return-value]

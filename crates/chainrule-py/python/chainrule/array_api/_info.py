@@ -1,0 +1,40 @@
+"""What the namespace can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _chainrule as _c
+from ._dtypes import bool_, check_device, float32, float64, int64, isdtype
+
+
+class Info:
+    """What this namespace can do."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Features and limits."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
+
+    def defaultcheck_device(self) -> str:
+        """The processor."""
+        return "cpu"
+
+    def devices(self) -> tuple[str, ...]:
+        """The processor only."""
+        return ("cpu",)
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """What dtypes new arrays have."""
+        check_device(device)
+        return {"real floating": _c.get_default_dtype(), "complex floating": None, "integral": int64, "indexing": int64}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """All dtypes, or those of some kinds."""
+        check_device(device)
+        every = {"bool": bool_, "int64": int64, "float32": float32, "float64": float64}
+        return every if kind is None else {name: d for name, d in every.items() if isdtype(d, kind)}
+
+
+def __array_namespace_info__() -> Info:
+    """What this namespace can do."""
+    return Info()

@@ -1,0 +1,131 @@
+"""Indexing, searching and sets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _chainrule as _c
+from .. import _functions as _f
+from .._chainrule import Tensor
+from ._dtypes import int64, pair
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: Any = None) -> Tensor:
+    """The elements at these positions along an axis."""
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"take: shape {tuple(x.shape)}: the axis must be given")
+        axis = 0
+    n = x.shape[axis]
+    flat = indices.flatten()
+    out = x.index_select(axis, flat.where(flat >= 0, flat + n))
+    at = axis % x.ndim
+    return out.reshape((*x._dims[:at], *indices._dims, *x._dims[at + 1 :]))
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The elements at these positions along an axis, which differ from place to place."""
+    n = x.shape[axis]
+    at = axis % x.ndim
+    shape = [k if i == at else m for i, (k, m) in enumerate(zip(indices._dims, x._dims))]
+    full = _f.broadcast_shapes(tuple(shape), tuple(1 if i == at else k for i, k in enumerate(indices._dims)))
+    indices = indices.expand(tuple(indices._dims[i] if i == at else m for i, m in enumerate(full)))
+    x = x.expand(tuple(n if i == at else m for i, m in enumerate(full)))
+    return x.gather(axis, indices.where(indices >= 0, indices + n))
+
+
+def argmax(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """Where the largest is."""
+    return x.argmax(axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """Where the smallest is."""
+    return x.argmin(axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """How many are not 0."""
+    return (x != 0)._to_dtype(int64).sum(axis, keepdims)
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """Where elements are not 0."""
+    if x.ndim == 0:
+        raise ValueError("nonzero: an array without axes has no positions")
+    return x.nonzero(as_tuple=True)  # type: ignore[no-any-return]
+
+
+def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where values belong in a sorted array."""
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side is 'left' or 'right', not '{side}'")
+    if sorter is not None:
+        x1 = take(x1, sorter)
+    a, b = pair(x1, x2)
+    return _f.searchsorted(a, b.contiguous(), side=side)
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """One or the other."""
+    a, b = pair(x1, x2)
+    return _c._where(condition, a, b)
+
+
+class UniqueAll(NamedTuple):
+    """Values, where they first are, which one each element is, how many there are."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Values, and how many there are."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Values, and which one each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """All of `unique`; NaNs differ from one another."""
+    flat = x.detach().flatten()
+    values, indices, inverse, counts = np.unique(
+        flat.numpy(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    new = (_c.tensor(a) for a in (values, indices, inverse.reshape(x._dims), counts))
+    return UniqueAll(*new)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The values that occur, and how often."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The values that occur, and which one each element is."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The values that occur."""
+    return unique_all(x).values
+
+
+def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Tensor:
+    """Whether each element of `x1` is in `x2`."""
+    a, b = pair(x1, x2)
+    found = (a.unsqueeze(-1) == b.flatten()).any(-1)
+    return ~found if invert else found

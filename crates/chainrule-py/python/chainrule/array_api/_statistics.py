@@ -1,0 +1,122 @@
+"""Reductions, running sums and products of arrays."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from .. import _chainrule as _c
+from .. import _functions as _f
+from .._chainrule import Tensor
+from ._dtypes import bool_, int64, pair
+
+
+def max(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """The largest."""
+    return x.amax(axis, keepdims)
+
+
+def min(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """The smallest."""
+    return x.amin(axis, keepdims)
+
+
+def mean(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """The mean."""
+    return x.mean(axis, keepdims)
+
+
+def _none(x: Tensor, axis: Any) -> Any:
+    """An empty tuple of axes reduces nothing."""
+    return isinstance(axis, tuple) and not axis
+
+
+def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Tensor:
+    """The sum."""
+    return x.sum(axis, keepdims, dtype=dtype)
+
+
+def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Tensor:
+    """The product."""
+    return x.prod(axis, keepdims, dtype=dtype)
+
+
+def std(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Tensor:
+    """The standard deviation."""
+    return var(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
+
+
+def var(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Tensor:
+    """The variance."""
+    if float(correction).is_integer() and correction >= 0:
+        return x.var(axis, correction=correction, keepdim=keepdims)
+    squares = (x - x.mean(axis, True)).square().sum(axis, keepdims)
+    n = x.numel() // builtins.max(squares.numel(), 1)
+    return squares / (n - correction)
+
+
+def _running(x: Tensor, what: str, axis: Any, dtype: Any, include_initial: Any, first: float) -> Tensor:
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"cumulative_{what}: shape {tuple(x.shape)}: the axis must be given")
+        axis = 0
+    if dtype is None and x.dtype == bool_:
+        dtype = int64
+    x = x if dtype is None else x._to_dtype(dtype)
+    out = x._cumulative(what, axis)
+    if include_initial:
+        shape = list(x._dims)
+        shape[axis] = 1
+        out = _c._cat([_c._full(tuple(shape), first, x.dtype), out], axis)
+    return out
+
+
+def cumulative_sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Tensor:
+    """Sums of what came so far."""
+    return _running(x, "sum", axis, dtype, include_initial, 0.0)
+
+
+def cumulative_prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Tensor:
+    """Products of what came so far."""
+    return _running(x, "prod", axis, dtype, include_initial, 1.0)
+
+
+def all(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """Whether all hold."""
+    return x.all(axis, keepdims)
+
+
+def any(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    """Whether one holds."""
+    return x.any(axis, keepdims)
+
+
+def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Differences of neighbours."""
+    parts = [p for p in (prepend, x, append) if p is not None]
+    x = _c._cat(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        size = x.shape[axis]
+        later, earlier = x.narrow(axis, builtins.min(1, size), builtins.max(size - 1, 0)), x.narrow(axis, 0, builtins.max(size - 1, 0))
+        x = later != earlier if x.dtype == bool_ else later - earlier
+    return x
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The product of matrices."""
+    a, b = pair(x1, x2)
+    return a.matmul(b)
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """Sums of products over pairs of axes."""
+    a, b = pair(x1, x2)
+    return _f.tensordot(a, b, axes)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Sums of products along an axis."""
+    a, b = pair(x1, x2)
+    if a.shape[axis] != b.shape[axis]:
+        raise ValueError(f"vecdot: shapes {tuple(a.shape)} and {tuple(b.shape)} differ along the axis {axis}")
+    return (a * b).sum(axis)

@@ -1,0 +1,203 @@
+"""Gradients: switching the tape, derivatives of outputs, functions with a reverse rule of their own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Switch:
+    """A mode for the length of a block, or of a function that this decorates."""
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def _switch(self) -> bool:
+        raise NotImplementedError
+
+    def _back(self, before: bool) -> None:
+        _c._set_grad_enabled(before)
+
+    def __enter__(self) -> Any:
+        self._before.append(self._switch())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._back(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with type(self)():
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+
+class no_grad(_Switch):
+    """Nothing is recorded: a block (`with no_grad():`) or a decorator (`@no_grad()`)."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        new = super().__new__(cls)
+        if function is None:
+            return new
+        new.__init__()  # type: ignore[misc]
+        return new(function)  # @no_grad without brackets
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
+
+    def _switch(self) -> bool:
+        return _c._set_grad_enabled(False)
+
+
+class enable_grad(_Switch):
+    """Recording is on, also inside `no_grad`."""
+
+    def _switch(self) -> bool:
+        return _c._set_grad_enabled(True)
+
+
+class set_grad_enabled(_Switch):
+    """Recording as `mode` says: at once, and for the length of a block."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._mode = mode
+        self._first = _c._set_grad_enabled(mode)
+
+    def _switch(self) -> bool:
+        _c._set_grad_enabled(self._mode)
+        return self._first
+
+
+class record_all(_Switch):
+    """Every intermediate keeps its value and, after backward, its gradient."""
+
+    def _switch(self) -> bool:
+        return _c._set_record_all(True)
+
+    def _back(self, before: bool) -> None:
+        _c._set_record_all(before)
+
+
+def _many(x: Any) -> list[Any]:
+    return [x] if x is None or isinstance(x, Tensor) else list(x)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of the sum of `outputs` for each of `inputs`, without touching any `.grad`."""
+    ys, xs = _many(outputs), _many(inputs)
+    ups = _many(grad_outputs) if grad_outputs is not None else [None] * len(ys)
+    if len(ups) != len(ys):
+        raise ValueError(f"grad: {len(ys)} outputs need as many grad_outputs, not {len(ups)}")
+    found = _c._grad(ys, xs, ups, create_graph)
+    if materialize_grads:
+        return tuple(x * 0.0 if g is None else g for g, x in zip(found, xs))
+    if not allow_unused and any(g is None for g in found):
+        missing = [i for i, g in enumerate(found) if g is None]
+        raise _c.GradientError(f"grad: the outputs do not depend on inputs {missing}; allow_unused=True gives None for them")
+    return tuple(found)
+
+
+def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+    """Adds the gradients of the sum of `tensors` to those of the leaves."""
+    ys = _many(tensors)
+    ups = _many(grad_tensors) if grad_tensors is not None else [None] * len(ys)
+    for i, (y, up) in enumerate(zip(ys, ups, strict=True)):
+        y.backward(up, retain_graph or create_graph or i + 1 < len(ys), create_graph)
+
+
+class Context:
+    """What `forward` leaves for `backward`."""
+
+    def __init__(self) -> None:
+        self.saved_tensors: tuple[Any, ...] = ()
+        self.needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keeps tensors for `backward`, which finds them in `saved_tensors`."""
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *_: Any) -> None:
+        """Accepted for PyTorch's sake."""
+
+
+class Function:
+    """A function with a reverse rule of its own: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, grad)`.
+
+    `forward` gives one tensor. `chainrule.check.gradcheck` tells whether the two agree, and if not, why.
+    """
+
+    @staticmethod
+    def forward(ctx: Context, *args: Any) -> Tensor:
+        """The value; what happens in it is not recorded."""
+        raise NotImplementedError
+
+    @staticmethod
+    def backward(ctx: Context, *grad_outputs: Tensor) -> Any:
+        """The gradients of all arguments of `forward`; None for what has none."""
+        raise NotImplementedError
+
+    @classmethod
+    def apply(cls, *args: Any) -> Tensor:
+        """The value, recorded with this reverse rule."""
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx = Context()
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+
+        def run(*inputs: Tensor) -> Tensor:
+            all_args = list(args)
+            for i, t in zip(places, inputs):
+                all_args[i] = t
+            with no_grad():
+                return cls.forward(ctx, *all_args)
+
+        def reverse(cotangent: Tensor, *_: Tensor) -> list[Any]:
+            grads = cls.backward(ctx, cotangent)
+            grads = grads if isinstance(grads, (tuple, list)) else (grads,)
+            if len(grads) != len(args):
+                raise ValueError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
+            return [grads[i] for i in places]
+
+        return _c._apply_custom(cls.__name__, run, reverse, tensors)
+
+
+def checkpoint(function: Callable[..., Tensor], *args: Any, use_reentrant: bool = False) -> Tensor:
+    """The function's value; its intermediates are not kept, and backward computes them again."""
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+
+    def put(inputs: Sequence[Tensor]) -> list[Any]:
+        all_args = list(args)
+        for i, t in zip(places, inputs):
+            all_args[i] = t
+        return all_args
+
+    def forward(*inputs: Tensor) -> Tensor:
+        with no_grad():
+            return function(*put(inputs))
+
+    def reverse(cotangent: Tensor, *rest: Tensor) -> list[Any]:
+        with enable_grad():
+            again = [t.detach().requires_grad_(t.is_floating_point()) for t in rest[:-1]]
+            y = function(*put(again))
+            y.backward(cotangent)
+        return [t.grad for t in again]
+
+    return _c._apply_custom("checkpoint", forward, reverse, tensors)

@@ -1,0 +1,70 @@
+"""Checks of gradients by paths that share no code with the backward pass, and the names of mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+
+
+class Report:
+    """Whether a check passed, and its text. As a truth value: whether it passed."""
+
+    def __init__(self, passed: bool, text: str) -> None:
+        self.passed, self.text = passed, text
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _list(inputs: Any) -> list[Tensor]:
+    return [inputs] if isinstance(inputs, Tensor) else list(inputs)
+
+
+def gradcheck(
+    func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], *, order: int = 1, seeds: int = 3, tolerance: float | None = None
+) -> Report:
+    """Reverse mode beside forward mode and differences, for every output by every input. The inputs are float64."""
+    return Report(*_c._gradcheck(func, _list(inputs), order, seeds, tolerance))
+
+
+def explain(
+    func: Callable[..., Tensor], inputs: Tensor | Sequence[Tensor], reference: Callable[..., Tensor] | None = None, *, seeds: int = 3
+) -> Report:
+    """Which classic mistake makes the gradient of `func` wrong.
+
+    With a `reference` that computes the same by plain ops, a mistake is planted in one op after the other until the wrong gradient comes out. Without
+    one the numbers alone are read, beside differences; the inputs are float64 then.
+    """
+    if reference is not None:
+        return Report(*_c._explain(func, reference, _list(inputs)))
+    all_of = _c._explain_opaque(func, _list(inputs))
+    lines = [f"input {i}: {reading}" for i, readings in enumerate(all_of) for reading in readings]
+    if lines:
+        return Report(False, "\n".join(lines))
+    # Wrong numbers may follow no pattern: that nothing is read in them does not make them right.
+    passed, text = _c._gradcheck(func, _list(inputs), 1, seeds, None)
+    if passed:
+        return Report(True, "the gradients agree with differences of the function")
+    return Report(False, "the gradients are wrong, and their numbers follow no known pattern\n" + text)
+
+
+def compare(loss: Tensor, by_hand: Mapping[str, Tensor]) -> Report:
+    """Gradients written by hand, by the names of their tensors (`t.named(...)`), beside those of autograd."""
+    return Report(*_c._compare(loss, list(by_hand.items())))
+
+
+def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Tensor]]) -> Report:
+    """What is wrong with the gradients that are given for leaves of `loss`, as pairs of leaf and gradient."""
+    return Report(*_c._verdict(loss, list(given)))
+
+
+__all__ = ["Report", "compare", "explain", "gradcheck", "verdict"]

@@ -1,0 +1,126 @@
+"""Derivatives as functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _chainrule as _c
+from . import autograd
+from ._chainrule import Tensor
+from ._functions import stack
+
+
+def _leaves(args: tuple[Any, ...], at: Sequence[int]) -> list[Any]:
+    """The arguments with linked copies at these places: gradients of outer levels still flow through them."""
+    out = list(args)
+    for i in at:
+        x = out[i]
+        out[i] = x * 1.0 if x.requires_grad else x.detach().requires_grad_()
+    return out
+
+
+def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of `func` and its value, which must be a single element."""
+    at = [argnums] if isinstance(argnums, int) else list(argnums)
+
+    def run(*args: Any) -> Any:
+        with autograd.enable_grad():
+            outer = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+            inner = _leaves(args, at)
+            out = func(*inner)
+            y, aux = out if has_aux else (out, None)
+            if y.numel() != 1:
+                raise ValueError(f"grad: shape {tuple(y.shape)}: the function must give a single element; use vjp or jacrev")
+            grads = autograd.grad(y, [inner[i] for i in at], create_graph=True, materialize_grads=True)
+        if not outer:
+            grads, y = tuple(g.detach() for g in grads), y.detach()
+        found = grads[0] if isinstance(argnums, int) else grads
+        return (found, (y, aux)) if has_aux else (found, y)
+
+    return run
+
+
+def grad(func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of `func`."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    def run(*args: Any) -> Any:
+        found, rest = both(*args)
+        return (found, rest[1]) if has_aux else found
+
+    return run
+
+
+def vjp(func: Callable[..., Any], *primals: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Any, ...]]]:
+    """The value of `func`, and a function from a cotangent to the gradients of all arguments."""
+    with autograd.enable_grad():
+        inner = _leaves(primals, range(len(primals)))
+        y = func(*inner)
+
+    def back(cotangent: Tensor) -> tuple[Any, ...]:
+        return autograd.grad(y, inner, cotangent, materialize_grads=True)
+
+    return y if any(x.requires_grad for x in primals) else y.detach(), back
+
+
+def jvp(func: Callable[..., Any], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """The value of `func` and its change along the tangents, in forward mode."""
+    return _c._jvp(func, list(primals), list(tangents))
+
+
+def _unit_rows(shape: Any, dtype: Any) -> Any:
+    from ._functions import eye
+
+    n = shape.numel()
+    rows = eye(n, dtype=dtype)
+    return (rows[i].reshape(shape) for i in range(n))
+
+
+def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
+    """A function that gives the Jacobian, by rows: one backward pass for each element of the result."""
+
+    def run(*args: Any) -> Tensor:
+        found = jacobian(*args)
+        return found if _c.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args) else found.detach()
+
+    def jacobian(*args: Any) -> Tensor:
+        with autograd.enable_grad():
+            inner = _leaves(args, [argnums])
+            y = func(*inner)
+            x = inner[argnums]
+            if y.numel() == 0:
+                empty: Tensor = (y.reshape(-1, 1) * x.flatten()).reshape((*y.shape, *x.shape))
+                return empty
+            rows = [autograd.grad(y, x, u, create_graph=True, materialize_grads=True)[0] for u in _unit_rows(y.shape, y.dtype)]
+            return stack(rows).reshape((*y.shape, *x.shape))
+
+    return run
+
+
+def jacfwd(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
+    """A function that gives the Jacobian, by columns: one forward-mode pass for each element of the argument."""
+
+    def run(*args: Any) -> Tensor:
+        x = args[argnums]
+
+        def alone(t: Tensor) -> Any:
+            return func(*args[:argnums], t, *args[argnums + 1 :])
+
+        columns = [jvp(alone, [x], [u])[1] for u in _unit_rows(x.shape, x.dtype)]
+        return stack(columns, -1).reshape((*columns[0].shape, *x.shape))
+
+    return run
+
+
+def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
+    """A function that gives all second derivatives."""
+    return jacrev(grad(func, argnums), argnums)
+
+
+def hvp(func: Callable[..., Any], x: Tensor, v: Tensor) -> Tensor:
+    """The Hessian times `v`, without the Hessian."""
+    with autograd.enable_grad():
+        x = x.detach().requires_grad_()
+        (g,) = autograd.grad(func(x), x, create_graph=True, materialize_grads=True)
+        return autograd.grad((g * v).sum(), x, materialize_grads=True)[0]  # type: ignore[no-any-return]

@@ -1,0 +1,441 @@
+"""Functions of neural networks, with PyTorch's names and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _chainrule as _c
+from .._chainrule import Generator, Tensor
+
+Sizes = int | Sequence[int]
+
+
+def _list(x: Sizes) -> list[int]:
+    return [x] if isinstance(x, int) else list(x)
+
+
+# Activations
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`max(x, 0)`."""
+    return input.relu()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """`min(max(x, 0), 6)`."""
+    return input.relu6()
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """`x` above 0, `negative_slope * x` below."""
+    return input._leaky_relu(negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` above 0, `alpha * (exp(x) - 1)` below."""
+    return input._elu(alpha)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
+    return input._celu(alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The scaled exponential unit."""
+    return input.selu()
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """`x` times the normal distribution function; `approximate='tanh'` for the older formula."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not '{approximate}'")
+    return input._gelu(approximate == "tanh")
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * sigmoid(x)`."""
+    return input.silu()
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * tanh(softplus(x))`."""
+    return input.mish()
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """`log(1 + exp(beta x)) / beta`, and `x` where `beta x` is above the threshold."""
+    return input._softplus(beta, threshold)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """`x / (1 + |x|)`."""
+    return input.softsign()
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` between two bounds."""
+    return input._hardtanh(min_val, max_val)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """`min(max(x / 6 + 1/2, 0), 1)`."""
+    return input.hardsigmoid()
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * hardsigmoid(x)`."""
+    return input.hardswish()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """`1 / (1 + exp(-x))`."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """`log(sigmoid(x))`."""
+    return input.logsigmoid()
+
+
+def softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """`exp(x)` divided by its sum along an axis."""
+    return input.softmax(dim, dtype)
+
+
+def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """`softmax(-x)`."""
+    return (-input).softmax(dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax`."""
+    return input.log_softmax(dim, dtype)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half times the sigmoid of the second."""
+    if input.shape[dim] % 2:
+        raise ValueError(f"glu: shape {tuple(input.shape)}: the axis {dim} must be even")
+    a, b = input.chunk(2, dim)
+    return a * b.sigmoid()
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`leaky_relu` with a slope for each channel that is learned."""
+    if weight.numel() > 1 and input.ndim > 2:
+        weight = weight.reshape((-1,) + (1,) * (input.ndim - 2))
+    return input.where(input > 0, input * weight)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """`x` above the threshold, else `value`."""
+    return input.where(input > threshold, value)
+
+
+# Linear maps
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x @ weight.T + bias`."""
+    return _c._linear(input, weight, bias)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x1 @ weight[k] @ x2` for each output `k`."""
+    out = _c._einsum("...i,kij,...j->...k", [input1, weight, input2])
+    return out if bias is None else out + bias
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+    """The rows of `weight` that `input` says."""
+    if padding_idx is not None and padding_idx < 0:
+        padding_idx += weight.shape[0]
+    return _c._embedding(weight, input, padding_idx)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at the class, 0 elsewhere."""
+    if num_classes < 0:
+        num_classes = int(tensor.max()) + 1 if tensor.numel() else 0
+    return tensor._one_hot(num_classes)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None) -> Tensor:
+    """Zeros with probability `p`, the rest scaled up."""
+    return _c._dropout(input, p, training, generator)
+
+
+# Losses
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Minus the log-probability of the target class; or of target probabilities."""
+    return _c._cross_entropy(input, target, weight, None if target.is_floating_point() else ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """Minus the given log-probability of the target class."""
+    return _c._nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The square of the difference."""
+    return _c._loss("mse", input, target, reduction, 0.0)
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The size of the difference."""
+    return _c._loss("l1", input, target, reduction, 0.0)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Square near 0, size beyond `beta`."""
+    return _c._loss("smooth_l1", input, target, reduction, beta)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """Square near 0, `delta` times the size beyond."""
+    return _c._loss("huber", input, target, reduction, delta)
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """The divergence of log-probabilities from the target."""
+    return _c._loss("kl_div", input, target, reduction, float(log_target))
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The cross-entropy of probabilities of two classes."""
+    return _c._bce(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
+) -> Tensor:
+    """The same, of logits."""
+    return _c._bce_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
+    return _c._loss("hinge_embedding", input, target, reduction, margin)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """Pulls pairs together or apart by their cosine."""
+    return _c._cosine_embedding(input1, input2, target, margin, reduction)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle along an axis."""
+    return _c._cosine_similarity(x1, x2, dim, eps)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """`x` divided by its norm along an axis."""
+    return input / input.norm(p, dim, keepdim=True).clamp_min(eps)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of the difference of rows."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+# Normalisation
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Mean 0 and variance 1 over the last axes."""
+    return _c._layer_norm(input, list(normalized_shape), weight, bias, eps)
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """Mean square 1 over the last axes."""
+    return _c._rms_norm(input, list(normalized_shape), weight, eps)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Mean 0 and variance 1 in each group of channels."""
+    return _c._group_norm(input, num_groups, weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over the batch, or by the running statistics, which training updates."""
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("batch_norm: evaluation needs running_mean and running_var")
+        return _c._batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+    out, mean, var = _c._batch_norm_train(input, weight, bias, eps)
+    if running_mean is not None and running_var is not None:
+        n = input.numel() // max(1, input.shape[1])
+        running_mean._assign(running_mean * (1 - momentum) + mean * momentum)
+        running_var._assign(running_var * (1 - momentum) + var * (momentum * n / max(1, n - 1)))
+    return out
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: None = None,
+    running_var: None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 in each channel of each sample."""
+    return _c._instance_norm(input, weight, bias, eps)
+
+
+# Convolution and pooling
+
+
+def _conv(
+    axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes | str, dilation: Sizes, groups: int
+) -> Tensor:
+    pad = None if padding == "same" else [0] if padding == "valid" else _list(padding)  # type: ignore[arg-type]
+    batched = input.ndim == axes + 2
+    x = input if batched else input.unsqueeze(0)
+    out = _c._conv(axes, x, weight, bias, _list(stride), pad, _list(dilation), groups)
+    return out if batched else out.squeeze(0)
+
+
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1
+) -> Tensor:
+    """Convolution along one axis."""
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1
+) -> Tensor:
+    """Convolution along two axes."""
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transpose of `conv1d`."""
+    return _c._conv_transpose(
+        1, input, weight, bias, _list(stride), _list(padding), _list(output_padding), groups, _list(dilation)
+    )
+
+
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transpose of `conv2d`."""
+    return _c._conv_transpose(
+        2, input, weight, bias, _list(stride), _list(padding), _list(output_padding), groups, _list(dilation)
+    )
+
+
+def _pool(
+    max: bool, axes: int, input: Tensor, kernel: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, ceil: bool, include: bool
+) -> Tensor:
+    batched = input.ndim == axes + 2
+    x = input if batched else input.unsqueeze(0)
+    out = _c._pool(max, axes, x, _list(kernel), None if stride is None else _list(stride), _list(padding), _list(dilation), ceil, include)
+    return out if batched else out.squeeze(0)
+
+
+def max_pool1d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> Tensor:
+    """The largest of each window."""
+    return _pool(True, 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> Tensor:
+    """The largest of each window."""
+    return _pool(True, 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def avg_pool1d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
+) -> Tensor:
+    """The mean of each window."""
+    return _pool(False, 1, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
+) -> Tensor:
+    """The mean of each window."""
+    return _pool(False, 2, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad)
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: int) -> Tensor:
+    """The mean of as many windows as wanted."""
+    return _c._adaptive_pool(False, input, [output_size])
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+    """The mean of as many windows as wanted."""
+    return _c._adaptive_pool(False, input, [output_size] * 2 if isinstance(output_size, int) else list(output_size))
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: int) -> Tensor:
+    """The largest of as many windows as wanted."""
+    return _c._adaptive_pool(True, input, [output_size])
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+    """The largest of as many windows as wanted."""
+    return _c._adaptive_pool(True, input, [output_size] * 2 if isinstance(output_size, int) else list(output_size))
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Elements added around: pairs (before, after), the last axis first."""
+    if len(pad) % 2:
+        raise ValueError(f"pad: pairs of numbers are needed, got {len(pad)} numbers")
+    pairs = [(-1 - i // 2, [pad[i], pad[i + 1]]) for i in range(0, len(pad), 2)]
+    return _c._pad(input, pairs, mode, 0.0 if value is None else float(value))
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`softmax(query @ key.T * scale + mask) @ value`."""
+    return _c._attention(query, key, value, attn_mask, dropout_p, is_causal, scale, generator)

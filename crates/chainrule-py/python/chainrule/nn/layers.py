@@ -1,0 +1,431 @@
+"""Layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from .. import _chainrule as _c
+from .. import _functions as _f
+from .._chainrule import Tensor
+from . import functional as F
+from . import init
+from .module import Module, Parameter
+
+
+def _uniform(bound: float, *size: int, dtype: Any = None) -> Tensor:
+    return Parameter(_f.empty(*size, dtype=dtype).uniform_(-bound, bound))
+
+
+class Linear(Module):
+    """`x @ weight.T + bias`."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        bound = 1.0 / math.sqrt(in_features) if in_features else 0.0
+        self.weight = _uniform(bound, out_features, in_features, dtype=dtype)
+        self.register_parameter("bias", _uniform(bound, out_features, dtype=dtype) if bias else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The map."""
+        return _c._linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Embedding(Module):
+    """A table of vectors, looked up by index."""
+
+    weight: Tensor
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.weight = Parameter(_f.randn(num_embeddings, embedding_dim, dtype=dtype))
+        if padding_idx is not None:
+            self.weight.data[padding_idx] = 0.0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The rows."""
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+class _Conv(Module):
+    weight: Tensor
+    bias: Tensor | None
+    axes = 2
+    transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        dtype: Any = None,
+        output_padding: Any = 0,
+    ) -> None:
+        super().__init__()
+        kernel = [kernel_size] * self.axes if isinstance(kernel_size, int) else list(kernel_size)
+        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, tuple(kernel)
+        self.stride, self.padding, self.dilation, self.groups, self.output_padding = stride, padding, dilation, groups, output_padding
+        shape = [in_channels, out_channels // groups] if self.transposed else [out_channels, in_channels // groups]
+        fan = shape[1] * math.prod(kernel)
+        bound = 1.0 / math.sqrt(fan) if fan else 0.0
+        self.weight = _uniform(bound, *shape, *kernel, dtype=dtype)
+        self.register_parameter("bias", _uniform(bound, out_channels, dtype=dtype) if bias else None)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class Conv1d(_Conv):
+    """Convolution along one axis."""
+
+    axes = 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class Conv2d(_Conv):
+    """Convolution along two axes."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class ConvTranspose1d(_Conv):
+    """The transpose of `Conv1d`."""
+
+    axes, transposed = 1, True
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        return F.conv_transpose1d(input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+
+
+class ConvTranspose2d(_Conv):
+    """The transpose of `Conv2d`."""
+
+    transposed = True
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        return F.conv_transpose2d(input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+
+
+class _BatchNorm(Module):
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum, self.track_running_stats = num_features, eps, momentum, track_running_stats
+        self.register_parameter("weight", Parameter(_f.ones(num_features, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(_f.zeros(num_features, dtype=dtype)) if affine else None)
+        track = track_running_stats
+        self.register_buffer("running_mean", _f.zeros(num_features, dtype=dtype) if track else None)
+        self.register_buffer("running_var", _f.ones(num_features, dtype=dtype) if track else None)
+        self.register_buffer("num_batches_tracked", _c.tensor(0) if track else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        momentum = self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked += 1
+            if momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        training = self.training or not self.track_running_stats
+        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, training, momentum or 0.0, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Mean 0 and variance 1 over the batch."""
+
+
+class BatchNorm2d(_BatchNorm):
+    """Mean 0 and variance 1 over the batch and the places."""
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last axes."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        affine = elementwise_affine
+        self.register_parameter("weight", Parameter(_f.ones(*self.normalized_shape, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(_f.zeros(*self.normalized_shape, dtype=dtype)) if affine and bias else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """Mean square 1 over the last axes."""
+
+    weight: Tensor | None
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, dtype: Any = None) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.register_parameter("weight", Parameter(_f.ones(*self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+
+class GroupNorm(Module):
+    """Mean 0 and variance 1 in groups of channels."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.register_parameter("weight", Parameter(_f.ones(num_channels, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(_f.zeros(num_channels, dtype=dtype)) if affine else None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class Dropout(Module):
+    """Zeros with probability `p` in training."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"Dropout: p is a probability, got {p}")
+        self.p = p
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input with holes."""
+        return F.dropout(input, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Flatten(Module):
+    """Several axes as one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The flat input."""
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class Identity(Module):
+    """The input as it is."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input."""
+        return input
+
+
+class Sequential(Module):
+    """Modules one after the other."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        named = args[0].items() if len(args) == 1 and isinstance(args[0], dict) else ((str(i), m) for i, m in enumerate(args))
+        for name, module in named:
+            self.register_module(name, module)
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last."""
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def __getitem__(self, i: Any) -> Any:
+        all_of = list(self._modules.values())
+        return Sequential(*all_of[i]) if isinstance(i, slice) else all_of[i]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def append(self, module: Module) -> Sequential:
+        """One more at the end."""
+        self.register_module(str(len(self)), module)
+        return self
+
+
+class ModuleList(Module):
+    """A list of modules."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__()
+        for module in modules:
+            self.append(module)
+
+    def append(self, module: Module) -> ModuleList:
+        """One more at the end."""
+        self.register_module(str(len(self._modules)), module)
+        return self
+
+    extend = lambda self, modules: [self.append(m) for m in modules] and self or self  # noqa: E731
+
+    def __getitem__(self, i: Any) -> Any:
+        all_of = list(self._modules.values())
+        return ModuleList(all_of[i]) if isinstance(i, slice) else all_of[i]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+
+class ParameterList(Module):
+    """A list of parameters."""
+
+    def __init__(self, values: Iterable[Tensor] = ()) -> None:
+        super().__init__()
+        for i, t in enumerate(values):
+            self.register_parameter(str(i), t if getattr(t, "_is_parameter", False) else Parameter(t))
+
+    def __getitem__(self, i: int) -> Tensor:
+        return list(self._parameters.values())[i]  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._parameters.values())
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    def __init__(self, modules: dict[str, Module] | None = None) -> None:
+        super().__init__()
+        for name, module in (modules or {}).items():
+            self.register_module(name, module)
+
+    def __getitem__(self, name: str) -> Module:
+        return self._modules[name]  # type: ignore[no-any-return]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.register_module(name, module)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._modules
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def items(self) -> Any:
+        """Names and modules."""
+        return self._modules.items()
+
+
+def _of(name: str, function: Any, **defaults: Any) -> type[Module]:
+    """A module that calls a function, with its options as arguments."""
+
+    class Layer(Module):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__()
+            given = dict(zip(defaults, args)) | kwargs
+            unknown = set(given) - set(defaults) - {"inplace"}
+            if unknown or len(args) > len(defaults):
+                raise TypeError(f"{name}: its arguments are {list(defaults)}, got {sorted(unknown) or args}")
+            self.options = {**defaults, **{k: v for k, v in given.items() if k in defaults}}
+
+        def forward(self, *inputs: Tensor) -> Any:
+            return function(*inputs, **self.options)
+
+        def extra_repr(self) -> str:
+            return ", ".join(f"{k}={v}" for k, v in self.options.items())
+
+    Layer.__name__ = Layer.__qualname__ = name
+    Layer.__doc__ = function.__doc__
+    return Layer
+
+
+ReLU = _of("ReLU", F.relu)
+ReLU6 = _of("ReLU6", F.relu6)
+LeakyReLU = _of("LeakyReLU", F.leaky_relu, negative_slope=0.01)
+ELU = _of("ELU", F.elu, alpha=1.0)
+CELU = _of("CELU", F.celu, alpha=1.0)
+SELU = _of("SELU", F.selu)
+GELU = _of("GELU", F.gelu, approximate="none")
+SiLU = _of("SiLU", F.silu)
+Mish = _of("Mish", F.mish)
+Softplus = _of("Softplus", F.softplus, beta=1.0, threshold=20.0)
+Softsign = _of("Softsign", F.softsign)
+Hardtanh = _of("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0)
+Hardsigmoid = _of("Hardsigmoid", F.hardsigmoid)
+Hardswish = _of("Hardswish", F.hardswish)
+Sigmoid = _of("Sigmoid", F.sigmoid)
+Tanh = _of("Tanh", F.tanh)
+LogSigmoid = _of("LogSigmoid", F.logsigmoid)
+Softmax = _of("Softmax", F.softmax, dim=-1)
+LogSoftmax = _of("LogSoftmax", F.log_softmax, dim=-1)
+GLU = _of("GLU", F.glu, dim=-1)
+MaxPool1d = _of("MaxPool1d", F.max_pool1d, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False)
+MaxPool2d = _of("MaxPool2d", F.max_pool2d, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False)
+AvgPool1d = _of("AvgPool1d", F.avg_pool1d, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True)
+AvgPool2d = _of("AvgPool2d", F.avg_pool2d, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True)
+AdaptiveAvgPool1d = _of("AdaptiveAvgPool1d", F.adaptive_avg_pool1d, output_size=1)
+AdaptiveAvgPool2d = _of("AdaptiveAvgPool2d", F.adaptive_avg_pool2d, output_size=1)
+AdaptiveMaxPool2d = _of("AdaptiveMaxPool2d", F.adaptive_max_pool2d, output_size=1)
+CrossEntropyLoss = _of("CrossEntropyLoss", F.cross_entropy, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0)
+NLLLoss = _of("NLLLoss", F.nll_loss, weight=None, ignore_index=-100, reduction="mean")
+MSELoss = _of("MSELoss", F.mse_loss, reduction="mean")
+L1Loss = _of("L1Loss", F.l1_loss, reduction="mean")
+SmoothL1Loss = _of("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
+HuberLoss = _of("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)
+KLDivLoss = _of("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
+BCELoss = _of("BCELoss", F.binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = _of("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None)
+HingeEmbeddingLoss = _of("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0, reduction="mean")
+CosineEmbeddingLoss = _of("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0, reduction="mean")
+
+__all__ = [name for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Module) and name[0] != "_"]
+assert init

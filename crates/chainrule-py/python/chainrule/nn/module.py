@@ -1,0 +1,279 @@
+"""What a module is: named parameters and buffers, a mode, a state."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from .. import _chainrule as _c
+from .._chainrule import Tensor
+from ..autograd import no_grad
+
+M = TypeVar("M", bound="Module")
+
+
+def Parameter(data: Tensor | None = None, requires_grad: bool = True) -> Tensor:
+    """A leaf that modules count among their parameters."""
+    t = _c.tensor([] if data is None else data, None, requires_grad)
+    t._is_parameter = True
+    return t
+
+
+class Keys(NamedTuple):
+    """Names that a state lacked, and names that it had too many."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class Module:
+    """Subclass it, set parameters and modules as attributes, and write `forward`."""
+
+    training: bool
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "training", True)
+        for name in ("_parameters", "_buffers", "_modules"):
+            object.__setattr__(self, name, OrderedDict())
+        object.__setattr__(self, "_not_saved", set())
+        object.__setattr__(self, "_hooks", OrderedDict())
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = self.forward(*args, **kwargs)
+        for hook in self._hooks.values():
+            new = hook(self, args, out)
+            out = out if new is None else new
+        return out
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
+        """Calls `hook(module, inputs, output)` after each call; what it returns replaces the output."""
+        key = object()
+        self._hooks[key] = hook
+        hooks = self._hooks
+
+        class Handle:
+            def remove(self) -> None:
+                hooks.pop(key, None)
+
+        return Handle()
+
+    # Attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}: call super().__init__() before setting {name}")
+        for kind in (self._parameters, self._buffers, self._modules):
+            kind.pop(name, None) if not (kind is self._buffers and isinstance(value, Tensor)) else None
+        if isinstance(value, Module):
+            self.__dict__.pop(name, None)
+            self._modules[name] = value
+        elif isinstance(value, Tensor) and getattr(value, "_is_parameter", False):
+            self.__dict__.pop(name, None)
+            self._parameters[name] = value
+        elif name in self._buffers:
+            self._buffers[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for kind in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(kind, {})
+            if name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+    def __delattr__(self, name: str) -> None:
+        for kind in (self._parameters, self._buffers, self._modules):
+            if name in kind:
+                del kind[name]
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
+
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
+        """A parameter, or a place for one."""
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """A tensor that is saved but not trained."""
+        if tensor is not None and not tensor.requires_grad and tensor.is_leaf:
+            tensor._as_buffer()
+        self._buffers[name] = tensor
+        if not persistent:
+            self._not_saved.add(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """A module inside."""
+        self._modules[name] = module
+
+    add_module = register_module
+
+    # What is inside
+
+    def named_modules(self, prefix: str = "", _seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
+        """This and all modules inside, with their names; each once."""
+        seen = set() if _seen is None else _seen
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(f"{prefix}.{name}" if prefix else name, seen)
+
+    def modules(self) -> Iterator[Module]:
+        """This and all modules inside."""
+        return (m for _, m in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly inside."""
+        return ((n, m) for n, m in self._modules.items() if m is not None)
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly inside."""
+        return (m for _, m in self.named_children())
+
+    def _named(self, kind: str, prefix: str, once: bool) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        for at, module in self.named_modules(prefix):
+            for name, t in getattr(module, kind).items():
+                if t is not None and not (once and id(t) in seen):
+                    seen.add(id(t))
+                    yield (f"{at}.{name}" if at else name), t
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """The parameters with their names."""
+        if not recurse:
+            return ((n, p) for n, p in self._parameters.items() if p is not None)
+        return self._named("_parameters", prefix, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The parameters, each once."""
+        return (p for _, p in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """The buffers with their names."""
+        return self._named("_buffers", prefix, True)
+
+    def buffers(self) -> Iterator[Tensor]:
+        """The buffers."""
+        return (b for _, b in self.named_buffers())
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of this name."""
+        module = self
+        for part in target.split(".") if target else []:
+            module = getattr(module, part)
+        return module
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter of this name."""
+        at, _, name = target.rpartition(".")
+        return self.get_submodule(at)._parameters[name]  # type: ignore[no-any-return]
+
+    # State
+
+    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+        """All parameters and buffers by name, as they are now."""
+        out: dict[str, Tensor] = {}
+        for at, module in self.named_modules(prefix.rstrip(".")):
+            for kind in (module._parameters, module._buffers):
+                for name, t in kind.items():
+                    if t is not None and not (kind is module._buffers and name in module._not_saved):
+                        out[f"{at}.{name}" if at else name] = t.detach()
+        return out
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
+        """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless all names fit."""
+        own: dict[str, tuple[Module, str, Tensor]] = {}
+        for at, module in self.named_modules():
+            for kind in (module._parameters, module._buffers):
+                for name, t in kind.items():
+                    if t is not None and not (kind is module._buffers and name in module._not_saved):
+                        own[f"{at}.{name}" if at else name] = (module, name, t)
+        keys = Keys([k for k in own if k not in state_dict], [k for k in state_dict if k not in own])
+        if strict and (keys.missing_keys or keys.unexpected_keys):
+            raise ValueError(f"load_state_dict: missing: {keys.missing_keys}; unexpected: {keys.unexpected_keys}")
+        new: dict[str, Tensor] = {}
+        for key, (_, _, t) in own.items():
+            if key in state_dict:
+                value = state_dict[key]
+                if not isinstance(value, Tensor):
+                    value = _c.tensor(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+                if tuple(value.shape) != tuple(t.shape):
+                    raise ValueError(f"load_state_dict: '{key}': shapes {tuple(t.shape)} here and {tuple(value.shape)} in the state")
+                new[key] = value
+        with no_grad():
+            for key, value in new.items():
+                own[key][2].copy_(value)
+        return keys
+
+    def train(self: M, mode: bool = True) -> M:
+        """Training mode on or off, for all modules inside too."""
+        for module in self.modules():
+            object.__setattr__(module, "training", mode)
+        return self
+
+    def eval(self: M) -> M:
+        """Evaluation mode."""
+        return self.train(False)
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Freezes the parameters or thaws them."""
+        for p in self.parameters():
+            p.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients."""
+        for p in self.parameters():
+            p.grad = None
+
+    def apply(self: M, fn: Callable[[Module], None]) -> M:
+        """Calls `fn` on all modules inside and on this."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def to(self: M, *args: Any, **kwargs: Any) -> M:
+        """Another dtype for all parameters and buffers of floats."""
+        dtype = kwargs.get("dtype") or next((a for a in args if isinstance(a, _c.dtype)), None)
+        if dtype is not None:
+            for module in self.modules():
+                for kind in (module._parameters, module._buffers):
+                    for name, t in kind.items():
+                        if t is not None and t.is_floating_point() and t.dtype != dtype:
+                            new = t.detach().to(dtype)
+                            kind[name] = Parameter(new, t.requires_grad) if kind is module._parameters else new
+        return self
+
+    def float(self: M) -> M:
+        """float32 parameters."""
+        return self.to(_c._dtype("float32"))
+
+    def double(self: M) -> M:
+        """float64 parameters."""
+        return self.to(_c._dtype("float64"))
+
+    def cpu(self: M) -> M:
+        """There is no other device."""
+        return self
+
+    def extra_repr(self) -> str:
+        """What stands in the brackets when the module is printed."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"({n}): " + repr(m).replace("\n", "\n  ") for n, m in self._modules.items()]
+        if not lines:
+            return f"{type(self).__name__}({self.extra_repr()})"
+        head = [self.extra_repr()] if self.extra_repr() else []
+        return f"{type(self).__name__}(\n  " + "\n  ".join(head + lines) + "\n)"

@@ -1,0 +1,48 @@
+"""Gradients of all parameters together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .. import _functions as _f
+from .._chainrule import Tensor
+from ..autograd import no_grad
+
+
+def _all(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+@no_grad()
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
+    """Scales the gradients down so that their norm is at most `max_norm`; gives the norm before."""
+    with_grad = [p for p in _all(parameters) if p.grad is not None]
+    if not with_grad:
+        return _f.zeros(())
+    total = _f.stack([p.grad.norm(norm_type) for p in with_grad]).norm(norm_type)
+    scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    for p in with_grad:
+        p.grad = p.grad * scale
+    return total
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Cuts the elements of the gradients to [-clip_value, clip_value]."""
+    for p in _all(parameters):
+        if p.grad is not None:
+            p.grad = p.grad.clamp(-clip_value, clip_value)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters as one vector."""
+    return _f.cat([p.reshape(-1) for p in parameters])
+
+
+@no_grad()
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """The parts of a vector as the values of parameters."""
+    at = 0
+    for p in parameters:
+        p.copy_(vec[at : at + p.numel()].reshape(p.shape))
+        at += p.numel()

@@ -1,0 +1,103 @@
+"""Compiled functions: a whole step of training as a program that one can read and that runs without Python."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+from .optim import LIVE
+
+
+class Compiled:
+    """A function that is traced on its first call, and again for other shapes or dtypes.
+
+    Whatever else it depends on is taken as it is at the trace: numbers, the mode of a model. Parameters, buffers, the state and the
+    learning rate of optimizers are read anew on each run, and changed as the function changes them. Results are the tensors that it returns.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._programs: dict[Any, tuple[_c.Program, Any]] = {}
+        self._last: _c.Program | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", "compiled")
+
+    def _names(self, n: int) -> list[str]:
+        try:
+            names = [p.name for p in inspect.signature(self._function).parameters.values() if p.kind in (0, 1)]
+        except (TypeError, ValueError):
+            names = []
+        return (names + [f"x{i}" for i in range(len(names), n)])[:n]
+
+    def _program(self, args: tuple[Tensor, ...], key: Any) -> tuple[_c.Program, Any]:
+        found = self._programs.get(key)
+        if found is None:
+            shape: list[Any] = []
+
+            def flat(*inputs: Tensor) -> list[Tensor]:
+                out = self._function(*inputs)
+                shape[:] = [out]
+                return [] if out is None else [out] if isinstance(out, Tensor) else list(out)
+
+            program = _c.Program(flat, self._names(len(args)), list(args))
+            (out,) = shape
+            found = self._programs[key] = (program, None if out is None else "one" if isinstance(out, Tensor) else type(out))
+        self._last = found[0]
+        return found
+
+    @staticmethod
+    def _results(kind: Any, out: list[Tensor]) -> Any:
+        return None if kind is None else out[0] if kind == "one" else tuple(out)
+
+    @staticmethod
+    def _key(args: tuple[Any, ...]) -> Any:
+        for i, a in enumerate(args):
+            if not isinstance(a, Tensor):
+                raise TypeError(f"compile: argument {i} is {type(a).__name__}; a program takes tensors only: capture other values, or make them tensors")
+        return tuple((a._dims, a.dtype.name) for a in args)
+
+    def __call__(self, *args: Tensor) -> Any:
+        program, kind = self._program(args, self._key(args))
+        for optimizer in LIVE:
+            optimizer._tell_rates()
+        return self._results(kind, program.run(list(args)))
+
+    def run_many(self, *args: Tensor) -> Any:
+        """Many runs in one call: each argument has one more axis in front, a row for each run, and so have the results."""
+        first = tuple(a[0] for a in args)
+        program, kind = self._program(first, self._key(first))
+        for optimizer in LIVE:
+            optimizer._tell_rates()
+        return self._results(kind, program.run_many(list(args)))
+
+    def trace(self, *args: Tensor) -> Compiled:
+        """Makes the program for these arguments without running it."""
+        self._program(args, self._key(args))
+        return self
+
+    @property
+    def listing(self) -> str:
+        """The program of the last call, one line for each instruction."""
+        if self._last is None:
+            raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.listing
+
+    def to_python(self) -> str:
+        """The program of the last call as a NumPy script that runs on its own."""
+        if self._last is None:
+            raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.to_python()
+
+    def lines(self) -> list[Any]:
+        """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""
+        if self._last is None:
+            raise ValueError("lines: nothing was traced yet; call the function, or trace(...), first")
+        return self._last.lines()
+
+
+def compile(f: Callable[..., Any]) -> Compiled:
+    """The function as a program: see `Compiled`. Also a decorator."""
+    return Compiled(f)

@@ -1,0 +1,285 @@
+//! Arguments as Python gives them: numbers or tensors, axes, shapes, dtypes.
+
+use chainrule::{DType, IntoTensor, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
+};
+
+use crate::tensor::PyTensor;
+
+/// A tensor or a Python number.
+pub enum Operand {
+    Tensor(Tensor),
+    Float(f64),
+    Int(i64),
+    Bool(bool),
+}
+
+impl Operand {
+    /// `None` for what is neither: then Python may ask the other operand.
+    pub fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+        if let Ok(t) = x.cast::<PyTensor>() {
+            return Ok(Some(Operand::Tensor(t.get().tensor())));
+        }
+        if let Ok(f) = x.cast::<PyFloat>() {
+            return Ok(Some(Operand::Float(f.value())));
+        }
+        if let Ok(b) = x.cast::<PyBool>() {
+            return Ok(Some(Operand::Bool(b.is_true())));
+        }
+        if x.cast::<PyInt>().is_ok() {
+            return Ok(Some(match x.extract::<i64>() {
+                Ok(i) => Operand::Int(i),
+                Err(_) => Operand::Float(x.extract()?),
+            }));
+        }
+        if is_array(x)? {
+            return crate::interchange::tensor_of(x).map(|t| Some(Operand::Tensor(t)));
+        }
+        Ok(None)
+    }
+
+    /// The tensor for use beside `other`: a number takes its dtype, and so does a tensor without axes unless its kind is higher.
+    pub fn beside(self, other: &Tensor) -> chainrule::Result<Tensor> {
+        match self {
+            Operand::Tensor(t) => Ok(t),
+            Operand::Float(x) => x.into_tensor(other),
+            Operand::Int(x) => x.into_tensor(other),
+            Operand::Bool(x) if other.dtype() == DType::Bool => Ok(Tensor::scalar(x)),
+            Operand::Bool(x) => (x as i64).into_tensor(other),
+        }
+    }
+
+    /// As it is, a number with the dtype that [`crate::create::tensor`] gives it.
+    pub fn alone(self) -> Tensor {
+        match self {
+            Operand::Tensor(t) => t,
+            Operand::Float(x) => match default_float() {
+                DType::F64 => Tensor::scalar(x),
+                _ => Tensor::scalar(x as f32),
+            },
+            Operand::Int(x) => Tensor::scalar(x),
+            Operand::Bool(x) => Tensor::scalar(x),
+        }
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Operand::Tensor(_) => None,
+            Operand::Float(x) => Some(x),
+            Operand::Int(x) => Some(x as f64),
+            Operand::Bool(x) => Some(x as u8 as f64),
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Operand {
+    type Error = PyErr;
+    fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Operand::of(&x)?.ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "expected a tensor or a number, not {}",
+                x.get_type().name().map(|n| n.to_string()).unwrap_or_default()
+            ))
+        })
+    }
+}
+
+/// Whether `x` is an array of NumPy, or a number of it.
+fn is_array(x: &Bound<'_, PyAny>) -> PyResult<bool> {
+    x.hasattr("__array_interface__")
+}
+
+/// PyTorch's rule for operands of different dtypes: those without axes count only if their kind (bool, integer, float) is higher.
+pub fn meet(a: Tensor, b: Tensor) -> chainrule::Result<(Tensor, Tensor)> {
+    let (da, db) = (a.dtype(), b.dtype());
+    if da == db || (a.rank() == 0) == (b.rank() == 0) {
+        return Ok((a, b));
+    }
+    let kind = |d: DType| [DType::Bool, DType::I64].iter().position(|&k| k == d).unwrap_or(2);
+    let (scalar, other) = if a.rank() == 0 { (da, db) } else { (db, da) };
+    if kind(scalar) > kind(other) || scalar.promote(other) == other {
+        return Ok((a, b));
+    }
+    match a.rank() {
+        0 => Ok((a.try_to_dtype(other)?, b)),
+        _ => Ok((a, b.try_to_dtype(other)?)),
+    }
+}
+
+static DEFAULT_F64: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// The dtype of tensors made from Python floats.
+pub fn default_float() -> DType {
+    match DEFAULT_F64.load(std::sync::atomic::Ordering::Relaxed) {
+        true => DType::F64,
+        false => DType::F32,
+    }
+}
+
+#[pyfunction]
+pub fn get_default_dtype() -> PyDType {
+    PyDType(default_float())
+}
+
+#[pyfunction]
+pub fn set_default_dtype(d: DTypeArg) -> PyResult<()> {
+    if !d.0.is_float() {
+        return Err(PyTypeError::new_err(
+            "set_default_dtype: only float32 and float64 can be the default",
+        ));
+    }
+    DEFAULT_F64.store(d.0 == DType::F64, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
+}
+
+/// A dtype as an object of Python.
+#[pyclass(name = "dtype", module = "chainrule", frozen, eq, hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PyDType(pub DType);
+
+#[pymethods]
+impl PyDType {
+    fn __repr__(&self) -> String {
+        format!("chainrule.{}", self.name())
+    }
+
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.is_float()
+    }
+
+    #[getter]
+    fn is_complex(&self) -> bool {
+        false
+    }
+
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+
+    /// The name that NumPy has for it.
+    #[getter]
+    pub fn name(&self) -> &'static str {
+        match self.0 {
+            DType::Bool => "bool",
+            DType::I64 => "int64",
+            DType::F32 => "float32",
+            DType::F64 => "float64",
+        }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        Ok((py.import("chainrule._chainrule")?.getattr("_dtype")?, (self.name(),)))
+    }
+}
+
+#[pyfunction]
+pub fn _dtype(x: DTypeArg) -> PyDType {
+    PyDType(x.0)
+}
+
+/// A dtype given as an object, a name, a Python type or a dtype of NumPy.
+#[derive(Clone, Copy)]
+pub struct DTypeArg(pub DType);
+
+impl<'py> FromPyObject<'_, 'py> for DTypeArg {
+    type Error = PyErr;
+    fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(d) = x.cast::<PyDType>() {
+            return Ok(DTypeArg(d.get().0));
+        }
+        let py = x.py();
+        if let Ok(t) = x.cast::<PyType>() {
+            if t.is(py.get_type::<PyFloat>()) {
+                return Ok(DTypeArg(default_float()));
+            } else if t.is(py.get_type::<PyBool>()) {
+                return Ok(DTypeArg(DType::Bool));
+            } else if t.is(py.get_type::<PyInt>()) {
+                return Ok(DTypeArg(DType::I64));
+            }
+        }
+        let name = match x.cast::<PyString>() {
+            Ok(s) => s.to_string(),
+            Err(_) => x
+                .getattr_opt("name")?
+                .or(x.getattr_opt("__name__")?)
+                .map(|n| n.to_string())
+                .unwrap_or_default(),
+        };
+        Ok(DTypeArg(match name.as_str() {
+            "bool" | "bool_" => DType::Bool,
+            "int64" | "i64" | "long" => DType::I64,
+            "float32" | "f32" | "float" => DType::F32,
+            "float64" | "f64" | "double" => DType::F64,
+            _ => {
+                let why = format!(
+                    "there is no dtype {}; there are bool, int64, float32 and float64",
+                    x.to_owned()
+                );
+                return Err(PyTypeError::new_err(why));
+            }
+        }))
+    }
+}
+
+/// Axes: none (all of them), one, or several.
+#[derive(Clone)]
+pub struct Axes(pub Option<Vec<i64>>);
+
+impl<'py> FromPyObject<'_, 'py> for Axes {
+    type Error = PyErr;
+    fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if x.is_none() {
+            return Ok(Axes(None));
+        }
+        match x.extract::<i64>() {
+            Ok(axis) => Ok(Axes(Some(vec![axis]))),
+            Err(_) => Ok(Axes(Some(x.extract()?))),
+        }
+    }
+}
+
+/// Sizes given one by one or as one list: `x.view(2, -1)`, `x.view((2, -1))`.
+pub fn sizes(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+    if args.len() == 1 {
+        let first = args.get_item(0)?;
+        if first.is_instance_of::<PyTuple>() || first.is_instance_of::<PyList>() {
+            return first.extract();
+        }
+    }
+    args.extract::<Vec<i64>>()
+}
+
+/// Sizes that cannot be negative.
+pub fn shape(sizes: Vec<i64>) -> PyResult<Vec<usize>> {
+    sizes
+        .iter()
+        .map(|&n| {
+            usize::try_from(n).map_err(|_| {
+                PyValueError::new_err(format!("a shape has no negative sizes, got {sizes:?}"))
+            })
+        })
+        .collect()
+}
+
+/// A shape: a number or a list of them.
+pub struct ShapeArg(pub Vec<usize>);
+
+impl<'py> FromPyObject<'_, 'py> for ShapeArg {
+    type Error = PyErr;
+    fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let sizes = match x.extract::<i64>() {
+            Ok(n) => vec![n],
+            // Bytes are a sequence of numbers, but nobody means sizes by them.
+            Err(_) if x.cast::<PyBytes>().is_ok() || x.cast::<PyByteArray>().is_ok() => {
+                return Err(PyTypeError::new_err("bytes are not a shape"));
+            }
+            Err(_) => x.extract::<Vec<i64>>()?,
+        };
+        Ok(ShapeArg(shape(sizes)?))
+    }
+}

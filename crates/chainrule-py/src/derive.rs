@@ -1,0 +1,221 @@
+//! Gradients as functions, custom ops, and what shows the backward pass.
+
+use chainrule::Tensor;
+use chainrule::autograd::{self, CustomContext, CustomOp};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error::{check, run, through};
+use crate::tensor::PyTensor;
+
+fn all_of(tensors: &[Bound<'_, PyTensor>]) -> Vec<Tensor> {
+    tensors.iter().map(|t| t.get().tensor()).collect()
+}
+
+#[pyfunction]
+pub fn _grad(
+    py: Python<'_>,
+    outputs: Vec<Bound<'_, PyTensor>>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    upstream: Vec<Option<Bound<'_, PyTensor>>>,
+    create_graph: bool,
+) -> PyResult<Vec<Option<PyTensor>>> {
+    let (outputs, inputs) = (all_of(&outputs), all_of(&inputs));
+    let upstream: Vec<Option<Tensor>> =
+        upstream.iter().map(|u| u.as_ref().map(|u| u.get().tensor())).collect();
+    let grads = py.detach(|| {
+        run(|| {
+            let refs: Vec<&Tensor> = inputs.iter().collect();
+            let mut sums: Vec<Option<Tensor>> = vec![None; inputs.len()];
+            for (y, up) in outputs.iter().zip(&upstream) {
+                let grads = match up {
+                    Some(up) => autograd::grad_of(y, up, &refs, create_graph)?,
+                    None => autograd::grad(y, &refs, create_graph)?,
+                };
+                for (sum, g) in sums.iter_mut().zip(grads) {
+                    *sum = match (sum.take(), g) {
+                        (Some(a), Some(b)) => Some(a.try_add(&b)?),
+                        (a, b) => a.or(b),
+                    };
+                }
+            }
+            Ok(sums)
+        })
+    })?;
+    check()?;
+    Ok(grads.into_iter().map(|g| g.map(PyTensor::from)).collect())
+}
+
+/// Calls a Python function with these tensors.
+fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> chainrule::Result<Tensor> {
+    Python::attach(|py| {
+        let inputs = inputs.iter().map(|t| PyTensor::from(t.clone()));
+        let args = inputs.map(|t| Py::new(py, t)).collect::<PyResult<Vec<_>>>();
+        let out = args
+            .and_then(|args| f.bind(py).call1(PyTuple::new(py, args)?))
+            .map_err(|e| through(op, e))?;
+        match out.cast::<PyTensor>() {
+            Ok(t) => Ok(t.get().tensor()),
+            Err(_) => Err(through(
+                op,
+                PyTypeError::new_err(format!("{op}: the function must return a tensor")),
+            )),
+        }
+    })
+}
+
+/// The value of `f` and its change along the tangents, in forward mode.
+#[pyfunction]
+pub fn _jvp(
+    f: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    tangents: Vec<Bound<'_, PyTensor>>,
+) -> PyResult<(PyTensor, PyTensor)> {
+    let (inputs, tangents) = (all_of(&inputs), all_of(&tangents));
+    let mut failed = None;
+    let (y, dy) = run(|| {
+        let f = |x: &[Tensor]| match call("jvp", &f, x) {
+            Ok(t) => t,
+            Err(error) => {
+                failed = Some(error);
+                // A value that the caller never sees.
+                Tensor::scalar(0.0f32)
+            }
+        };
+        let out = autograd::jvp(f, &inputs, &tangents);
+        match failed.take() {
+            Some(error) => Err(error),
+            None => out,
+        }
+    })?;
+    Ok((y.into(), dy.into()))
+}
+
+/// A function whose backward pass is given by hand.
+struct ByHand {
+    name: String,
+    forward: Py<PyAny>,
+    backward: Py<PyAny>,
+}
+
+impl CustomOp for ByHand {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn forward(&self, inputs: &[Tensor]) -> chainrule::Result<Tensor> {
+        call("forward", &self.forward, inputs)
+    }
+
+    fn backward(
+        &self,
+        ctx: &CustomContext,
+        cotangent: &Tensor,
+    ) -> chainrule::Result<Vec<Option<Tensor>>> {
+        Python::attach(|py| {
+            let mut args = vec![cotangent.clone()];
+            args.extend(ctx.inputs().iter().cloned());
+            args.push(ctx.output().clone());
+            let args: PyResult<Vec<_>> =
+                args.into_iter().map(|t| Py::new(py, PyTensor::from(t))).collect();
+            let out = args
+                .and_then(|a| self.backward.bind(py).call1(PyTuple::new(py, a)?))
+                .and_then(|out| {
+                    if out.is_instance_of::<PyTensor>() {
+                        Ok(PyTuple::new(py, [out])?.into_any())
+                    } else {
+                        Ok(out)
+                    }
+                })
+                .and_then(|out| out.extract::<Vec<Option<Py<PyTensor>>>>());
+            let out = out.map_err(|e| through("backward", e))?;
+            Ok(out.into_iter().map(|g| g.map(|g| g.bind(py).get().tensor())).collect())
+        })
+    }
+}
+
+/// `forward(*inputs)` with the reverse rule `backward(cotangent, *inputs, output)`.
+#[pyfunction]
+pub fn _apply_custom(
+    name: String,
+    forward: Py<PyAny>,
+    backward: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+) -> PyResult<PyTensor> {
+    let inputs = all_of(&inputs);
+    let op = ByHand { name, forward, backward };
+    run(|| autograd::apply_custom(op, &inputs.iter().collect::<Vec<_>>())).map(PyTensor::from)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The backward pass, step by step, as text.
+    fn trace_backward(&self) -> PyResult<String> {
+        Ok(run(|| self.tensor().try_trace())?.to_string())
+    }
+
+    /// What each use of `tensor` gives to its gradient: op, position of the argument, gradient.
+    fn contributions(
+        &self,
+        tensor: &Bound<'_, PyTensor>,
+    ) -> PyResult<Vec<(&'static str, usize, PyTensor)>> {
+        let all = run(|| self.tensor().contributions(&tensor.get().tensor()))?;
+        Ok(all.iter().map(|c| (c.op(), c.position(), c.gradient().clone().into())).collect())
+    }
+
+    /// The graph of the ops that made this tensor, as an SVG picture.
+    fn graph_svg(&self) -> PyResult<String> {
+        Ok(run(|| self.tensor().try_graph())?.to_svg())
+    }
+
+    /// The graph of the ops that made this tensor, in the language of Graphviz.
+    fn graph_dot(&self) -> PyResult<String> {
+        Ok(run(|| self.tensor().try_graph())?.to_dot())
+    }
+
+    /// The first value of the graph that is not finite, as text, or None.
+    fn first_non_finite(&self) -> PyResult<Option<String>> {
+        run(|| Ok(self.tensor().first_non_finite().map(|n| n.to_string())))
+    }
+}
+
+/// The table of all ops: name, family, formula, gradient, behaviour at kinks.
+#[pyfunction]
+pub fn op_table() -> Vec<(&'static str, String, &'static str, &'static str, &'static str)> {
+    chainrule::ops::table()
+        .map(|e| (e.name, format!("{:?}", e.family), e.formula, e.gradient, e.at_kinks))
+        .collect()
+}
+
+#[pyfunction]
+pub fn set_num_threads(n: usize) -> PyResult<()> {
+    if n == 0 {
+        return Err(PyValueError::new_err("set_num_threads: at least one thread is needed"));
+    }
+    chainrule::set_num_threads(n);
+    Ok(())
+}
+
+#[pyfunction]
+pub fn get_num_threads() -> usize {
+    chainrule::num_threads()
+}
+
+/// Tensors by name from a safetensors file.
+#[pyfunction]
+pub fn _safetensors_load(path: std::path::PathBuf) -> PyResult<Vec<(String, PyTensor)>> {
+    let all = run(|| chainrule::io::load(&path))?;
+    Ok(all.into_iter().map(|(name, t)| (name, t.into())).collect())
+}
+
+/// Writes tensors by name to a safetensors file.
+#[pyfunction]
+pub fn _safetensors_save(
+    path: std::path::PathBuf,
+    tensors: Vec<(String, Bound<'_, PyTensor>)>,
+    metadata: std::collections::BTreeMap<String, String>,
+) -> PyResult<()> {
+    let all = tensors.iter().map(|(name, t)| (name.clone(), t.get().tensor().detach())).collect();
+    run(|| chainrule::io::save(&path, &all, &metadata))
+}

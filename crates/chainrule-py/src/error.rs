@@ -1,0 +1,91 @@
+//! Errors of the library as Python exceptions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use chainrule::Error;
+use pyo3::exceptions::{
+    PyFileNotFoundError, PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
+    PyValueError,
+};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    chainrule,
+    GradientError,
+    PyRuntimeError,
+    "A gradient that cannot be computed: nothing on the way requires one, the graph was freed, or a value may not be changed."
+);
+pyo3::create_exception!(
+    chainrule,
+    InternalError,
+    PyRuntimeError,
+    "A defect of chainrule itself. Python goes on; please report the message."
+);
+
+/// The exception for an error: its kind from the error's kind, its text as it is.
+pub fn to_python(error: Error) -> PyErr {
+    let text = error.kind().to_string();
+    match error.kind() {
+        Error::DType { .. } => PyTypeError::new_err(text),
+        Error::Gradient { .. } => GradientError::new_err(text),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        Error::File { path, .. } if !path.exists() => PyFileNotFoundError::new_err(text),
+        Error::File { .. } => PyOSError::new_err(text),
+        _ if is_index(&text) => PyIndexError::new_err(text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+/// Whether a message is of an index or an axis that is out of range.
+fn is_index(text: &str) -> bool {
+    [
+        "out of range",
+        "there is no axis",
+        "no position",
+        "outside the axis",
+        "out of bounds",
+        "no index",
+    ]
+    .iter()
+    .any(|part| text.contains(part))
+}
+
+/// Runs what belongs to the library; a panic in it becomes an exception, for it must not end the interpreter.
+#[inline]
+pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(x)) => Ok(x),
+        Ok(Err(error)) => Err(raised_in_python().unwrap_or_else(|| to_python(error))),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+            Err(InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into())))
+        }
+    }
+}
+
+thread_local! {
+    /// The exception of a Python function that the library called: it goes through the library as an error without its type.
+    static RAISED: std::cell::RefCell<Option<PyErr>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Keeps an exception until the library has returned.
+pub fn through(op: &'static str, error: PyErr) -> Error {
+    let text = error.to_string();
+    RAISED.with(|r| *r.borrow_mut() = Some(error));
+    Error::argument(op, text)
+}
+
+/// Keeps the exception of a function that cannot fail for the library, until [`check`].
+pub fn keep(error: PyErr) {
+    RAISED.with(|r| *r.borrow_mut() = Some(error));
+}
+
+/// The exception that was kept.
+pub fn check() -> PyResult<()> {
+    raised_in_python().map_or(Ok(()), Err)
+}
+
+fn raised_in_python() -> Option<PyErr> {
+    RAISED.with(|r| r.borrow_mut().take())
+}

@@ -1,0 +1,509 @@
+//! Functions of neural networks: activations over an axis, losses, normalisation, convolution, attention.
+
+use chainrule::*;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::args::Operand;
+use crate::create::{PyGenerator, draw};
+use crate::lone::along;
+use crate::tensor::{PyTensor, work};
+
+type T<'a, 'py> = &'a Bound<'py, PyTensor>;
+type O<'a, 'py> = Option<&'a Bound<'py, PyTensor>>;
+
+fn of(t: T<'_, '_>) -> Tensor {
+    t.get().tensor()
+}
+
+fn maybe(t: O<'_, '_>) -> Option<Tensor> {
+    t.map(of)
+}
+
+fn reduction(name: &str) -> PyResult<Reduction> {
+    Ok(match name {
+        "mean" => Reduction::Mean,
+        "sum" => Reduction::Sum,
+        "none" => Reduction::None,
+        "batchmean" => Reduction::BatchMean,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "the reduction is 'mean', 'sum' or 'none', not '{name}'"
+            )));
+        }
+    })
+}
+
+fn three((a, b, c): (Tensor, Tensor, Tensor)) -> (PyTensor, PyTensor, PyTensor) {
+    (a.into(), b.into(), c.into())
+}
+
+#[pymethods]
+impl PyTensor {
+    #[pyo3(signature = (dim, dtype=None))]
+    fn softmax(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        dtype: Option<crate::args::DTypeArg>,
+    ) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || match dtype {
+            Some(d) => along(&t.try_to_dtype(d.0)?, dim, |t| t.try_softmax(dim)),
+            None => along(&t, dim, |t| t.try_softmax(dim)),
+        })
+        .map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (dim, dtype=None))]
+    fn log_softmax(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        dtype: Option<crate::args::DTypeArg>,
+    ) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || match dtype {
+            Some(d) => along(&t.try_to_dtype(d.0)?, dim, |t| t.try_log_softmax(dim)),
+            None => along(&t, dim, |t| t.try_log_softmax(dim)),
+        })
+        .map(PyTensor::from)
+    }
+}
+
+#[pyfunction]
+pub fn _linear(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    weight: T<'_, '_>,
+    bias: O<'_, '_>,
+) -> PyResult<PyTensor> {
+    let (x, w, b) = (of(x), of(weight), maybe(bias));
+    work(py, (x.numel() + w.numel()) * 4, || x.try_linear(&w, b.as_ref())).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _embedding(
+    py: Python<'_>,
+    weight: T<'_, '_>,
+    indices: T<'_, '_>,
+    padding: Option<usize>,
+) -> PyResult<PyTensor> {
+    let (w, i) = (of(weight), of(indices));
+    work(py, i.numel() * 16, || match padding {
+        Some(p) => w.try_embedding_padded(&i, p),
+        None => w.try_embedding(&i),
+    })
+    .map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _cross_entropy(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    ignore_index: Option<i64>,
+    reduce: &str,
+    smoothing: f64,
+) -> PyResult<PyTensor> {
+    let (x, target) = (of(x), of(target));
+    let o = CrossEntropy {
+        reduction: reduction(reduce)?,
+        ignore_index,
+        label_smoothing: smoothing,
+        weight: maybe(weight),
+    };
+    work(py, x.numel(), || x.try_cross_entropy_with(&target, &o)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _nll_loss(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    ignore_index: Option<i64>,
+    reduce: &str,
+) -> PyResult<PyTensor> {
+    let o = NllLoss { reduction: reduction(reduce)?, ignore_index, weight: maybe(weight) };
+    let (x, target) = (of(x), of(target));
+    work(py, x.numel(), || x.try_nll_loss_with(&target, &o)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _bce(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    reduce: &str,
+) -> PyResult<PyTensor> {
+    let o = Bce { reduction: reduction(reduce)?, weight: maybe(weight) };
+    let (x, target) = (of(x), of(target));
+    work(py, x.numel(), || x.try_bce_with(&target, &o)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _bce_with_logits(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    weight: O<'_, '_>,
+    pos_weight: O<'_, '_>,
+    reduce: &str,
+) -> PyResult<PyTensor> {
+    let o = BceWithLogits {
+        reduction: reduction(reduce)?,
+        weight: maybe(weight),
+        pos_weight: maybe(pos_weight),
+    };
+    let (x, target) = (of(x), of(target));
+    work(py, x.numel(), || x.try_bce_with_logits_with(&target, &o)).map(PyTensor::from)
+}
+
+/// The losses of two tensors with at most one number.
+#[pyfunction]
+pub fn _loss(
+    py: Python<'_>,
+    kind: &str,
+    x: T<'_, '_>,
+    target: T<'_, '_>,
+    reduce: &str,
+    number: f64,
+) -> PyResult<PyTensor> {
+    let (x, y, reduction) = (of(x), of(target), reduction(reduce)?);
+    work(py, x.numel(), || match kind {
+        "mse" => x.try_mse_with(&y, reduction),
+        "l1" => x.try_l1_loss_with(&y, reduction),
+        "hinge" => x.try_hinge_with(&y, reduction),
+        "huber" => x.try_huber_with(&y, &Huber { reduction, delta: number }),
+        "smooth_l1" => x.try_smooth_l1_with(&y, &SmoothL1 { reduction, beta: number }),
+        "hinge_embedding" => {
+            x.try_hinge_embedding_with(&y, &HingeEmbedding { reduction, margin: number })
+        }
+        _ => x.try_kl_div_with(&y, &KlDiv { reduction, log_target: number != 0.0 }),
+    })
+    .map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _cosine_embedding(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    y: T<'_, '_>,
+    target: T<'_, '_>,
+    margin: f64,
+    reduce: &str,
+) -> PyResult<PyTensor> {
+    let o = CosineEmbedding { reduction: reduction(reduce)?, margin };
+    let (x, y, target) = (of(x), of(y), of(target));
+    work(py, x.numel(), || x.try_cosine_embedding_with(&y, &target, &o)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _cosine_similarity(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    y: T<'_, '_>,
+    axis: i64,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    let (x, y) = (of(x), of(y));
+    work(py, x.numel(), || x.try_cosine_similarity(&y, axis, eps)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _layer_norm(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    shape: Vec<usize>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    let (x, w, b) = (of(x), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_layer_norm(&shape[..], w.as_ref(), b.as_ref(), eps))
+        .map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _rms_norm(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    shape: Vec<usize>,
+    weight: O<'_, '_>,
+    eps: Option<f64>,
+) -> PyResult<PyTensor> {
+    let (x, weight) = (of(x), maybe(weight));
+    work(py, x.numel(), || x.try_rms_norm(&shape[..], weight.as_ref(), eps)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _group_norm(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    groups: usize,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    let (x, weight, bias) = (of(x), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_group_norm(groups, weight.as_ref(), bias.as_ref(), eps))
+        .map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _instance_norm(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    let (x, weight, bias) = (of(x), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_instance_norm(weight.as_ref(), bias.as_ref(), eps))
+        .map(PyTensor::from)
+}
+
+/// The result and the mean and the variance of the batch.
+#[pyfunction]
+pub fn _batch_norm_train(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<(PyTensor, PyTensor, PyTensor)> {
+    let (x, w, b) = (of(x), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_batch_norm_train(w.as_ref(), b.as_ref(), eps, 0)).map(three)
+}
+
+#[pyfunction]
+pub fn _batch_norm_eval(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    mean: T<'_, '_>,
+    var: T<'_, '_>,
+    weight: O<'_, '_>,
+    bias: O<'_, '_>,
+    eps: f64,
+) -> PyResult<PyTensor> {
+    let (x, mean, var, weight, bias) = (of(x), of(mean), of(var), maybe(weight), maybe(bias));
+    work(py, x.numel(), || x.try_batch_norm_eval(&mean, &var, weight.as_ref(), bias.as_ref(), eps))
+        .map(PyTensor::from)
+}
+
+fn many<const N: usize>(name: &str, x: &[usize]) -> PyResult<[usize; N]> {
+    match x {
+        [one] => Ok([*one; N]),
+        _ => x.try_into().map_err(|_| {
+            PyValueError::new_err(format!("{name}: one number or {N} are needed, got {x:?}"))
+        }),
+    }
+}
+
+fn conv<const N: usize>(
+    stride: &[usize],
+    padding: Option<&[usize]>,
+    dilation: &[usize],
+    groups: usize,
+) -> PyResult<Conv<N>> {
+    let padding = match padding {
+        Some(p) => Padding::Zeros(many("padding", p)?),
+        None => Padding::Same,
+    };
+    Ok(Conv {
+        stride: many("stride", stride)?,
+        padding,
+        dilation: many("dilation", dilation)?,
+        groups,
+    })
+}
+
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
+pub fn _conv(
+    py: Python<'_>,
+    axes: usize,
+    x: T<'_, '_>,
+    weight: T<'_, '_>,
+    bias: O<'_, '_>,
+    stride: Vec<usize>,
+    padding: Option<Vec<usize>>,
+    dilation: Vec<usize>,
+    groups: usize,
+) -> PyResult<PyTensor> {
+    let (x, w, b) = (of(x), of(weight), maybe(bias));
+    let out = if axes == 1 {
+        let o = conv::<1>(&stride, padding.as_deref(), &dilation, groups)?;
+        work(py, usize::MAX, || x.try_conv1d_with(&w, b.as_ref(), &o))
+    } else {
+        let o = conv::<2>(&stride, padding.as_deref(), &dilation, groups)?;
+        work(py, usize::MAX, || x.try_conv2d_with(&w, b.as_ref(), &o))
+    };
+    out.map(PyTensor::from)
+}
+
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
+pub fn _conv_transpose(
+    py: Python<'_>,
+    axes: usize,
+    x: T<'_, '_>,
+    weight: T<'_, '_>,
+    bias: O<'_, '_>,
+    stride: Vec<usize>,
+    padding: Vec<usize>,
+    output_padding: Vec<usize>,
+    groups: usize,
+    dilation: Vec<usize>,
+) -> PyResult<PyTensor> {
+    let (x, w, b) = (of(x), of(weight), maybe(bias));
+    macro_rules! options {
+        ($n:literal) => {{
+            let mut o = ConvTranspose::<$n>::default();
+            o.stride = many("stride", &stride)?;
+            o.padding = many("padding", &padding)?;
+            o.output_padding = many("output_padding", &output_padding)?;
+            o.dilation = many("dilation", &dilation)?;
+            o.groups = groups;
+            o
+        }};
+    }
+    let out = if axes == 1 {
+        let o = options!(1);
+        work(py, usize::MAX, || x.try_conv_transpose1d_with(&w, b.as_ref(), &o))
+    } else {
+        let o = options!(2);
+        work(py, usize::MAX, || x.try_conv_transpose2d_with(&w, b.as_ref(), &o))
+    };
+    out.map(PyTensor::from)
+}
+
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
+pub fn _pool(
+    py: Python<'_>,
+    max: bool,
+    axes: usize,
+    x: T<'_, '_>,
+    kernel: Vec<usize>,
+    stride: Option<Vec<usize>>,
+    padding: Vec<usize>,
+    dilation: Vec<usize>,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> PyResult<PyTensor> {
+    let x = of(x);
+    macro_rules! pool {
+        ($n:literal, $max:ident, $avg:ident, $kernel:expr) => {{
+            let kernel: [usize; $n] = many("kernel_size", &kernel)?;
+            let stride = stride
+                .as_deref()
+                .filter(|s| !s.is_empty())
+                .map(|s| many("stride", s))
+                .transpose()?;
+            let padding = many("padding", &padding)?;
+            if max {
+                let o = MaxPool::<$n> {
+                    stride,
+                    padding,
+                    dilation: many("dilation", &dilation)?,
+                    ceil_mode,
+                };
+                work(py, usize::MAX, || x.$max($kernel(kernel), &o))
+            } else {
+                let o = AvgPool::<$n> { stride, padding, ceil_mode, count_include_pad };
+                work(py, usize::MAX, || x.$avg($kernel(kernel), &o))
+            }
+        }};
+    }
+    let out = if axes == 1 {
+        pool!(1, try_max_pool1d_with, try_avg_pool1d_with, |k: [usize; 1]| k[0])
+    } else {
+        pool!(2, try_max_pool2d_with, try_avg_pool2d_with, |k: [usize; 2]| k)
+    };
+    out.map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _adaptive_pool(
+    py: Python<'_>,
+    max: bool,
+    x: T<'_, '_>,
+    sizes: Vec<usize>,
+) -> PyResult<PyTensor> {
+    let x = of(x);
+    work(py, x.numel(), || match (max, &sizes[..]) {
+        (true, &[n]) => x.try_adaptive_max_pool1d(n),
+        (false, &[n]) => x.try_adaptive_avg_pool1d(n),
+        (true, _) => x.try_adaptive_max_pool2d([sizes[0], sizes[1]]),
+        (false, _) => x.try_adaptive_avg_pool2d([sizes[0], sizes[1]]),
+    })
+    .map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _pad(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    padding: Vec<(i64, [i64; 2])>,
+    mode: &str,
+    value: f64,
+) -> PyResult<PyTensor> {
+    let mode = match mode {
+        "constant" => PadMode::Constant(value),
+        "reflect" => PadMode::Reflect,
+        "replicate" => PadMode::Replicate,
+        "circular" => PadMode::Circular,
+        _ => return Err(PyValueError::new_err(format!("pad: there is no mode '{mode}'"))),
+    };
+    let x = of(x);
+    work(py, x.numel(), || x.try_pad(&padding, mode)).map(PyTensor::from)
+}
+
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
+pub fn _attention(
+    py: Python<'_>,
+    q: T<'_, '_>,
+    k: T<'_, '_>,
+    v: T<'_, '_>,
+    mask: O<'_, '_>,
+    p: f64,
+    causal: bool,
+    scale: Option<f64>,
+    generator: Option<&Bound<'_, PyGenerator>>,
+) -> PyResult<PyTensor> {
+    let (q, k, v) = (of(q), of(k), of(v));
+    let mut o = Attention { causal, mask: maybe(mask), scale, ..Attention::default() };
+    if p > 0.0 {
+        o = draw(generator, |g| Ok(o.with_dropout(p, g)))?;
+    }
+    work(py, usize::MAX, || q.try_attention(&k, &v, &o)).map(PyTensor::from)
+}
+
+#[pyfunction]
+pub fn _addmm(
+    py: Python<'_>,
+    input: Operand,
+    a: T<'_, '_>,
+    b: T<'_, '_>,
+    beta: f64,
+    alpha: f64,
+) -> PyResult<PyTensor> {
+    let (a, b) = (of(a), of(b));
+    work(py, a.numel(), || {
+        let mut product = a.try_matmul(&b)?;
+        if alpha != 1.0 {
+            product = product.try_mul(alpha)?;
+        }
+        let mut input = input.beside(&product)?;
+        if beta != 1.0 {
+            input = input.try_mul(beta)?;
+        }
+        input.try_add(&product)
+    })
+    .map(PyTensor::from)
+}

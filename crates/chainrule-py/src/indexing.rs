@@ -1,0 +1,290 @@
+//! Taking elements and putting them: `x[...]`, gathers and scatters.
+
+use chainrule::{Index, Slice, Tensor};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+
+use crate::args::Operand;
+use crate::error::run;
+use crate::lone::{along, with_axis};
+use crate::tensor::{PyTensor, work};
+
+#[pymethods]
+impl PyTensor {
+    fn gather(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let (t, index) = (self.tensor(), index.get().tensor());
+        work(py, index.numel(), || {
+            if t.rank() == 0 {
+                let out = along(&t, dim, |t| t.try_gather(dim, &with_axis(index.clone())?))?;
+                return out.try_reshape(index.shape());
+            }
+            t.try_gather(dim, &index)
+        })
+        .map(PyTensor::from)
+    }
+
+    fn index_select(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
+        let (t, index) = (self.tensor(), index.get().tensor());
+        work(py, t.numel(), || along(&t, dim, |t| t.try_index_select(dim, &with_axis(index)?)))
+            .map(PyTensor::from)
+    }
+
+    fn take(&self, py: Python<'_>, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let index = index.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_take(&index)).map(PyTensor::from)
+    }
+
+    fn _take_along(
+        &self,
+        py: Python<'_>,
+        indices: &Bound<'_, PyTensor>,
+        axis: i64,
+    ) -> PyResult<PyTensor> {
+        let index = indices.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_take_along_axis(&index, axis)).map(PyTensor::from)
+    }
+
+    fn scatter(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        src: Operand,
+    ) -> PyResult<PyTensor> {
+        let (t, index) = (self.tensor(), index.get().tensor());
+        work(py, t.numel(), || {
+            along(&t, dim, |t| match src.number() {
+                Some(v) => t.try_scatter(dim, &with_axis(index)?, v),
+                None => t.try_scatter(dim, &with_axis(index)?, &with_axis(src.beside(t)?)?),
+            })
+        })
+        .map(PyTensor::from)
+    }
+
+    fn scatter_add(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        src: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
+        let (index, src) = (index.get().tensor(), src.get().tensor());
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_scatter_add(dim, &with_axis(index)?, &with_axis(src)?))
+        })
+        .map(PyTensor::from)
+    }
+
+    fn index_add(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
+        let (index, src) = (index.get().tensor(), source.get().tensor());
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_index_add(dim, &with_axis(index)?, &with_axis(src)?))
+        })
+        .map(PyTensor::from)
+    }
+
+    fn index_copy(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
+        let (index, src) = (index.get().tensor(), source.get().tensor());
+        let t = self.tensor();
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_index_copy(dim, &with_axis(index)?, &with_axis(src)?))
+        })
+        .map(PyTensor::from)
+    }
+
+    fn index_fill(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        value: Operand,
+    ) -> PyResult<PyTensor> {
+        let (t, index) = (self.tensor(), index.get().tensor());
+        work(py, t.numel(), || {
+            along(&t, dim, |t| t.try_index_fill(dim, &with_axis(index)?, &value.beside(t)?))
+        })
+        .map(PyTensor::from)
+    }
+
+    fn masked_fill(
+        &self,
+        py: Python<'_>,
+        mask: &Bound<'_, PyTensor>,
+        value: Operand,
+    ) -> PyResult<PyTensor> {
+        let (t, mask) = (self.tensor(), mask.get().tensor());
+        work(py, t.numel(), || match value.number() {
+            Some(v) => t.try_masked_fill(&mask, v),
+            None => t.try_masked_fill(&mask, &value.beside(&t)?),
+        })
+        .map(PyTensor::from)
+    }
+
+    fn masked_select(&self, py: Python<'_>, mask: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let mask = mask.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_masked_select(&mask)).map(PyTensor::from)
+    }
+
+    fn masked_scatter(
+        &self,
+        py: Python<'_>,
+        mask: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+    ) -> PyResult<PyTensor> {
+        let (mask, source) = (mask.get().tensor(), source.get().tensor());
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_masked_scatter(&mask, &source)).map(PyTensor::from)
+    }
+
+    fn _nonzero_axes(&self, py: Python<'_>) -> PyResult<Vec<PyTensor>> {
+        let t = self.tensor();
+        Ok(work(py, t.numel(), || t.try_nonzero_axes())?.into_iter().map(PyTensor::from).collect())
+    }
+
+    fn _one_hot(&self, py: Python<'_>, classes: usize) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_one_hot(classes)).map(PyTensor::from)
+    }
+
+    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let keys = indices(key)?;
+        let slices: Option<Vec<Slice>> = keys
+            .iter()
+            .map(|k| match k {
+                Index::Slice(s) => Some(*s),
+                Index::Tensor(_) => None,
+            })
+            .collect();
+        match slices {
+            Some(slices) => Ok(self.viewed(run(|| t.try_slice(&slices))?)),
+            None => work(key.py(), t.numel(), || t.try_index(&keys)).map(PyTensor::from),
+        }
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: Operand) -> PyResult<()> {
+        let t = self.tensor();
+        let keys = indices(key)?;
+        let before = if self.is_leaf_in_use() { t.detach() } else { t.clone() };
+        let new = work(py, t.numel(), || {
+            let mut value = value.beside(&t)?;
+            if value.dtype() != t.dtype() {
+                value = value.try_to_dtype(t.dtype())?;
+            }
+            before.try_index_put(&keys, &value, false)
+        })?;
+        self.assign(new)
+    }
+
+    #[pyo3(signature = (indices, values, accumulate=false))]
+    fn index_put(
+        &self,
+        indices: &Bound<'_, PyAny>,
+        values: Operand,
+        accumulate: bool,
+    ) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let keys = self::indices(indices)?;
+        run(|| t.try_index_put(&keys, &values.beside(&t)?, accumulate)).map(PyTensor::from)
+    }
+}
+
+/// What stands in the brackets of `x[...]`.
+fn indices(key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
+    match key.cast::<PyTuple>() {
+        Ok(keys) => keys.iter().map(|k| index(&k)).collect(),
+        Err(_) => Ok(vec![index(key)?]),
+    }
+}
+
+fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
+    if let Ok(s) = key.cast::<PySlice>() {
+        return Ok(Index::Slice(Slice::Range {
+            start: bound(&s.getattr("start")?)?,
+            end: bound(&s.getattr("stop")?)?,
+            step: bound(&s.getattr("step")?)?.unwrap_or(1),
+        }));
+    }
+    if key.is_none() {
+        return Ok(Index::Slice(Slice::NewAxis));
+    }
+    if key.cast::<PyEllipsis>().is_ok() {
+        return Ok(Index::Slice(Slice::Ellipsis));
+    }
+    if let Ok(b) = key.cast::<PyBool>() {
+        return Ok(Index::Tensor(Tensor::scalar(b.is_true())));
+    }
+    if key.cast::<PyInt>().is_ok() {
+        let at = key
+            .extract::<i64>()
+            .map_err(|_| PyIndexError::new_err(format!("index {key} is out of range")))?;
+        return Ok(Index::Slice(Slice::At(at)));
+    }
+    if let Ok(t) = key.cast::<PyTensor>() {
+        let t = t.get().tensor();
+        if t.dtype().is_float() {
+            return Err(PyIndexError::new_err(
+                "an index is an integer or bool tensor, not a float one",
+            ));
+        }
+        return Ok(match t.rank() {
+            0 if t.dtype() == chainrule::DType::I64 => {
+                Index::Slice(Slice::At(t.to_vec::<i64>()[0]))
+            }
+            _ => Index::Tensor(t),
+        });
+    }
+    if key.cast::<PyList>().is_ok() || key.hasattr("__array_interface__")? {
+        let t = crate::create::from_data(key, None)?;
+        let t = if t.numel() == 0 && t.dtype().is_float() {
+            run(|| t.try_to_dtype(chainrule::DType::I64))?
+        } else {
+            t
+        };
+        return index(&Bound::new(key.py(), PyTensor::from(t))?.into_any());
+    }
+    if let Ok(at) = key.extract::<i64>() {
+        return Ok(Index::Slice(Slice::At(at)));
+    }
+    Err(PyIndexError::new_err(format!(
+        "an index is an integer, a slice, None, ..., or an array of integers or bools, not {}",
+        key.get_type().name()?
+    )))
+}
+
+fn bound(x: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if x.is_none() {
+        return Ok(None);
+    }
+    match x.extract::<i64>() {
+        Ok(i) => Ok(Some(i)),
+        // Beyond all sizes anyway.
+        Err(_) if x.cast::<PyInt>().is_ok() => {
+            Ok(Some(if x.lt(0)? { i64::MIN + 1 } else { i64::MAX }))
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,163 @@
+//! Memory to and from NumPy and DLPack.
+
+use chainrule::{DType, Memory, Tensor};
+use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, dtype};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::error::{GradientError, run};
+use crate::tensor::PyTensor;
+
+/// What keeps memory alive for an array of NumPy.
+#[pyclass(frozen)]
+struct Keeper(#[expect(dead_code, reason = "it is held")] Memory);
+
+/// A tensor of an array, without a copy where its type is one of ours.
+pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = x.py();
+    let array = match x.cast::<PyUntypedArray>() {
+        Ok(array) => array.clone(),
+        Err(_) => {
+            py.import("numpy")?.call_method1("asarray", (x,))?.cast_into::<PyUntypedArray>()?
+        }
+    };
+    let descr = array.dtype();
+    let (to, native) = match (descr.kind(), descr.itemsize()) {
+        (b'f', 4) => (DType::F32, "float32"),
+        (b'f', 8) => (DType::F64, "float64"),
+        (b'i', 8) => (DType::I64, "int64"),
+        (b'b', 1) => (DType::Bool, "bool"),
+        // Without loss.
+        (b'f', 2) => (DType::F32, "float32"),
+        (b'i', _) | (b'u', 1 | 2 | 4) => (DType::I64, "int64"),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "an array of dtype {descr} has no counterpart; there are bool, int64, float32 and float64: convert it with astype"
+            )));
+        }
+    };
+    let same = descr.itemsize() == to.size() && descr.byteorder() != b'>' && (descr.kind() != b'u');
+    let array = match same {
+        true => array,
+        false => array.call_method1("astype", (native,))?.cast_into::<PyUntypedArray>()?,
+    };
+    let size = to.size() as isize;
+    if array.ndim() > chainrule::MAX_RANK {
+        return Err(PyValueError::new_err(format!(
+            "an array of {} axes: a tensor has at most 8",
+            array.ndim()
+        )));
+    }
+    let odd = array.strides().iter().any(|s| s % size != 0);
+    let address: usize =
+        array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
+    let array = match odd || !address.is_multiple_of(to.size()) {
+        false => array,
+        true => array.call_method0("copy")?.cast_into::<PyUntypedArray>()?,
+    };
+    let address: usize =
+        array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
+    let strides: Vec<isize> = array.strides().iter().map(|s| s / size).collect();
+    let shape = array.shape().to_vec();
+    let owner: Py<PyAny> = array.into_any().unbind();
+    // SAFETY: NumPy keeps the memory while the array lives, and gave its shape and strides. That nobody writes to it meanwhile is what the
+    // documentation of `from_numpy` asks; all other callers copy at once.
+    run(|| unsafe {
+        let first = std::ptr::with_exposed_provenance(address);
+        Tensor::from_foreign(first, &shape[..], &strides, to, Box::new(owner))
+    })
+}
+
+#[pyfunction]
+pub fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    if ndarray.cast::<PyUntypedArray>().is_err() {
+        let name = ndarray.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "from_numpy: expected an array of NumPy, not {name}"
+        )));
+    }
+    tensor_of(ndarray).map(PyTensor::from)
+}
+
+/// An array over the memory of a tensor, which cannot be written to.
+fn array_of<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let memory = run(|| t.memory())?;
+    let size = memory.dtype().size() as isize;
+    let mut dims: Vec<isize> = memory.shape().iter().map(|&d| d as isize).collect();
+    let mut strides: Vec<isize> = memory.strides().iter().map(|s| s * size).collect();
+    let address = memory.address();
+    address.expose_provenance();
+    let descr = match memory.dtype() {
+        DType::F32 => dtype::<f32>(py),
+        DType::F64 => dtype::<f64>(py),
+        DType::I64 => dtype::<i64>(py),
+        DType::Bool => dtype::<bool>(py),
+    };
+    let keeper = Bound::new(py, Keeper(memory))?;
+    // SAFETY: dims and strides are those of the memory, which the keeper holds as the base of the array; without the flag nobody may write.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            descr.into_dtype_ptr(),
+            dims.len() as i32,
+            dims.as_mut_ptr(),
+            strides.as_mut_ptr(),
+            address.cast_mut().cast(),
+            0,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), keeper.into_ptr()) < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        debug_assert!(
+            !array.getattr("flags")?.getattr("writeable")?.extract::<bool>()?,
+            "{NPY_ARRAY_WRITEABLE}"
+        );
+        Ok(array)
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The elements as an array of NumPy over the same memory; it cannot be written to. `force` detaches first.
+    #[pyo3(signature = (*, force=false))]
+    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.tensor();
+        if t.requires_grad() && !force {
+            return Err(GradientError::new_err(
+                "numpy: the tensor requires a gradient, which an array cannot carry; use x.detach().numpy()",
+            ));
+        }
+        array_of(py, &t)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.numpy(py, false)?;
+        let array = match dtype {
+            Some(d) if !array.getattr("dtype")?.eq(d)? => {
+                if copy == Some(false) {
+                    return Err(PyValueError::new_err(
+                        "__array__: another dtype needs a copy, which copy=False forbids",
+                    ));
+                }
+                return array.call_method1("astype", (d,));
+            }
+            _ => array,
+        };
+        if copy == Some(true) { array.call_method0("copy") } else { Ok(array) }
+    }
+
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.tensor().detach();
+        array_of(py, &t)?.call_method0("tolist")
+    }
+}

@@ -1,0 +1,65 @@
+//! The native part of the Python package: tensors, ops and what runs them. The typed layer in `python/chainrule/` is what people import.
+//!
+//! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `reducing`, `shaping`, `indexing`, `linalg`, `fused`),
+//! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`), exceptions (`error`),
+//! tensors without axes (`lone`).
+//! Nothing here knows mathematics: it all goes to the library.
+
+#![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
+
+mod args;
+mod create;
+mod derive;
+mod elementwise;
+mod error;
+mod fused;
+mod indexing;
+mod interchange;
+mod linalg;
+mod lone;
+mod reducing;
+mod shaping;
+mod tensor;
+mod train;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// The class of shapes, which the Python layer defines.
+fn size_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    let class = SIZE.get_or_try_init(py, || {
+        PyResult::Ok(py.import("chainrule._size")?.getattr("Size")?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
+
+#[pymodule]
+fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    m.add("GradientError", py.get_type::<error::GradientError>())?;
+    m.add("InternalError", py.get_type::<error::InternalError>())?;
+    m.add_class::<tensor::PyTensor>()?;
+    m.add_class::<tensor::Handle>()?;
+    m.add_class::<args::PyDType>()?;
+    m.add_class::<create::PyGenerator>()?;
+    m.add_class::<train::PyOptimizer>()?;
+    m.add_class::<train::PyProgram>()?;
+    macro_rules! functions {
+        ($($module:ident: $($name:ident)*;)*) => {$($(m.add_function(wrap_pyfunction!($module::$name, m)?)?;)*)*};
+    }
+    functions! {
+        args: _dtype get_default_dtype set_default_dtype;
+        tensor: _set_grad_enabled is_grad_enabled _set_record_all;
+        create: tensor _full _arange _linspace _manual_seed _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
+            _broadcast_tensors _einsum _where;
+        interchange: from_numpy;
+        fused: _linear _embedding _cross_entropy _nll_loss _bce _bce_with_logits _loss _cosine_embedding _cosine_similarity _layer_norm
+            _rms_norm _group_norm _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad
+            _attention _addmm;
+        derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_load _safetensors_save;
+        train: _gradcheck _explain _explain_opaque _compare _verdict;
+    }
+    m.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,61 @@
+//! Products of vectors and matrices, and decompositions.
+
+use pyo3::prelude::*;
+
+#[cfg(feature = "linalg")]
+use crate::reducing::{Pair, pair};
+use crate::tensor::{PyTensor, work};
+
+#[pymethods]
+impl PyTensor {
+    #[pyo3(signature = (other, dim=-1))]
+    fn _cross(&self, py: Python<'_>, other: &Bound<'_, PyTensor>, dim: i64) -> PyResult<PyTensor> {
+        let other = other.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_cross(&other, dim)).map(PyTensor::from)
+    }
+
+    fn kron(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let other = other.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_kron(&other)).map(PyTensor::from)
+    }
+
+    fn outer(&self, py: Python<'_>, vec2: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let other = vec2.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_outer(&other)).map(PyTensor::from)
+    }
+
+    fn dot(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let other = tensor.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_dot(&other)).map(PyTensor::from)
+    }
+
+    fn mv(&self, py: Python<'_>, vec: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let other = vec.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_mv(&other)).map(PyTensor::from)
+    }
+}
+
+#[cfg(feature = "linalg")]
+#[pymethods]
+impl PyTensor {
+    fn _qr(&self, py: Python<'_>) -> PyResult<Pair> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_qr()).map(pair)
+    }
+
+    fn _slogdet(&self, py: Python<'_>) -> PyResult<Pair> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_slogdet()).map(pair)
+    }
+
+    fn _solve(&self, py: Python<'_>, b: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        let b = b.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_solve(&b)).map(PyTensor::from)
+    }
+}

@@ -1,0 +1,240 @@
+//! Ops that give the same elements in another shape or order.
+
+use chainrule::{Result, Tensor};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::args::{Axes, shape, sizes};
+use crate::error::run;
+use crate::tensor::{PyTensor, work};
+
+#[pymethods]
+impl PyTensor {
+    #[pyo3(signature = (*shape))]
+    fn view(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        self.reshape(shape)
+    }
+
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let sizes = sizes(shape)?;
+        let t = self.tensor();
+        Ok(self.viewed(run(|| t.try_reshape(sizes))?))
+    }
+
+    #[pyo3(signature = (*dims))]
+    fn permute(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let axes = sizes(dims)?;
+        Ok(self.viewed(run(|| self.tensor().try_permute(&axes))?))
+    }
+
+    #[pyo3(signature = (*sizes))]
+    fn expand(&self, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let wanted = crate::args::sizes(sizes)?;
+        let t = self.tensor();
+        let own = t.shape();
+        let new = wanted.len().saturating_sub(own.rank());
+        let full: Vec<i64> = wanted
+            .iter()
+            .enumerate()
+            .map(|(i, &n)| if n == -1 && i >= new { own[i - new] as i64 } else { n })
+            .collect();
+        let full = shape(full)?;
+        Ok(self.viewed(run(|| t.try_expand(&full[..]))?))
+    }
+
+    fn transpose(&self, dim0: i64, dim1: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        if t.rank() == 0 && [dim0, dim1].iter().all(|d| [0, -1].contains(d)) {
+            return Ok(self.viewed(t));
+        }
+        Ok(self.viewed(run(|| t.try_transpose(dim0, dim1))?))
+    }
+
+    #[getter(T)]
+    fn get_t(&self) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let axes: Vec<i64> = (0..t.rank() as i64).rev().collect();
+        Ok(self.viewed(run(|| t.try_permute(&axes))?))
+    }
+
+    #[getter(mT)]
+    fn matrix_t(&self) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        if t.rank() < 2 {
+            return Err(PyValueError::new_err(format!(
+                "mT: shape {}: a matrix has two axes or more",
+                t.shape()
+            )));
+        }
+        Ok(self.viewed(run(|| t.try_transpose(-2, -1))?))
+    }
+
+    #[pyo3(signature = (dim=Axes(None)))]
+    fn squeeze(&self, dim: Axes) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let out = run(|| match &dim.0 {
+            None => {
+                let ones: Vec<i64> =
+                    (0..t.rank()).filter(|&a| t.shape()[a] == 1).map(|a| a as i64).collect();
+                t.try_squeeze(&ones[..])
+            }
+            // As in PyTorch, axes of other sizes stay.
+            Some(a) => {
+                let gone = |&a: &i64| axis_size(&t, a).map(|n| (n == 1).then_some(a)).transpose();
+                let ones = match t.rank() {
+                    0 => Vec::new(),
+                    _ => a.iter().filter_map(gone).collect::<Result<Vec<_>>>()?,
+                };
+                t.try_squeeze(&ones[..])
+            }
+        })?;
+        Ok(self.viewed(out))
+    }
+
+    /// The axes of a matrix exchanged; a vector stays as it is.
+    fn t(&self) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        Ok(self.viewed(if t.rank() < 2 { t } else { run(|| t.try_t())? }))
+    }
+
+    fn unsqueeze(&self, dim: i64) -> PyResult<PyTensor> {
+        Ok(self.viewed(run(|| self.tensor().try_unsqueeze(dim))?))
+    }
+
+    #[pyo3(signature = (start_dim=0, end_dim=-1))]
+    fn flatten(&self, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let out = run(|| {
+            if t.rank() == 0 { t.try_reshape(1i64) } else { t.try_flatten(start_dim, end_dim) }
+        })?;
+        Ok(self.viewed(out))
+    }
+
+    fn unflatten(&self, dim: i64, sizes: Vec<i64>) -> PyResult<PyTensor> {
+        Ok(self.viewed(run(|| self.tensor().try_unflatten(dim, sizes))?))
+    }
+
+    fn narrow(&self, dim: i64, start: i64, length: usize) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        let start = match usize::try_from(start) {
+            Ok(s) => s,
+            Err(_) => {
+                let n = run(|| axis_size(&t, dim))?;
+                n.checked_sub(start.unsigned_abs() as usize).ok_or_else(|| {
+                    PyIndexError::new_err(format!(
+                        "narrow: start {start} is out of range for size {n}"
+                    ))
+                })?
+            }
+        };
+        Ok(self.viewed(run(|| t.try_narrow(dim, start, length))?))
+    }
+
+    fn _split(&self, sizes: Vec<usize>, axis: i64) -> PyResult<Vec<PyTensor>> {
+        let parts = run(|| self.tensor().try_split_with_sizes(&sizes, axis))?;
+        Ok(parts.into_iter().map(|p| self.viewed(p)).collect())
+    }
+
+    #[pyo3(signature = (split_size, dim=0))]
+    fn _split_size(&self, split_size: usize, dim: i64) -> PyResult<Vec<PyTensor>> {
+        let parts = run(|| self.tensor().try_split(split_size, dim))?;
+        Ok(parts.into_iter().map(|p| self.viewed(p)).collect())
+    }
+
+    #[pyo3(signature = (chunks, dim=0))]
+    fn _chunk(&self, chunks: usize, dim: i64) -> PyResult<Vec<PyTensor>> {
+        let parts = run(|| self.tensor().try_chunk(chunks, dim))?;
+        Ok(parts.into_iter().map(|p| self.viewed(p)).collect())
+    }
+
+    #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
+    fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
+        Ok(self.viewed(run(|| self.tensor().try_diagonal(offset, dim1, dim2))?))
+    }
+
+    #[pyo3(signature = (diagonal=0))]
+    fn diag(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_diag(diagonal)).map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (offset=0, dim1=-2, dim2=-1))]
+    fn diag_embed(&self, py: Python<'_>, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_diag_embed(offset, dim1, dim2)).map(PyTensor::from)
+    }
+
+    fn trace(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_matrix_trace()).map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (diagonal=0))]
+    fn tril(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_tril(diagonal)).map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (diagonal=0))]
+    fn triu(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_triu(diagonal)).map(PyTensor::from)
+    }
+
+    fn _roll(&self, py: Python<'_>, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_roll(&shifts, &axes)).map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (*dims))]
+    fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let axes = sizes(dims)?;
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_flip(&axes[..])).map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (*repeats))]
+    fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let times = shape(sizes(repeats)?)?;
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_repeat(&times[..])).map(PyTensor::from)
+    }
+
+    #[pyo3(signature = (*dims))]
+    fn tile(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let times = shape(sizes(dims)?)?;
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_tile(&times[..])).map(PyTensor::from)
+    }
+
+    fn _repeat_interleave(&self, py: Python<'_>, times: usize, axis: i64) -> PyResult<PyTensor> {
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_repeat_interleave(times, axis)).map(PyTensor::from)
+    }
+
+    fn _repeat_interleave_with(
+        &self,
+        py: Python<'_>,
+        counts: &Bound<'_, PyTensor>,
+        axis: i64,
+    ) -> PyResult<PyTensor> {
+        let counts = counts.get().tensor();
+        let t = self.tensor();
+        work(py, t.numel(), || t.try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
+    }
+
+    fn unfold(&self, dimension: i64, size: usize, step: usize) -> PyResult<PyTensor> {
+        Ok(self.viewed(run(|| self.tensor().try_unfold(dimension, size, step))?))
+    }
+
+    fn _movedim(&self, source: Vec<i64>, destination: Vec<i64>) -> PyResult<PyTensor> {
+        Ok(self.viewed(run(|| self.tensor().try_movedim(&source, &destination))?))
+    }
+}
+
+fn axis_size(t: &Tensor, axis: i64) -> Result<usize> {
+    // Named by an op that checks the axis.
+    t.try_transpose(axis, axis).map(|t| t.size(axis))
+}

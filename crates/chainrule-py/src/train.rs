@@ -1,0 +1,436 @@
+//! Optimizers, compiled functions, and the checks of gradients.
+
+use std::sync::{Mutex, PoisonError};
+
+use chainrule::check;
+use chainrule::optim::{
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
+    MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
+};
+use chainrule::program::Program;
+use chainrule::{DType, Result, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::error::{run, through};
+use crate::tensor::{PyTensor, tensors_of};
+
+/// One group of parameters with its optimizer.
+#[pyclass(name = "Optimizer", module = "chainrule._chainrule", frozen)]
+pub struct PyOptimizer(Mutex<Native>);
+
+/// The optimizer, and the learning rate that it was given last: it does not tell during a trace.
+struct Native {
+    inner: Box<dyn Optimizer + Send>,
+    lr: f64,
+}
+
+impl Native {
+    fn set_lr(&mut self, lr: f64) -> Result<()> {
+        if lr != self.lr {
+            self.inner.set_lr(lr)?;
+            self.lr = lr;
+        }
+        Ok(())
+    }
+}
+
+fn option<'py, T>(options: &Bound<'py, PyDict>, name: &str, default: T) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    match options.get_item(name)? {
+        Some(x) if !x.is_none() => x.extract(),
+        _ => Ok(default),
+    }
+}
+
+#[pymethods]
+impl PyOptimizer {
+    #[new]
+    fn new(
+        kind: &str,
+        parameters: Vec<Bound<'_, PyTensor>>,
+        lr: f64,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<PyOptimizer> {
+        let p: Vec<Tensor> = parameters.iter().map(|p| p.get().tensor()).collect();
+        let o = options;
+        let betas = |default: (f64, f64)| -> PyResult<(f64, f64)> {
+            match o.get_item("betas")? {
+                Some(x) => x.extract(),
+                None => Ok(default),
+            }
+        };
+        macro_rules! make {
+            ($optimizer:ident, $options:expr) => {{
+                let options = $options;
+                Box::new(run(|| $optimizer::try_new(p, lr, options))?) as Box<dyn Optimizer + Send>
+            }};
+        }
+        let inner = match kind {
+            "SGD" => make!(
+                Sgd,
+                SgdOptions {
+                    momentum: option(o, "momentum", 0.0)?,
+                    dampening: option(o, "dampening", 0.0)?,
+                    weight_decay: option(o, "weight_decay", 0.0)?,
+                    nesterov: option(o, "nesterov", false)?,
+                }
+            ),
+            "Adam" => make!(
+                Adam,
+                AdamOptions {
+                    betas: betas((0.9, 0.999))?,
+                    eps: option(o, "eps", 1e-8)?,
+                    weight_decay: option(o, "weight_decay", 0.0)?,
+                    amsgrad: option(o, "amsgrad", false)?,
+                }
+            ),
+            "AdamW" => make!(
+                AdamW,
+                AdamWOptions {
+                    betas: betas((0.9, 0.999))?,
+                    eps: option(o, "eps", 1e-8)?,
+                    weight_decay: option(o, "weight_decay", 0.01)?,
+                    amsgrad: option(o, "amsgrad", false)?,
+                }
+            ),
+            "RMSprop" => make!(
+                RmsProp,
+                RmsPropOptions {
+                    alpha: option(o, "alpha", 0.99)?,
+                    eps: option(o, "eps", 1e-8)?,
+                    weight_decay: option(o, "weight_decay", 0.0)?,
+                    momentum: option(o, "momentum", 0.0)?,
+                    centered: option(o, "centered", false)?,
+                }
+            ),
+            "Adagrad" => make!(
+                Adagrad,
+                AdagradOptions {
+                    lr_decay: option(o, "lr_decay", 0.0)?,
+                    weight_decay: option(o, "weight_decay", 0.0)?,
+                    initial_accumulator_value: option(o, "initial_accumulator_value", 0.0)?,
+                    eps: option(o, "eps", 1e-10)?,
+                }
+            ),
+            "Lion" => make!(
+                Lion,
+                LionOptions {
+                    betas: betas((0.9, 0.99))?,
+                    weight_decay: option(o, "weight_decay", 0.0)?
+                }
+            ),
+            "Muon" => make!(
+                Muon,
+                MuonOptions {
+                    momentum: option(o, "momentum", 0.95)?,
+                    nesterov: option(o, "nesterov", true)?,
+                    steps: option(o, "ns_steps", 5)?,
+                    weight_decay: option(o, "weight_decay", 0.1)?,
+                }
+            ),
+            _ => return Err(PyValueError::new_err(format!("there is no optimizer '{kind}'"))),
+        };
+        Ok(PyOptimizer(Mutex::new(Native { inner, lr })))
+    }
+
+    /// One update of the parameters that have gradients, at this learning rate.
+    fn step(&self, py: Python<'_>, lr: f64) -> PyResult<()> {
+        py.detach(|| {
+            let mut native = self.lock();
+            run(|| {
+                native.set_lr(lr)?;
+                if native.inner.parameters().iter().all(|p| p.grad().is_none()) {
+                    return Ok(());
+                }
+                native.inner.step()
+            })
+        })
+    }
+
+    /// The learning rate from now on, for programs, which read it when they run.
+    fn set_lr(&self, lr: f64) -> PyResult<()> {
+        run(|| self.lock().set_lr(lr))
+    }
+
+    fn zero_grad(&self) {
+        self.lock().inner.zero_grad();
+    }
+
+    fn state_dict(&self) -> Vec<(String, PyTensor)> {
+        self.lock().inner.state_dict().into_iter().map(|(name, t)| (name, t.into())).collect()
+    }
+
+    fn load_state_dict(&self, state: Vec<(String, Bound<'_, PyTensor>)>) -> PyResult<()> {
+        let state = state.into_iter().map(|(name, t)| (name, t.get().tensor())).collect();
+        let mut native = self.lock();
+        run(|| native.inner.load_state_dict(&state))?;
+        native.lr = native.inner.lr();
+        Ok(())
+    }
+}
+
+impl PyOptimizer {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Native> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls a Python function with tensors; gives what it returned, and the tensors in it.
+fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    Python::attach(|py| {
+        let args = inputs
+            .iter()
+            .map(|t| Py::new(py, PyTensor::from(t.clone())))
+            .collect::<PyResult<Vec<_>>>();
+        let out = args
+            .and_then(|a| f.bind(py).call1(PyTuple::new(py, a)?))
+            .map_err(|e| through(op, e))?;
+        if out.is_none() {
+            return Ok(Vec::new());
+        }
+        tensors_of(op, &out)
+    })
+}
+
+/// A function as a program.
+#[pyclass(name = "Program", module = "chainrule._chainrule", frozen)]
+pub struct PyProgram(Program);
+
+#[pymethods]
+impl PyProgram {
+    /// Traces a function of tensors with these names.
+    #[new]
+    fn new(
+        f: Py<PyAny>,
+        names: Vec<String>,
+        inputs: Vec<Bound<'_, PyTensor>>,
+    ) -> PyResult<PyProgram> {
+        let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
+        let program = run(|| {
+            let pairs = names.iter().map(String::as_str).zip(&inputs);
+            Ok(Program::trace(pairs, |x| call("compile", &f, x))?.optimized())
+        })?;
+        Ok(PyProgram(program))
+    }
+
+    /// The results for these arguments; the lock of the interpreter is released.
+    fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
+        let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
+        let out = py.detach(|| run(|| self.0.run(&inputs.iter().collect::<Vec<_>>())))?;
+        Ok(out.into_iter().map(PyTensor::from).collect())
+    }
+
+    /// One run for each row of the arguments, which have one more axis in front; the results likewise. Python is not asked in between.
+    fn run_many(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<Bound<'_, PyTensor>>,
+    ) -> PyResult<Vec<PyTensor>> {
+        let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
+        let steps = inputs.first().map_or(0, |t| t.shape().first().copied().unwrap_or(0));
+        if inputs.iter().any(|t| t.shape().first() != Some(&steps)) {
+            return Err(PyValueError::new_err(
+                "run_many: all arguments have one row for each step, and equally many",
+            ));
+        }
+        let out = py.detach(|| {
+            run(|| {
+                let mut all: Vec<Vec<Tensor>> = Vec::new();
+                for i in 0..steps {
+                    let row = inputs
+                        .iter()
+                        .map(|t| t.try_slice(&[chainrule::Slice::At(i as i64)]))
+                        .collect::<Result<Vec<_>>>()?;
+                    let out = self.0.run(&row.iter().collect::<Vec<_>>())?;
+                    all.resize_with(out.len(), Vec::new);
+                    all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
+                }
+                all.iter()
+                    .map(|rows| Tensor::try_stack(&rows.iter().collect::<Vec<_>>(), 0))
+                    .collect::<Result<Vec<_>>>()
+            })
+        })?;
+        Ok(out.into_iter().map(PyTensor::from).collect())
+    }
+
+    /// The program as the text of a NumPy script that runs on its own.
+    fn to_python(&self) -> PyResult<String> {
+        run(|| self.0.to_python())
+    }
+
+    #[getter]
+    fn listing(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The instructions: name, op, parameters, inputs, shape, dtype, phase, rule.
+    #[expect(clippy::type_complexity, reason = "a row of a table")]
+    fn lines(
+        &self,
+    ) -> Vec<(
+        String,
+        &'static str,
+        String,
+        Vec<String>,
+        Vec<usize>,
+        &'static str,
+        &'static str,
+        Option<String>,
+    )> {
+        self.0
+            .lines()
+            .map(|l| {
+                let shape = l.shape().dims().to_vec();
+                (
+                    l.name().to_string(),
+                    l.op(),
+                    l.parameters(),
+                    l.inputs(),
+                    shape,
+                    l.dtype().name(),
+                    l.phase().name(),
+                    l.rule(),
+                )
+            })
+            .collect()
+    }
+}
+
+/// The report of `gradcheck` on a function of f64 tensors: whether it passed, and its text.
+#[pyfunction]
+pub fn _gradcheck(
+    f: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    order: usize,
+    seeds: u64,
+    tolerance: Option<f64>,
+) -> PyResult<(bool, String)> {
+    let inputs = doubles(&inputs)?;
+    run(|| {
+        let mut checker = check::gradcheck(|x: &[Tensor]| call("gradcheck", &f, x), &inputs)
+            .order(order)
+            .seeds(seeds);
+        if let Some(tolerance) = tolerance {
+            checker = checker.tolerance(tolerance);
+        }
+        let report = checker.run()?;
+        Ok((report.passed(), report.to_string()))
+    })
+}
+
+fn doubles(inputs: &[Bound<'_, PyTensor>]) -> PyResult<Vec<Tensor>> {
+    inputs
+        .iter()
+        .map(|t| match t.get().tensor() {
+            t if t.dtype() == DType::F64 => Ok(t.detach()),
+            t => Err(PyTypeError::new_err(format!(
+                "the check runs in float64, an input is {}: convert it with double()",
+                t.dtype()
+            ))),
+        })
+        .collect()
+}
+
+/// A function that gives one tensor and cannot fail, for the library; the failure is told afterwards.
+fn one<'a>(
+    op: &'static str,
+    f: &'a Py<PyAny>,
+    failed: &'a Mutex<Option<chainrule::Error>>,
+) -> impl Fn(&[Tensor]) -> Tensor + 'a {
+    move |x| {
+        let out = call(op, f, x).map(|mut out| (out.len() == 1).then(|| out.swap_remove(0)));
+        match out {
+            Ok(Some(t)) => t,
+            other => {
+                let error = other.err().unwrap_or_else(|| {
+                    chainrule::Error::argument(op, "the function must return one tensor")
+                });
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Tensor::scalar(0.0f64)
+            }
+        }
+    }
+}
+
+fn outcome<T>(failed: Mutex<Option<chainrule::Error>>, out: Result<T>) -> Result<T> {
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => out,
+    }
+}
+
+/// The verdict on a function beside a reference that is known to be right: whether the gradients agree, and the text.
+#[pyfunction]
+pub fn _explain(
+    f: Py<PyAny>,
+    reference: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+) -> PyResult<(bool, String)> {
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor().detach()).collect();
+    run(|| {
+        let failed = Mutex::new(None);
+        let verdict = check::explain(
+            one("explain", &f, &failed),
+            one("explain", &reference, &failed),
+            &inputs,
+        );
+        outcome(failed, verdict.map(|v| (v.is_right(), v.to_string())))
+    })
+}
+
+/// What the gradients of a function show beside differences: for each input the readings as text, none where they agree.
+#[pyfunction]
+pub fn _explain_opaque(
+    f: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+) -> PyResult<Vec<Vec<String>>> {
+    let inputs = doubles(&inputs)?;
+    run(|| {
+        let failed = Mutex::new(None);
+        let all = check::explain_opaque(one("explain", &f, &failed), &inputs);
+        outcome(
+            failed,
+            all.map(|all| all.iter().map(|r| r.iter().map(|r| r.to_string()).collect()).collect()),
+        )
+    })
+}
+
+/// The comparison of gradients by hand, by name, with autograd's: whether all agree, and the table.
+#[pyfunction]
+pub fn _compare(
+    loss: &Bound<'_, PyTensor>,
+    by_hand: Vec<(String, Bound<'_, PyTensor>)>,
+) -> PyResult<(bool, String)> {
+    let loss = loss.get().tensor();
+    let claims: Vec<(String, Tensor)> =
+        by_hand.iter().map(|(name, t)| (name.clone(), t.get().tensor())).collect();
+    run(|| {
+        let claims = claims.iter().map(|(name, t)| (name.as_str(), t));
+        let report = check::compare(&loss, claims)?;
+        Ok((report.first_wrong().is_none(), report.to_string()))
+    })
+}
+
+/// The verdict on gradients that somebody gives for leaves of a loss: whether they are right, and the text.
+#[pyfunction]
+pub fn _verdict(
+    loss: &Bound<'_, PyTensor>,
+    given: Vec<(Bound<'_, PyTensor>, Bound<'_, PyTensor>)>,
+) -> PyResult<(bool, String)> {
+    let loss = loss.get().tensor();
+    let given: Vec<(Tensor, Tensor)> =
+        given.iter().map(|(x, g)| (x.get().tensor(), g.get().tensor())).collect();
+    run(|| {
+        let pairs: Vec<(&Tensor, &Tensor)> = given.iter().map(|(x, g)| (x, g)).collect();
+        let verdict = check::verdict(&loss, &pairs)?;
+        Ok((verdict.is_right(), verdict.to_string()))
+    })
+}

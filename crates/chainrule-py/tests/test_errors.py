@@ -1,0 +1,174 @@
+"""Wrong calls are exceptions of the right kind, and Python goes on."""
+
+import gc
+import itertools
+import multiprocessing
+import subprocess
+import sys
+import threading
+
+import chainrule as cr
+import chainrule.nn.functional as F
+import numpy as np
+import pytest
+
+X = cr.ones(2, 3)
+WRONG = [None, "text", object(), [], {}, b"bytes", 1j, lambda: 0, cr.zeros(5), cr.tensor([True]), float("nan"), 10**30, -1, np.zeros((2, 2, 2)), np.array(["a"])]
+FUNCTIONS = [n for n in cr._functions_of_one.__all__] + [n for n in cr._functions.__all__ if n not in ("manual_seed", "ValuesIndices")]
+
+
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS)))
+def test_wrong_arguments(name):
+    function = getattr(cr, name)
+    for n in (1, 2, 3):
+        for args in itertools.islice(itertools.product(WRONG, repeat=n), 0, 60 * n, n):
+            for call in (args, (X, *args)):
+                # Sizes of 10**30 are refused; what happens to be right may pass.
+                try:
+                    function(*call)
+                except Exception as error:
+                    assert not isinstance(error, cr.InternalError), (name, call, error)
+
+
+def test_kinds():
+    for wrong, kind in [
+        (lambda: X @ cr.ones(4, 4), ValueError),
+        (lambda: X + cr.ones(4), ValueError),
+        (lambda: X.reshape(5), ValueError),
+        (lambda: X.sum(5), IndexError),
+        (lambda: X[7], IndexError),
+        (lambda: X.softmax(9), IndexError),
+        (lambda: cr.arange(3).requires_grad_(), TypeError),
+        (lambda: X + None, TypeError),
+        (lambda: X + "a", TypeError),
+        (lambda: cr.zeros(2, dtype="complex64"), TypeError),
+        (lambda: X.sum(dim=0, axis=0), TypeError),
+        (lambda: X.sum(nonsense=1), TypeError),
+        (lambda: F.cross_entropy(X, cr.tensor([0, 7])), (IndexError, ValueError)),
+        (lambda: cr.zeros(1 << 40, 1 << 40), (MemoryError, ValueError)),
+        (lambda: cr.zeros(*[1] * 9), ValueError),
+        (lambda: cr.full(b"bytes", True), TypeError),
+        (lambda: X.backward(), cr.GradientError),
+        (lambda: cr.load("/nowhere/none"), FileNotFoundError),
+        (lambda: cr.randint(5, 5, (2,)), ValueError),
+        (lambda: bool(X), ValueError),
+        (lambda: X.item(), ValueError),
+    ]:
+        with pytest.raises(kind):
+            wrong()
+
+
+def test_messages_name_op_and_shapes():
+    with pytest.raises(ValueError, match=r"matmul.*\[2, 3\].*\[4, 4\]"):
+        X @ cr.ones(4, 4)
+    with pytest.raises(ValueError, match=r"add.*\[2, 3\].*\[4\]"):
+        X + cr.ones(4)
+
+
+def test_threads():
+    w = cr.randn(50, 50)
+    failures = []
+
+    def work():
+        try:
+            for _ in range(20):
+                p = w.clone().requires_grad_()
+                (p @ p).tanh().sum().backward()
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def _child(queue):
+    a = cr.randn(300, 300)
+    queue.put(float((a @ a).sum()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork")
+def test_fork():
+    a = cr.randn(300, 300)
+    (a @ a).sum().item()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=_child, args=(queue,))
+    process.start()
+    assert isinstance(queue.get(timeout=60), float)
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def test_interrupt():
+    # The handler is set, since a shell starts what runs behind it without one. The loop is a function of its own, since Python 3.11 lets an
+    # exception at the top of a `while` slip past the `try` around it.
+    code = """
+import os, signal, threading, time
+import chainrule as cr
+
+def work(a):
+    while True:
+        a = (a @ a).tanh()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for size in (8, 300):
+    began = []
+    threading.Timer(0.5, lambda: (began.append(time.perf_counter()), os.kill(os.getpid(), signal.SIGINT))).start()
+    try:
+        work(cr.randn(size, size))
+    except KeyboardInterrupt:
+        print("stopped", time.perf_counter() - began[0] < 1.0)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert out.stdout.split() == ["stopped", "True"] * 2, out.stderr
+
+
+def test_no_leaks():
+    import tracemalloc
+
+    def step():
+        w = cr.randn(20, 20, requires_grad=True)
+        loss = (w @ w).tanh().sum()
+        loss.backward()
+        try:
+            w @ cr.ones(3)
+        except ValueError:
+            pass
+        return w.grad.numpy()
+
+    for _ in range(20):
+        step()
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(20):
+        step()
+    first = tracemalloc.get_traced_memory()[0]
+    for _ in range(300):
+        step()
+    gc.collect()
+    assert tracemalloc.get_traced_memory()[0] - first < 50_000
+    tracemalloc.stop()
+
+
+def test_deep_graphs():
+    x = cr.ones(1, requires_grad=True)
+    y = x
+    for _ in range(20_000):
+        y = y + 1
+    y.sum().backward()
+    assert x.grad.item() == 1.0
+
+
+def test_a_hook_that_fails():
+    x = cr.ones(1, requires_grad=True)
+    h = x.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (x * 2).sum().backward()
+    h.remove()
+    x.grad = None
+    (x * 2).sum().backward()
+    assert x.grad.item() == 2.0

@@ -1,0 +1,188 @@
+"""Writes `python/chainrule/_chainrule.pyi`, the types of the native module, from the module itself and the tables here.
+
+    python tools/stubs.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import chainrule
+from chainrule import _chainrule as native
+
+PARAMETERS = {
+    "other": "_TensorLike", "keepdim": "bool", "keepdims": "bool", "descending": "bool", "stable": "bool", "dim0": "int", "dim1": "int",
+    "dim2": "int", "index": "Tensor", "mask": "Tensor", "src": "_TensorLike", "source": "Tensor", "value": "_TensorLike", "exponent": "_TensorLike",
+    "min": "_TensorLike | None", "max": "_TensorLike | None", "end": "Tensor", "weight": "_TensorLike", "condition": "Tensor", "name": "str",
+    "retain_graph": "bool | None", "create_graph": "bool", "gradient": "Tensor | None", "requires_grad": "bool", "rtol": "float", "atol": "float",
+    "equal_nan": "bool", "decimals": "int", "rounding_mode": "str | None", "alpha": "_TensorLike | None", "start_dim": "int", "end_dim": "int",
+    "offset": "int", "diagonal": "int", "tensor": "Tensor", "vec": "Tensor", "vec2": "Tensor", "indices": "Any", "hook": "Callable[[Tensor], Any]",
+    "seed": "int", "n": "int", "force": "bool",
+}
+RESULTS = {
+    "shape": "Size", "dtype": "dtype", "ndim": "int", "dim": "int", "numel": "int", "nelement": "int", "element_size": "int", "itemsize": "int",
+    "nbytes": "int", "is_floating_point": "bool", "is_complex": "bool", "is_contiguous": "bool", "stride": "tuple[int, ...]", "data_ptr": "int",
+    "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Any", "name": "str | None",
+    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "allclose": "bool", "trace_backward": "str", "graph_svg": "str",
+    "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None",
+    "_dims": "tuple[int, ...]", "_as_buffer": "None", "device": "str", "grad_fn": "str | None", "size": "Any", "initial_seed": "int", "remove": "None",
+    "manual_seed": "Generator", "__len__": "int", "__hash__": "int", "__float__": "float", "__int__": "int", "__index__": "int", "__bool__": "bool",
+    "__setitem__": "None", "__delitem__": "None", "__contains__": "bool", "__iter__": "Iterator[Tensor]", "__repr__": "str", "__str__": "str",
+    "__format__": "str", "is_grad_enabled": "bool", "get_num_threads": "int", "set_num_threads": "None", "set_default_dtype": "None",
+    "get_default_dtype": "dtype", "_dtype": "dtype", "_set_grad_enabled": "bool", "_set_record_all": "bool", "_manual_seed": "None",
+    "op_table": "list[tuple[str, str, str, str, str]]", "_safetensors_load": "list[tuple[str, Tensor]]", "_safetensors_save": "None",
+    "_gradcheck": "tuple[bool, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_verdict": "tuple[bool, str]",
+    "_explain_opaque": "list[list[str]]", "_grad": "list[Any]", "_jvp": "tuple[Tensor, Tensor]", "_meshgrid": "list[Tensor]",
+    "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
+    "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str",
+    "lines": "list[Any]", "_state": "list[int]", "_set_state": "None", "itemsize ": "int",
+}
+PAIRS = ["_max_axis", "_min_axis", "_median", "_cumulative_pair", "_sort", "_topk", "_histogram", "_qr", "_slogdet"]
+LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]
+OPERATORS = {"__eq__", "__ne__"}
+HEAD = '''# Written by tools/stubs.py: change that.
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from ._methods import ValuesIndices
+from ._size import Size
+
+_Axes = int | Sequence[int] | None
+_TensorLike = Tensor | int | float | np.ndarray[Any, Any] | np.generic
+
+__version__: str
+
+class GradientError(RuntimeError): ...
+class InternalError(RuntimeError): ...
+'''
+
+
+def plain(annotation: str) -> str:
+    """Builtin types by their full name: `Tensor` has methods `int`, `float` and `bool`. What the module does not have is private here."""
+    annotation = re.sub(r"\b(Axes|TensorLike)\b", r"_\1", annotation)
+    return re.sub(r"(?<![\w.])(int|bool|float)\b", r"builtins.\1", annotation)
+
+
+def result(name: str, annotation: Any, owner: str) -> str:
+    """The type that a member gives."""
+    return plain(_result(name, annotation, owner))
+
+
+def _result(name: str, annotation: Any, owner: str) -> str:
+    if owner == "dtype" and name in ("name",):
+        return "str"
+    if name in RESULTS:
+        return RESULTS[name]
+    if name in PAIRS:
+        return "tuple[Tensor, Tensor]"
+    if name == "_unique":
+        return "tuple[Tensor, Tensor, Tensor]"
+    if name in LISTS:
+        return "list[Tensor]"
+    if isinstance(annotation, str) and annotation not in ("Any",):
+        return annotation
+    return "Tensor" if owner in ("Tensor", "") and annotation is inspect.Parameter.empty else "Any"
+
+
+def parameter(p: inspect.Parameter, owner: str) -> str:
+    """One parameter with its type."""
+    known = PARAMETERS.get(p.name, "Any") if owner else "Any"
+    annotation = p.annotation if isinstance(p.annotation, str) else known
+    annotation = plain(annotation.replace("Any | None", "Any"))
+    stars = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
+    if p.default is p.empty:
+        return f"{stars}{p.name}: {annotation}"
+    default = repr(p.default) if isinstance(p.default, (int, float, str, bool, type(None))) else "..."
+    return f"{p.name}: {annotation} = {default}"
+
+
+def signature(name: str, value: Any, owner: str, bound: bool) -> str:
+    if owner == "dtype" and name in OPERATORS:
+        return f"def {name}(self, value: object, /) -> builtins.bool: ..."
+    if name == "__ipow__":
+        return f"def {name}(self, value: Any, /) -> Tensor: ...  # type: ignore[misc, unused-ignore]"
+    if name in ("__pow__", "__rpow__"):
+        return f"def {name}(self, value: Any, mod: Any = None, /) -> Tensor: ...  # type: ignore[misc, unused-ignore]"
+    try:
+        s = inspect.signature(value)
+    except (TypeError, ValueError):
+        return f"def {name}(self, *args: Any, **kwargs: Any) -> {result(name, inspect.Parameter.empty, owner)}: ..."
+    parts, star, slash = [], False, False
+    items = list(s.parameters.values())
+    for i, p in enumerate(items):
+        if slash and p.kind is not p.POSITIONAL_ONLY:
+            parts.append("/")
+            slash = False
+        if p.kind is p.POSITIONAL_ONLY:
+            slash = True
+        if p.kind is p.VAR_POSITIONAL:
+            star = True
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        parts.append(p.name if bound and i == 0 else parameter(p, owner))
+    if slash:
+        parts.append("/")
+    ignore = "  # type: ignore[override]" if name in OPERATORS else ""
+    return f"def {name}({', '.join(parts)}) -> {result(name, s.return_annotation, owner)}: ...{ignore}"
+
+
+SKIP = {
+    "__module__", "__doc__", "__dict__", "__weakref__", "__new__", "__getattribute__", "__setattr__", "__delattr__", "__class__", "__dir__",
+    "__init_subclass__", "__subclasshook__", "__sizeof__", "__reduce_ex__", "__getstate__", "__init__",
+}
+
+
+def of_class(name: str, cls: type) -> list[str]:
+    lines = ["@final", f"class {name}:"]
+    if name == "Tensor":
+        lines += ["    __array_ufunc__: None", "    __array_priority__: float", "    _is_parameter: bool", "    def __new__(cls, data: Any = None) -> Tensor: ..."]
+    elif name == "Optimizer":
+        lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
+    elif name == "Program":
+        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor]) -> Program: ..."]
+    elif name == "Generator":
+        lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
+    setters = {"requires_grad", "grad", "data"}
+    if name == "Tensor" and not hasattr(cls, "det"):  # a build without the feature `linalg`
+        lines += [f"    def {member}(self) -> Tensor: ..." for member in ("cholesky", "det", "inverse")]
+        lines += [f"    def {member}(self) -> tuple[Tensor, Tensor]: ..." for member in ("_qr", "_slogdet")]
+        lines += ["    def _solve(self, b: Any) -> Tensor: ..."]
+    for member, value in sorted(vars(cls).items()):
+        if member in SKIP or member.startswith("__array_") and member != "__array__" and member != "__array_namespace__":
+            continue
+        if inspect.isgetsetdescriptor(value) or isinstance(value, property):
+            kind = result(member, inspect.Parameter.empty, name)
+            lines += ["    @property", f"    def {member}(self) -> {kind}: ..."]
+            if name == "Tensor" and member in setters:
+                lines += [f"    @{member}.setter", f"    def {member}(self, value: {kind}) -> None: ..."]
+        elif callable(value):
+            lines.append("    " + signature(member, value, name, True))
+    if len(lines) == 2:
+        lines.append("    ...")
+    return lines
+
+
+def main() -> None:
+    out = [HEAD]
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Program", "Tensor"):
+        out += ["", *of_class(name, getattr(native, name))]
+    out.append("")
+    for name, value in sorted(vars(native).items()):
+        if inspect.isbuiltin(value):
+            out.append(signature(name, value, "", False))
+    out += ["", f"__all__ = {native.__all__}"]
+    text = "\n".join(out) + "\n"
+    path = Path(chainrule.__file__).parent / "_chainrule.pyi"
+    here = Path(__file__).parent.parent / "python" / "chainrule" / "_chainrule.pyi"
+    (here if here.parent.exists() else path).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+//! Nothing: cargo reads the build dependencies of a crate only if it has a build script.
+
+fn main() {}

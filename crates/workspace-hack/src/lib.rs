@@ -1,0 +1,1 @@
+//! Nothing: this crate exists for the features of its dependencies.
