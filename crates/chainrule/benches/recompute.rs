@@ -52,6 +52,9 @@ struct Subject {
     x: Tensor,
 }
 
+/// Makes a model that keeps the input of every so many layers alone.
+type Make = fn(usize) -> Subject;
+
 fn deep(every: usize) -> Subject {
     let g = &mut Generator::manual_seed(1);
     let mut net: Stack<Hidden> =
@@ -71,7 +74,7 @@ fn gpt_medium(every: usize) -> Subject {
 
 /// The most bytes of a forward and a backward pass beyond the parameters; the seconds of the best of some
 /// passes; and the gradients as bits. On a thread of its own, so that no buffer of an earlier pass is at hand.
-fn measure(make: fn(usize) -> Subject, every: usize) -> (usize, f64, Vec<Vec<u32>>) {
+fn measure(make: Make, every: usize) -> (usize, f64, Vec<Vec<u32>>) {
     let run = move || {
         let Subject { model, x } = make(every);
         let pass = || model.forward(&x).square().mean_all().backward();
@@ -98,7 +101,7 @@ fn main() {
     println!(
         "| model | kept inputs | peak MB | of all | ms | of all |\n| --- | --- | --- | --- | --- | --- |"
     );
-    let subjects: [(&str, fn(usize) -> Subject, usize); 2] =
+    let subjects: [(&str, Make, usize); 2] =
         [("100 layers of 128, batch 8192", deep, 10), ("gpt-medium", gpt_medium, 2)];
     for (name, make, root) in subjects {
         let (all, time, grads) = measure(make, 0);
