@@ -42,6 +42,7 @@ pub struct Defaults {
     pub momentum: f64,
     pub weight_decay: f64,
     pub clip: Option<f64>,
+    pub ema: Option<f64>,
     pub seed: u64,
 }
 
@@ -61,6 +62,7 @@ impl Defaults {
             momentum: 0.0,
             weight_decay: 0.0,
             clip: None,
+            ema: None,
             seed: 1,
         }
     }
@@ -107,6 +109,9 @@ impl Settings {
     /// What the command line says, and the defaults for the rest.
     pub fn new(args: &Common, defaults: &Defaults) -> Settings {
         let lr = args.lr.unwrap_or(defaults.lr);
+        let optimizer = args.optimizer.unwrap_or(defaults.optimizer);
+        // Where it is a part of the gradient, it would be many times as strong as beside it.
+        let usual_decay = if optimizer == defaults.optimizer { defaults.weight_decay } else { 0.0 };
         let epochs = match args.steps {
             Some(_) => None,
             None => args.epochs.or(defaults.epochs),
@@ -117,16 +122,16 @@ impl Settings {
             batch: args.batch.unwrap_or(defaults.batch),
             lr,
             last_lr: lr * defaults.last,
-            optimizer: args.optimizer.unwrap_or(defaults.optimizer),
+            optimizer,
             betas: defaults.betas,
             schedule: args.schedule.unwrap_or(defaults.schedule),
             tenth_at: None,
             warm_up: args.warm_up.unwrap_or(defaults.warm_up),
             momentum: args.momentum.unwrap_or(defaults.momentum),
-            weight_decay: args.weight_decay.unwrap_or(defaults.weight_decay),
+            weight_decay: args.weight_decay.unwrap_or(usual_decay),
             clip: args.clip.or(defaults.clip),
             accumulate: args.accumulate.unwrap_or(1),
-            ema: args.ema,
+            ema: args.ema.or(defaults.ema),
             patience: args.patience,
             eval_every: args.eval_every,
             save_every: args.save_every,
