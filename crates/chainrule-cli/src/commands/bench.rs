@@ -72,6 +72,9 @@ fn measure(args: &Bench) -> Result<()> {
             let program = compiled(&mut *step, args.simplify, generator)?;
             let mut results = Vec::new();
             time(&plan, groups, || {
+                if step.draws() {
+                    return Ok(program.run_into(&[], &mut results)?);
+                }
                 let [x, y] = step.batch(generator)?;
                 Ok(program.run_into(&[&x, &y], &mut results)?)
             })?
@@ -131,7 +134,11 @@ fn time(plan: &Plan, groups: usize, mut step: impl FnMut() -> Result<()>) -> Res
 /// A training step that can be run either way.
 trait Step {
     /// The next batch.
-    fn batch(&mut self, generator: &mut Generator) -> Result<[Tensor; 2]>;
+    fn batch(&mut self, generator: &mut Generator) -> chainrule::Result<[Tensor; 2]>;
+    /// Whether a batch is drawn by ops: then the draw is a part of the program.
+    fn draws(&self) -> bool {
+        false
+    }
     /// Forward.
     fn loss(&self, x: &Tensor, y: &Tensor) -> chainrule::Result<Tensor>;
     fn optimizer(&mut self) -> &mut dyn Optimizer;
@@ -147,22 +154,30 @@ fn eager(step: &mut dyn Step, generator: &mut Generator) -> Result<()> {
 
 /// The step as a program.
 fn compiled(step: &mut dyn Step, simplify: bool, generator: &mut Generator) -> Result<Program> {
-    let [x, y] = step.batch(generator)?;
-    step.optimizer().zero_grad();
-    let program = Program::trace([("x", &x), ("y", &y)], |batch| {
-        let loss = step.loss(&batch[0], &batch[1])?;
+    let train = |step: &mut dyn Step, [x, y]: [&Tensor; 2]| {
+        let loss = step.loss(x, y)?;
         loss.try_backward()?;
         step.optimizer().step()?;
         Ok(vec![loss])
-    })?;
+    };
+    step.optimizer().zero_grad();
+    let program = if step.draws() {
+        Program::trace([], |_| {
+            let [x, y] = step.batch(generator)?;
+            train(step, [&x, &y])
+        })?
+    } else {
+        let [x, y] = step.batch(generator)?;
+        Program::trace([("x", &x), ("y", &y)], |batch| train(step, [&batch[0], &batch[1]]))?
+    };
     let program = if simplify { program.simplified()?.program } else { program.optimized() };
     Ok(program.fused())
 }
 
 /// The names model on random examples.
 struct Names {
-    contexts: Vec<i64>,
-    targets: Vec<i64>,
+    contexts: Tensor,
+    targets: Tensor,
     embedding: Tensor,
     w1: Tensor,
     b1: Tensor,
@@ -180,10 +195,8 @@ impl Names {
     const CONTEXT: usize = 3;
 
     fn new(fused: bool, generator: &mut Generator) -> Result<Names> {
-        let mut contexts = vec![0; Self::EXAMPLES * Self::CONTEXT];
-        generator.fill_randint(0, 27, &mut contexts)?;
-        let mut targets = vec![0; Self::EXAMPLES];
-        generator.fill_randint(0, 27, &mut targets)?;
+        let contexts = Tensor::try_randint(0, 27, [Self::EXAMPLES, Self::CONTEXT], generator)?;
+        let targets = Tensor::try_randint(0, 27, [Self::EXAMPLES], generator)?;
         let mut weight = |rows: usize, columns: usize, factor: f64, shift: f64| {
             let normal = Tensor::try_randn([rows, columns], DType::F32, generator)?;
             normal.try_mul(factor)?.try_add(shift)
@@ -206,19 +219,13 @@ impl Names {
 }
 
 impl Step for Names {
-    fn batch(&mut self, generator: &mut Generator) -> Result<[Tensor; 2]> {
-        let mut rows = [0i64; Self::BATCH];
-        generator.fill_randint(0, Self::EXAMPLES as i64, &mut rows)?;
-        let mut contexts = [0i64; Self::BATCH * Self::CONTEXT];
-        let mut targets = [0i64; Self::BATCH];
-        for (i, &row) in rows.iter().enumerate() {
-            let (to, from) = (i * Self::CONTEXT, row as usize * Self::CONTEXT);
-            contexts[to..to + Self::CONTEXT]
-                .copy_from_slice(&self.contexts[from..from + Self::CONTEXT]);
-            targets[i] = self.targets[row as usize];
-        }
-        let x = Tensor::try_from_slice(&contexts, [Self::BATCH, Self::CONTEXT])?;
-        Ok([x, Tensor::try_from_slice(&targets, [Self::BATCH])?])
+    fn batch(&mut self, generator: &mut Generator) -> chainrule::Result<[Tensor; 2]> {
+        let rows = Tensor::try_randint(0, Self::EXAMPLES as i64, [Self::BATCH], generator)?;
+        Ok([self.contexts.try_index_select(0, &rows)?, self.targets.try_index_select(0, &rows)?])
+    }
+
+    fn draws(&self) -> bool {
+        true
     }
 
     fn optimizer(&mut self) -> &mut dyn Optimizer {
@@ -273,7 +280,7 @@ impl Mnist {
 }
 
 impl Step for Mnist {
-    fn batch(&mut self, _: &mut Generator) -> Result<[Tensor; 2]> {
+    fn batch(&mut self, _: &mut Generator) -> chainrule::Result<[Tensor; 2]> {
         let start = self.batch % Self::BATCHES * Self::BATCH;
         self.batch += 1;
         let x = self.pictures.try_narrow(0, start, Self::BATCH)?;
@@ -320,7 +327,7 @@ impl GptStep {
 }
 
 impl Step for GptStep {
-    fn batch(&mut self, _: &mut Generator) -> Result<[Tensor; 2]> {
+    fn batch(&mut self, _: &mut Generator) -> chainrule::Result<[Tensor; 2]> {
         Ok([self.x.clone(), self.y.clone()])
     }
 

@@ -38,6 +38,11 @@ pub trait Rule: Clone + fmt::Debug + Default + Send + Sync + 'static {
     /// What is kept for each parameter: arrays of its shape, with the numbers they start as.
     fn slots(&self) -> Slots;
 
+    /// Whether the update is to subtract the gradient times the learning rate, and keeps nothing.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
     /// An error for a parameter that this optimizer is not for.
     fn accept(&self, _parameter: &Tensor) -> Result<()> {
         Ok(())

@@ -63,6 +63,10 @@ impl Rule for SgdOptions {
         if self.momentum == 0.0 { smallvec![] } else { smallvec![("momentum_buffer", 0.0)] }
     }
 
+    fn is_plain(&self) -> bool {
+        self.momentum == 0.0 && self.weight_decay == 0.0
+    }
+
     fn update<T: Real + Stored>(
         &self,
         at: At,

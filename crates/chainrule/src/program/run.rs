@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::tensor::log::{self, Drawn};
 use crate::tensor::node::{Source, lock};
-use crate::tensor::op::{Kernel, Outcome};
+use crate::tensor::op::{Kernel, Outcome, WholeKernel};
 use crate::tensor::run::compute_as;
-use crate::tensor::value::Value;
+use crate::tensor::value::{Meta, Value};
 
 /// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
 pub(super) type Values = Vec<Option<Arc<Value>>>;
 
 /// Stands in a leaf while its value is changed.
-static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
+pub(super) static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
 
 fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
     for id in dropped.iter().filter(|id| !asked.contains(id)) {
@@ -146,7 +146,9 @@ impl Program {
                     let old = places.iter().map(|p| instruction.inputs[p.input]);
                     let old = old.filter(|id| plan.dropped[i].contains(id) && !asked.contains(id));
                     old.for_each(|id| values[id.index()] = None);
-                    self.update(instruction, places, &mut inputs)
+                    self.update(instruction, places, &mut inputs, |kernel, inputs, meta| {
+                        kernel.run_owned(inputs, meta)
+                    })
                 }
                 None => {
                     let meta = self.info(instruction.result()).meta;
@@ -167,12 +169,13 @@ impl Program {
         Ok(())
     }
 
-    /// Runs an update while it holds the leaves that it changes: in place where nobody else holds their values.
+    /// Runs an update, as `run` says, while it holds the leaves that it changes: in place where nobody else holds their values.
     pub(super) fn update(
         &self,
         instruction: &Instruction,
         places: &[InPlace],
         inputs: &mut [Arc<Value>],
+        run: impl FnOnce(&dyn WholeKernel, &mut [Arc<Value>], Meta) -> Result<Outcome>,
     ) -> Result<Outcome> {
         let mut held: SmallVec<[_; 5]> = SmallVec::new();
         for place in places {
@@ -186,7 +189,7 @@ impl Program {
         }
         let meta = self.info(instruction.result()).meta;
         let outcome = match instruction.op.kernel() {
-            Kernel::Whole(kernel) => kernel.run_owned(inputs, meta),
+            Kernel::Whole(kernel) => run(kernel, inputs, meta),
             _ => compute_as(&*instruction.op, inputs, meta),
         };
         for (value, place) in held.iter_mut().zip(places) {

@@ -13,6 +13,7 @@ use super::Tensor;
 use super::node::{Node, SavedValues, Source};
 use super::value::{Layout, Meta, Value};
 use crate::error::Result;
+use crate::kernels::gemm::Finish;
 use crate::kernels::map::Rows;
 use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
@@ -66,10 +67,22 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// For an op of several results that share nothing: one op for each result, with the inputs that it takes.
+    fn parts(&self) -> SmallVec<[Part; 3]> {
+        SmallVec::new()
+    }
+
     /// Whether gradients flow through it at all.
     fn is_differentiable(&self) -> bool {
         true
     }
+}
+
+/// What gives one of the results of an op alone.
+pub(crate) struct Part {
+    pub op: Arc<dyn Op>,
+    /// Which inputs it takes.
+    pub inputs: SmallVec<[usize; 2]>,
 }
 
 /// What a fused op computes, as a function of its inputs in primitive ops.
@@ -122,6 +135,59 @@ pub(crate) trait WholeKernel: Sync {
     fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
         self.run(inputs, out)
     }
+
+    /// The op as a product of matrices of floats, if it is one.
+    fn product(&self) -> Option<&dyn ProductKernel> {
+        None
+    }
+
+    /// The op as an update, if it takes no more of a gradient than to subtract a multiple of it.
+    fn descent(&self) -> Option<&dyn DescentKernel> {
+        None
+    }
+}
+
+/// The kernel of a product of matrices of floats, which can do more with the result than to write it.
+pub(crate) trait ProductKernel: Sync {
+    /// Computes the product into the memory of `out`, which is row-major.
+    fn multiply(
+        &self,
+        inputs: &[Arc<Value>],
+        epilogue: Epilogue<'_>,
+        out: &mut Value,
+    ) -> Result<()>;
+
+    /// Whether it can add a row: it has none of its own.
+    fn adds_row(&self) -> bool;
+}
+
+/// What becomes of the elements of a product.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Epilogue<'a> {
+    pub plus: Plus<'a>,
+    /// Called with each stretch of elements as soon as it is complete.
+    pub finish: Option<Finish<'a>>,
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Plus<'a> {
+    #[default]
+    Nothing,
+    /// The same row for all rows.
+    Row(&'a Value),
+    /// To what the output holds, so many times.
+    Output(f64),
+}
+
+/// The kernel of an update that subtracts a multiple of the gradient from the parameter.
+pub(crate) trait DescentKernel: Sync {
+    /// As [`WholeKernel::run_owned`]; the gradient, the second input, is not read: `add` adds it to the parameter so many times.
+    fn descend(
+        &self,
+        inputs: &mut [Arc<Value>],
+        add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
+    ) -> Result<Outcome>;
 }
 
 /// What a kernel gives beside the result.

@@ -8,6 +8,7 @@
 use super::tile::{Element, Kernels, Panel, Source};
 use crate::kernels::threads;
 use std::cell::Cell;
+use std::ops::Range;
 
 /// Length of a block of the common axis: a packed panel of 48 columns by 256 is 48 KiB.
 const DEPTH: usize = 256;
@@ -109,52 +110,82 @@ struct Line {
     _bytes: [u8; 64],
 }
 
+/// A buffer that a thread keeps for the next time.
+pub struct Room(Cell<Vec<Line>>);
+
+impl Room {
+    /// Without memory yet.
+    pub const fn new() -> Room {
+        Room(Cell::new(Vec::new()))
+    }
+
+    /// Calls `f` with room for `len` numbers, whose contents are arbitrary numbers.
+    pub fn with<T: Element, R>(&self, len: usize, f: impl FnOnce(*mut T) -> R) -> R {
+        if len == 0 {
+            return f(std::ptr::null_mut());
+        }
+        // Taken, not borrowed: while this thread waits for others it may come here again.
+        let mut buffer = self.0.take();
+        let lines = (len * size_of::<T>()).div_ceil(64);
+        if buffer.len() < lines {
+            buffer.resize(lines, Line { _bytes: [0; 64] });
+        }
+        let result = f(buffer.as_mut_ptr().cast());
+        self.0.set(buffer);
+        result
+    }
+}
+
 thread_local! {
     /// The last packing buffer of this thread.
-    static BUFFER: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static PACKED: Room = const { Room::new() };
 }
 
 /// Calls `f` with a buffer for `len` numbers, whose contents are arbitrary numbers.
 pub fn with_buffer<T: Element, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
-    if len == 0 {
-        return f(std::ptr::null_mut());
-    }
-    // Taken, not borrowed: while this thread waits for others it may start another product.
-    let mut buffer = BUFFER.take();
-    let lines = (len * size_of::<T>()).div_ceil(64);
-    if buffer.len() < lines {
-        buffer.resize(lines, Line { _bytes: [0; 64] });
-    }
-    let result = f(buffer.as_mut_ptr().cast());
-    BUFFER.set(buffer);
-    result
+    PACKED.with(|room| room.with(len, f))
 }
 
-/// `out = alpha * a * b`, or that with something added; `out` has contiguous rows.
+/// What is done with stretches of a product's elements once they are complete: it is given the number of the first, its address, and how many there are.
+/// It may change them. The stretches are apart, several threads may come at the same time, and where a stretch ends depends on the sizes alone.
+pub type Finish<'a> = &'a (dyn Fn(usize, *mut u8, usize) + Sync);
+
+/// Where a product goes.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a, T> {
+    /// Has contiguous rows.
+    pub out: *mut T,
+    pub addend: Addend<T>,
+    pub finish: Option<Finish<'a>>,
+    pub parallel: bool,
+}
+
+/// `alpha * a * b`, or that with something added, in contiguous rows.
 ///
 /// # Safety
 ///
-/// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of `out` writable by nobody else.
+/// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of the target writable by nobody else.
 pub(super) unsafe fn product<T: Element>(
     kernels: &'static Kernels<T>,
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,
-    addend: Addend<T>,
-    out: *mut T,
-    parallel: bool,
+    target: Target<'_, T>,
 ) {
+    let Target { out, addend, finish, parallel } = target;
     // SAFETY: the caller's promise; a transposed product has the same elements in the same order if it is one column.
     unsafe {
-        if a.rows == 1 && (b.row == 1 || b.col == 1) {
-            let add = laid_out(addend, 1, b.cols, out);
-            return row(kernels, alpha, a, b, add, out, parallel);
+        let one_row = a.rows == 1 && (b.row == 1 || b.col == 1);
+        if one_row || (b.cols == 1 && (a.row == 1 || a.col == 1)) {
+            let add = laid_out(addend, a.rows, b.cols, out);
+            let (a, b) = if one_row { (a, b) } else { (b.transposed(), a.transposed()) };
+            row(kernels, alpha, a, b, add, out, parallel);
+            if let Some(finish) = finish {
+                finish(0, out.cast(), b.cols);
+            }
+            return;
         }
-        if b.cols == 1 && (a.row == 1 || a.col == 1) {
-            let add = laid_out(addend, a.rows, 1, out);
-            return row(kernels, alpha, b.transposed(), a.transposed(), add, out, parallel);
-        }
-        let plan = Plan::new(kernels, alpha, a, b, addend, out, parallel);
+        let plan = Plan::new(kernels, alpha, a, b, target);
         let rows = if plan.pack_a { a.rows.min(ROWS_GROUP) } else { a.rows };
         let cols = if plan.pack_b { b.cols.min(COLS_GROUP) } else { b.cols };
         let depth = if plan.pack_a || plan.pack_b { a.cols.min(DEPTH_GROUP) } else { a.cols };
@@ -208,27 +239,26 @@ pub(super) unsafe fn laid_out<T: Copy>(
 }
 
 /// A product and the decisions that its sizes and strides lead to.
-struct Plan<T: 'static> {
+struct Plan<'a, T: 'static> {
     kernels: &'static Kernels<T>,
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,
     addend: Addend<T>,
+    finish: Option<Finish<'a>>,
     out: Shared<T>,
     parallel: bool,
     pack_a: bool,
     pack_b: bool,
 }
 
-impl<T: Element> Plan<T> {
+impl<'a, T: Element> Plan<'a, T> {
     fn new(
         kernels: &'static Kernels<T>,
         alpha: T,
         a: Operand<T>,
         b: Operand<T>,
-        addend: Addend<T>,
-        out: *mut T,
-        parallel: bool,
+        target: Target<'a, T>,
     ) -> Self {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         Plan {
@@ -236,9 +266,10 @@ impl<T: Element> Plan<T> {
             alpha,
             a,
             b,
-            addend,
-            out: Shared(out),
-            parallel,
+            addend: target.addend,
+            finish: target.finish,
+            out: Shared(target.out),
+            parallel: target.parallel,
             pack_a: a.col != 1 && m.saturating_mul(k) > DIRECT_A && n > 2 * kernels.cols,
             pack_b: b.col != 1 || (k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows),
         }
@@ -247,7 +278,7 @@ impl<T: Element> Plan<T> {
 
 /// The part of a product that is packed at a time.
 struct Group<'a, T: 'static> {
-    plan: &'a Plan<T>,
+    plan: &'a Plan<'a, T>,
     row: usize,
     rows: usize,
     col: usize,
@@ -327,7 +358,24 @@ impl<T: Element> Group<'_, T> {
                 // SAFETY: the tasks are disjoint parts of the group.
                 unsafe { self.part(row, step.min(end - row), col, cols) }
             }
+            if let Some(finish) = self.plan.finish
+                && self.start + self.depth == self.plan.a.cols
+            {
+                self.complete(finish, row..end, col..col + cols);
+            }
         });
+    }
+
+    /// Hands on some rows and columns of the group.
+    fn complete(&self, finish: Finish<'_>, rows: Range<usize>, cols: Range<usize>) {
+        let n = self.plan.b.cols;
+        let first = (self.row + rows.start) * n + self.col + cols.start;
+        let stretch = |first, count| finish(first, self.plan.out.at(first).cast(), count);
+        if cols.len() == n {
+            stretch(first, rows.len() * n);
+        } else {
+            (0..rows.len()).for_each(|i| stretch(first + i * n, cols.len()));
+        }
     }
 
     /// Computes some rows and columns of the group: both starts are multiples of a strip and of a panel.

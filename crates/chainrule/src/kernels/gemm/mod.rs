@@ -14,11 +14,11 @@ pub(super) mod tile;
 pub(super) mod vector;
 
 pub use block::{Block, block, block_packed, pack_columns, pack_lines, panel_lines};
-pub use drive::with_buffer;
+pub use drive::{Finish, Room, with_buffer};
 pub(super) use drive::{run, threaded};
 pub use tile::Element;
 
-use drive::{Addend, Operand, TASK_WORK, laid_out, product};
+use drive::{Addend, Operand, TASK_WORK, Target, laid_out, product};
 use tile::Kernels;
 
 /// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
@@ -120,40 +120,49 @@ pub fn batched_f32(
     float_products(f32::current(), alpha, a, b, batch, accum, out);
 }
 
-/// As [`batched_f32`], in f64.
-///
-/// # Panics
-///
-/// As [`batched_f32`].
-pub fn batched_f64(
-    alpha: f64,
-    a: Mat<'_, f64>,
-    b: Mat<'_, f64>,
-    batch: Batch<'_>,
-    accum: Accum,
-    out: &mut [f64],
-) {
-    float_products(f64::current(), alpha, a, b, batch, accum, out);
-}
-
 /// `out = a b + row`, with the row added to every row, in f32. `out` has contiguous rows.
 ///
 /// # Panics
 ///
 /// As [`batched_f32`], or if the row has not as many numbers as the product has columns.
 pub fn affine_f32(a: Mat<'_, f32>, b: Mat<'_, f32>, row: &[f32], out: &mut [f32]) {
-    assert_eq!(row.len(), b.cols, "gemm: one number to add for each column");
-    products(f32::current(), 1.0, a, b, Batch::ONE, Addend::row(row), out);
+    finished(1.0, (a, b), Batch::ONE, Plus::Row(row), None, out);
 }
 
-/// As [`affine_f32`], in f64.
+/// What is added to a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Plus<'a, T> {
+    /// Nothing.
+    Nothing,
+    /// The same row for all rows, with as many numbers as there are columns.
+    Row(&'a [T]),
+    /// What the output holds.
+    Output,
+}
+
+/// `out = alpha * a b`, or that with something added, after which `finish` gets each stretch of elements as soon as it is complete, while it is still
+/// near. `out` has contiguous rows.
 ///
 /// # Panics
 ///
-/// As [`affine_f32`].
-pub fn affine_f64(a: Mat<'_, f64>, b: Mat<'_, f64>, row: &[f64], out: &mut [f64]) {
-    assert_eq!(row.len(), b.cols, "gemm: one number to add for each column");
-    products(f64::current(), 1.0, a, b, Batch::ONE, Addend::row(row), out);
+/// As [`batched_f32`], or if a row has not as many numbers as the product has columns.
+pub fn finished<T: Element>(
+    alpha: T,
+    (a, b): (Mat<'_, T>, Mat<'_, T>),
+    batch: Batch<'_>,
+    plus: Plus<'_, T>,
+    finish: Option<Finish<'_>>,
+    out: &mut [T],
+) {
+    let addend = match plus {
+        Plus::Nothing => Addend::Nothing,
+        Plus::Output => Addend::Output,
+        Plus::Row(row) => {
+            assert_eq!(row.len(), b.cols, "gemm: one number to add for each column");
+            Addend::row(row)
+        }
+    };
+    products(T::current(), alpha, a, b, batch, addend, finish, out);
 }
 
 /// As [`batched_f32`], in i64, where sums wrap around.
@@ -206,7 +215,7 @@ fn float_products<T: Element>(
     out: &mut [T],
 ) {
     let addend = if accum == Accum::Add { Addend::Output } else { Addend::Nothing };
-    products(kernels, alpha, a, b, batch, addend, out);
+    products(kernels, alpha, a, b, batch, addend, None, out);
 }
 
 /// Checks the operands and computes all products of a batch. A row that is added must have as many numbers as a product has columns.
@@ -217,6 +226,7 @@ fn products<T: Element>(
     b: Mat<'_, T>,
     batch: Batch<'_>,
     addend: Addend<T>,
+    finish: Option<Finish<'_>>,
     out: &mut [T],
 ) {
     let count = check(&a, &b, &batch, out.len());
@@ -228,6 +238,9 @@ fn products<T: Element>(
         let add = unsafe { laid_out(addend, count * a.rows, b.cols, out.as_mut_ptr()) };
         if !add {
             out.fill(T::default());
+        }
+        if let Some(finish) = finish {
+            finish(0, out.as_mut_ptr().cast(), out.len());
         }
         return;
     }
@@ -242,17 +255,20 @@ fn products<T: Element>(
     let address = Address(out.as_mut_ptr());
     let one = |index: usize, parallel: bool| {
         let (from_a, from_b) = offsets(&batch, index);
+        let shifted = |first: usize, at: *mut u8, count: usize| {
+            if let Some(finish) = finish {
+                finish(index * size + first, at, count);
+            }
+        };
+        let target = Target {
+            out: address.get().wrapping_add(index * size),
+            addend,
+            finish: finish.is_some().then_some(&shifted as Finish<'_>),
+            parallel,
+        };
         // SAFETY: `check` found all elements inside `data`, and `out` has room for `count` results of `size` numbers.
         unsafe {
-            product(
-                kernels,
-                alpha,
-                operand(&a, from_a),
-                operand(&b, from_b),
-                addend,
-                address.get().add(index * size),
-                parallel,
-            );
+            product(kernels, alpha, operand(&a, from_a), operand(&b, from_b), target);
         }
     };
     let shared = threaded(work.saturating_mul(count));

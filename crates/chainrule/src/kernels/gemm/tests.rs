@@ -452,8 +452,50 @@ fn a_row_is_added_to_every_row() {
         let row: Vec<f64> = row.iter().map(|&x| x as f64).collect();
         let (a, b) = (Mat::new(&a, m, k), Mat::new(&b, n, k).transposed());
         let mut out = vec![f64::NAN; m * n];
-        affine_f64(a, b, &row, &mut out);
+        finished(1.0, (a, b), Batch::ONE, Plus::Row(&row), None, &mut out);
         let old: Vec<f64> = (0..m).flat_map(|_| row.iter().copied()).collect();
         assert_product("with a row", 1.0, a, b, Some(&old), &out);
+    }
+}
+
+/// Each element is handed on once, when it is complete, on every way through the drive; what is made of it stays.
+#[test]
+fn elements_are_handed_on_when_they_are_complete() {
+    let sizes = [
+        (1, 5, 7),
+        (9, 5, 1),
+        (3, 0, 4),
+        (8, 17, 48),
+        (17, 1025, 50),
+        (129, 2100, 97),
+        (200, 300, 1700),
+    ];
+    for (m, k, n) in sizes {
+        for count in [1, 3] {
+            let (a, b) = (numbers::<f32>(count * m * k, 1), numbers::<f32>(count * n * k, 2));
+            let (a, b) = (&a[..], &b[..]);
+            let first = (Mat::new(a, m, k), Mat::new(b, n, k).transposed());
+            let sizes = [count];
+            let (a_strides, b_strides) = ([(m * k) as isize], [(n * k) as isize]);
+            let batch = Batch { sizes: &sizes, a_strides: &a_strides, b_strides: &b_strides };
+            let mut want = numbers::<f32>(count * m * n, 3);
+            let mut out = vec![0.0; want.len()];
+            batched_f32(0.5, first.0, first.1, batch, Accum::Add, &mut want);
+            let start = out.as_ptr().addr();
+            let negate = |first: usize, at: *mut u8, count: usize| {
+                assert_eq!(at.addr(), start + 4 * first);
+                // SAFETY: the elements are those of the output, and nobody else has them.
+                let part = unsafe { std::slice::from_raw_parts_mut(at.cast::<f32>(), count) };
+                part.iter_mut().for_each(|x| *x = -*x);
+            };
+            for threads in [1, 3] {
+                out.copy_from_slice(&numbers::<f32>(count * m * n, 3));
+                with_num_threads(threads, || {
+                    finished(0.5, first, batch, Plus::Output, Some(&negate), &mut out)
+                });
+                let same = out.iter().zip(&want).all(|(x, y)| x.to_bits() == (-y).to_bits());
+                assert!(same, "{count} of {m}x{k}x{n}, {threads} threads");
+            }
+        }
     }
 }

@@ -3,11 +3,13 @@
 use smallvec::SmallVec;
 
 use super::backward_only;
-use crate::kernels::gemm::{self, Accum, Batch, Mat};
+use crate::kernels::gemm::{Batch, Mat};
 use crate::kernels::reduce;
+use crate::ops::linalg::matmul::product;
 use crate::ops::prelude::*;
+use crate::ops::reduce::sum::Sum;
 use crate::tensor::node::Source;
-use crate::tensor::op::Definition;
+use crate::tensor::op::{Definition, Epilogue, Part, Plus, ProductKernel};
 
 /// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there is one.
 #[derive(Debug, Clone, Copy)]
@@ -88,33 +90,43 @@ impl Op for Linear {
 
 impl WholeKernel for Linear {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+        let mut value = Value::uninit(self.name(), out)?;
+        self.multiply(inputs, Epilogue::default(), &mut value)?;
+        Ok(value.into())
+    }
+
+    fn product(&self) -> Option<&dyn ProductKernel> {
+        Some(self)
+    }
+}
+
+impl ProductKernel for Linear {
+    fn multiply(
+        &self,
+        inputs: &[Arc<Value>],
+        epilogue: Epilogue<'_>,
+        out: &mut Value,
+    ) -> Result<()> {
         let (x, weight) = (rows(&inputs[0])?, rows(&inputs[1])?);
         let bias = if self.bias { Some(inputs[2].contiguous()?) } else { None };
-        let mut value = Value::uninit(self.name(), out)?;
-        macro_rules! product {
-            ($plain:ident, $affine:ident, $o:expr) => {
-                match &bias {
-                    None => gemm::$plain(
-                        1.0,
-                        x.mat(),
-                        weight.mat().transposed(),
-                        Batch::ONE,
-                        Accum::Replace,
-                        $o,
-                    ),
-                    Some(bias) => {
-                        let row = bias.slice().expect("made contiguous");
-                        gemm::$affine(x.mat(), weight.mat().transposed(), row, $o)
-                    }
-                }
-            };
-        }
-        match output(&mut value) {
-            Output::F32(o) => product!(batched_f32, affine_f32, o),
-            Output::F64(o) => product!(batched_f64, affine_f64, o),
+        let epilogue = match &bias {
+            Some(bias) => Epilogue { plus: Plus::Row(bias), ..epilogue },
+            None => epilogue,
+        };
+        match output(out) {
+            Output::F32(o) => {
+                product((x.mat(), weight.mat().transposed()), Batch::ONE, epilogue, o)
+            }
+            Output::F64(o) => {
+                product((x.mat(), weight.mat().transposed()), Batch::ONE, epilogue, o)
+            }
             _ => unreachable!("infer admits no other dtypes"),
         }
-        Ok(value.into())
+        Ok(())
+    }
+
+    fn adds_row(&self) -> bool {
+        !self.bias
     }
 }
 
@@ -183,38 +195,52 @@ impl Op for LinearGrad {
         Kernel::Whole(self)
     }
 
+    fn parts(&self) -> SmallVec<[Part; 3]> {
+        let product = |i: usize| {
+            let mut wants = [false; 3];
+            wants[i] = true;
+            let op = Arc::new(LinearGrad { wants, ..*self });
+            Part { op, inputs: smallvec![0, 1, 2] }
+        };
+        let wanted = (0..3).filter(|&i| self.wants[i]);
+        let part = |i: usize| match i {
+            2 => {
+                let last = self.x.rank() - 1;
+                let axes = Axes::of(
+                    &Axes::all(&self.x)
+                        .iter()
+                        .filter(|&a| a < last)
+                        .collect::<SmallVec<[usize; 8]>>(),
+                );
+                Part { op: Arc::new(Sum { axes, keepdim: false }), inputs: smallvec![0] }
+            }
+            _ => product(i),
+        };
+        wanted.map(part).collect()
+    }
+
     backward_only!();
 }
 
 impl WholeKernel for LinearGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let g = inputs[0].contiguous()?;
-        let (gm, x, weight) = (rows(&g)?, rows(&inputs[1])?, rows(&inputs[2])?);
         let fresh = |shape| Value::uninit(self.name(), Meta::new(shape, out.dtype));
         let mut found: SmallVec<[Arc<Value>; 3]> = SmallVec::new();
-        macro_rules! product {
-            ($shape:expr, $a:expr, $b:expr) => {{
-                let mut value = fresh($shape)?;
-                match output(&mut value) {
-                    Output::F32(o) => gemm::batched_f32(1.0, $a, $b, Batch::ONE, Accum::Replace, o),
-                    Output::F64(o) => gemm::batched_f64(1.0, $a, $b, Batch::ONE, Accum::Replace, o),
-                    _ => unreachable!("a gradient has the dtype of its tensor"),
-                }
+        for (wants, shape) in [(0, self.x), (1, self.weight)] {
+            if self.wants[wants] {
+                let mut value = fresh(shape)?;
+                self.gradient(wants, inputs, Epilogue::default(), &mut value)?;
                 found.push(value.share());
-            }};
-        }
-        if self.wants[0] {
-            product!(self.x, gm.mat(), weight.mat());
-        }
-        if self.wants[1] {
-            product!(self.weight, gm.mat().transposed(), x.mat());
+            }
         }
         if self.wants[2] {
             let outputs = self.weight[0];
+            let g = inputs[0].contiguous()?;
+            let count = rows(&g)?.rows;
             let mut value = fresh(Shape::new(&[outputs]))?;
             match (array(&g), output(&mut value)) {
-                (Array::F32(g), Output::F32(o)) => reduce::sum(g, gm.rows, outputs, o),
-                (Array::F64(g), Output::F64(o)) => reduce::sum(g, gm.rows, outputs, o),
+                (Array::F32(g), Output::F32(o)) => reduce::sum(g, count, outputs, o),
+                (Array::F64(g), Output::F64(o)) => reduce::sum(g, count, outputs, o),
                 _ => unreachable!("a gradient has the dtype of its tensor"),
             }
             found.push(value.share());
@@ -222,6 +248,52 @@ impl WholeKernel for LinearGrad {
         let mut found = found.into_iter();
         let value = found.next().expect("a gradient is wanted");
         Ok(Outcome { value, extra: found.collect() })
+    }
+
+    fn product(&self) -> Option<&dyn ProductKernel> {
+        matches!(self.wants, [true, false, false] | [false, true, false])
+            .then_some(self as &dyn ProductKernel)
+    }
+}
+
+impl LinearGrad {
+    /// The gradient of the input, 0, or of the weight, 1.
+    fn gradient(
+        &self,
+        of: usize,
+        inputs: &[Arc<Value>],
+        epilogue: Epilogue<'_>,
+        out: &mut Value,
+    ) -> Result<()> {
+        let g = inputs[0].contiguous()?;
+        let (g, other) = (rows(&g)?, rows(&inputs[2 - of])?);
+        macro_rules! product {
+            ($o:expr) => {{
+                let g = if of == 0 { g.mat() } else { g.mat().transposed() };
+                product((g, other.mat()), Batch::ONE, epilogue, $o)
+            }};
+        }
+        match output(out) {
+            Output::F32(o) => product!(o),
+            Output::F64(o) => product!(o),
+            _ => unreachable!("a gradient has the dtype of its tensor"),
+        }
+        Ok(())
+    }
+}
+
+impl ProductKernel for LinearGrad {
+    fn multiply(
+        &self,
+        inputs: &[Arc<Value>],
+        epilogue: Epilogue<'_>,
+        out: &mut Value,
+    ) -> Result<()> {
+        self.gradient(if self.wants[0] { 0 } else { 1 }, inputs, epilogue, out)
+    }
+
+    fn adds_row(&self) -> bool {
+        true
     }
 }
 

@@ -1,8 +1,10 @@
 //! `matmul`: the matrix product, with every combination of ranks that NumPy has.
 
 use crate::kernels::gemm::{self, Accum, Batch, Mat};
+use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
+use crate::tensor::op::{Epilogue, Plus, ProductKernel};
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
 #[derive(Debug, Clone, Copy)]
@@ -97,29 +99,74 @@ impl Op for MatMul {
 
 impl WholeKernel for MatMul {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
-        let batch = out.shape.rank() - 2;
-        let (a_strides, b_strides) = (batch_strides(&a, batch), batch_strides(&b, batch));
-        let products = Batch {
-            sizes: &out.shape[..batch],
-            a_strides: &a_strides[..batch],
-            b_strides: &b_strides[..batch],
-        };
         let mut value = Value::uninit(self.name(), out)?;
-        match output(&mut value) {
-            Output::F32(o) => {
-                gemm::batched_f32(1.0, matrix(&a), matrix(&b), products, Accum::Replace, o)
-            }
-            Output::F64(o) => {
-                gemm::batched_f64(1.0, matrix(&a), matrix(&b), products, Accum::Replace, o)
-            }
-            Output::I64(o) => {
-                gemm::batched_i64(1, matrix(&a), matrix(&b), products, Accum::Replace, o)
-            }
-            Output::Bool(_) => unreachable!("infer admits no bools"),
+        if out.dtype != DType::I64 {
+            self.multiply(inputs, Epilogue::default(), &mut value)?;
+            return Ok(value.into());
         }
+        let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
+        let (a_strides, b_strides) = strides(&a, &b, &out.shape);
+        let products = batch(&out.shape, &a_strides, &b_strides);
+        let Output::I64(o) = output(&mut value) else { unreachable!("infer admits no bools") };
+        gemm::batched_i64(1, matrix(&a), matrix(&b), products, Accum::Replace, o);
         Ok(value.into())
     }
+
+    fn product(&self) -> Option<&dyn ProductKernel> {
+        Some(self)
+    }
+}
+
+impl ProductKernel for MatMul {
+    fn multiply(
+        &self,
+        inputs: &[Arc<Value>],
+        epilogue: Epilogue<'_>,
+        out: &mut Value,
+    ) -> Result<()> {
+        let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
+        let shape = *out.shape();
+        let (a_strides, b_strides) = strides(&a, &b, &shape);
+        let products = batch(&shape, &a_strides, &b_strides);
+        match output(out) {
+            Output::F32(o) => product((matrix(&a), matrix(&b)), products, epilogue, o),
+            Output::F64(o) => product((matrix(&a), matrix(&b)), products, epilogue, o),
+            _ => unreachable!("a product of floats"),
+        }
+        Ok(())
+    }
+
+    fn adds_row(&self) -> bool {
+        true
+    }
+}
+
+/// The products of floats with their epilogue.
+pub(in crate::ops) fn product<T: Real + Stored + gemm::Element>(
+    operands: (Mat<'_, T>, Mat<'_, T>),
+    batch: Batch<'_>,
+    epilogue: Epilogue<'_>,
+    out: &mut [T],
+) {
+    let (alpha, plus) = match epilogue.plus {
+        Plus::Nothing => (T::from_f64(1.0), gemm::Plus::Nothing),
+        Plus::Row(row) => {
+            (T::from_f64(1.0), gemm::Plus::Row(row.slice().expect("a row is contiguous")))
+        }
+        Plus::Output(times) => (T::from_f64(times), gemm::Plus::Output),
+    };
+    gemm::finished(alpha, operands, batch, plus, epilogue.finish, out);
+}
+
+/// The strides of the batch axes of both operands.
+fn strides(a: &Value, b: &Value, out: &Shape) -> (Strides, Strides) {
+    let batch = out.rank() - 2;
+    (batch_strides(a, batch), batch_strides(b, batch))
+}
+
+fn batch<'a>(out: &'a Shape, a_strides: &'a Strides, b_strides: &'a Strides) -> Batch<'a> {
+    let batch = out.rank() - 2;
+    Batch { sizes: &out[..batch], a_strides: &a_strides[..batch], b_strides: &b_strides[..batch] }
 }
 
 /// The value, copied if it steps backward along an axis: products take strides from 0 up.

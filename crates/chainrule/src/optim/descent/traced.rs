@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{At, Descent, Rate, Rule, no_gradients};
 use crate::dtype::{DType, Stored};
@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
 use crate::tensor::node::Source;
-use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
+use crate::tensor::op::{
+    DescentKernel, Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel,
+};
 use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
 use crate::tensor::{Tensor, log};
@@ -123,6 +125,31 @@ impl<R: Rule> WholeKernel for Update<R> {
             DType::F64 => self.run_as::<f64>(inputs),
             _ => unreachable!("infer admits floats"),
         }
+    }
+
+    fn descent(&self) -> Option<&dyn DescentKernel> {
+        self.rule.is_plain().then_some(self as &dyn DescentKernel)
+    }
+}
+
+impl<R: Rule> DescentKernel for Update<R> {
+    fn descend(
+        &self,
+        inputs: &mut [Arc<Value>],
+        add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
+    ) -> Result<Outcome> {
+        let [p, _, lr, step] = inputs else { unreachable!("a plain rule keeps no arrays") };
+        let rate = self.rate.of(lr.first());
+        let owned = match p.dtype() {
+            DType::F32 => Value::unique::<f32>(p).is_some(),
+            _ => Value::unique::<f64>(p).is_some(),
+        };
+        if !owned {
+            *p = p.copied()?.share();
+        }
+        add(-rate, Arc::get_mut(p).expect("nobody else holds it"))?;
+        own::<i64>(step)?[0] += 1;
+        Ok(Outcome { value: p.clone(), extra: smallvec![step.clone()] })
     }
 }
 

@@ -1,10 +1,12 @@
 //! Which instructions form a group.
 //!
 //! Instructions are taken in order. One that runs on rows joins the group of a value that it takes, or one that takes a value that it takes too, if
-//! the rows are the same and nothing outside the group would have to run between: no other instruction may need something of the group and be needed by it.
+//! the rows are the same and nothing outside the group would have to run between: no other instruction may need something of the group and be needed by it. Behind a product
+//! comes only what takes its elements, and for which it does not matter where a row ends.
 
 use std::collections::{BinaryHeap, HashMap};
 
+use super::head;
 use super::layout::Layouts;
 use super::layout::Part;
 use super::member::{Kind, Member};
@@ -45,6 +47,8 @@ pub(super) struct Cluster {
     pub space: Option<(usize, usize)>,
     /// Whether it does not matter where a row ends.
     flat: bool,
+    /// The product that comes first.
+    head: Option<Id>,
     /// The clusters that must run before, directly or not.
     before: Set,
 }
@@ -59,6 +63,8 @@ pub(super) struct Clusters<'a> {
     made_by: HashMap<Id, Kind>,
     /// The last group that takes a value, by root.
     taken_in: HashMap<Id, usize>,
+    /// How often each value is taken, by root; what is handed out once more.
+    uses: Vec<usize>,
     last_draw: Option<usize>,
 }
 
@@ -71,6 +77,7 @@ impl<'a> Clusters<'a> {
             made_in: HashMap::new(),
             made_by: HashMap::new(),
             taken_in: HashMap::new(),
+            uses: uses(program, layouts),
             last_draw: None,
         };
         (0..program.instructions.len()).for_each(|i| all.place(i));
@@ -82,7 +89,8 @@ impl<'a> Clusters<'a> {
         // A window on what a group makes is known without running anything: it stays with the group.
         let window = self.layouts.is_view(instruction.result());
         let maker = self.made_in.get(&self.layouts.root(instruction.result()));
-        if let Some(&at) = maker.filter(|&&at| window && self.clusters[at].space.is_some()) {
+        let stays = |at: usize| self.clusters[at].space.or(self.clusters[at].head.map(|_| (0, 0)));
+        if let Some(&at) = maker.filter(|&&at| window && stays(at).is_some()) {
             self.clusters[at].members.push(i);
             self.made_in.insert(instruction.result(), at);
             return;
@@ -94,7 +102,7 @@ impl<'a> Clusters<'a> {
             before.add(*at);
         }
         let member = Member::of(self.program, self.layouts, instruction);
-        let found = member.as_ref().and_then(|member| self.group_for(member, &roots));
+        let found = member.as_ref().and_then(|member| self.group_for(i, member, &roots));
         let draws = instruction.op.generator().is_some();
         if let Some(last) = self.last_draw.filter(|_| draws) {
             before.extend(&self.clusters[last].before);
@@ -108,7 +116,9 @@ impl<'a> Clusters<'a> {
             _ => {
                 let space = member.as_ref().map(|m| (m.rows, m.n));
                 let flat = member.as_ref().is_some_and(Member::is_flat);
-                self.clusters.push(Cluster { members: vec![i], space, flat, before });
+                let product = head::product(self.program, instruction);
+                let head = product.map(|_| instruction.result());
+                self.clusters.push(Cluster { members: vec![i], space, flat, head, before });
                 self.clusters.len() - 1
             }
         };
@@ -117,9 +127,9 @@ impl<'a> Clusters<'a> {
         }
         for &id in &instruction.outputs {
             self.made_in.insert(id, at);
-            if let Some(member) = &member {
-                self.made_by.insert(id, member.kind);
-            }
+            let kind = member.as_ref().map(|m| m.kind);
+            let product = self.clusters[at].head.map(|_| Kind::Map);
+            self.made_by.extend(kind.or(product).map(|kind| (id, kind)));
         }
         if member.is_some() {
             self.taken_in.extend(roots.iter().map(|&root| (root, at)));
@@ -127,20 +137,29 @@ impl<'a> Clusters<'a> {
     }
 
     /// The group that an instruction can join.
-    fn group_for(&self, member: &Member, roots: &[Id]) -> Option<usize> {
+    fn group_for(&self, i: usize, member: &Member, roots: &[Id]) -> Option<usize> {
         let makers = roots.iter().filter_map(|root| self.made_in.get(root));
         let takers = roots.iter().filter_map(|root| self.taken_in.get(root));
         let mut candidates: Vec<usize> = makers.copied().collect();
         candidates.sort_unstable_by(|a, b| b.cmp(a));
         candidates.extend(takers);
-        candidates.into_iter().find(|&at| self.fits(at, member, roots))
+        candidates.into_iter().find(|&at| self.fits(at, i, member, roots))
     }
 
-    fn fits(&self, at: usize, member: &Member, roots: &[Id]) -> bool {
+    fn fits(&self, at: usize, i: usize, member: &Member, roots: &[Id]) -> bool {
         let group = &self.clusters[at];
-        let Some((rows, n)) = group.space else { return false };
-        let same = (rows, n) == (member.rows, member.n)
-            || (rows * n == member.rows * member.n && (group.flat || member.is_flat()));
+        let (rows, n) = match (group.head, group.space) {
+            (Some(head), _) => (self.program.info(head).meta.shape.numel(), 1),
+            (None, Some(space)) => space,
+            (None, None) => return false,
+        };
+        let same = match group.head {
+            None => {
+                (rows, n) == (member.rows, member.n)
+                    || (rows * n == member.rows * member.n && (group.flat || member.is_flat()))
+            }
+            Some(_) => rows == member.rows * member.n && self.follows(at, i, member, roots),
+        };
         // Of what is made in the group only those rows are there that the member runs on.
         let apart = |(root, part): (&Id, &Part)| {
             let numel = self.program.info(*root).meta.shape.numel();
@@ -159,6 +178,19 @@ impl<'a> Clusters<'a> {
         same && group.members.len() < MOST && !roots.iter().any(between) && !taken.any(apart)
     }
 
+    /// Whether an instruction can take the elements of a product's group as they are computed.
+    fn follows(&self, at: usize, i: usize, member: &Member, roots: &[Id]) -> bool {
+        let group = &self.clusters[at];
+        let takes = roots.iter().any(|root| self.made_in.get(root) == Some(&at));
+        let instructions = &self.program.instructions;
+        let first = &instructions[group.members[0]];
+        let adds = || {
+            let alone = group.members.len() == 1 && self.uses[first.result().index()] == 1;
+            alone && head::row(self.program, self.layouts, first, &instructions[i]).is_some()
+        };
+        takes && (member.is_flat() || adds())
+    }
+
     fn join(&mut self, at: usize, i: usize, member: &Member, roots: &[Id]) {
         let mut more = Set::default();
         let makers = roots.iter().filter_map(|root| self.made_in.get(root));
@@ -167,7 +199,9 @@ impl<'a> Clusters<'a> {
             more.add(maker);
         }
         let group = &mut self.clusters[at];
-        if group.flat && !member.is_flat() {
+        if let Some(head) = group.head {
+            group.space = Some((self.program.info(head).meta.shape.numel(), 1));
+        } else if group.flat && !member.is_flat() {
             group.space = Some((member.rows, member.n));
             group.flat = false;
         }
@@ -223,4 +257,13 @@ impl<'a> Clusters<'a> {
         let mut clusters: Vec<Option<Cluster>> = clusters.into_iter().map(Some).collect();
         order.into_iter().map(|at| clusters[at].take().expect("each comes once")).collect()
     }
+}
+
+/// How often each value is taken, by root.
+fn uses(program: &Program, layouts: &Layouts) -> Vec<usize> {
+    let mut uses = vec![0; program.values.len()];
+    let own = program.instructions.iter().filter(|i| !layouts.is_view(i.result()));
+    let taken = own.flat_map(|i| i.inputs.iter().copied());
+    taken.chain(program.roots()).for_each(|id| uses[layouts.root(id).index()] += 1);
+    uses
 }

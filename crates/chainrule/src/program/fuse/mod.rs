@@ -6,13 +6,19 @@
 //!
 //! A group is a stretch of the list of instructions, so that a listing, the checks and the other passes see its members as ever.
 //!
+//! A group may begin with a product: it adds a row itself (a bias), and the elementwise instructions that follow take its elements as they are computed.
+//!
+//! - `split`: ops that become several.
 //! - `layout`: where the elements of views lie.
 //! - `member`: which instructions can be part of a group.
+//! - `head`: products that a group can begin with.
 //! - `cluster`: which of them form one.
 
 mod cluster;
+pub(super) mod head;
 pub(super) mod layout;
 pub(super) mod member;
+mod split;
 
 use std::ops::Range;
 
@@ -38,11 +44,13 @@ impl Program {
     /// ```
     pub fn fused(&self) -> Program {
         let mut program = self.clone();
-        let layouts = Layouts::of(self);
+        split::split(&mut program);
+        let whole = program.clone();
+        let layouts = Layouts::of(&whole);
         let mut instructions: Vec<Option<_>> =
             std::mem::take(&mut program.instructions).into_iter().map(Some).collect();
         program.groups.clear();
-        for cluster in Clusters::of(self, &layouts) {
+        for cluster in Clusters::of(&whole, &layouts) {
             let start = program.instructions.len();
             let mut members = cluster.members;
             members.sort_unstable();

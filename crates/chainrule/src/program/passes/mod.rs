@@ -4,7 +4,7 @@
 //! [`Program::optimized`].
 
 pub(super) mod common;
-mod dead;
+pub(super) mod dead;
 mod fold;
 
 use super::Program;

@@ -1,10 +1,11 @@
-//! A group of instructions as it runs: tile by tile.
+//! A group of instructions as it runs: tile by tile, or behind a product.
 
 use smallvec::SmallVec;
 
 use super::memory::{self, Need};
 use crate::dtype::DType;
 use crate::program::Program;
+use crate::program::fuse::head::Head;
 use crate::program::fuse::layout::{Layouts, Part};
 use crate::program::fuse::member::{Kind, Member};
 use crate::program::ir::Id;
@@ -39,6 +40,20 @@ pub(super) struct Block {
     pub scratch: usize,
     /// How many sums of columns there are.
     pub sums: usize,
+    /// The product that it begins with.
+    pub product: Option<Product>,
+}
+
+/// The product that a group begins with. It is computed where one of the results goes.
+#[derive(Debug)]
+pub(super) struct Product {
+    pub head: Head,
+    /// Which of the outputs that is.
+    pub target: usize,
+    /// Where in the scratch a tile of it goes first, if the result is another one.
+    pub moved: Option<usize>,
+    /// Bytes of an element.
+    pub size: usize,
 }
 
 /// One member.
@@ -80,17 +95,21 @@ impl Block {
         group: Range<usize>,
         wanted: impl Fn(Id) -> bool,
     ) -> Block {
-        let found = group.clone().filter(|&i| !layouts.is_view(program.instructions[i].result()));
+        let head = Head::of(program, layouts, &group);
+        let in_head = |i: usize| head.as_ref().is_some_and(|head| head.has(i));
+        let own = |&i: &usize| !layouts.is_view(program.instructions[i].result()) && !in_head(i);
+        let found = group.clone().filter(own);
         let member = |i: usize| {
             let instruction = &program.instructions[i];
             let why = "a group has members that run on rows";
             (i, Member::of(program, layouts, instruction).expect(why))
         };
         let members: Vec<(usize, Member)> = found.map(member).collect();
-        let flat = members.iter().all(|(_, m)| m.is_flat());
-        let rowed = members.iter().find(|(_, m)| !m.is_flat()).unwrap_or(&members[0]);
-        let (rows, n) =
-            if flat { (rowed.1.rows * rowed.1.n, 1) } else { (rowed.1.rows, rowed.1.n) };
+        let (rows, n) = match (members.iter().find(|(_, m)| !m.is_flat()), &head) {
+            (Some((_, member)), _) => (member.rows, member.n),
+            (None, Some(head)) => (program.info(head.result).meta.shape.numel(), 1),
+            (None, None) => (members[0].1.rows * members[0].1.n, 1),
+        };
         let mut block = Block {
             rows,
             n,
@@ -101,14 +120,34 @@ impl Block {
             outputs: Vec::new(),
             scratch: 0,
             sums: 0,
+            product: None,
         };
         let mut inside: Vec<(Id, Arg)> = Vec::new();
         let mut needs: Vec<Need> = Vec::new();
+        let mut moved = None;
+        if let Some(head) = &head {
+            let dtype = program.info(head.result).meta.dtype;
+            let at = if wanted(head.result) {
+                block.outputs.push(head.result);
+                At::Output(0)
+            } else {
+                needs.push(Need { size: dtype.size(), from: 0, to: 0 });
+                moved = Some(0);
+                At::Scratch(0)
+            };
+            inside.push((head.result, Arg { at, part: Part::Whole, dtype }));
+        }
         for (at, (i, member)) in members.into_iter().enumerate() {
             let step =
                 block.step(program, layouts, (at, i, member), &mut inside, &mut needs, &wanted);
             block.members.push(step);
         }
+        block.product = head.map(|head| {
+            let meta = program.info(head.result).meta;
+            let target = block.outputs.iter().position(|&id| program.info(id).meta == meta);
+            let target = target.expect("a product inside has a result that is like it");
+            Product { head, target, moved, size: meta.dtype.size() }
+        });
         block.cut(&needs);
         block
     }
@@ -208,6 +247,9 @@ impl Block {
                     *need = places.starts[*need];
                 }
             }
+        }
+        if let Some(Product { moved: Some(need), .. }) = &mut self.product {
+            *need = places.starts[*need];
         }
     }
 

@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::block::Block;
+use super::block::{Block, Product};
 use super::steps::{Home, Step, Steps};
 use super::tile::Arrays;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::program::Program;
-use crate::program::ir::{From, Id};
+use crate::program::fuse::head;
+use crate::program::ir::{From, Id, Instruction};
 use crate::program::plan::Plan;
+use crate::program::run::EMPTY;
 use crate::tensor::Tensor;
 use crate::tensor::arena::{Arena, Place};
 use crate::tensor::buffer::{BLOCK, Buffer};
 use crate::tensor::node::lock;
-use crate::tensor::op::{Array, Outcome, Output};
+use crate::tensor::op::{Array, Epilogue, Outcome, Output, Plus};
 use crate::tensor::run::{array, compute_as, output};
 use crate::tensor::value::Value;
 
@@ -106,7 +108,10 @@ impl Machine {
                     let id = program.instructions[*i].result();
                     self.values[id.index()] = Some(self.window(program, steps, id));
                 }
-                Step::Update(i) => self.update(program, plan, *i, dropped)?,
+                Step::Update(i) => self.update(program, plan, *i, None, dropped)?,
+                Step::Descent { product, update } => {
+                    self.update(program, plan, *update, Some(*product), dropped)?
+                }
                 Step::Op(i) => self.op(program, *i)?,
             }
             self.forget(dropped);
@@ -140,22 +145,62 @@ impl Machine {
         for &(id, first) in &block.inputs {
             arrays.inputs.push(start(self.value(id)).wrapping_add(first));
         }
-        // SAFETY: all values are row-major; the plan keeps results apart from what is still needed, and those that are handed out have
-        // buffers of their own.
-        unsafe { block.run(&program.instructions, &arrays) };
+        match &block.product {
+            Some(product) => self.product(program, block, product, &arrays, &mut fresh)?,
+            // SAFETY: all values are row-major; the plan keeps results apart from what is still needed, and those that are handed out have
+            // buffers of their own.
+            None => unsafe { block.run(&program.instructions, &arrays) },
+        }
         for (id, value) in fresh {
             self.values[id.index()] = Some(value.share());
         }
         Ok(())
     }
 
+    /// Runs the product that a group begins with, and the members on its elements.
+    fn product(
+        &self,
+        program: &Program,
+        block: &Block,
+        product: &Product,
+        arrays: &Arrays,
+        fresh: &mut [(Id, Value)],
+    ) -> Result<()> {
+        let instruction = &program.instructions[product.head.instruction];
+        let inputs = self.inputs(instruction);
+        let kernels = block.kernels(&program.instructions);
+        let finish = |first, at, count| {
+            // SAFETY: as for a group; the product hands on its elements, each once, from the memory of the target.
+            unsafe { block.stretch(&kernels, arrays, product, (first, at, count)) }
+        };
+        let row = product.head.row.map(|(_, row)| self.value(row).contiguous()).transpose()?;
+        let epilogue = Epilogue {
+            plus: row.as_deref().map_or(Plus::Nothing, Plus::Row),
+            finish: (!block.members.is_empty()).then_some(&finish),
+        };
+        let target = block.outputs[product.target];
+        let kernel = head::product(program, instruction).expect("the plan found a product");
+        match &self.places[target.index()] {
+            Some(place) => {
+                let mut value = Value::placed(program.info(target).meta, place.clone());
+                kernel.multiply(&inputs, epilogue, &mut value)
+            }
+            None => {
+                let found = fresh.iter_mut().find(|(id, _)| *id == target);
+                let (_, value) = found.expect("what has no place is fresh");
+                kernel.multiply(&inputs, epilogue, value)
+            }
+        }
+    }
+
+    fn inputs(&self, instruction: &Instruction) -> SmallVec<[Arc<Value>; 4]> {
+        instruction.inputs.iter().map(|&id| self.value(id).clone()).collect()
+    }
+
     /// Runs an instruction through its kernel; what it asks memory for is given places in the arena.
     fn op(&mut self, program: &Program, i: usize) -> Result<()> {
         let instruction = &program.instructions[i];
-        let mut inputs: SmallVec<[Arc<Value>; 4]> = SmallVec::new();
-        for id in &instruction.inputs {
-            inputs.push(self.value(*id).clone());
-        }
+        let inputs = self.inputs(instruction);
         let places = instruction.outputs.iter().filter_map(|id| {
             let meta = program.info(*id).meta;
             let place = self.places[id.index()].clone()?;
@@ -205,16 +250,37 @@ impl Machine {
         Ok(())
     }
 
-    fn update(&mut self, program: &Program, plan: &Plan, i: usize, dropped: &[Id]) -> Result<()> {
+    /// Runs an update; `product` is the instruction that makes the gradient, where it is added as it is computed.
+    fn update(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        i: usize,
+        product: Option<usize>,
+        dropped: &[Id],
+    ) -> Result<()> {
         let instruction = &program.instructions[i];
         let places = &plan.in_place[&i];
+        let operands =
+            product.map(|i| (&program.instructions[i], self.inputs(&program.instructions[i])));
         let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
-        for id in &instruction.inputs {
-            inputs.push(self.value(*id).clone());
+        for (at, &id) in instruction.inputs.iter().enumerate() {
+            inputs.push(match product {
+                Some(_) if at == 1 => EMPTY.clone(),
+                _ => self.value(id).clone(),
+            });
         }
         let old = places.iter().map(|p| instruction.inputs[p.input]);
         old.filter(|id| dropped.contains(id)).for_each(|id| self.values[id.index()] = None);
-        let outcome = program.update(instruction, places, &mut inputs);
+        let outcome = program.update(instruction, places, &mut inputs, |kernel, inputs, meta| {
+            let Some((maker, operands)) = &operands else { return kernel.run_owned(inputs, meta) };
+            let product = head::product(program, maker).expect("the plan found a product");
+            let descent = kernel.descent().expect("the plan found a descent");
+            descent.descend(inputs, &mut |times, to| {
+                let epilogue = Epilogue { plus: Plus::Output(times), finish: None };
+                product.multiply(operands, epilogue, to)
+            })
+        });
         let outcome = outcome.map_err(|e| match instruction.location {
             Some(location) => e.at(location),
             None => e,

@@ -1,13 +1,17 @@
 //! What a run does, step by step.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::block::Block;
 use super::memory::{self, Need};
 use crate::program::Program;
+use crate::program::fuse::head::{self, Head};
 use crate::program::fuse::layout::Layouts;
 use crate::program::ir::{From, Id};
-use crate::program::plan::Plan;
+use crate::program::plan::{InPlace, Plan};
 use crate::tensor::buffer::BLOCK;
 use crate::tensor::op::Kernel;
 
@@ -20,6 +24,8 @@ pub(super) enum Step {
     View(usize),
     /// An update of cells in place.
     Update(usize),
+    /// An update of cells in place by a gradient that is a product, which is added to the parameter as it is computed.
+    Descent { product: usize, update: usize },
     /// Any other instruction.
     Op(usize),
 }
@@ -54,18 +60,22 @@ pub(in crate::program) struct Steps {
 impl Steps {
     pub fn of(program: &Program, plan: &Plan) -> Steps {
         let layouts = Layouts::of(program);
+        let descents = descents(program, plan, &layouts);
         let mut steps = Vec::new();
         let mut step_of = vec![0; program.instructions.len()];
         let mut ranges = Vec::new();
         let mut i = 0;
         while i < program.instructions.len() {
             let end = program.group_at(i).map_or(i + 1, |group| group.end);
-            step_of[i..end].fill(ranges.len());
-            ranges.push(i..end);
+            if !descents.values().any(|&product| product == i) {
+                step_of[i..end].fill(ranges.len());
+                ranges.push(i..end);
+            }
             i = end;
         }
+        descents.iter().for_each(|(&update, &product)| step_of[product] = step_of[update]);
         let uses = Uses::of(program, &layouts, &step_of);
-        let mut homes = homes(program, &layouts, plan, &uses, &step_of);
+        let mut homes = homes(program, &layouts, plan, &uses, (&step_of, &descents));
         let mut needs = Vec::new();
         let mut ids = Vec::new();
         for (at, home) in homes.iter().enumerate() {
@@ -102,6 +112,8 @@ impl Steps {
                 }
                 *dropped.last_mut().expect("one was pushed") = drops;
                 continue;
+            } else if let Some(&product) = descents.get(&i) {
+                Step::Descent { product, update: i }
             } else if plan.in_place.contains_key(&i) {
                 Step::Update(i)
             } else if layouts.is_view(program.instructions[i].result()) {
@@ -159,7 +171,7 @@ fn homes(
     layouts: &Layouts,
     plan: &Plan,
     uses: &Uses,
-    step_of: &[usize],
+    (step_of, descents): (&[usize], &HashMap<usize, usize>),
 ) -> Vec<Home> {
     let mut homes = vec![Home::Loose; program.values.len()];
     for (at, info) in program.values.iter().enumerate() {
@@ -178,7 +190,14 @@ fn homes(
     }
     for (i, instruction) in program.instructions.iter().enumerate() {
         let updates = plan.in_place.contains_key(&i);
-        let group = program.groups.iter().any(|group| group.contains(&i));
+        let group = program.groups.iter().find(|group| group.contains(&i));
+        let stays_inside = |id: Id| match group {
+            Some(group) => inside(program, layouts, group, i, |other| {
+                program.info(other).meta == program.info(id).meta
+                    && (wanted[other.index()] || uses.kept[other.index()])
+            }),
+            None => descents.values().any(|&product| product == i),
+        };
         for &id in &instruction.outputs {
             let at = id.index();
             let root = layouts.root(id);
@@ -190,7 +209,7 @@ fn homes(
                 }
             } else if uses.kept[at] || updates {
                 Home::Loose
-            } else if group && !wanted[at] && matches!(instruction.op.kernel(), Kernel::Map(_)) {
+            } else if !wanted[at] && stays_inside(id) {
                 Home::Inside
             } else {
                 let bytes = program.info(id).meta;
@@ -200,4 +219,56 @@ fn homes(
         }
     }
     homes
+}
+
+/// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. That of a product goes where a result like it goes.
+fn inside(
+    program: &Program,
+    layouts: &Layouts,
+    group: &Range<usize>,
+    i: usize,
+    is_like: impl Fn(Id) -> bool,
+) -> bool {
+    let instruction = &program.instructions[i];
+    match Head::of(program, layouts, group) {
+        Some(head) if head.result == instruction.result() => {
+            group.clone().any(|j| j > i && is_like(program.instructions[j].result()))
+        }
+        Some(head) if head.has(i) => true,
+        _ => matches!(instruction.op.kernel(), Kernel::Map(_)),
+    }
+}
+
+/// The products that an update adds to its parameter, by the update: gradients that nobody else takes.
+fn descents(program: &Program, plan: &Plan, layouts: &Layouts) -> HashMap<usize, usize> {
+    let mut uses = vec![0; program.values.len()];
+    let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());
+    taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
+    let mut made_by = HashMap::new();
+    for (i, instruction) in program.instructions.iter().enumerate() {
+        made_by.insert(instruction.result(), i);
+    }
+    let grouped = |i: usize| program.groups.iter().any(|group| group.contains(&i));
+    let product = |(&update, places): (&usize, &SmallVec<[InPlace; 3]>)| {
+        let instruction = &program.instructions[update];
+        let Kernel::Whole(kernel) = instruction.op.kernel() else { return None };
+        kernel.descent()?;
+        let &[p, g, ..] = &instruction.inputs[..] else { return None };
+        let &product = made_by.get(&g)?;
+        let maker = &program.instructions[product];
+        head::product(program, maker)?;
+        // Operands that the product would copy could fail, after other parameters have changed.
+        let ready = |&id: &Id| {
+            let layout = layouts.layout(id);
+            program.info(id).meta.shape.rank() == 2
+                && layout.strides.iter().all(|&s| s >= 0)
+                && layouts.root(id) != p
+        };
+        let fits = uses[g.index()] == 1
+            && !grouped(product)
+            && places.iter().any(|place| place.input == 0 && place.output == 0)
+            && maker.inputs.iter().all(ready);
+        fits.then_some((update, product))
+    };
+    plan.in_place.iter().filter_map(product).collect()
 }

@@ -6,9 +6,9 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::block::{Arg, At, Block, Step};
+use super::block::{Arg, At, Block, Product, Step};
 use crate::dtype::DType;
-use crate::kernels::gemm::with_buffer;
+use crate::kernels::gemm::Room;
 use crate::kernels::map::Rows;
 use crate::kernels::{reduce, threads};
 use crate::program::fuse::layout::Part;
@@ -17,6 +17,7 @@ use crate::program::ir::Instruction;
 use crate::tensor::op::{Array, Extent, Input, Kernel, Output};
 
 /// Where the arrays of a group begin.
+#[derive(Clone)]
 pub(super) struct Arrays {
     pub inputs: SmallVec<[*const u8; 12]>,
     pub outputs: SmallVec<[*mut u8; 12]>,
@@ -31,7 +32,12 @@ struct Sums(*mut f64);
 // SAFETY: each piece has sums of its own.
 unsafe impl Sync for Sums {}
 
+/// The kernels of the members of a group.
+pub(super) type Kernels<'a> = SmallVec<[Kernel<'a>; 24]>;
+
 thread_local! {
+    /// What stays inside a group. Another room than that of products, which call groups.
+    static SCRATCH: Room = const { Room::new() };
     /// The sums of columns of the last group that this thread began.
     static TOTALS: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
 }
@@ -44,21 +50,20 @@ impl Block {
     /// The arrays must be those of the group: inputs with the elements that the parts need, readable; outputs with room for the results, writable by nobody
     /// else and apart from the inputs and each other.
     pub unsafe fn run(&self, instructions: &[Instruction], arrays: &Arrays) {
-        let kernels: SmallVec<[Kernel<'_>; 24]> =
-            self.members.iter().map(|m| instructions[m.instruction].op.kernel()).collect();
+        let kernels = self.kernels(instructions);
         let pieces = self.pieces();
         let own = self.sums * self.n;
         let run = |totals: *mut f64| {
             let totals = Sums(totals);
             let piece = |piece: usize| {
                 let totals = &totals;
-                with_buffer::<f32, _>(self.scratch / 4, |scratch| {
+                self.with_scratch(|scratch| {
                     // SAFETY: the sums of a piece are its own; the rest is the caller's promise.
                     unsafe {
                         let totals = totals.0.wrapping_add(piece * own);
                         let totals = std::slice::from_raw_parts_mut(totals, own);
                         totals.fill(0.0);
-                        self.piece(&kernels, arrays, piece, scratch.cast(), totals);
+                        self.piece(&kernels, arrays, piece, scratch, totals);
                     }
                 });
             };
@@ -83,6 +88,47 @@ impl Block {
         }
         run(totals.as_mut_ptr());
         TOTALS.set(totals);
+    }
+
+    /// The kernels of the members.
+    pub fn kernels<'a>(&self, instructions: &'a [Instruction]) -> Kernels<'a> {
+        self.members.iter().map(|m| instructions[m.instruction].op.kernel()).collect()
+    }
+
+    fn with_scratch(&self, f: impl FnOnce(*mut u8)) {
+        SCRATCH.with(|room| room.with::<f32, _>(self.scratch.div_ceil(4), |at| f(at.cast())));
+    }
+
+    /// Runs all members on `count` elements of the product that the group begins with, from element `first` on, which are at `at`.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::run`]; the elements must be those of the product's target, and nobody else may use them meanwhile.
+    pub unsafe fn stretch(
+        &self,
+        kernels: &[Kernel<'_>],
+        arrays: &Arrays,
+        product: &Product,
+        (first, at, count): (usize, *mut u8, usize),
+    ) {
+        let size = product.size;
+        let mut arrays = arrays.clone();
+        arrays.outputs[product.target] = at.wrapping_sub(first * size);
+        self.with_scratch(|scratch| {
+            for row in (first..first + count).step_by(self.tile) {
+                let rows = self.tile.min(first + count - row);
+                if let Some(to) = product.moved {
+                    let from = at.wrapping_add((row - first) * size);
+                    // SAFETY: the caller's promise; the scratch has room for a tile.
+                    unsafe { from.copy_to_nonoverlapping(scratch.wrapping_add(to), rows * size) }
+                }
+                let tile = Tile { arrays: &arrays, scratch, row, rows, n: 1 };
+                for (member, kernel) in self.members.iter().zip(kernels) {
+                    // SAFETY: the caller's promise; no member sums.
+                    unsafe { tile.member(member, kernel, &mut []) }
+                }
+            }
+        });
     }
 
     /// Runs a piece, tile by tile.

@@ -7,6 +7,7 @@ pub(in crate::program) mod expressions;
 mod fusion;
 mod keys;
 pub(in crate::program) mod names;
+mod products;
 pub(in crate::program) mod training;
 mod whole_steps;
 
