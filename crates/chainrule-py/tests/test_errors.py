@@ -155,6 +155,27 @@ def test_no_leaks():
     tracemalloc.stop()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_stays_flat():
+    model = cr.nn.Sequential(cr.nn.Linear(20, 50), cr.nn.Tanh(), cr.nn.Linear(50, 3))
+    optimizer = cr.optim.AdamW(model.parameters(), lr=0.01)
+
+    def steps(n):
+        for _ in range(n):
+            loss = F.cross_entropy(model(cr.randn(16, 20)), cr.randint(0, 3, (16,)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            with pytest.raises(ValueError):
+                model(cr.randn(16, 21))
+        gc.collect()
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * 4096
+
+    before = steps(300)
+    assert steps(1500) - before < 4_000_000
+
+
 def test_deep_graphs():
     x = cr.ones(1, requires_grad=True)
     y = x
