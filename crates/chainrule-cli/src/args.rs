@@ -4,7 +4,10 @@
 //! (exit status 2), so that the rest of the program meets sensible settings only.
 
 mod check;
+pub mod data;
 mod explain;
+pub mod names;
+pub mod train;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -15,6 +18,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use check::{Check, CheckMistakes, CheckNames, CheckOps};
 pub use explain::Explain;
+pub use names::TrainNames;
 
 /// The most steps of a run.
 const MAX_STEPS: u64 = 1_000_000_000;
@@ -42,16 +46,23 @@ pub struct Cli {
 pub enum Command {
     /// Train a model
     #[command(subcommand)]
-    Train(Train),
-    /// Print new names from a trained model
+    Train(Box<Train>),
+    /// Print what a trained model makes up: names, text, sums
     Sample(Sample),
-    /// Print the loss of a trained model on a list of names
+    /// Print how good a trained model is
     Eval(Eval),
+    /// Print what a trained model says of an input
+    Predict(Predict),
     /// Measure how long a training step takes
     Bench(Bench),
     /// Check gradients, and exit with status 1 if one is wrong
     #[command(subcommand)]
     Check(Check),
+    /// Fetch data sets
+    #[command(subcommand)]
+    Data(data::Data),
+    /// Print a script that completes commands and options in a shell
+    Completions(Completions),
     /// Show how the backward pass of a model or a formula is simplified, step by step
     Explain(Explain),
 }
@@ -61,105 +72,17 @@ pub enum Command {
 pub enum Train {
     /// A small network that learns to make up names, one letter after the other
     Names(TrainNames),
-}
-
-/// `chainrule train names`
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct TrainNames {
-    /// A text file with one name a line, letters a-z only [default: the built-in list]
-    #[arg(long, value_name = "FILE")]
-    pub data: Option<PathBuf>,
-
-    /// How many training steps to take
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = steps)]
-    #[arg(allow_negative_numbers = true)]
-    pub steps: u64,
-
-    /// How many examples each step learns from
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = batch)]
-    #[arg(allow_negative_numbers = true)]
-    pub batch: usize,
-
-    /// Width of the hidden layer, in units
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = hidden)]
-    #[arg(allow_negative_numbers = true)]
-    pub hidden: usize,
-
-    /// How many letters the model sees before the one that it guesses
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = context)]
-    #[arg(allow_negative_numbers = true)]
-    pub context: usize,
-
-    /// How many numbers stand for a letter
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = embedding)]
-    #[arg(allow_negative_numbers = true)]
-    pub embedding: usize,
-
-    /// Learning rate of the first steps
-    #[arg(long, value_name = "RATE", default_value_t = 0.1, value_parser = learning_rate)]
-    #[arg(allow_negative_numbers = true)]
-    pub lr: f64,
-
-    /// When the learning rate falls to a tenth, in steps [default: half of the steps]
-    #[arg(long, value_name = "STEP", value_parser = decay_step)]
-    #[arg(allow_negative_numbers = true)]
-    pub lr_decay_at: Option<u64>,
-
-    /// Seed of all random numbers; the same seed gives the same run
-    #[arg(long, value_name = "N", default_value_t = 2_147_483_647, value_parser = seed)]
-    #[arg(allow_negative_numbers = true)]
-    pub seed: u64,
-
-    /// Folder for the results [default: a new one, runs/names-0001 and so on]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-
-    /// Replace the files of an earlier run in the folder; other files there stay
-    #[arg(long)]
-    pub force: bool,
-
-    /// Print the results as one JSON object, and no progress
-    #[arg(long)]
-    pub json: bool,
-
-    /// Print no progress
-    #[arg(long)]
-    pub quiet: bool,
-
-    /// How many threads to use; the results do not depend on it [default: one a core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    #[arg(allow_negative_numbers = true)]
-    pub threads: Option<usize>,
-
-    /// Use fused operations (faster; the last digits may differ)
-    #[arg(long)]
-    pub fused: bool,
-
-    /// Run every operation at once, instead of the whole step as a program (slower)
-    #[arg(long)]
-    pub eager: bool,
-}
-
-impl TrainNames {
-    /// The number of steps that are taken at the full learning rate.
-    pub fn decay_at(&self) -> u64 {
-        self.lr_decay_at.unwrap_or(self.steps / 2)
-    }
-
-    /// Checks what no single option can: whether model and batch fit into memory.
-    fn check(&self) -> Result<(), String> {
-        check_sizes(self.context, self.embedding, self.hidden)?;
-        let [batch, hidden] = [self.batch as u64, self.hidden as u64];
-        let inputs = (self.context * self.embedding) as u64;
-        let widest = batch * inputs.max(hidden).max(SYMBOLS);
-        if widest > MAX_NUMBERS {
-            return Err(format!(
-                "--batch {batch} makes a layer of {widest} values, more than {MAX_NUMBERS}; \
-                 make the batch or the model smaller"
-            ));
-        }
-        Ok(())
-    }
+    /// The other models of names; written `names --model ...`
+    #[command(name = "names-family", hide = true, display_name = "names")]
+    Family(train::TrainFamily),
+    /// A network that reads digits: MNIST, or digits that the program draws
+    Digits(train::TrainDigits),
+    /// A GPT that learns to write like a text, or to add numbers
+    Text(train::TrainText),
+    /// A line through points
+    Regression(train::TrainRegression),
+    /// A network that tells two half moons apart
+    Moons(train::TrainMoons),
 }
 
 /// `chainrule sample`
@@ -179,9 +102,56 @@ pub struct Sample {
     #[arg(allow_negative_numbers = true)]
     pub seed: u64,
 
+    /// What a text begins with
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub start: String,
+
+    /// How many characters of a text to write
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = count)]
+    #[arg(allow_negative_numbers = true)]
+    pub length: usize,
+
+    /// How bold to be with a text: 0 always takes the likeliest character
+    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature)]
+    #[arg(allow_negative_numbers = true)]
+    pub temperature: f64,
+
+    /// Choose among so many of the likeliest characters only
+    #[arg(long, value_name = "K", value_parser = rounds, allow_negative_numbers = true)]
+    pub top_k: Option<usize>,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `chainrule predict`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule predict runs/digits-0001 t10k-images-idx3-ubyte.gz
+  chainrule predict runs/regression-0001 21.5")]
+pub struct Predict {
+    /// Folder of a finished training run: digits, regression
+    #[arg(value_name = "DIR")]
+    pub run: PathBuf,
+
+    /// An IDX file with pictures for digits; a number for a regression
+    #[arg(value_name = "INPUT", allow_negative_numbers = true)]
+    pub input: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `chainrule completions`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Example:
+  chainrule completions bash > ~/.local/share/bash-completion/completions/chainrule")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 /// `chainrule eval`
@@ -191,8 +161,8 @@ pub struct Eval {
     #[arg(value_name = "DIR")]
     pub run: PathBuf,
 
-    /// A text file with one name a line [default: the list that the model was trained on]
-    #[arg(long, value_name = "FILE")]
+    /// Names, a text, or a folder with digits, as for training [default: what the model was trained on]
+    #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
 
     /// Print one JSON object
@@ -277,32 +247,15 @@ impl Cli {
     where
         W: Into<OsString> + Clone,
     {
-        let cli = Cli::try_parse_from(words)?;
-        if let Command::Train(Train::Names(train)) = &cli.command {
-            train.check().map_err(|text| Cli::command().error(ErrorKind::ValueValidation, text))?;
+        let words = words.into_iter().map(Into::into).collect();
+        let cli = Cli::try_parse_from(names::by_model(words))?;
+        if let Command::Train(train) = &cli.command
+            && let Train::Names(names) = &**train
+        {
+            names.check().map_err(|text| Cli::command().error(ErrorKind::ValueValidation, text))?;
         }
         Ok(cli)
     }
-}
-
-/// Checks the sizes of a names model: each by itself, and that the whole fits into memory.
-pub fn check_sizes(context: usize, embedding: usize, hidden: usize) -> Result<(), String> {
-    for (number, what, most) in [
-        (context, CONTEXT.0, CONTEXT.1),
-        (embedding, EMBEDDING.0, EMBEDDING.1),
-        (hidden, HIDDEN.0, HIDDEN.1),
-    ] {
-        size(&number.to_string(), what, 1, most)?;
-    }
-    let [wide, high, units] = [context, embedding, hidden].map(|n| n as u64);
-    let weights = SYMBOLS * high + wide * high * units + units * SYMBOLS;
-    if weights > MAX_NUMBERS {
-        return Err(format!(
-            "--hidden {hidden} with --context {context} and --embedding {embedding} makes \
-             {weights} weights, more than {MAX_NUMBERS}; make one of them smaller"
-        ));
-    }
-    Ok(())
 }
 
 /// What is wrong with the command line, in one line: the parser's text without its usage part.
@@ -332,33 +285,12 @@ fn steps(text: &str) -> Result<u64, String> {
     whole(text, "the number of steps", 1, MAX_STEPS)
 }
 
-fn batch(text: &str) -> Result<usize, String> {
-    let what = "batch normalisation needs at least 2 examples a step: the batch";
-    size(text, what, 2, 1_000_000)
-}
-
-fn hidden(text: &str) -> Result<usize, String> {
-    size(text, HIDDEN.0, 1, HIDDEN.1)
-}
-
-fn context(text: &str) -> Result<usize, String> {
-    size(text, CONTEXT.0, 1, CONTEXT.1)
-}
-
-fn embedding(text: &str) -> Result<usize, String> {
-    size(text, EMBEDDING.0, 1, EMBEDDING.1)
-}
-
 fn learning_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         // A tenth of it, as it is used later in the run, must be above 0 too.
         Ok(rate) if rate / 10.0 > 0.0 && rate <= 1e30 => Ok(rate),
         _ => Err("the learning rate must be a number above 0 and at most 1e30, such as 0.1".into()),
     }
-}
-
-fn decay_step(text: &str) -> Result<u64, String> {
-    whole(text, "the step at which the learning rate falls", 0, MAX_STEPS)
 }
 
 fn seed(text: &str) -> Result<u64, String> {
@@ -376,6 +308,13 @@ fn threads(text: &str) -> Result<usize, String> {
 
 fn count(text: &str) -> Result<usize, String> {
     size(text, "the number of names", 1, 1_000_000)
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(t) if (0.0..=100.0).contains(&t) => Ok(t),
+        _ => Err("the temperature must be a number from 0 to 100, such as 0.8".into()),
+    }
 }
 
 fn rounds(text: &str) -> Result<usize, String> {

@@ -58,9 +58,25 @@ fn cpu_seconds() -> Option<f64> {
     Some((ticks()? + ticks()?) / 100.0)
 }
 
+/// The most memory that this process has had at a time, in MiB, where the system tells it.
+pub fn peak_mib() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some((kib / 102.4).round() / 10.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_peak_of_memory_covers_what_was_taken() {
+        let taken = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(peak_mib().is_some_and(|mib| mib >= 64.0));
+        drop(taken);
+    }
 
     #[cfg(target_os = "linux")]
     #[test]

@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod download;
 mod interrupt;
 mod machine;
 mod names;
@@ -12,9 +13,8 @@ mod output;
 mod plot;
 mod progress;
 mod report;
-mod run_config;
 mod run_folder;
-mod trainer;
+mod train;
 
 use std::process::ExitCode;
 
@@ -22,7 +22,19 @@ use args::{Cli, Command, Train};
 
 fn main() -> ExitCode {
     let done = match Cli::read().command {
-        Command::Train(Train::Names(args)) => commands::train_names::run(&args),
+        Command::Train(train) => match *train {
+            Train::Names(args) => commands::train::bn_mlp::run(&args),
+            Train::Family(args) => commands::train::names::run(&args),
+            Train::Digits(args) => commands::train::digits::run(&args),
+            Train::Text(args) => commands::train::text::run(&args),
+            Train::Regression(args) => commands::train::regression::run(&args),
+            Train::Moons(args) => commands::train::moons::run(&args),
+        },
+        Command::Predict(args) => commands::predict::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Data(args::data::Data::Get(args)) => {
+            commands::data::get(&args).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Completions(args) => commands::completions::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sample(args) => commands::sample::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Eval(args) => commands::eval::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => commands::bench::run(&args).map(|()| ExitCode::SUCCESS),

@@ -1,18 +1,18 @@
-//! What the commands about names share: the data, the loss over a set, saving and loading a model,
-//! making up names.
+//! What the commands about the main model of names share: its settings, the data, the loss over a set, loading, making up names.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use chainrule::data::text::{NameDataset, NameList, Vocabulary};
-use chainrule::nn::models::NamesMlp;
+use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
 use chainrule::nn::{Module, StateDict};
 use chainrule::rng::PythonRandom;
 use chainrule::{Generator, Tensor, io, no_grad};
+use serde::{Deserialize, Serialize};
 
-use crate::run_config::RunConfig;
-use crate::run_folder::RunFolder;
+use crate::args::TrainNames;
+use crate::args::names::check_sizes;
+use crate::train::{CONFIG_FILE, Config, absolute};
 
 /// The file of the weights in the folder of a run.
 pub const MODEL_FILE: &str = "model.safetensors";
@@ -26,6 +26,74 @@ const PART_NUMBERS: usize = 1 << 22;
 
 /// The longest name that is made up: a model that learned nothing might never end one.
 const LONGEST_NAME: usize = 200;
+
+/// The kind of the main model, as it stands in the settings of a run.
+pub const KIND: &str = "names";
+
+/// The main model and what it is trained on, as they stand in the settings of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    pub vocabulary: String,
+    pub context: usize,
+    pub embedding: usize,
+    pub hidden: usize,
+    pub fused: bool,
+    /// The list's full path; none for the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    pub list: String,
+    pub names: usize,
+    pub training_examples: usize,
+}
+
+/// The symbols of the names models, in the order of their numbers.
+fn vocabulary() -> String {
+    (0..Vocabulary::SIZE as i64).filter_map(|n| Vocabulary.decode(n)).collect()
+}
+
+impl Model {
+    /// The model that these arguments ask for; of its data only the file is known yet.
+    pub fn of(args: &TrainNames) -> Model {
+        Model {
+            vocabulary: vocabulary(),
+            context: args.context,
+            embedding: args.embedding,
+            hidden: args.hidden,
+            fused: args.fused,
+            data: args.data.as_deref().map(absolute),
+            list: String::new(),
+            names: 0,
+            training_examples: 0,
+        }
+    }
+
+    /// The file of the names, if it is not the built-in list.
+    pub fn file(&self) -> Option<&Path> {
+        self.data.as_deref().map(Path::new)
+    }
+
+    /// Notes what the data turned out to be.
+    pub fn fill(&mut self, list: &NameList, data: &NamesData) {
+        self.list = list.label().to_owned();
+        (self.names, self.training_examples) = (list.len(), data.train.count);
+    }
+
+    /// With random weights.
+    pub fn build(&self, generator: &mut Generator) -> Result<NamesMlp> {
+        self.check()?;
+        let Model { context, embedding, hidden, .. } = *self;
+        let sizes = NamesMlpConfig { symbols: Vocabulary::SIZE, context, embedding, hidden };
+        let model = NamesMlp::try_new(sizes, generator)?;
+        Ok(if self.fused { model } else { model.with_primitive_batch_norm() })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.vocabulary != vocabulary() {
+            bail!("not the settings of a names model over . and a-z");
+        }
+        check_sizes(self.context, self.embedding, self.hidden).map_err(|why| anyhow!("{why}"))
+    }
+}
 
 /// Reads a list of names, the built-in one without a file.
 pub fn read_list(file: Option<&Path>) -> Result<NameList> {
@@ -62,7 +130,7 @@ fn part_rows(model: &NamesMlp) -> usize {
 }
 
 /// The mean cross-entropy of the model over all examples, in evaluation mode.
-pub fn mean_loss(model: &NamesMlp, pairs: &NameDataset) -> Result<f64> {
+pub fn mean_loss(model: &NamesMlp, pairs: &NameDataset) -> chainrule::Result<f64> {
     model.eval();
     let (rows, context) = (part_rows(model), model.config().context);
     let contexts = pairs.contexts.chunks(rows * context);
@@ -77,33 +145,25 @@ pub fn mean_loss(model: &NamesMlp, pairs: &NameDataset) -> Result<f64> {
 }
 
 /// Sets mean and variance of batch norm to those over all examples.
-pub fn calibrate(model: &NamesMlp, pairs: &NameDataset) -> Result<()> {
+pub fn calibrate(model: &NamesMlp, pairs: &NameDataset) -> chainrule::Result<()> {
     let shape = [pairs.count, model.config().context];
     let contexts = Tensor::try_from_slice(&pairs.contexts, shape)?;
-    Ok(model.calibrate_in_parts(&contexts, part_rows(model))?)
-}
-
-/// Writes the weights and then the settings; each file whole or not at all.
-pub fn save(folder: &RunFolder, model: &NamesMlp, config: &RunConfig) -> Result<()> {
-    // One entry only: the order of several would differ from run to run, and so would the file.
-    let about = format!("{} model of chainrule {}", config.model.kind, config.versions.chainrule);
-    let about = BTreeMap::from([("about".to_owned(), about)]);
-    let settings = config.to_text()?;
-    folder.write(MODEL_FILE, &io::serialize(&model.state_dict(), &about)?)?;
-    folder.write(crate::run_config::FILE, settings.as_bytes())
+    model.calibrate_in_parts(&contexts, part_rows(model))
 }
 
 /// The model of a finished run, in evaluation mode.
-pub fn load(folder: &Path) -> Result<(NamesMlp, RunConfig)> {
-    let config = RunConfig::read(folder)?;
+pub fn load(folder: &Path) -> Result<(NamesMlp, Model)> {
+    let settings: Model = Config::read(folder, KIND)?.model(folder)?;
+    let help = "train again or restore the file";
+    // The weights are drawn and then replaced; the draw costs little beside reading the file.
+    let model = settings.build(&mut Generator::manual_seed(0));
+    let model =
+        model.map_err(|e| anyhow!("{}: {e}; {help}", folder.join(CONFIG_FILE).display()))?;
     let path = folder.join(MODEL_FILE);
     let state = io::load(&path).map_err(|e| anyhow!("{e}"))?;
-    // The weights are drawn and then replaced; the draw costs little beside reading the file.
-    let model = NamesMlp::try_new(config.model.sizes(), &mut Generator::manual_seed(0))?;
-    check_state(&state, &model)
-        .map_err(|why| anyhow!("{}: {why}; train again or restore the file", path.display()))?;
+    check_state(&state, &model).map_err(|why| anyhow!("{}: {why}; {help}", path.display()))?;
     model.eval();
-    Ok((model, config))
+    Ok((model, settings))
 }
 
 fn check_state(state: &StateDict, model: &NamesMlp) -> Result<(), String> {
@@ -160,7 +220,6 @@ fn one_name(model: &NamesMlp, generator: &mut Generator) -> Result<Vec<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chainrule::nn::models::NamesMlpConfig;
 
     fn model() -> NamesMlp {
         NamesMlp::try_new(NamesMlpConfig::default(), &mut Generator::manual_seed(3)).unwrap()

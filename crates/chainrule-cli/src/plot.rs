@@ -1,9 +1,12 @@
-//! The pictures: of a run, how the loss went down; of a check, the gradient of the logits.
+//! The pictures: of a run, how the loss went down, and what a model gets wrong; of a check, the gradient of the logits.
 //!
 //! A loss of single batches jumps about, so its mean over many steps is drawn on top of it. Long runs
 //! are thinned to what the picture can show; peaks are kept.
 
 mod gradient;
+mod mistakes;
+mod plane;
+mod range;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +22,9 @@ use kuva::render::theme::Theme;
 
 use crate::run_folder::write_atomic;
 pub use gradient::{GradientMap, gradient_map};
+pub use mistakes::{Mistake, mistakes};
+pub use plane::{Plane, plane};
+pub use range::range_curve;
 
 /// The size of the drawing area in the units of the SVG; the PNG has twice as many pixels.
 const WIDTH: f64 = 900.0;

@@ -25,6 +25,12 @@ pub struct Progress {
     pace: Pace,
     /// The step at which there is next something to look at.
     next: u64,
+    /// Steps that an earlier run did.
+    before: u64,
+    /// Learned from since the start, if that is told.
+    examples: u64,
+    /// The newest measure that people want to see, as text.
+    measured: String,
 }
 
 enum View {
@@ -55,7 +61,43 @@ impl Progress {
             View::Bar(_) => 1,
             View::Lines(_) => tenth_after(0, total),
         };
-        Progress { total, view, loss: SmoothLoss::default(), pace: Pace::start(), next }
+        let (loss, pace) = (SmoothLoss::default(), Pace::start());
+        Progress { total, view, loss, pace, next, before: 0, examples: 0, measured: String::new() }
+    }
+
+    /// Goes on after so many steps that an earlier run did.
+    pub fn from(mut self, done: u64) -> Progress {
+        self.before = done;
+        if let View::Bar(bar) = &self.view {
+            bar.set_position(done);
+            bar.reset_eta();
+        }
+        if let View::Lines(_) = self.view {
+            self.next = tenth_after(done, self.total);
+        }
+        self
+    }
+
+    /// Tells how many examples the next step learned from.
+    #[inline]
+    pub fn examples(&mut self, count: u64) {
+        self.examples += count;
+    }
+
+    /// Shows this measure beside the loss from now on.
+    pub fn measured(&mut self, name: &str, value: f64) {
+        self.measured = format!("  {name} {value:.4}");
+    }
+
+    /// Shows a line of its own.
+    pub fn note(&mut self, text: &str) {
+        match &mut self.view {
+            View::Hidden => {}
+            View::Bar(bar) => bar.println(text),
+            View::Lines(out) => {
+                let _ = writeln!(out, "{text}");
+            }
+        }
     }
 
     /// Tells that `done` steps are finished, and the loss of the last one. Costs a few nanoseconds,
@@ -81,13 +123,17 @@ impl Progress {
             View::Hidden => {}
             View::Bar(bar) => {
                 if self.pace.look(done) {
-                    bar.set_message(self.loss.text());
+                    let pace = examples_text(self.examples, self.pace.began.elapsed());
+                    bar.set_message(format!("{}{}{pace}", self.loss.text(), self.measured));
                     bar.set_position(done);
                 }
                 self.next = done.saturating_add(self.pace.stride);
             }
             View::Lines(out) => {
-                let line = line(done, self.total, &self.loss.text(), self.pace.began.elapsed());
+                let spent = self.pace.began.elapsed();
+                let pace = examples_text(self.examples, spent);
+                let message = format!("{}{}{pace}", self.loss.text(), self.measured);
+                let line = line(done, self.before, self.total, &message, spent);
                 // A log that can no longer be written is no reason to end the run.
                 let _ = writeln!(out, "{line}");
                 self.next = tenth_after(done, self.total);
@@ -115,15 +161,23 @@ fn tenth_after(done: u64, total: u64) -> u64 {
 }
 
 /// The plain line: `step 2000/20000 (10%)  loss 2.4012  33000 steps/s  1s left`.
-fn line(done: u64, total: u64, loss: &str, spent: Duration) -> String {
+fn line(done: u64, before: u64, total: u64, loss: &str, spent: Duration) -> String {
     let percent = done as f64 / total.max(1) as f64 * 100.0;
-    let per_second = done as f64 / spent.as_secs_f64().max(1e-9);
+    let per_second = done.saturating_sub(before) as f64 / spent.as_secs_f64().max(1e-9);
     let left = total.saturating_sub(done) as f64 / per_second;
     format!(
         "step {done}/{total} ({percent:.0}%)  loss {loss}  {} steps/s  {} left",
         rate(per_second),
         duration(left)
     )
+}
+
+/// `  54000 examples/s`, if the examples are told.
+fn examples_text(examples: u64, spent: Duration) -> String {
+    match examples {
+        0 => String::new(),
+        n => format!("  {} examples/s", rate(n as f64 / spent.as_secs_f64().max(1e-9))),
+    }
 }
 
 /// A rate in few digits: `0.25`, `7.3`, `33100`.
@@ -285,7 +339,7 @@ mod tests {
 
     #[test]
     fn times_and_rates_read_well() {
-        let line = |done, ms| line(done, 20_000, "2.4", Duration::from_millis(ms));
+        let line = |done, ms| line(done, 0, 20_000, "2.4", Duration::from_millis(ms));
         assert_eq!(line(2_000, 100), "step 2000/20000 (10%)  loss 2.4  20000 steps/s  1s left");
         assert_eq!(line(200, 100_000), "step 200/20000 (1%)  loss 2.4  2.0 steps/s  2h 45m left");
         assert_eq!(

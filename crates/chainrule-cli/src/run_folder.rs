@@ -4,7 +4,6 @@
 //! or not at all ([`write_atomic`]); metrics grow line by line while the run goes on
 //! ([`MetricsWriter`]).
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -52,6 +51,11 @@ impl RunFolder {
     /// Writes a file of the folder, whole or not at all; see [`write_atomic`].
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         write_atomic(&self.file(name), bytes)
+    }
+
+    /// The folder of an earlier run, to go on with it.
+    pub fn existing(path: &Path) -> RunFolder {
+        RunFolder { path: path.to_owned() }
     }
 
     /// Starts the metrics file of that name, anew if there is one.
@@ -118,44 +122,13 @@ pub fn write_atomic_with(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<()> {
-    let name = path
-        .file_name()
-        .with_context(|| format!("cannot write {}: this names no file", path.display()))?;
-    let (file, temporary) = temporary_file(path, name).map_err(|e| cannot("write", path, &e))?;
-    let mut buffer = BufWriter::new(&file);
-    let written = fill(&mut buffer).and_then(|()| buffer.flush());
-    // Dropped without a second attempt to write what is left in it after an error.
-    drop(buffer.into_parts());
-    let written = written.and_then(|()| file.sync_all());
-    drop(file);
-    if let Err(e) = written.and_then(|()| fs::rename(&temporary, path)) {
-        // Nothing can be done if this fails too; the first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
+    if path.file_name().is_none() {
+        bail!("cannot write {}: this names no file", path.display());
+    }
+    chainrule::io::write_atomic(path, fill).map_err(|e| {
         let kept = if path.is_file() { " (the earlier file is unchanged)" } else { "" };
-        return Err(anyhow!("{}{kept}", cannot("write", path, &e)));
-    }
-    // The new name is safe on the disk once the folder is. Some file systems refuse this; the file
-    // is written all the same.
-    if let Some(Ok(folder)) = path.parent().map(File::open) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
-}
-
-/// A new, empty file beside `path`, and its path.
-fn temporary_file(path: &Path, name: &std::ffi::OsStr) -> io::Result<(File, PathBuf)> {
-    for attempt in 0..100 {
-        let mut temporary = OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}-{attempt}.tmp", std::process::id()));
-        let temporary = path.with_file_name(temporary);
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((file, temporary)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Err(io::Error::other("a hundred unfinished files of this name lie in the folder; remove them"))
+        anyhow!("{}{kept}", cannot("write", path, &e))
+    })
 }
 
 /// One line that says what could not be done, why, and what helps.
@@ -199,7 +172,20 @@ impl MetricsWriter {
         })
     }
 
-    /// Adds one line.
+    /// Goes on with a file that holds `earlier`, which is written whole first.
+    pub fn append(path: &Path, earlier: &str) -> Result<MetricsWriter> {
+        write_atomic(path, earlier.as_bytes())?;
+        let file = OpenOptions::new().append(true).open(path);
+        let file = file.map_err(|e| cannot("write", path, &e))?;
+        Ok(MetricsWriter {
+            out: BufWriter::with_capacity(1 << 16, file),
+            path: path.to_owned(),
+            line: Vec::new(),
+            flushed: Instant::now(),
+        })
+    }
+
+    /// Adds a row as one line of JSON.
     ///
     /// The line may stay in the buffer for up to a second, so a full disk may be told only by a later
     /// call or by [`MetricsWriter::finish`].
@@ -207,6 +193,17 @@ impl MetricsWriter {
         // By way of a second buffer: a row that cannot be written leaves no half line behind.
         self.line.clear();
         serde_json::to_writer(&mut self.line, row).context("cannot write the metrics as JSON")?;
+        self.send()
+    }
+
+    /// Adds a line of text, with the limits of [`MetricsWriter::record`].
+    pub fn line(&mut self, text: &str) -> Result<()> {
+        self.line.clear();
+        self.line.extend_from_slice(text.as_bytes());
+        self.send()
+    }
+
+    fn send(&mut self) -> Result<()> {
         self.line.push(b'\n');
         self.out.write_all(&self.line).map_err(|e| cannot("write", &self.path, &e))?;
         if self.flushed.elapsed() >= FLUSH_EVERY {
@@ -219,6 +216,12 @@ impl MetricsWriter {
     pub fn flush(&mut self) -> Result<()> {
         self.flushed = Instant::now();
         self.out.flush().map_err(|e| cannot("write", &self.path, &e))
+    }
+
+    /// Sends all lines to the file and the file onto the disk.
+    pub fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        self.out.get_ref().sync_data().map_err(|e| cannot("write", &self.path, &e))
     }
 
     /// Sends all lines to the file and closes it. Dropping does so too but cannot tell of an error.

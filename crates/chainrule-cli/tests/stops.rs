@@ -65,9 +65,17 @@ mod signals {
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
         let out = text(&output.stdout);
         let last = out.lines().last().unwrap();
-        assert!(last.starts_with("interrupted after ") && last.ends_with("is in run"), "{last}");
+        assert!(last.starts_with("interrupted after ") && last.ends_with("--resume run"), "{last}");
         assert!(!text(&output.stderr).contains("panicked"));
-        let files = ["config.toml", "loss.png", "loss.svg", "metrics.jsonl", "model.safetensors"];
+        let files = [
+            "config.toml",
+            "last.ckpt",
+            "loss.png",
+            "loss.svg",
+            "metrics.csv",
+            "metrics.jsonl",
+            "model.safetensors",
+        ];
         assert_eq!(place.files("run"), files);
         assert_eq!(place.json("sample run --count 2 --json")["count"], 2);
     }

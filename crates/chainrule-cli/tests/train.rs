@@ -46,7 +46,15 @@ fn a_first_run_needs_no_file_and_fills_a_folder() {
     let [seconds, each] = ["seconds", "us_per_step"].map(|key| got[key].as_f64().unwrap());
     assert!(seconds > 0.0 && (each - seconds * 1e6 / 40.0).abs() < 1.0);
     assert_eq!(got["folder"], "runs/names-0001");
-    let files = ["config.toml", "loss.png", "loss.svg", "metrics.jsonl", "model.safetensors"];
+    let files = [
+        "config.toml",
+        "last.ckpt",
+        "loss.png",
+        "loss.svg",
+        "metrics.csv",
+        "metrics.jsonl",
+        "model.safetensors",
+    ];
     assert_eq!(place.files("runs/names-0001"), files);
     let file = |name: &str| fs::read(place.path("runs/names-0001").join(name)).unwrap();
 
@@ -64,7 +72,7 @@ fn a_first_run_needs_no_file_and_fills_a_folder() {
     assert_eq!(config["model"]["hidden"].as_integer(), Some(200));
     assert_eq!(config["training"]["seed"].as_integer(), Some(2_147_483_647));
     assert_eq!(config["model"]["vocabulary"].as_str().map(str::len), Some(27));
-    assert!(config["data"]["label"].as_str().unwrap().contains("built-in"));
+    assert!(config["model"]["list"].as_str().unwrap().contains("built-in"));
     assert_eq!(config["versions"]["chainrule"].as_str(), Some(env!("CARGO_PKG_VERSION")));
 
     let png = png::Decoder::new(std::io::Cursor::new(file("loss.png"))).read_info().unwrap();
@@ -117,7 +125,8 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
         assert_eq!(got[0][key], got[1][key], "{key}");
     }
     assert_ne!(got[0]["train_loss"], got[2]["train_loss"]);
-    assert_eq!(place.contents("r0")[4], place.contents("r1")[4], "the weights");
+    let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
+    assert_eq!(model("r0"), model("r1"), "the weights");
 }
 
 /// 500 small steps, and a few that are large enough for several threads.

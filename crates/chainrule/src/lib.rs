@@ -29,7 +29,8 @@
 //! - [`ops`]: the table of all ops, and the reference page made from it.
 //! - [`nn`] and [`optim`]: modules, layers, models and optimizers.
 //! - [`rng`]: random numbers with the bits of PyTorch's and of Python's generators.
-//! - [`data`] and [`io`]: lists of names, and weights in the safetensors format.
+//! - [`data`] and [`io`]: examples and the files they come from, weights in the safetensors format, checkpoints.
+//! - [`train`]: the loop of a training, and its events.
 //! - [`check`]: gradients against paths that share no code with the backward pass.
 //!
 //! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`. The book in the folder `docs` explains
@@ -54,6 +55,7 @@ pub mod program;
 pub mod rng;
 mod shape;
 mod tensor;
+pub mod train;
 
 /// Kernels for the benchmark that writes a training step by hand; no part of the interface.
 #[doc(hidden)]
@@ -118,6 +120,7 @@ mod book {
         algebra "algebra.md",
         explain "explain.md",
         files "files.md",
+        training "training.md",
         python "python.md",
         speed "speed.md",
         kernel_speed "kernel-speed.md",

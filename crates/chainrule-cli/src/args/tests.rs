@@ -1,5 +1,6 @@
 //! What is read from a command line, and what is refused.
 
+use super::train::Common;
 use super::*;
 
 fn read(words: &str) -> Result<Cli, clap::Error> {
@@ -7,8 +8,11 @@ fn read(words: &str) -> Result<Cli, clap::Error> {
 }
 
 fn train(words: &str) -> TrainNames {
-    match read(&format!("train names {words}")).unwrap().command {
-        Command::Train(Train::Names(train)) => train,
+    let Command::Train(train) = read(&format!("train names {words}")).unwrap().command else {
+        panic!("not train")
+    };
+    match *train {
+        Train::Names(train) => train,
         other => panic!("{other:?}"),
     }
 }
@@ -29,24 +33,14 @@ fn clap_finds_no_mistake_in_the_definitions() {
 fn the_defaults_are_those_of_the_help() {
     let expected = TrainNames {
         data: None,
-        steps: 20_000,
-        batch: 32,
         hidden: 200,
         context: 3,
         embedding: 10,
-        lr: 0.1,
         lr_decay_at: None,
-        seed: 2_147_483_647,
-        out: None,
-        force: false,
-        json: false,
-        quiet: false,
-        threads: None,
         fused: false,
-        eager: false,
+        common: Common::default(),
     };
     assert_eq!(train(""), expected);
-    assert_eq!(expected.decay_at(), 10_000);
 }
 
 #[test]
@@ -55,24 +49,26 @@ fn every_option_arrives_where_it_belongs() {
                --lr-decay-at 4 --seed 3 --out o --force --json --quiet --threads 2 --fused --eager";
     let expected = TrainNames {
         data: Some("n.txt".into()),
-        steps: 9,
-        batch: 8,
         hidden: 7,
         context: 6,
         embedding: 5,
-        lr: 0.001,
         lr_decay_at: Some(4),
-        seed: 3,
-        out: Some("o".into()),
-        force: true,
-        json: true,
-        quiet: true,
-        threads: Some(2),
         fused: true,
-        eager: true,
+        common: Common {
+            steps: Some(9),
+            batch: Some(8),
+            lr: Some(0.001),
+            seed: Some(3),
+            out: Some("o".into()),
+            force: true,
+            json: true,
+            quiet: true,
+            threads: Some(2),
+            eager: true,
+            ..Common::default()
+        },
     };
     assert_eq!(train(all), expected);
-    assert_eq!(expected.decay_at(), 4);
 }
 
 #[test]
@@ -81,7 +77,10 @@ fn the_other_commands_are_read() {
     else {
         panic!("not sample")
     };
-    assert_eq!(sample, Sample { run: "runs/a".into(), count: 3, seed: 9, json: true });
+    let (start, length, temperature, top_k) = (String::new(), 500, 0.8, None);
+    let run = "runs/a".into();
+    let text = Sample { run, count: 3, seed: 9, start, length, temperature, top_k, json: true };
+    assert_eq!(sample, text);
     let Command::Eval(eval) = read("eval runs/a --data f").unwrap().command else {
         panic!("not eval")
     };
@@ -98,7 +97,7 @@ fn the_other_commands_are_read() {
 fn limits_are_exact() {
     for (option, least, most) in [
         ("steps", 1, MAX_STEPS),
-        ("batch", 2, 1_000_000),
+        ("batch", 1, 1_000_000),
         ("hidden", 1, 65_536),
         ("context", 1, 64),
         ("embedding", 1, 4_096),
@@ -115,7 +114,7 @@ fn limits_are_exact() {
                 .collect();
             format!("train names --{option} {value} {}", narrow.join(" "))
         };
-        for accepted in [least, most] {
+        for accepted in [least.max(if option == "batch" { 2 } else { 0 }), most] {
             assert!(read(&words(accepted.to_string())).is_ok(), "{option} {accepted}");
         }
         let beyond = [least.checked_sub(1), Some(most + 1)].into_iter().flatten();
@@ -141,7 +140,7 @@ fn learning_rates_must_be_positive_and_not_overflow() {
         );
     }
     for value in ["1e30", "1e-300", "0.1", ".5"] {
-        assert_eq!(train(&format!("--lr {value}")).lr, value.parse::<f64>().unwrap());
+        assert_eq!(train(&format!("--lr {value}")).common.lr, value.parse::<f64>().ok());
     }
 }
 
@@ -203,7 +202,8 @@ fn usage_mistakes_end_with_status_2_and_help_with_0() {
 #[test]
 fn the_help_names_every_option_and_default() {
     let help = read("train names --help").unwrap_err().to_string();
-    for part in ["[default: 20000]", "[default: 0.1]", "[default: half of the steps]", "--fused"] {
+    for part in ["20,000 steps", "rate 0.1", "[default: half of the steps]", "--fused", "--resume"]
+    {
         assert!(help.contains(part), "{part} is missing in\n{help}");
     }
     for line in help.lines() {

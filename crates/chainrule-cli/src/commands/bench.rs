@@ -41,6 +41,12 @@ struct Measured {
     threads: usize,
     us_min: f64,
     us_median: f64,
+    /// Milliseconds from the first call to a planned program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_ms: Option<f64>,
+    /// The most memory of the whole process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_mib: Option<f64>,
 }
 
 /// Runs the command.
@@ -66,10 +72,14 @@ fn measure(args: &Bench) -> Result<()> {
         Workload::GptSmall => Box::new(GptStep::new(4, 4, 128, 64, 12, generator)?),
         Workload::GptMedium => Box::new(GptStep::new(6, 6, 384, 256, 4, generator)?),
     };
+    let mut trace_ms = None;
     let times = match args.mode {
         Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
         Mode::Compiled => {
+            let began = Instant::now();
             let program = compiled(&mut *step, args.simplify, generator)?;
+            program.memory();
+            trace_ms = Some((began.elapsed().as_secs_f64() * 1e4).round() / 10.0);
             let mut results = Vec::new();
             time(&plan, groups, || {
                 if step.draws() {
@@ -91,6 +101,8 @@ fn measure(args: &Bench) -> Result<()> {
         threads,
         us_min: (times[0] * 10.0).round() / 10.0,
         us_median: (times[times.len() / 2] * 10.0).round() / 10.0,
+        trace_ms,
+        peak_mib: machine::peak_mib(),
     };
     let cpu = cpu.map_or("?".to_owned(), |cpu| format!("{cpu:.2}"));
     let machine = format!(
@@ -111,6 +123,12 @@ fn measure(args: &Bench) -> Result<()> {
         measured.us_median,
         plan.group
     ))?;
+    if let Some(ms) = measured.trace_ms {
+        output::line(&format!("traced and planned in {ms} ms"))?;
+    }
+    if let Some(mib) = measured.peak_mib {
+        output::line(&format!("{mib} MiB of memory at most"))?;
+    }
     output::line(&machine)
 }
 

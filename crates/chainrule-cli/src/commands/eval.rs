@@ -1,13 +1,12 @@
-//! `chainrule eval`: the loss of a trained model on a list of names.
+//! `chainrule eval`: how good a trained model is. The model's kind says on what; names are here.
 
-use std::path::PathBuf;
-
-use anyhow::Result;
+use anyhow::{Result, bail};
 use chainrule::data::text::NameDataset;
 use serde::Serialize;
 
 use crate::args::Eval;
-use crate::{names, output, report};
+use crate::commands::train::{digits, names as family, text};
+use crate::{names, output, report, train};
 
 #[derive(Serialize)]
 struct Evaluated<'a> {
@@ -20,10 +19,23 @@ struct Evaluated<'a> {
 
 /// Runs the command.
 pub fn run(args: &Eval) -> Result<()> {
+    let data = args.data.as_deref();
+    match train::kind_of(&args.run)?.as_str() {
+        digits::KIND => return digits::eval(&args.run, data, args.json),
+        family::KIND => return family::eval(&args.run, data, args.json),
+        text::KIND => return text::eval(&args.run, data, args.json),
+        kind @ ("regression" | "moons") => {
+            bail!(
+                "{}: a model of kind `{kind}` is measured while it is trained",
+                args.run.display()
+            )
+        }
+        // Names; what else there may be is told by the reader of its settings.
+        _ => {}
+    }
     let (model, config) = names::load(&args.run)?;
-    let trained_on = config.data.file.map(PathBuf::from);
-    let list = names::read_list(args.data.as_ref().or(trained_on.as_ref()).map(PathBuf::as_path))?;
-    let pairs = NameDataset::build(list.names(), config.model.context)?;
+    let list = names::read_list(data.or(config.file()))?;
+    let pairs = NameDataset::build(list.names(), config.context)?;
     let loss = names::mean_loss(&model, &pairs)?;
     if args.json {
         return output::json(&Evaluated {

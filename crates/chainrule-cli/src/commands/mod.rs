@@ -2,7 +2,10 @@
 
 pub mod bench;
 pub mod check;
+pub mod completions;
+pub mod data;
 pub mod eval;
 pub mod explain;
+pub mod predict;
 pub mod sample;
-pub mod train_names;
+pub mod train;

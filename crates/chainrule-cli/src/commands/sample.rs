@@ -1,10 +1,11 @@
-//! `chainrule sample`: new names from a trained model.
+//! `chainrule sample`: what a trained model makes up.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 
 use crate::args::Sample;
-use crate::{names, output};
+use crate::commands::train::{names as family, text};
+use crate::{names, output, train};
 
 #[derive(Serialize)]
 struct Sampled<'a> {
@@ -16,6 +17,14 @@ struct Sampled<'a> {
 
 /// Runs the command.
 pub fn run(args: &Sample) -> Result<()> {
+    match train::kind_of(&args.run)?.as_str() {
+        family::KIND => return family::sample(args),
+        text::KIND => return text::sample(args),
+        kind @ ("digits" | "regression" | "moons") => {
+            bail!("{}: a model of kind `{kind}` makes nothing up", args.run.display())
+        }
+        _ => {}
+    }
     let (model, _) = names::load(&args.run)?;
     if !args.json {
         return names::sample(&model, args.count, args.seed, |name| output::line(&name));

@@ -105,12 +105,19 @@ fn shade(value: f64, largest: f64) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-fn text(x: f64, y: f64, content: &str, size: u32, anchor: TextAnchor) -> Primitive {
+pub(super) fn text(x: f64, y: f64, content: &str, size: u32, anchor: TextAnchor) -> Primitive {
     let content = content.to_owned();
     Primitive::Text { x, y, content, size, anchor, rotate: None, bold: false, color: None }
 }
 
-fn cell(x: f64, y: f64, width: f64, height: f64, fill: &str, stroke: Option<&str>) -> Primitive {
+pub(super) fn cell(
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+    fill: &str,
+    stroke: Option<&str>,
+) -> Primitive {
     Primitive::Rect {
         x,
         y,

@@ -4,13 +4,14 @@
 //! Files are written beside their place and renamed, so an interrupted save leaves the earlier file whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
+use super::atomic::{reason, write_atomic};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::StateDict;
@@ -112,37 +113,10 @@ pub fn save(
 ) -> Result<()> {
     let path = path.as_ref();
     let bytes = serialize(tensors, metadata)?;
-    let error = |e: std::io::Error| Error::File { path: path.to_owned(), why: reason(&e) };
-    let beside = temporary(path);
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(&bytes)?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&beside, path)).map_err(|e| {
-        // What was written so far is of no use; the earlier file is untouched.
-        let _ = fs::remove_file(&beside);
-        error(e)
+    write_atomic(path, |out| out.write_all(&bytes)).map_err(|e| {
+        let kept = if path.is_file() { " (the earlier file is unchanged)" } else { "" };
+        Error::File { path: path.to_owned(), why: format!("{}{kept}", reason(&e)) }
     })
-}
-
-/// A name beside `path` that no other process uses.
-fn temporary(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
-}
-
-/// What the system says, in words that tell what to do.
-fn reason(e: &std::io::Error) -> String {
-    use std::io::ErrorKind::{NotFound, PermissionDenied, StorageFull};
-    match e.kind() {
-        NotFound => "there is no such file; check the path".into(),
-        PermissionDenied => "permission denied; check who owns the file and its folder".into(),
-        StorageFull => {
-            "the disk is full; free some room and save again (the earlier file is unchanged)".into()
-        }
-        _ => e.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{AsField, Field, Layer, Module, Training};
+use super::{Field, Layer, Module, Training};
 use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -57,7 +57,10 @@ impl Dropout {
 
 impl Module for Dropout {
     fn fields(&self) -> Vec<(String, Field<'_>)> {
-        self.training.as_field().map(|f| ("training".to_string(), f)).into_iter().collect()
+        vec![
+            ("training".to_string(), Field::Training(&self.training)),
+            ("generator".to_string(), Field::Random(&self.generator)),
+        ]
     }
 }
 

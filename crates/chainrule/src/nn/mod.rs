@@ -18,6 +18,7 @@ mod module;
 mod norm;
 mod rnn;
 mod sequential;
+mod stack;
 mod summary;
 mod transformer;
 
@@ -39,5 +40,6 @@ pub use module::{AsField, Field, Module, StateDict, Training};
 pub use norm::{GroupNorm, LayerNorm, RmsNorm};
 pub use rnn::{Cell, Gru, GruCell, Lstm, Recurrent, RecurrentOptions, Rnn, RnnCell, Unrolled};
 pub use sequential::Sequential;
+pub use stack::Stack;
 pub use summary::{Summary, SummaryRow, summary};
 pub use transformer::{CausalSelfAttention, PositionalEmbedding, TransformerBlock};

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::rng::{Generator, GeneratorState};
 use crate::tensor::Tensor;
 
 /// One field of a module, as far as training goes.
@@ -18,6 +20,8 @@ pub enum Field<'a> {
     List(Vec<(String, Field<'a>)>),
     /// The switch between training and evaluation.
     Training(&'a Training),
+    /// The generator that the module draws from.
+    Random(&'a Mutex<Generator>),
 }
 
 /// What a field of a struct is to `#[derive(Module)]`.
@@ -225,6 +229,29 @@ pub trait Module {
         set_training(self.fields(), false);
     }
 
+    /// The states of the generators inside (of dropout layers) with the names of their modules: with the
+    /// [`state_dict`](Module::state_dict) all that the next forward pass depends on.
+    fn generator_states(&self) -> BTreeMap<String, GeneratorState> {
+        let mut all = Vec::new();
+        generators("", self.fields(), &mut all);
+        let state = |g: &Mutex<Generator>| g.lock().unwrap_or_else(PoisonError::into_inner).state();
+        all.into_iter().map(|(name, g)| (name, state(g))).collect()
+    }
+
+    /// Sets the generators inside to what [`Module::generator_states`] gave. Errors for other names; then nothing is changed.
+    fn set_generator_states(&self, states: &BTreeMap<String, GeneratorState>) -> Result<()> {
+        let mut all = Vec::new();
+        generators("", self.fields(), &mut all);
+        if all.len() != states.len() || all.iter().any(|(name, _)| !states.contains_key(name)) {
+            let why = "the generators are not those of this module";
+            return Err(Error::argument("set_generator_states", why));
+        }
+        for (name, g) in all {
+            g.lock().unwrap_or_else(PoisonError::into_inner).set_state(&states[&name]);
+        }
+        Ok(())
+    }
+
     /// Parameters and buffers by name, as values: later training does not change them.
     fn state_dict(&self) -> StateDict {
         let all = self.named_parameters().into_iter().chain(self.named_buffers());
@@ -313,6 +340,22 @@ fn modules<'a>(
                 modules(&path, module.fields(), out);
             }
             Field::List(list) => modules(&path, list, out),
+            Field::Parameter(_) | Field::Buffer(_) | Field::Training(_) | Field::Random(_) => {}
+        }
+    }
+}
+
+fn generators<'a>(
+    prefix: &str,
+    fields: Vec<(String, Field<'a>)>,
+    out: &mut Vec<(String, &'a Mutex<Generator>)>,
+) {
+    for (name, field) in fields {
+        let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match field {
+            Field::Random(generator) => out.push((path, generator)),
+            Field::Module(module) => generators(&path, module.fields(), out),
+            Field::List(list) => generators(&path, list, out),
             Field::Parameter(_) | Field::Buffer(_) | Field::Training(_) => {}
         }
     }
@@ -331,7 +374,7 @@ pub(super) fn switches<'a>(fields: Vec<(String, Field<'a>)>, out: &mut Vec<&'a T
             Field::Training(switch) => out.push(switch),
             Field::Module(module) => switches(module.fields(), out),
             Field::List(list) => switches(list, out),
-            Field::Parameter(_) | Field::Buffer(_) => {}
+            Field::Parameter(_) | Field::Buffer(_) | Field::Random(_) => {}
         }
     }
 }

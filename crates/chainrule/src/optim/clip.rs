@@ -35,7 +35,8 @@ use crate::tensor::{Tensor, log};
 /// ```
 pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
     if log::is_on() {
-        return traced::clip("clip_grad_norm", parameters, max_norm, p, false);
+        traced::clip("clip_grad_norm", parameters, max_norm, p, false)?;
+        return Ok(f64::NAN);
     }
     let norm = grad_norm("clip_grad_norm", parameters, max_norm, p)?;
     shrink(parameters, max_norm, norm)
@@ -44,13 +45,24 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f6
 /// As [`clip_grad_norm`], but a norm that is infinite or NaN is an error, and then the gradients are left as they are.
 pub fn clip_finite_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
     if log::is_on() {
-        return traced::clip("clip_finite_grad_norm", parameters, max_norm, p, true);
+        traced::clip("clip_finite_grad_norm", parameters, max_norm, p, true)?;
+        return Ok(f64::NAN);
     }
     let norm = grad_norm("clip_finite_grad_norm", parameters, max_norm, p)?;
     if !norm.is_finite() {
         return Err(not_finite("clip_finite_grad_norm", norm));
     }
     shrink(parameters, max_norm, norm)
+}
+
+/// As [`clip_grad_norm`] of order 2; the norm becomes the value of a buffer, which a program writes too.
+pub(super) fn clip_and_keep(parameters: &[Tensor], max_norm: f64, kept: &Tensor) -> Result<()> {
+    const OP: &str = "clip_grad_norm";
+    let norm = match log::is_on() {
+        true => traced::clip(OP, parameters, max_norm, 2.0, false)?,
+        false => Some(Tensor::scalar(clip_grad_norm(parameters, max_norm, 2.0)?)),
+    };
+    norm.map_or(Ok(()), |norm| kept.try_set(&norm))
 }
 
 fn not_finite(op: &'static str, norm: f64) -> Error {

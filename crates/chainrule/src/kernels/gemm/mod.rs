@@ -148,7 +148,7 @@ pub enum Plus<'a, T> {
 /// As [`batched_f32`], or if a row has not as many numbers as the product has columns.
 pub fn finished<T: Element>(
     alpha: T,
-    (a, b): (Mat<'_, T>, Mat<'_, T>),
+    operands: (Mat<'_, T>, Mat<'_, T>),
     batch: Batch<'_>,
     plus: Plus<'_, T>,
     finish: Option<Finish<'_>>,
@@ -158,11 +158,11 @@ pub fn finished<T: Element>(
         Plus::Nothing => Addend::Nothing,
         Plus::Output => Addend::Output,
         Plus::Row(row) => {
-            assert_eq!(row.len(), b.cols, "gemm: one number to add for each column");
+            assert_eq!(row.len(), operands.1.cols, "gemm: one number to add for each column");
             Addend::row(row)
         }
     };
-    products(T::current(), alpha, a, b, batch, addend, finish, out);
+    products(T::current(), alpha, operands, batch, addend, finish, out);
 }
 
 /// As [`batched_f32`], in i64, where sums wrap around.
@@ -215,21 +215,20 @@ fn float_products<T: Element>(
     out: &mut [T],
 ) {
     let addend = if accum == Accum::Add { Addend::Output } else { Addend::Nothing };
-    products(kernels, alpha, a, b, batch, addend, None, out);
+    products(kernels, alpha, (a, b), batch, addend, None, out);
 }
 
 /// Checks the operands and computes all products of a batch. A row that is added must have as many numbers as a product has columns.
 fn products<T: Element>(
     kernels: &'static Kernels<T>,
     alpha: T,
-    a: Mat<'_, T>,
-    b: Mat<'_, T>,
+    (mut a, b): (Mat<'_, T>, Mat<'_, T>),
     batch: Batch<'_>,
     addend: Addend<T>,
     finish: Option<Finish<'_>>,
     out: &mut [T],
 ) {
-    let count = check(&a, &b, &batch, out.len());
+    let mut count = check(&a, &b, &batch, out.len());
     if out.is_empty() {
         return;
     }
@@ -244,7 +243,6 @@ fn products<T: Element>(
         }
         return;
     }
-    let (mut a, mut count) = (a, count);
     if count > 1 && rows_continue(&a, &batch) {
         // One right operand for all, and the left ones lie as the rows of one tall matrix.
         a.rows *= count;

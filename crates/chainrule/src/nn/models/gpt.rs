@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::error::{Error, Result, raise};
 use crate::nn::{
-    Dropout, Embedding, Layer, LayerNorm, Linear, Module, ModuleList, PositionalEmbedding,
+    Dropout, Embedding, Layer, LayerNorm, Linear, Module, PositionalEmbedding, Stack,
     TransformerBlock,
 };
 use crate::rng::Generator;
@@ -49,7 +49,7 @@ pub struct Gpt {
     pub positions: PositionalEmbedding,
     dropout: Dropout,
     /// The blocks.
-    pub blocks: ModuleList<TransformerBlock>,
+    pub blocks: Stack<TransformerBlock>,
     /// Before the logits.
     pub norm: LayerNorm,
     /// From vectors to logits, without a bias.
@@ -74,7 +74,7 @@ impl Gpt {
                 format!("every size must be 1 at least, got {config:?}"),
             ));
         }
-        let blocks: Result<ModuleList<_>> = (0..layers)
+        let blocks: Result<Stack<_>> = (0..layers)
             .map(|_| TransformerBlock::try_new(width, heads, dropout, generator))
             .collect();
         let model = Gpt {
@@ -93,6 +93,12 @@ impl Gpt {
     /// The sizes.
     pub fn config(&self) -> GptConfig {
         self.config
+    }
+
+    /// Keeps the input of every `n`th block alone for the backward pass, which computes the rest again: less memory, more time, the same bits.
+    /// 0, as at first, keeps all. See [`Stack`].
+    pub fn recompute_every(&mut self, n: usize) {
+        self.blocks.recompute_every(n);
     }
 
     /// Gives the weights their starting values.
@@ -123,7 +129,7 @@ impl Layer for Gpt {
         }
         let x = self.positions.try_forward(&self.symbols.try_forward(symbols)?)?;
         let x = self.dropout.try_forward(&x)?;
-        let x = self.blocks.iter().try_fold(x, |x, block| block.try_forward(&x))?;
+        let x = self.blocks.try_forward(&x)?;
         self.head.try_forward(&self.norm.try_forward(&x)?)
     }
 }

@@ -22,19 +22,19 @@ fn gradients(parameters: &[Tensor]) -> Result<Vec<(Tensor, Tensor)>> {
     pairs.map(known).collect()
 }
 
-/// Scales the gradients by `min(1, max_norm / (norm + 1e-6))`: a factor of 1 changes no bit.
+/// Scales the gradients by `min(1, max_norm / (norm + 1e-6))`: a factor of 1 changes no bit. The norm, if there are gradients.
 pub(super) fn clip(
     op: &'static str,
     parameters: &[Tensor],
     max_norm: f64,
     p: f64,
     finite: bool,
-) -> Result<f64> {
+) -> Result<Option<Tensor>> {
     check(op, max_norm, p)?;
     let _origin = log::enter(log::Origin::Update);
     let pairs = gradients(parameters)?;
     if pairs.is_empty() {
-        return Ok(0.0);
+        return Ok(None);
     }
     let inputs: Vec<&Tensor> = pairs.iter().map(|(_, g)| g).collect();
     let norm = apply(GradNorm { p, finite: finite.then_some(op) }, &inputs)?.named("grad_norm");
@@ -44,7 +44,7 @@ pub(super) fn clip(
         let clipped = g.try_mul(&factor.try_to_dtype(g.dtype())?)?;
         parameter.set_grad(Some(clipped))?;
     }
-    Ok(f64::NAN)
+    Ok(Some(norm))
 }
 
 /// Clamps the elements of all gradients.

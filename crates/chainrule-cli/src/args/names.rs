@@ -1,0 +1,152 @@
+//! `chainrule train names`: the main model, and which words belong to the others.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::train::Common;
+use super::{CONTEXT, EMBEDDING, HIDDEN, MAX_NUMBERS, MAX_STEPS, SYMBOLS, size, whole};
+
+/// `chainrule train names`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(
+    after_help = "Defaults: 20,000 steps, batch 32, sgd with rate 0.1 and a tenth of it in the second half,
+seed 2147483647; measured at the end.
+
+These are the options of the main model, bn-mlp. Others are bigram, mlp, wavenet, rnn, gru, lstm, bow
+and transformer; their options:
+  chainrule train names --model gru --help
+
+Examples:
+  chainrule train names
+  chainrule train names --data names.txt --steps 200000
+  chainrule train names --resume runs/names-0001 --steps 40000
+  chainrule train names --model transformer"
+)]
+pub struct TrainNames {
+    /// A text file with one name a line, letters a-z only [default: the built-in list]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub data: Option<PathBuf>,
+
+    /// Width of the hidden layer, in units
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = hidden)]
+    #[arg(allow_negative_numbers = true, conflicts_with = "resume")]
+    pub hidden: usize,
+
+    /// How many letters the model sees before the one that it guesses
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = context)]
+    #[arg(allow_negative_numbers = true, conflicts_with = "resume")]
+    pub context: usize,
+
+    /// How many numbers stand for a letter
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = embedding)]
+    #[arg(allow_negative_numbers = true, conflicts_with = "resume")]
+    pub embedding: usize,
+
+    /// When the learning rate falls to a tenth, in steps [default: half of the steps]
+    #[arg(long, value_name = "STEP", value_parser = decay_step)]
+    #[arg(allow_negative_numbers = true, conflicts_with_all = ["resume", "schedule"])]
+    pub lr_decay_at: Option<u64>,
+
+    /// Use fused operations (faster; the last digits may differ)
+    #[arg(long, conflicts_with = "resume")]
+    pub fused: bool,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The examples of a step if nothing is said.
+pub const BATCH: usize = 32;
+
+impl TrainNames {
+    /// Checks what no single option can: whether batch norm gets a batch, and whether model and batch fit into memory.
+    pub(super) fn check(&self) -> Result<(), String> {
+        check_sizes(self.context, self.embedding, self.hidden)?;
+        let [batch, hidden] = [self.common.batch.unwrap_or(BATCH) as u64, self.hidden as u64];
+        if batch < 2 {
+            return Err("--batch 1: batch normalisation needs at least 2 examples a step".into());
+        }
+        let inputs = (self.context * self.embedding) as u64;
+        let widest = batch * inputs.max(hidden).max(SYMBOLS);
+        if widest > MAX_NUMBERS {
+            return Err(format!(
+                "--batch {batch} makes a layer of {widest} values, more than {MAX_NUMBERS}; \
+                 make the batch or the model smaller"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Checks the sizes of a names model: each by itself, and that the whole fits into memory.
+pub fn check_sizes(context: usize, embedding: usize, hidden: usize) -> Result<(), String> {
+    for (number, what, most) in [
+        (context, CONTEXT.0, CONTEXT.1),
+        (embedding, EMBEDDING.0, EMBEDDING.1),
+        (hidden, HIDDEN.0, HIDDEN.1),
+    ] {
+        size(&number.to_string(), what, 1, most)?;
+    }
+    let [wide, high, units] = [context, embedding, hidden].map(|n| n as u64);
+    let weights = SYMBOLS * high + wide * high * units + units * SYMBOLS;
+    if weights > MAX_NUMBERS {
+        return Err(format!(
+            "--hidden {hidden} with --context {context} and --embedding {embedding} makes \
+             {weights} weights, more than {MAX_NUMBERS}; make one of them smaller"
+        ));
+    }
+    Ok(())
+}
+
+/// `train names` with another `--model` than the main one, or with the `--resume` of such a run, has options of its own: those of `names-family`.
+pub(super) fn by_model(mut words: Vec<OsString>) -> Vec<OsString> {
+    const MAIN: &str = "bn-mlp";
+    if words.len() < 3 || words[1] != "train" || words[2] != "names" {
+        return words;
+    }
+    let is_other = match option(&words, "--model") {
+        Some((range, name)) if name == MAIN => {
+            words.drain(range);
+            false
+        }
+        Some(_) => true,
+        None => option(&words, "--resume").is_some_and(|(_, folder)| {
+            let kind = crate::train::kind_of(Path::new(&folder));
+            kind.is_ok_and(|kind| kind == crate::commands::train::names::KIND)
+        }),
+    };
+    if is_other {
+        words[2] = "names-family".into();
+    }
+    words
+}
+
+/// Where an option and its value stand, as `--name value` or `--name=value`, and the value.
+fn option(words: &[OsString], name: &str) -> Option<(std::ops::Range<usize>, OsString)> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        if word == name {
+            let value = words.get(at + 1).cloned().unwrap_or_default();
+            return Some((at..(at + 2).min(words.len()), value));
+        }
+        let value = word.to_str()?.strip_prefix(name)?.strip_prefix('=')?;
+        Some((at..at + 1, value.into()))
+    })
+}
+
+fn hidden(text: &str) -> Result<usize, String> {
+    size(text, HIDDEN.0, 1, HIDDEN.1)
+}
+
+fn context(text: &str) -> Result<usize, String> {
+    size(text, CONTEXT.0, 1, CONTEXT.1)
+}
+
+fn embedding(text: &str) -> Result<usize, String> {
+    size(text, EMBEDDING.0, 1, EMBEDDING.1)
+}
+
+fn decay_step(text: &str) -> Result<u64, String> {
+    whole(text, "the step at which the learning rate falls", 0, MAX_STEPS)
+}

@@ -1,0 +1,440 @@
+//! What all `train` commands have in common, and the commands for digits, lines, moons and text.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use super::{MAX_STEPS, learning_rate, seed, size, threads, whole};
+
+/// The options of every training.
+#[derive(Debug, Clone, PartialEq, Default, Args)]
+pub struct Common {
+    /// How often to go through all examples [default: see below]
+    #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
+    pub epochs: Option<u64>,
+
+    /// How many training steps to take, instead of epochs [default: see below]
+    #[arg(long, value_name = "N", value_parser = super::steps, conflicts_with = "epochs")]
+    #[arg(allow_negative_numbers = true)]
+    pub steps: Option<u64>,
+
+    /// How many examples each step learns from [default: see below]
+    #[arg(long, value_name = "N", value_parser = batch, allow_negative_numbers = true)]
+    pub batch: Option<usize>,
+
+    /// Learning rate, the highest of the schedule [default: see below]
+    #[arg(long, value_name = "RATE", value_parser = learning_rate, allow_negative_numbers = true)]
+    pub lr: Option<f64>,
+
+    /// What makes updates of gradients [default: see below]
+    #[arg(long, value_enum)]
+    pub optimizer: Option<OptimizerKind>,
+
+    /// How the learning rate changes over the run [default: see below]
+    #[arg(long, value_enum)]
+    pub schedule: Option<ScheduleKind>,
+
+    /// Steps in which the learning rate rises at first, for the cosine schedule
+    #[arg(long, value_name = "N", value_parser = warm_up, allow_negative_numbers = true)]
+    pub warm_up: Option<u64>,
+
+    /// What the optimizer keeps of its last step, for sgd and rmsprop
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
+    pub momentum: Option<f64>,
+
+    /// Weight decay, of matrices only
+    #[arg(long, value_name = "RATE", value_parser = decay, allow_negative_numbers = true)]
+    pub weight_decay: Option<f64>,
+
+    /// The largest norm of the gradients; longer ones are shortened
+    #[arg(long, value_name = "NORM", value_parser = above_zero, allow_negative_numbers = true)]
+    pub clip: Option<f64>,
+
+    /// Batches that make one update together
+    #[arg(long, value_name = "N", value_parser = accumulate, allow_negative_numbers = true)]
+    pub accumulate: Option<usize>,
+
+    /// Average the weights with this decay, such as 0.999, and use the average
+    #[arg(long, value_name = "DECAY", value_parser = share, allow_negative_numbers = true)]
+    pub ema: Option<f64>,
+
+    /// Stop after so many measurements in a row that are no better than the best
+    #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
+    pub patience: Option<u64>,
+
+    /// Measure the model after so many steps each [default: an epoch, or a tenth of the run]
+    #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
+    pub eval_every: Option<u64>,
+
+    /// Save a checkpoint after so many steps each [default: with each measurement]
+    #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
+    pub save_every: Option<u64>,
+
+    /// Write the metrics of every so many steps [default: 1]
+    #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
+    pub log_every: Option<u64>,
+
+    /// Seed of all random numbers; the same seed gives the same run
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    /// Run each operation when it is called instead of the step as a program
+    #[arg(long)]
+    pub eager: bool,
+
+    /// Learn the first batch only: the loss of a model that works goes to about zero
+    #[arg(long)]
+    pub overfit_batch: bool,
+
+    /// Folder for the results [default: a new one in runs/]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the files of an earlier run in the folder; other files there stay
+    #[arg(long)]
+    pub force: bool,
+
+    /// Go on with a run from its last checkpoint, with its settings; --steps or --epochs may be raised
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "batch", "lr", "optimizer", "schedule", "warm_up", "momentum", "weight_decay", "clip", "accumulate", "ema",
+        "patience", "eval_every", "save_every", "log_every", "seed", "overfit_batch", "out", "force", "find_lr", "dry_run",
+    ])]
+    pub resume: Option<PathBuf>,
+
+    /// The checkpoint to go on from
+    #[arg(long, value_enum, default_value_t = KeptKind::Last, requires = "resume")]
+    pub checkpoint: KeptKind,
+
+    /// Try growing learning rates, draw how the loss answers, and name a good one
+    #[arg(long, conflicts_with = "dry_run")]
+    pub find_lr: bool,
+
+    /// Check settings, data and one step, say what would be done, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print the model as a table before training
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Print the results as one JSON object, and no progress
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print no progress
+    #[arg(long)]
+    pub quiet: bool,
+
+    /// How many threads to use; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+}
+
+/// What makes updates of gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    Sgd,
+    Adam,
+    Adamw,
+    Rmsprop,
+    Adagrad,
+    Lion,
+    Muon,
+}
+
+/// How the learning rate changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScheduleKind {
+    /// Not at all
+    Constant,
+    /// Up in the warm-up, then down along half a cosine to a tenth, or to 0 for digits
+    Cosine,
+    /// A tenth in the second half
+    Step,
+    /// A tenth in the last quarter
+    Late,
+    /// Up and down again, after Smith
+    Onecycle,
+}
+
+/// The checkpoints of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum KeptKind {
+    /// The newest
+    #[default]
+    Last,
+    /// The one before the newest
+    Earlier,
+    /// The one with the best measure
+    Best,
+}
+
+/// `chainrule train digits`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(
+    after_help = "Defaults: 5 epochs, batch 512, adamw with rate 0.001 and weight decay 0.01, cosine schedule.
+
+Examples:
+  chainrule train digits
+  chainrule train digits --data ~/mnist --epochs 20 --ema 0.999
+  chainrule train digits --data ~/mnist --optimizer rmsprop --lr 0.0005 --momentum 0.9
+  chainrule train digits --data ~/mnist --model cnn --epochs 10
+  chainrule train digits --resume runs/digits-0001 --epochs 10"
+)]
+pub struct TrainDigits {
+    /// A folder with the four files of MNIST, gzipped or not [default: digits that the program draws]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub data: Option<PathBuf>,
+
+    /// What is trained
+    #[arg(long, value_enum, default_value_t = DigitsModelKind::Mlp)]
+    pub model: DigitsModelKind,
+
+    /// Widths of the hidden layers of the mlp
+    #[arg(long, value_name = "N", value_parser = width, value_delimiter = ',')]
+    #[arg(default_values_t = [1024, 1024, 1024], allow_negative_numbers = true)]
+    pub hidden: Vec<usize>,
+
+    /// Who computes the gradients
+    #[arg(long, value_enum, default_value_t = Backprop::Autograd)]
+    pub backprop: Backprop,
+
+    /// How many digits are drawn to train on
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = examples)]
+    #[arg(allow_negative_numbers = true, conflicts_with = "data")]
+    pub examples: usize,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A model of digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DigitsModelKind {
+    /// Fully connected layers with ReLU
+    Mlp,
+    /// Two convolutions with max-pooling, and two fully connected layers
+    Cnn,
+}
+
+/// Who computes gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backprop {
+    /// The tape
+    Autograd,
+    /// Layers whose backward pass is written by hand
+    Explicit,
+}
+
+/// `chainrule train regression`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Defaults: 400 steps on all rows, sgd with rate 0.5, constant.
+
+Examples:
+  chainrule train regression
+  chainrule train regression --data temperatures.csv --json")]
+pub struct TrainRegression {
+    /// A CSV file with two columns: the first explains the second [default: temperatures, made up]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// `chainrule train moons`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Defaults: 1,000 steps, batch 64, adam with rate 0.01, constant.
+
+Examples:
+  chainrule train moons
+  chainrule train moons --noise 0.3 --hidden 32 --weight-decay 0.01")]
+pub struct TrainMoons {
+    /// How many points there are on the two moons together
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = points)]
+    #[arg(allow_negative_numbers = true)]
+    pub points: usize,
+
+    /// How far the points stray from the moons
+    #[arg(long, value_name = "DEVIATION", default_value_t = 0.15, value_parser = decay)]
+    #[arg(allow_negative_numbers = true)]
+    pub noise: f64,
+
+    /// Width of the two hidden layers
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = width)]
+    #[arg(allow_negative_numbers = true)]
+    pub hidden: usize,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// `chainrule train names --model ...`, for the models that have no options of their own
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(
+    after_help = "Defaults: 50,000 steps, batch 32, adamw with rate 0.0005, betas 0.9 and 0.99,
+weight decay 0.01, constant;
+for wavenet 200,000 steps, sgd with rate 0.1 and a tenth of it in the last quarter.
+
+Examples:
+  chainrule train names --model gru
+  chainrule train names --model transformer --data names.txt --steps 20000
+  chainrule train names --resume runs/names-family-0001"
+)]
+pub struct TrainFamily {
+    /// A text file with one name a line, letters a-z only [default: the built-in list]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub data: Option<PathBuf>,
+
+    /// What is trained
+    #[arg(long, value_enum, required_unless_present = "resume", conflicts_with = "resume")]
+    pub model: Option<FamilyKind>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A model of names beside the main one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FamilyKind {
+    /// A table of pairs, 729 numbers
+    Bigram,
+    /// All vectors so far through a hidden layer, 69,147
+    Mlp,
+    /// Neighbours joined two by two, 76,579
+    Wavenet,
+    /// A recurrent net, 11,803
+    Rnn,
+    /// A gated recurrent unit, 28,315
+    Gru,
+    /// Long short-term memory, 36,763
+    Lstm,
+    /// The mean of the vectors so far, 12,827
+    Bow,
+    /// Four blocks of attention, 204,544
+    Transformer,
+}
+
+/// `chainrule train text`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(
+    after_help = "Defaults: 2,000 steps, batch 12 (64 for sums), adamw with rate 0.001 (betas 0.9 and 0.99), weight decay 0.1
+on matrices, cosine schedule with a warm-up of 100 steps, gradients clipped to norm 1.
+
+Examples:
+  chainrule train text --data shakespeare.txt
+  chainrule train text --digits 2 --steps 5000
+  chainrule sample runs/text-0001 --start \"ROMEO:\""
+)]
+pub struct TrainText {
+    /// A text file in UTF-8 [default: sums such as 37+5=42, which the program writes]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub data: Option<PathBuf>,
+
+    /// How many digits the numbers of the sums have at most
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = digits)]
+    #[arg(allow_negative_numbers = true, conflicts_with = "data")]
+    pub digits: u32,
+
+    /// How many blocks the model has
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = layers)]
+    #[arg(allow_negative_numbers = true)]
+    pub layers: usize,
+
+    /// How many heads attention has; they divide the width
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = layers)]
+    #[arg(allow_negative_numbers = true)]
+    pub heads: usize,
+
+    /// How many numbers stand for a symbol
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = width)]
+    #[arg(allow_negative_numbers = true)]
+    pub width: usize,
+
+    /// How many symbols the model sees at most
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = context)]
+    #[arg(allow_negative_numbers = true)]
+    pub context: usize,
+
+    /// Keep the input of every Nth block alone and compute the rest again: less memory, more time
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = recompute)]
+    #[arg(allow_negative_numbers = true)]
+    pub recompute: usize,
+
+    /// The share of numbers that training drops
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    #[arg(allow_negative_numbers = true)]
+    pub dropout: f64,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+fn number(text: &str, what: &str, good: impl Fn(f64) -> bool) -> Result<f64, String> {
+    match text.parse() {
+        Ok(x) if good(x) => Ok(x),
+        _ => Err(format!("must be {what}")),
+    }
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    number(text, "a number above 0, such as 1.0", |x| x > 0.0 && x <= 1e30)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    number(text, "a number from 0 up and below 1, such as 0.9", |x| (0.0..1.0).contains(&x))
+}
+
+fn decay(text: &str) -> Result<f64, String> {
+    number(text, "a number from 0 to 1000, such as 0.1", |x| (0.0..=1e3).contains(&x))
+}
+
+fn epochs(text: &str) -> Result<u64, String> {
+    whole(text, "this", 1, 1_000_000)
+}
+
+fn warm_up(text: &str) -> Result<u64, String> {
+    whole(text, "the warm-up", 0, MAX_STEPS)
+}
+
+fn batch(text: &str) -> Result<usize, String> {
+    size(text, "the batch", 1, 1_000_000)
+}
+
+fn accumulate(text: &str) -> Result<usize, String> {
+    size(text, "the number of batches", 1, 100_000)
+}
+
+fn width(text: &str) -> Result<usize, String> {
+    size(text, "the width", 1, 16_384)
+}
+
+fn layers(text: &str) -> Result<usize, String> {
+    size(text, "this", 1, 256)
+}
+
+fn recompute(text: &str) -> Result<usize, String> {
+    size(text, "the number of blocks", 0, 256)
+}
+
+fn context(text: &str) -> Result<usize, String> {
+    size(text, "the context", 1, 8_192)
+}
+
+fn digits(text: &str) -> Result<u32, String> {
+    whole(text, "the number of digits", 1, 6).map(|n| n as u32)
+}
+
+fn points(text: &str) -> Result<usize, String> {
+    size(text, "the number of points", 10, 1_000_000)
+}
+
+fn examples(text: &str) -> Result<usize, String> {
+    size(text, "the number of examples", 100, 1_000_000)
+}

@@ -1,0 +1,102 @@
+//! `chainrule train moons`: which of two half circles a point is on.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use chainrule::data::{Batch, RandomBatches, TensorDataset, moons};
+use chainrule::nn::{Layer, Linear, Module, Sequential, Tanh};
+use chainrule::train::{Metrics, Task};
+use chainrule::{Generator, Tensor, no_grad};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+
+use crate::args::train::TrainMoons;
+use crate::plot::{self, Plane};
+use crate::train::{Defaults, Outcome, Session};
+
+const DEFAULTS: Defaults = Defaults { batch: 64, lr: 0.01, ..Defaults::new() };
+
+/// The grid of the picture.
+const COLUMNS: usize = 120;
+const ROWS: usize = 80;
+
+#[derive(Serialize, Deserialize)]
+struct Model {
+    points: usize,
+    noise: f64,
+    hidden: usize,
+}
+
+struct Moons {
+    net: Sequential,
+    held_out: Batch,
+}
+
+impl Task for Moons {
+    fn module(&self) -> &dyn Module {
+        &self.net
+    }
+
+    fn loss(&self, batch: &Batch) -> chainrule::Result<Tensor> {
+        self.net.try_forward(&batch.x)?.try_cross_entropy(&batch.y)
+    }
+
+    fn evaluate(&self) -> chainrule::Result<Metrics> {
+        let logits = self.net.try_forward(&self.held_out.x)?;
+        let loss = logits.try_cross_entropy(&self.held_out.y)?.try_item()?;
+        let guesses = logits.try_argmax(1, false)?.try_to_vec::<i64>()?;
+        let wanted = self.held_out.y.try_to_vec::<i64>()?;
+        let right = guesses.iter().zip(&wanted).filter(|(a, b)| a == b).count();
+        Ok(vec![("test_loss", loss), ("test_accuracy", right as f64 / wanted.len() as f64)])
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &TrainMoons) -> Result<ExitCode> {
+    let model = Model { points: args.points, noise: args.noise, hidden: args.hidden };
+    let (session, model) = Session::open("moons", &args.common, &DEFAULTS, model)?;
+    let seed = session.settings.seed;
+    let train = moons(model.points, model.noise, seed)?;
+    let held_out = moons(model.points, model.noise, seed ^ 0x5eed)?;
+    let g = &mut Generator::manual_seed(seed);
+    let h = model.hidden;
+    let net = Sequential::new()
+        .with(Linear::try_new(2, h, true, g)?)
+        .with(Tanh)
+        .with(Linear::try_new(h, h, true, g)?)
+        .with(Tanh)
+        .with(Linear::try_new(h, 2, true, g)?);
+    let data = Arc::new(TensorDataset::try_new(&train.x, &train.y)?);
+    let batches = RandomBatches::try_new(data, session.settings.batch, g.clone())?;
+    let task = Moons { net, held_out };
+    let Outcome::Ran(ran) = session.run(&task, Box::new(batches))? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let [svg, png] = ["boundary.svg", "boundary.png"].map(|name| ran.folder.file(name));
+    draw(&task, &train, &svg, &png)?;
+    let lines = [format!("the boundary is drawn in {}", svg.display())];
+    let more = Map::from_iter([("picture".to_owned(), json!(svg.display().to_string()))]);
+    ran.finish(more, &lines)
+}
+
+/// What the net says all over the plane, with the points that it learned from.
+fn draw(task: &Moons, train: &Batch, svg: &std::path::Path, png: &std::path::Path) -> Result<()> {
+    let (low, high) = ((-1.6, -1.2), (2.6, 1.7));
+    let at =
+        |i: usize, n: usize, low: f64, high: f64| low + (high - low) * (i as f64 + 0.5) / n as f64;
+    let grid: Vec<f32> = (0..ROWS * COLUMNS)
+        .flat_map(|i| {
+            let x = at(i % COLUMNS, COLUMNS, low.0, high.0);
+            [x as f32, at(i / COLUMNS, ROWS, low.1, high.1) as f32]
+        })
+        .collect();
+    let grid = Tensor::try_from_slice(&grid, [ROWS * COLUMNS, 2])?;
+    let chances = no_grad(|| task.net.try_forward(&grid)?.try_softmax(1))?.to_f64_vec();
+    let chances: Vec<f64> = chances.chunks(2).map(|pair| pair[1]).collect();
+    let (places, classes) = (train.x.to_f64_vec(), train.y.try_to_vec::<i64>()?);
+    let points: Vec<(f64, f64, i64)> =
+        places.chunks(2).zip(classes).map(|(p, class)| (p[0], p[1], class)).collect();
+    let plane = Plane { low, high, columns: COLUMNS, chances: &chances, points: &points };
+    plot::plane(&plane, "two moons: what the model says", svg, png)
+}

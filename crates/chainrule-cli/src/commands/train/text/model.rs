@@ -1,0 +1,204 @@
+//! The GPT of a run, and how it is measured on a text or on sums.
+
+use anyhow::Result;
+use chainrule::data::{Batch, CharText, Dataset, Sums, Windows};
+use chainrule::nn::models::{Gpt, GptConfig};
+use chainrule::nn::{Layer, Module, summary};
+use chainrule::train::{Metrics, Task};
+use chainrule::{CrossEntropy, Generator, Tensor, no_grad};
+use serde::{Deserialize, Serialize};
+
+use super::sample::{How, generate};
+
+/// What is trained on what, as it stands in the settings of the run.
+#[derive(Serialize, Deserialize)]
+pub struct Model {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    pub digits: u32,
+    pub symbols: String,
+    pub context: usize,
+    pub layers: usize,
+    pub heads: usize,
+    pub width: usize,
+    pub dropout: f64,
+    #[serde(default)]
+    pub recompute: usize,
+}
+
+impl Model {
+    pub fn gpt(&self, generator: &mut Generator) -> Result<Gpt> {
+        let config = GptConfig {
+            symbols: self.symbols.chars().count(),
+            context: self.context.max(if self.data.is_none() {
+                3 * self.digits as usize + 3
+            } else {
+                1
+            }),
+            layers: self.layers,
+            heads: self.heads,
+            width: self.width,
+            dropout: self.dropout,
+        };
+        let mut gpt = Gpt::try_new(config, generator)?;
+        gpt.recompute_every(self.recompute);
+        Ok(gpt)
+    }
+}
+
+/// What the model is measured on.
+pub struct Corpus {
+    text: CharText,
+    /// In batches.
+    held_out: Vec<Batch>,
+    /// Questions and answers, for sums.
+    sums: Vec<(String, String)>,
+}
+
+/// How many stretches go through the model at once when it is measured.
+const PART: usize = 50;
+
+/// How many unseen sums are asked.
+const ASKED: usize = 200;
+
+impl Corpus {
+    /// Of stretches of a text, one after the other without overlap, and at most so many of them, spread evenly.
+    pub fn text(text: CharText, held_out: &Windows, most: usize) -> Result<Corpus> {
+        let all: Vec<usize> = (0..held_out.len()).step_by(held_out.context()).collect();
+        let step = all.len().div_ceil(most).max(1);
+        let rows: Vec<usize> = all.into_iter().step_by(step).collect();
+        let held_out =
+            rows.chunks(PART).map(|rows| held_out.batch(rows)).collect::<Result<_, _>>()?;
+        Ok(Corpus { text, held_out, sums: Vec::new() })
+    }
+
+    /// Of sums that are not learned from.
+    pub fn sums(test: &Sums) -> Result<Corpus> {
+        let rows: Vec<usize> = (0..test.len().min(ASKED)).collect();
+        let held_out =
+            rows.chunks(PART * 4).map(|rows| test.batch(rows)).collect::<Result<_, _>>()?;
+        let sums = (0..test.len().min(ASKED)).map(|i| test.sum(i)).collect();
+        Ok(Corpus { text: CharText::with_symbols("", &Sums::SYMBOLS)?, held_out, sums })
+    }
+}
+
+pub struct TextTask {
+    pub gpt: Gpt,
+    corpus: Corpus,
+}
+
+impl TextTask {
+    pub fn new(model: &Model, corpus: Corpus, generator: &mut Generator) -> Result<TextTask> {
+        Ok(TextTask { gpt: model.gpt(generator)?, corpus })
+    }
+
+    /// The model as a table.
+    pub fn summary(&self, model: &Model) -> Result<String> {
+        let x = Tensor::zeros([1, model.context]).try_to_dtype(chainrule::DType::I64)?;
+        Ok(summary(&self.gpt, &x)?.to_string())
+    }
+
+    fn loss_of(&self, batch: &Batch) -> chainrule::Result<Tensor> {
+        let logits = self.gpt.try_forward(&batch.x)?;
+        let symbols = self.gpt.config().symbols as i64;
+        let options = CrossEntropy { ignore_index: Some(Sums::IGNORED), ..CrossEntropy::default() };
+        let targets = batch.y.try_reshape([-1])?;
+        logits.try_reshape([-1, symbols])?.try_cross_entropy_with(&targets, &options)
+    }
+
+    /// The measures, in evaluation mode.
+    pub fn measure(&self) -> Result<Metrics> {
+        self.gpt.eval();
+        Ok(no_grad(|| self.evaluate())?)
+    }
+
+    /// What the model writes, in evaluation mode: some text, or answers.
+    pub fn show(&self, length: usize) -> Result<String> {
+        self.gpt.eval();
+        Ok(no_grad(|| self.write(length))?)
+    }
+
+    fn write(&self, length: usize) -> chainrule::Result<String> {
+        if self.corpus.sums.is_empty() {
+            let g = &mut Generator::manual_seed(7);
+            let how = How { temperature: 0.8, top_k: None };
+            let numbers = generate(&self.gpt, &[0], length, how, None, g)?;
+            return Ok(self.corpus.text.decode(&numbers));
+        }
+        let shown = &self.corpus.sums[..self.corpus.sums.len().min(5)];
+        let answers = self.answers(shown)?;
+        let line = |((question, right), answer): (&(String, String), String)| match *right == answer
+        {
+            true => format!("{question}{answer}"),
+            false => format!("{question}{answer} (it is {right})"),
+        };
+        Ok(shown.iter().zip(answers).map(line).collect::<Vec<_>>().join("   "))
+    }
+
+    /// What the model answers: the likeliest symbol each time. All questions go through it together; what stands to the right of a place does not
+    /// reach it.
+    fn answers(&self, sums: &[(String, String)]) -> chainrule::Result<Vec<String>> {
+        let width = self.gpt.config().context;
+        let mut x = vec![0i64; sums.len() * width];
+        let mut ends: Vec<usize> = Vec::new();
+        for (row, (question, _)) in x.chunks_mut(width).zip(sums) {
+            let question = Sums::encode(question);
+            row[..question.len()].copy_from_slice(&question);
+            ends.push(question.len());
+        }
+        let longest = sums.iter().map(|(_, answer)| answer.len()).max().unwrap_or(0);
+        let mut answers = vec![Vec::new(); sums.len()];
+        for _ in 0..=longest {
+            let logits = self.gpt.try_forward(&Tensor::try_from_slice(&x, [sums.len(), width])?)?;
+            let next = logits.try_argmax(2, false)?.try_to_vec::<i64>()?;
+            for (i, row) in x.chunks_mut(width).enumerate() {
+                let symbol = next[i * width + ends[i] - 1];
+                let ended = answers[i].last() == Some(&0);
+                if !ended {
+                    answers[i].push(symbol);
+                    if ends[i] < width {
+                        row[ends[i]] = symbol;
+                        ends[i] = (ends[i] + 1).min(width);
+                    }
+                }
+            }
+        }
+        let text = |answer: Vec<i64>| self.corpus.text.decode(&answer).trim_end().to_owned();
+        Ok(answers.into_iter().map(text).collect())
+    }
+}
+
+impl Task for TextTask {
+    fn module(&self) -> &dyn Module {
+        &self.gpt
+    }
+
+    fn loss(&self, batch: &Batch) -> chainrule::Result<Tensor> {
+        self.loss_of(batch)
+    }
+
+    fn evaluate(&self) -> chainrule::Result<Metrics> {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for batch in &self.corpus.held_out {
+            let counts =
+                batch.y.try_to_vec::<i64>()?.iter().filter(|&&y| y != Sums::IGNORED).count();
+            sum += self.loss_of(batch)?.try_item()? * counts as f64;
+            count += counts as f64;
+        }
+        let mut measures = vec![("val_loss", sum / count)];
+        if !self.corpus.sums.is_empty() {
+            let answers = self.answers(&self.corpus.sums)?;
+            let right = answers.iter().zip(&self.corpus.sums).filter(|(a, (_, b))| *a == b).count();
+            measures.push(("exact_match", right as f64 / answers.len() as f64));
+        }
+        Ok(measures)
+    }
+
+    fn sample(&self) -> chainrule::Result<Option<String>> {
+        self.write(120).map(Some)
+    }
+
+    fn count(&self, batch: &Batch) -> u64 {
+        batch.x.numel() as u64
+    }
+}

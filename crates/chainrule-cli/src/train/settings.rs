@@ -1,0 +1,428 @@
+//! The settings of a training, filled with the defaults of its kind, and what is made of them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use chainrule::Tensor;
+use chainrule::optim::schedule::{Constant, Cosine, MultiStep, OneCycle, Schedule, Step};
+use chainrule::optim::{
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Lion, LionOptions,
+    Muon, MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
+};
+use chainrule::train::TrainerOptions;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::args::train::{Common, OptimizerKind, ScheduleKind};
+
+/// The file's name in the folder of a run.
+pub const CONFIG_FILE: &str = "config.toml";
+
+/// The way this file is laid out.
+const FORMAT: u32 = 2;
+
+/// The largest file of settings that is read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What a kind of training does when it is not told.
+#[derive(Clone, Copy)]
+pub struct Defaults {
+    pub epochs: Option<u64>,
+    pub steps: u64,
+    pub batch: usize,
+    pub lr: f64,
+    /// The last rate of the cosine schedule, as a share of the first.
+    pub last: f64,
+    pub optimizer: OptimizerKind,
+    pub betas: (f64, f64),
+    pub schedule: ScheduleKind,
+    pub warm_up: u64,
+    pub momentum: f64,
+    pub weight_decay: f64,
+    pub clip: Option<f64>,
+    pub seed: u64,
+}
+
+impl Defaults {
+    /// What most take.
+    pub const fn new() -> Defaults {
+        Defaults {
+            epochs: None,
+            steps: 1_000,
+            batch: 32,
+            lr: 0.01,
+            last: 0.1,
+            optimizer: OptimizerKind::Adam,
+            betas: (0.9, 0.999),
+            schedule: ScheduleKind::Constant,
+            warm_up: 0,
+            momentum: 0.0,
+            weight_decay: 0.0,
+            clip: None,
+            seed: 1,
+        }
+    }
+}
+
+/// How a model is trained: all that decides its numbers, but for model and data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    /// 0 while the epochs are not counted in steps.
+    pub steps: u64,
+    pub batch: usize,
+    pub lr: f64,
+    pub last_lr: f64,
+    pub optimizer: OptimizerKind,
+    pub betas: (f64, f64),
+    pub schedule: ScheduleKind,
+    /// The step at which the rate falls to a tenth, instead of the schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenth_at: Option<u64>,
+    pub warm_up: u64,
+    pub momentum: f64,
+    pub weight_decay: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    pub accumulate: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ema: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eval_every: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_every: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_every: Option<u64>,
+    pub seed: u64,
+    pub eager: bool,
+    pub overfit_batch: bool,
+}
+
+impl Settings {
+    /// What the command line says, and the defaults for the rest.
+    pub fn new(args: &Common, defaults: &Defaults) -> Settings {
+        let lr = args.lr.unwrap_or(defaults.lr);
+        let epochs = match args.steps {
+            Some(_) => None,
+            None => args.epochs.or(defaults.epochs),
+        };
+        Settings {
+            epochs,
+            steps: if epochs.is_some() { 0 } else { args.steps.unwrap_or(defaults.steps) },
+            batch: args.batch.unwrap_or(defaults.batch),
+            lr,
+            last_lr: lr * defaults.last,
+            optimizer: args.optimizer.unwrap_or(defaults.optimizer),
+            betas: defaults.betas,
+            schedule: args.schedule.unwrap_or(defaults.schedule),
+            tenth_at: None,
+            warm_up: args.warm_up.unwrap_or(defaults.warm_up),
+            momentum: args.momentum.unwrap_or(defaults.momentum),
+            weight_decay: args.weight_decay.unwrap_or(defaults.weight_decay),
+            clip: args.clip.or(defaults.clip),
+            accumulate: args.accumulate.unwrap_or(1),
+            ema: args.ema,
+            patience: args.patience,
+            eval_every: args.eval_every,
+            save_every: args.save_every,
+            log_every: args.log_every,
+            seed: args.seed.unwrap_or(defaults.seed),
+            eager: args.eager,
+            overfit_batch: args.overfit_batch,
+        }
+    }
+
+    /// What no option may be on the command line, a file may hold.
+    fn check(&self) -> Result<(), String> {
+        let numbers = [self.lr, self.last_lr, self.momentum, self.weight_decay];
+        let good = self.batch > 0
+            && self.accumulate > 0
+            && self.lr > 0.0
+            && numbers.iter().all(|x| x.is_finite() && *x >= 0.0);
+        if good { Ok(()) } else { Err("its numbers under [training] make no training".into()) }
+    }
+
+    /// Counts epochs in steps.
+    pub fn count_steps(&mut self, per_epoch: Option<u64>) {
+        if let Some(epochs) = self.epochs {
+            let batches = per_epoch.unwrap_or(1).saturating_mul(epochs);
+            self.steps = batches.div_ceil(self.accumulate as u64).max(1);
+        }
+        // A warm-up that a short run does not get out of is shortened.
+        self.warm_up = self.warm_up.min(self.steps / 2);
+    }
+
+    /// The steps between two measurements: an epoch, or a tenth of the run.
+    pub fn eval_every(&self, per_epoch: Option<u64>) -> u64 {
+        let by_epoch = |n: u64| n.div_ceil(self.accumulate as u64);
+        let usual = || match (self.epochs, per_epoch) {
+            (Some(_), Some(n)) => by_epoch(n),
+            _ => self.steps.div_ceil(10),
+        };
+        self.eval_every.unwrap_or_else(usual).max(1)
+    }
+
+    /// The options of the library's trainer.
+    pub fn options(&self, per_epoch: Option<u64>) -> TrainerOptions {
+        let eval_every = self.eval_every(per_epoch);
+        TrainerOptions {
+            steps: self.steps,
+            eval_every,
+            save_every: self.save_every.unwrap_or(eval_every),
+            accumulate: self.accumulate,
+            clip: self.clip,
+            ema: self.ema,
+            patience: self.patience,
+            overfit_batch: self.overfit_batch,
+            compiled: !self.eager,
+            ..TrainerOptions::default()
+        }
+    }
+
+    /// The optimizer; matrices are decayed, biases and gains are not.
+    pub fn optimizer(&self, parameters: Vec<Tensor>) -> Result<Box<dyn Optimizer>> {
+        fn groups<R>(parameters: Vec<Tensor>, decay: f64) -> Vec<Group<R>> {
+            let (matrices, rest): (Vec<Tensor>, Vec<Tensor>) =
+                parameters.into_iter().partition(|p| p.rank() >= 2);
+            let parts =
+                [Group::new(matrices).weight_decay(decay), Group::new(rest).weight_decay(0.0)];
+            parts.into_iter().collect()
+        }
+        let (lr, betas, momentum) = (self.lr, self.betas, self.momentum);
+        let decay = self.weight_decay;
+        Ok(match self.optimizer {
+            OptimizerKind::Sgd => {
+                let options = SgdOptions { momentum, ..SgdOptions::default() };
+                Box::new(Sgd::with_groups(groups(parameters, decay), lr, options)?)
+            }
+            OptimizerKind::Adam => {
+                let options = AdamOptions { betas, ..AdamOptions::default() };
+                Box::new(Adam::with_groups(groups(parameters, decay), lr, options)?)
+            }
+            OptimizerKind::Adamw => {
+                let options = AdamWOptions { betas, ..AdamWOptions::default() };
+                Box::new(AdamW::with_groups(groups(parameters, decay), lr, options)?)
+            }
+            OptimizerKind::Rmsprop => {
+                let options = RmsPropOptions { momentum, ..RmsPropOptions::default() };
+                Box::new(RmsProp::with_groups(groups(parameters, decay), lr, options)?)
+            }
+            OptimizerKind::Adagrad => {
+                let options = AdagradOptions::default();
+                Box::new(Adagrad::with_groups(groups(parameters, decay), lr, options)?)
+            }
+            OptimizerKind::Lion => {
+                let options = LionOptions::default();
+                Box::new(Lion::with_groups(groups(parameters, decay), lr, options)?)
+            }
+            OptimizerKind::Muon => {
+                let options = MuonOptions::default();
+                Box::new(Muon::with_groups(groups(parameters, decay), lr, options)?)
+            }
+        })
+    }
+
+    /// The schedule over all steps.
+    pub fn schedule(&self) -> Box<dyn Schedule> {
+        let Settings { lr, last_lr: min_lr, warm_up, steps, .. } = *self;
+        if let Some(at) = self.tenth_at {
+            return Box::new(Tenth { lr, at });
+        }
+        match self.schedule {
+            ScheduleKind::Constant => Box::new(Constant { lr }),
+            ScheduleKind::Cosine => Box::new(Cosine { lr, min_lr, warm_up, steps }),
+            ScheduleKind::Step => Box::new(Step { lr, every: (steps / 2).max(1), gamma: 0.1 }),
+            ScheduleKind::Late => {
+                Box::new(MultiStep { lr, milestones: vec![steps - steps / 4], gamma: 0.1 })
+            }
+            ScheduleKind::Onecycle => Box::new(OneCycle::new(lr, steps)),
+        }
+    }
+}
+
+/// Full at first, a tenth from a step on.
+#[derive(Debug)]
+struct Tenth {
+    lr: f64,
+    at: u64,
+}
+
+impl Schedule for Tenth {
+    fn lr(&self, step: u64) -> f64 {
+        if step < self.at { self.lr } else { self.lr / 10.0 }
+    }
+
+    fn check(&self) -> chainrule::Result<()> {
+        Constant { lr: self.lr }.check()
+    }
+}
+
+/// What wrote the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Versions {
+    pub format: u32,
+    pub chainrule: String,
+}
+
+impl Versions {
+    /// Those of this program.
+    pub fn current() -> Versions {
+        Versions { format: FORMAT, chainrule: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+/// `config.toml` of a run: its model (a table with its `kind`), its settings, and what wrote it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    pub model: toml::Table,
+    pub training: Settings,
+    pub versions: Versions,
+}
+
+impl Config {
+    /// Of a model of that kind.
+    pub fn new(kind: &str, model: &impl Serialize, training: Settings) -> Result<Config> {
+        let mut table = toml::Table::try_from(model)?;
+        table.insert("kind".into(), kind.into());
+        Ok(Config { model: table, training, versions: Versions::current() })
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> Result<String> {
+        let head = "# The settings of a training run. `eval`, `sample`, `predict` and `--resume` read this file.\n\n";
+        Ok(format!("{head}{}", toml::to_string(self)?))
+    }
+
+    /// The kind of the model.
+    pub fn kind(&self) -> &str {
+        self.model.get("kind").and_then(toml::Value::as_str).unwrap_or("")
+    }
+
+    /// The settings of the model.
+    pub fn model<M: DeserializeOwned>(&self, folder: &Path) -> Result<M> {
+        self.model.clone().try_into().map_err(|e| broken(folder, &e.to_string()))
+    }
+
+    /// Reads the file of a run, which must be of that kind.
+    pub fn read(folder: &Path, kind: &str) -> Result<Config> {
+        Config::parse(&read_text(folder)?, kind).map_err(|why| broken(folder, &why))
+    }
+
+    fn parse(text: &str, kind: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|e| {
+            let line = e.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
+            format!("line {line}: {}", e.message())
+        })?;
+        if config.versions.format != FORMAT {
+            return Err(format!("written in format {}, not {FORMAT}", config.versions.format));
+        }
+        if config.kind() != kind {
+            return Err(format!("the model is of kind `{}`, not `{kind}`", config.kind()));
+        }
+        config.training.check()?;
+        Ok(config)
+    }
+}
+
+fn broken(folder: &Path, why: &str) -> anyhow::Error {
+    let why = why.trim().replace('\n', " ");
+    anyhow!("{}: {why}; train again or restore the file", folder.join(CONFIG_FILE).display())
+}
+
+/// The kind of the model of a run.
+pub fn kind_of(folder: &Path) -> Result<String> {
+    let table: toml::Table = toml::from_str(&read_text(folder)?).unwrap_or_default();
+    let kind = table.get("model").and_then(|m| m.get("kind")).and_then(toml::Value::as_str);
+    Ok(kind.unwrap_or_default().to_owned())
+}
+
+fn read_text(folder: &Path) -> Result<String> {
+    if !folder.is_dir() {
+        let what = if folder.exists() { "is not a folder" } else { "there is no such folder" };
+        bail!("{}: {what}; give the folder of a training run", folder.display());
+    }
+    let path = folder.join(CONFIG_FILE);
+    let mut text = String::new();
+    let read = File::open(&path).and_then(|f| f.take(MOST_BYTES + 1).read_to_string(&mut text));
+    match read {
+        Ok(n) if n as u64 > MOST_BYTES => bail!("{}: too large for settings", path.display()),
+        Ok(_) => Ok(text),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            bail!("{}: no such file; give the folder of a training run", path.display())
+        }
+        Err(e) => bail!("{}: cannot be read ({e}); train again or restore it", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_falls_to_a_tenth() {
+        let rates = |at| [0, 1, 2, 9].map(|step| Tenth { lr: 0.1, at }.lr(step));
+        assert_eq!((rates(2), rates(0)), ([0.1, 0.1, 0.01, 0.01], [0.01; 4]));
+    }
+
+    fn text() -> String {
+        let settings = Settings::new(&Common::default(), &Defaults::new());
+        let model = toml::Table::from_iter([("hidden".to_owned(), 20.into())]);
+        Config::new("moons", &model, settings).unwrap().to_text().unwrap()
+    }
+
+    #[test]
+    fn broken_settings_are_told_in_one_line() {
+        let good = text();
+        assert!(Config::parse(&good, "moons").is_ok());
+        for (from, to, part) in [
+            ("batch = 32", "batch = 0", "make no training"),
+            ("batch = 32", "batch = -1", "line "),
+            ("batch = 32", "batch = ", "line "),
+            ("batch = 32", "", "batch"),
+            ("lr = 0.01", "lr = nan", "make no training"),
+            ("format = 2", "format = 1", "format 1"),
+            ("kind = \"moons\"", "kind = \"gpt\"", "of kind `gpt`"),
+        ] {
+            assert!(good.contains(from), "{from} in {good}");
+            let why = Config::parse(&good.replacen(from, to, 1), "moons").unwrap_err();
+            assert!(why.contains(part), "{why}");
+            assert!(!format!("{}", broken(Path::new("run"), &why)).contains('\n'), "{why}");
+        }
+    }
+
+    /// Damaged settings are told, and never end the program. `CHAINRULE_FUZZ=10000000` sets how many are tried.
+    #[test]
+    fn damaged_settings_are_no_panic() {
+        let inputs = std::env::var("CHAINRULE_FUZZ").ok().and_then(|n| n.parse().ok());
+        let rng = &mut chainrule::rng::CounterRng::new(0xF022, 7);
+        let mut below = |n: usize| (rng.next_u64() % n.max(1) as u64) as usize;
+        let good = text().into_bytes();
+        let mut accepted = 0u64;
+        for _ in 0..inputs.unwrap_or(5_000u64) {
+            let mut bytes = good.clone();
+            for _ in 0..=below(4) {
+                let at = below(bytes.len());
+                match below(5) {
+                    _ if bytes.is_empty() => bytes.push(b'['),
+                    0 => bytes[at] = b"[]={}\"'.-+09e\n"[below(14)],
+                    1 => bytes[at] ^= 1 << below(8),
+                    2 => bytes.truncate(at),
+                    3 => drop(bytes.remove(at)),
+                    _ => {
+                        let end = (at + 1 + below(40)).min(bytes.len());
+                        let piece = bytes[at..end].to_vec();
+                        let to = below(bytes.len());
+                        drop(bytes.splice(to..to, piece));
+                    }
+                }
+            }
+            accepted += u64::from(Config::parse(&String::from_utf8_lossy(&bytes), "moons").is_ok());
+        }
+        println!("{accepted} accepted");
+    }
+}

@@ -1,0 +1,61 @@
+//! Reading a file whole, gzipped or not, and never more of it than is sensible.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::io::reason;
+
+/// The largest content that is read, 4 GiB.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// The error about a file.
+pub(super) fn wrong(path: &Path, why: impl Into<String>) -> Error {
+    Error::File { path: path.to_owned(), why: why.into() }
+}
+
+/// The bytes of a file.
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
+    // Asked first, because what an attempt to read a folder says differs between systems.
+    if path.is_dir() {
+        return Err(wrong(path, "this is a folder; give the path of a file"));
+    }
+    let mut out = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(MOST_BYTES + 1).read_to_end(&mut out));
+    match read {
+        Ok(n) if n as u64 > MOST_BYTES => {
+            Err(wrong(path, "larger than 4 GiB; give a smaller file"))
+        }
+        Ok(_) => Ok(out),
+        Err(e) => Err(wrong(path, reason(&e))),
+    }
+}
+
+/// The text of a file in UTF-8, without a byte-order mark.
+pub(super) fn text(path: &Path) -> Result<String> {
+    let bytes = bytes(path)?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(e) => {
+            let why =
+                format!("not UTF-8 text (at byte {}); save the file as UTF-8", e.valid_up_to());
+            Err(wrong(path, why))
+        }
+    }
+}
+
+/// What gzipped bytes hold, or the bytes themselves if they are not gzipped; at most `most` bytes are unpacked.
+pub(super) fn unpacked(bytes: Vec<u8>, most: u64) -> Result<Vec<u8>, String> {
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(bytes);
+    }
+    let mut out = Vec::new();
+    let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]).take(most + 1);
+    match decoder.read_to_end(&mut out) {
+        Ok(n) if n as u64 > most => Err("unpacks to more than its header says".to_string()),
+        Ok(_) => Ok(out),
+        Err(e) => Err(format!("gzipped, but damaged or cut short ({e}); fetch it again")),
+    }
+}

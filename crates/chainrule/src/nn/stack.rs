@@ -1,0 +1,114 @@
+//! The same kind of layer many times, with less memory for more time.
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{AsField, Field, Layer, Module};
+use crate::autograd::checkpoint;
+use crate::error::Result;
+use crate::rng::GeneratorState;
+use crate::tensor::{Tensor, is_grad_enabled};
+
+/// Layers of one type one after the other, named `0`, `1`, ... Reads like a slice.
+///
+/// Of a deep stack the tape keeps much. After [`Stack::recompute_every`] it keeps the input of every `n`th layer alone, and the backward pass
+/// computes what is between again: with `n` about the square root of the depth, memory grows with that root, for about a third more time. The
+/// gradients are the same to the last bit, with dropout too, if the mode is not switched between the passes.
+///
+/// ```
+/// use chainrule::nn::{Layer, Linear, Module, Stack};
+/// use chainrule::{Generator, Tensor};
+/// let g = &mut Generator::manual_seed(0);
+/// let mut stack: Stack<Linear> = (0..9).map(|_| Linear::new(4, 4, true, g)).collect();
+/// stack.recompute_every(3);
+/// stack.forward(&Tensor::ones([2, 4])).sum_all().backward();
+/// assert!(stack[0].weight.grad().is_some());
+/// assert_eq!((stack.len(), stack.named_parameters()[2].0.as_str()), (9, "1.weight"));
+/// ```
+#[derive(Debug)]
+pub struct Stack<L: Layer> {
+    layers: Arc<Vec<L>>,
+    every: usize,
+}
+
+impl<L: Layer> Stack<L> {
+    /// Keeps the input of every `n`th layer alone; 0, as at first, keeps all that backward needs.
+    pub fn recompute_every(&mut self, n: usize) {
+        self.every = n;
+    }
+}
+
+impl<L: Layer> FromIterator<L> for Stack<L> {
+    fn from_iter<I: IntoIterator<Item = L>>(layers: I) -> Self {
+        Stack { layers: Arc::new(layers.into_iter().collect()), every: 0 }
+    }
+}
+
+impl<L: Layer> Deref for Stack<L> {
+    type Target = [L];
+
+    fn deref(&self) -> &[L] {
+        &self.layers
+    }
+}
+
+impl<L: Layer> Module for Stack<L> {
+    fn fields(&self) -> Vec<(String, Field<'_>)> {
+        match self.layers.as_field() {
+            Some(Field::List(list)) => list,
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl<L: Layer + Send + Sync + 'static> Layer for Stack<L> {
+    fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        if self.every == 0 || !is_grad_enabled() {
+            return through(&self.layers, x);
+        }
+        let mut x = x.clone();
+        for start in (0..self.len()).step_by(self.every) {
+            let end = (start + self.every).min(self.len());
+            let part = Part::new(&self.layers, start..end);
+            x = checkpoint(move |inputs| part.run(&inputs[0]), &[&x])?;
+        }
+        Ok(x)
+    }
+}
+
+fn through<L: Layer>(layers: &[L], x: &Tensor) -> Result<Tensor> {
+    layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
+}
+
+/// Some layers that draw the same random numbers each time that they are run.
+struct Part<L> {
+    layers: Arc<Vec<L>>,
+    range: Range<usize>,
+    before: Vec<BTreeMap<String, GeneratorState>>,
+    again: AtomicBool,
+}
+
+impl<L: Layer> Part<L> {
+    fn new(layers: &Arc<Vec<L>>, range: Range<usize>) -> Part<L> {
+        let before = layers[range.clone()].iter().map(Module::generator_states).collect();
+        Part { layers: Arc::clone(layers), range, before, again: AtomicBool::new(false) }
+    }
+
+    fn run(&self, x: &Tensor) -> Result<Tensor> {
+        let layers = &self.layers[self.range.clone()];
+        let is_again = self.again.swap(true, Ordering::Relaxed);
+        if !is_again || self.before.iter().all(BTreeMap::is_empty) {
+            return through(layers, x);
+        }
+        let now: Vec<_> = layers.iter().map(Module::generator_states).collect();
+        let set = |states: &[BTreeMap<String, GeneratorState>]| {
+            layers.iter().zip(states).try_for_each(|(layer, s)| layer.set_generator_states(s))
+        };
+        set(&self.before)?;
+        let y = through(layers, x);
+        set(&now)?;
+        y
+    }
+}

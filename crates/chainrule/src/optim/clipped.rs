@@ -1,0 +1,73 @@
+//! An optimizer that clips gradients before each step.
+
+use super::{Optimizer, clip};
+use crate::error::{Error, Result};
+use crate::nn::StateDict;
+use crate::tensor::Tensor;
+
+/// Another optimizer whose steps begin with [`clip_grad_norm`](super::clip_grad_norm); eager or inside a program, to the same bits.
+///
+/// ```
+/// use chainrule::Tensor;
+/// use chainrule::optim::{Clipped, Optimizer, Sgd};
+/// let w = Tensor::from([0.0f64, 0.0]).parameter();
+/// let mut sgd = Clipped::try_new(Box::new(Sgd::new(vec![w.clone()], 1.0)), 5.0)?;
+/// (&w * Tensor::from([30.0f64, 40.0])).sum_all().backward();
+/// sgd.step()?;
+/// assert_eq!(sgd.norm().item(), 50.0);
+/// assert!((w.to_vec::<f64>()[1] + 4.0).abs() < 1e-6);
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub struct Clipped<'a> {
+    inner: Box<dyn Optimizer + 'a>,
+    max_norm: f64,
+    norm: Tensor,
+}
+
+impl<'a> Clipped<'a> {
+    /// Gradients longer than `max_norm`, laid end to end, are shortened to it. Errors for one that is not above 0.
+    pub fn try_new(inner: Box<dyn Optimizer + 'a>, max_norm: f64) -> Result<Clipped<'a>> {
+        if max_norm.is_nan() || max_norm <= 0.0 {
+            let why = format!("gradients are clipped to a norm above 0, not {max_norm}");
+            return Err(Error::argument("Clipped", why));
+        }
+        let norm = Tensor::scalar(f64::NAN).buffer().named("last_grad_norm");
+        Ok(Clipped { inner, max_norm, norm })
+    }
+
+    /// The norm of the gradients of the last step before they were clipped: a buffer, which each step writes.
+    pub fn norm(&self) -> &Tensor {
+        &self.norm
+    }
+}
+
+impl Optimizer for Clipped<'_> {
+    fn step(&mut self) -> Result<()> {
+        clip::clip_and_keep(self.inner.parameters(), self.max_norm, &self.norm)?;
+        self.inner.step()
+    }
+
+    fn parameters(&self) -> &[Tensor] {
+        self.inner.parameters()
+    }
+
+    fn lr(&self) -> f64 {
+        self.inner.lr()
+    }
+
+    fn set_lr(&mut self, lr: f64) -> Result<()> {
+        self.inner.set_lr(lr)
+    }
+
+    fn group_lrs(&self) -> Vec<f64> {
+        self.inner.group_lrs()
+    }
+
+    fn state_dict(&self) -> StateDict {
+        self.inner.state_dict()
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        self.inner.load_state_dict(state)
+    }
+}

@@ -1,0 +1,157 @@
+//! What happens in a training, as one stream of typed events.
+
+use crate::error::Result;
+
+/// Something that happened in a training.
+///
+/// More kinds may come, so a listener passes over what it does not know.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// It begins, or goes on after `step` steps.
+    Started {
+        /// How many steps were done before.
+        step: u64,
+        /// How many there will be at most.
+        steps: u64,
+        /// How many steps make an epoch, if there are epochs.
+        per_epoch: Option<u64>,
+        /// How many numbers are trained.
+        parameters: usize,
+    },
+    /// A step is done.
+    Step(StepEvent),
+    /// The model was measured.
+    Evaluated {
+        /// After so many steps.
+        step: u64,
+        /// After so many epochs, if there are epochs.
+        epoch: Option<f64>,
+        /// The measures by name.
+        metrics: &'a [(&'static str, f64)],
+        /// How long that took.
+        seconds: f64,
+        /// Whether it is the best so far.
+        is_best: bool,
+    },
+    /// Something that the model made, to be shown.
+    Sampled {
+        /// After so many steps.
+        step: u64,
+        /// The text.
+        text: &'a str,
+    },
+    /// A checkpoint is about to be saved: what was heard before must be safe on the disk.
+    Saving {
+        /// After so many steps.
+        step: u64,
+    },
+    /// A checkpoint is saved.
+    Saved {
+        /// After so many steps.
+        step: u64,
+        /// Whether it was saved as the best too.
+        is_best: bool,
+    },
+    /// It has ended.
+    Ended {
+        /// After so many steps.
+        step: u64,
+        /// How.
+        how: &'a End,
+    },
+}
+
+/// One step of a training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepEvent {
+    /// Its number, from 1.
+    pub step: u64,
+    /// The epochs done after it, if there are epochs.
+    pub epoch: Option<f64>,
+    /// The mean loss of its examples, before the update.
+    pub loss: f64,
+    /// The learning rate of the update.
+    pub lr: f64,
+    /// The norm of the gradients before they were clipped, if they are clipped.
+    pub grad_norm: Option<f64>,
+    /// How many examples (or symbols) it learned from.
+    pub examples: u64,
+}
+
+/// How a training ended.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum End {
+    /// All steps are done.
+    Finished,
+    /// Somebody asked it to stop.
+    Stopped,
+    /// The measure has not become better for too long.
+    NoBetter {
+        /// How many measurements ago the best one was.
+        evaluations: u64,
+    },
+    /// A loss was infinite or NaN. The model is as it was before the update that spoilt it.
+    NotFinite {
+        /// The step of that loss.
+        step: u64,
+        /// The loss.
+        loss: f64,
+        /// Where it first went wrong.
+        why: String,
+    },
+}
+
+/// Somebody who hears the events of a training: a progress bar, a file of metrics.
+///
+/// Any function of an event is one:
+///
+/// ```
+/// use chainrule::train::{Event, Listener};
+/// let mut losses = Vec::new();
+/// let mut listener = |event: &Event<'_>| {
+///     if let Event::Step(step) = event {
+///         losses.push(step.loss);
+///     }
+///     Ok(())
+/// };
+/// listener.hear(&Event::Saving { step: 3 })?;
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub trait Listener {
+    /// Called for each event, in order. An error ends the training after the step that it belongs to.
+    fn hear(&mut self, event: &Event<'_>) -> Result<()>;
+}
+
+impl<F: FnMut(&Event<'_>) -> Result<()>> Listener for F {
+    fn hear(&mut self, event: &Event<'_>) -> Result<()> {
+        self(event)
+    }
+}
+
+/// Several listeners, who hear each event one after the other.
+#[derive(Default)]
+pub struct Listeners<'a> {
+    all: Vec<&'a mut dyn Listener>,
+}
+
+impl<'a> Listeners<'a> {
+    /// Nobody.
+    pub fn new() -> Listeners<'a> {
+        Listeners::default()
+    }
+
+    /// With one more.
+    pub fn with(mut self, listener: &'a mut dyn Listener) -> Listeners<'a> {
+        self.all.push(listener);
+        self
+    }
+}
+
+impl Listener for Listeners<'_> {
+    #[inline]
+    fn hear(&mut self, event: &Event<'_>) -> Result<()> {
+        self.all.iter_mut().try_for_each(|listener| listener.hear(event))
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a loss is not finite: the steps since the last good state are done again, op by op, until the first number that went wrong.
+
+use super::Task;
+use super::trainer::{Engine, Rest, Trainer, eager};
+use crate::error::Result;
+use crate::nn::StateDict;
+use crate::tensor::{Tensor, record_all};
+
+/// Every so many steps the state is kept, so that a training that broke can be followed again from there.
+const KEEP_EVERY: u64 = 256;
+
+/// All that decides how the training goes on.
+pub(super) struct Kept(StateDict);
+
+impl Rest {
+    /// Keeps the state, now and then: the tensors are shared until they change.
+    #[inline]
+    pub(super) fn keep_now_and_then(&mut self, task: &dyn Task, engine: &mut Engine<'_>) {
+        let step = self.place.step;
+        if self.kept.is_none() || step.is_multiple_of(KEEP_EVERY) {
+            self.kept = Some(Kept(self.state_dict(task, engine.optimizer())));
+        }
+    }
+}
+
+impl Trainer<'_> {
+    /// Finds out why the loss of the batch drawn last is not finite, and takes the model back to its last good state: the weights
+    /// before that batch, or, if an update had already spoilt them, those before that update.
+    pub(super) fn explain(&mut self) -> Result<String> {
+        let end = self.step();
+        if self.is_finite()
+            && let Some(batch) = self.rest.batch.clone()
+        {
+            let loss = record_all(|| self.task.loss(&batch))?;
+            return Ok(first_non_finite(&loss));
+        }
+        let Some(Kept(state)) = self.rest.kept.take() else { return Ok(UNKNOWN.to_string()) };
+        self.load_state_dict(&state)?;
+        while self.step() <= end {
+            let before = self.state_dict();
+            let batch = self.rest.draw()?;
+            let loss = record_all(|| self.task.loss(&batch))?;
+            if !loss.try_item()?.is_finite() {
+                return Ok(first_non_finite(&loss));
+            }
+            let culprit = first_bad_gradient(&loss)?;
+            self.load_state_dict(&before)?;
+            let lr = self.rest.schedule.lr(self.step());
+            self.optimizer.set_lr(lr)?;
+            eager(self.task, &mut *self.optimizer, &mut self.rest)?;
+            self.rest.place.step += 1;
+            if !self.is_finite() {
+                let why = culprit.unwrap_or_else(|| self.first_bad_update());
+                self.load_state_dict(&before)?;
+                return Ok(why);
+            }
+        }
+        Ok(UNKNOWN.to_string())
+    }
+
+    fn is_finite(&self) -> bool {
+        self.optimizer.parameters().iter().all(Tensor::is_finite)
+    }
+
+    fn first_bad_update(&self) -> String {
+        let named = self.task.module().named_parameters();
+        let bad = named.iter().find(|(_, p)| !p.is_finite());
+        let name = bad.map_or("a parameter", |(name, _)| name);
+        format!("the update of step {} made `{name}` overflow", self.step())
+    }
+}
+
+const UNKNOWN: &str = "the training did not repeat itself, so the op is not known";
+
+/// Which op first gave a value that is not finite, in words.
+fn first_non_finite(loss: &Tensor) -> String {
+    match loss.first_non_finite() {
+        Some(first) => {
+            let made = match &first.name {
+                Some(name) => format!(" (which made `{name}`)"),
+                None => String::new(),
+            };
+            format!("the first op that gave {} was `{}`{made}", first.value, first.op)
+        }
+        None => "no op gave it when the batch was run again".to_owned(),
+    }
+}
+
+/// Which op's backward first gives a gradient that is not finite, if one does.
+fn first_bad_gradient(loss: &Tensor) -> Result<Option<String>> {
+    let trace = loss.try_trace()?;
+    let bad = trace.steps().iter().find(|step| {
+        step.cotangent().is_finite() && step.sent().iter().any(|part| !part.gradient().is_finite())
+    });
+    Ok(bad.map(|step| {
+        let op = step.op().unwrap_or("the loss");
+        let made = match step.tensor() {
+            label if label.contains('#') => String::new(),
+            label => format!(" (which made `{label}`)"),
+        };
+        format!("the first op whose gradient overflowed was `{op}`{made}")
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,361 @@
+//! The loop of a training.
+
+mod engine;
+mod state;
+
+use std::time::Instant;
+
+pub(super) use self::engine::{Engine, eager};
+use super::explain::Kept;
+use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
+use crate::data::{Batch, Batches};
+use crate::error::{Error, Result};
+use crate::io::{Checkpoint, CheckpointFolder};
+use crate::optim::schedule::Schedule;
+use crate::optim::{Clipped, Ema, Optimizer};
+use crate::tensor::{Tensor, no_grad};
+
+/// How a [`Trainer`] goes about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainerOptions {
+    /// How many steps to take in all.
+    pub steps: u64,
+    /// Measures the model after so many steps each, and at the end; 0 for the end alone, [`TrainerOptions::NEVER`] for not at all.
+    pub eval_every: u64,
+    /// Saves a checkpoint after so many steps each, where there is a folder for them; 0 for the end and the best alone.
+    pub save_every: u64,
+    /// How many batches make one update; their gradients are averaged.
+    pub accumulate: usize,
+    /// The largest norm of the gradients.
+    pub clip: Option<f64>,
+    /// The decay of an average of the weights, with which the model is measured.
+    pub ema: Option<f64>,
+    /// Ends after so many measurements in a row that were no better than the best.
+    pub patience: Option<u64>,
+    /// Learns the first batch only, again and again: a model that works gets its loss to about zero.
+    pub overfit_batch: bool,
+    /// Runs a step as a program, where that is possible.
+    pub compiled: bool,
+    /// Lets the program be simplified by algebra: the last digits of the losses may differ from the eager ones.
+    pub simplified: bool,
+    /// Runs the last step op by op and shows it to [`Task::look`].
+    pub looks_at_the_last: bool,
+}
+
+impl TrainerOptions {
+    /// So many steps that it never comes to it.
+    pub const NEVER: u64 = u64::MAX;
+}
+
+impl Default for TrainerOptions {
+    /// 1,000 eager steps, measured at the end.
+    fn default() -> Self {
+        TrainerOptions {
+            steps: 1_000,
+            eval_every: 0,
+            save_every: 0,
+            accumulate: 1,
+            clip: None,
+            ema: None,
+            patience: None,
+            overfit_batch: false,
+            compiled: false,
+            simplified: true,
+            looks_at_the_last: false,
+        }
+    }
+}
+
+/// A training: can be run, stopped at any step, saved, and taken up to the same bits. See [the module](super).
+pub struct Trainer<'a> {
+    pub(super) task: &'a dyn Task,
+    pub(super) optimizer: Box<dyn Optimizer>,
+    pub(super) rest: Rest,
+}
+
+/// All but what the step itself borrows.
+pub(super) struct Rest {
+    pub schedule: Box<dyn Schedule>,
+    pub batches: Box<dyn Batches>,
+    pub options: TrainerOptions,
+    pub ema: Option<Ema>,
+    /// Of the last step, if gradients are clipped.
+    grad_norm: Option<Tensor>,
+    pub place: Place,
+    pub kept: Option<Kept>,
+    /// The batch of the present step, to look for the cause of a bad loss.
+    pub batch: Option<Batch>,
+    checkpoints: Option<(CheckpointFolder, String)>,
+    last_metrics: Metrics,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub step: u64,
+    pub best: Best,
+    /// Of the losses since the last measurement.
+    pub loss_sum: f64,
+    pub loss_count: u64,
+}
+
+impl<'a> Trainer<'a> {
+    /// Before the first step. Errors for options or a schedule that make no sense.
+    pub fn try_new(
+        task: &'a dyn Task,
+        optimizer: Box<dyn Optimizer>,
+        schedule: Box<dyn Schedule>,
+        batches: Box<dyn Batches>,
+        options: TrainerOptions,
+    ) -> Result<Trainer<'a>> {
+        schedule.check()?;
+        if options.accumulate == 0 {
+            return Err(Error::argument("Trainer", "a step needs one batch at least"));
+        }
+        let ema = match options.ema {
+            Some(decay) => Some(Ema::new(task.module().parameters(), decay)?.warm_up()),
+            None => None,
+        };
+        let (optimizer, grad_norm): (Box<dyn Optimizer>, _) = match options.clip {
+            Some(clip) => {
+                let clipped = Clipped::try_new(optimizer, clip)?;
+                let norm = clipped.norm().clone();
+                (Box::new(clipped), Some(norm))
+            }
+            None => (optimizer, None),
+        };
+        let best = Best::new(task.higher_is_better());
+        let place = Place { step: 0, best, loss_sum: 0.0, loss_count: 0 };
+        let rest = Rest {
+            schedule,
+            batches,
+            options,
+            ema,
+            grad_norm,
+            place,
+            kept: None,
+            batch: None,
+            checkpoints: None,
+            last_metrics: Metrics::new(),
+        };
+        Ok(Trainer { task, optimizer, rest })
+    }
+
+    /// Saves checkpoints in a folder, each with the text `about`.
+    pub fn with_checkpoints(mut self, folder: CheckpointFolder, about: String) -> Self {
+        self.rest.checkpoints = Some((folder, about));
+        self
+    }
+
+    /// How many steps are done.
+    pub fn step(&self) -> u64 {
+        self.rest.place.step
+    }
+
+    /// The best measurement so far.
+    pub fn best(&self) -> Best {
+        self.rest.place.best
+    }
+
+    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps before.
+    pub fn metrics(&self) -> &Metrics {
+        &self.rest.last_metrics
+    }
+
+    /// The loss of the next batches and their gradients, and nothing else: a look whether all fits together. The place in the data moves on.
+    pub fn try_step(&mut self) -> Result<f64> {
+        self.task.module().train();
+        let batch = self.rest.draw()?;
+        self.task.gradients(&batch)?.try_item()
+    }
+
+    /// Measures the model now, with the averaged weights if there are any. It does not count for the best.
+    pub fn evaluate(&mut self) -> Result<Metrics> {
+        let (task, module) = (self.task, self.task.module());
+        module.eval();
+        let measured = match &mut self.rest.ema {
+            Some(ema) => ema.averaged(|| no_grad(|| task.evaluate()))?,
+            None => no_grad(|| task.evaluate()),
+        };
+        module.train();
+        measured
+    }
+
+    /// Makes the average of the weights the weights, if there is one; to be called at the end.
+    pub fn use_average(&mut self) -> Result<()> {
+        self.rest.ema.as_mut().map_or(Ok(()), Ema::swap)
+    }
+
+    /// Steps until all are done, the measure has not become better for too long, a loss is not finite, or `stop` says so.
+    ///
+    /// `stop` is asked before each step; then the model, the optimizer and all else are as after the step before, and a checkpoint
+    /// of that is saved. Errors of the task, of a listener, and of a checkpoint that cannot be written end it too.
+    pub fn run(&mut self, listener: &mut dyn Listener, stop: &dyn Fn() -> bool) -> Result<End> {
+        let Trainer { task, optimizer, rest } = self;
+        let task = *task;
+        task.module().train();
+        let started = Event::Started {
+            step: rest.place.step,
+            steps: rest.options.steps,
+            per_epoch: rest.batches.per_epoch(),
+            parameters: task.module().trained_count(),
+        };
+        listener.hear(&started)?;
+        let end = {
+            let mut engine = Engine::new(task, &mut **optimizer, &rest.options);
+            rest.run(task, &mut engine, listener, stop)?
+        };
+        let end = match end {
+            End::NotFinite { step, loss, .. } => {
+                End::NotFinite { step, loss, why: self.explain()? }
+            }
+            other => other,
+        };
+        listener.hear(&Event::Ended { step: self.rest.place.step, how: &end })?;
+        Ok(end)
+    }
+}
+
+impl Rest {
+    fn run(
+        &mut self,
+        task: &dyn Task,
+        engine: &mut Engine<'_>,
+        listener: &mut dyn Listener,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<End> {
+        let mut saved_at = None;
+        let end = loop {
+            if self.place.step >= self.options.steps {
+                break End::Finished;
+            }
+            if stop() {
+                break End::Stopped;
+            }
+            if let Some(patience) = self.options.patience
+                && self.place.best.since() > patience
+            {
+                break End::NoBetter { evaluations: self.place.best.since() };
+            }
+            self.keep_now_and_then(task, engine);
+            let step = self.one_step(task, engine)?;
+            if !step.loss.is_finite() {
+                return Ok(End::NotFinite { step: step.step, loss: step.loss, why: String::new() });
+            }
+            listener.hear(&Event::Step(step))?;
+            let is_best =
+                self.is_due(self.options.eval_every) && self.measure(task, step.epoch, listener)?;
+            if is_best || (self.options.save_every > 0 && self.is_due(self.options.save_every)) {
+                self.save(task, engine, listener, is_best)?;
+                saved_at = Some(self.place.step);
+            }
+        };
+        if saved_at != Some(self.place.step) {
+            self.save(task, engine, listener, false)?;
+        }
+        Ok(end)
+    }
+
+    /// Whether something is to be done after this step that is done after so many each, and at the end.
+    fn is_due(&self, every: u64) -> bool {
+        let step = self.place.step;
+        every != TrainerOptions::NEVER && step == self.options.steps
+            || (every > 0 && step.is_multiple_of(every))
+    }
+
+    /// The next batch, which is kept.
+    pub fn draw(&mut self) -> Result<Batch> {
+        if let (true, Some(batch)) = (self.options.overfit_batch, &self.batch) {
+            return Ok(batch.clone());
+        }
+        let batch = self.batches.next_batch()?;
+        self.batch = Some(batch.clone());
+        Ok(batch)
+    }
+
+    /// One step, if its loss is finite; else nothing but the draw (or, in a program, a spoilt update).
+    fn one_step(&mut self, task: &dyn Task, engine: &mut Engine<'_>) -> Result<StepEvent> {
+        let lr = self.schedule.lr(self.place.step);
+        if lr != engine.optimizer().lr() {
+            engine.optimizer().set_lr(lr)?;
+        }
+        let done = engine.step(task, self)?;
+        let step = self.place.step + 1;
+        let epoch = self.epoch_after(step);
+        if done.loss.is_finite() {
+            self.place.step = step;
+            self.place.loss_sum += done.loss;
+            self.place.loss_count += 1;
+            if let Some(ema) = &mut self.ema {
+                ema.update()?;
+            }
+        }
+        let grad_norm = self.grad_norm.as_ref().map(Tensor::try_item).transpose()?;
+        let (loss, examples) = (done.loss, done.examples);
+        Ok(StepEvent { step, epoch, loss, lr, grad_norm, examples })
+    }
+
+    fn epoch_after(&self, step: u64) -> Option<f64> {
+        let batches = step as f64 * self.options.accumulate as f64;
+        self.batches.per_epoch().map(|n| batches / n.max(1) as f64)
+    }
+
+    /// Measures the model, with the averaged weights if there are any; whether it is the best so far.
+    fn measure(
+        &mut self,
+        task: &dyn Task,
+        epoch: Option<f64>,
+        listener: &mut dyn Listener,
+    ) -> Result<bool> {
+        let began = Instant::now();
+        let module = task.module();
+        module.eval();
+        let measured = match &mut self.ema {
+            Some(ema) => ema.averaged(|| no_grad(|| evaluate(task)))?,
+            None => no_grad(|| evaluate(task)),
+        };
+        module.train();
+        let (measures, sample) = measured?;
+        let train_loss = self.place.loss_sum / self.place.loss_count.max(1) as f64;
+        (self.place.loss_sum, self.place.loss_count) = (0.0, 0);
+        // Without a measure of its own a training is as good as its loss.
+        let first = measures.first().map_or(train_loss, |&(_, value)| value);
+        let is_best = self.place.best.take(first);
+        self.last_metrics.clear();
+        self.last_metrics.push(("train_loss", train_loss));
+        self.last_metrics.extend(measures);
+        let step = self.place.step;
+        let seconds = began.elapsed().as_secs_f64();
+        let metrics = &self.last_metrics;
+        listener.hear(&Event::Evaluated { step, epoch, metrics, seconds, is_best })?;
+        if let Some(text) = &sample {
+            listener.hear(&Event::Sampled { step, text })?;
+        }
+        Ok(is_best)
+    }
+
+    /// Saves a checkpoint, where there is a folder.
+    fn save(
+        &mut self,
+        task: &dyn Task,
+        engine: &mut Engine<'_>,
+        listener: &mut dyn Listener,
+        is_best: bool,
+    ) -> Result<()> {
+        if self.checkpoints.is_none() {
+            return Ok(());
+        }
+        listener.hear(&Event::Saving { step: self.place.step })?;
+        let state = self.state_dict(task, engine.optimizer());
+        let Some((folder, about)) = &self.checkpoints else { return Ok(()) };
+        folder.save(&Checkpoint { about: about.clone(), state }, is_best)?;
+        listener.hear(&Event::Saved { step: self.place.step, is_best })
+    }
+}
+
+fn evaluate(task: &dyn Task) -> Result<(Metrics, Option<String>)> {
+    Ok((task.evaluate()?, task.sample()?))
+}
+
+#[cfg(test)]
+mod tests;
