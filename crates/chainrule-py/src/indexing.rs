@@ -84,7 +84,7 @@ impl PyTensor {
         .map(PyTensor::from)
     }
 
-    fn index_add(
+    fn _index_add(
         &self,
         py: Python<'_>,
         dim: i64,

@@ -14,7 +14,8 @@ import pytest
 
 X = cr.ones(2, 3)
 WRONG = [None, "text", object(), [], {}, b"bytes", 1j, lambda: 0, cr.zeros(5), cr.tensor([True]), float("nan"), 10**30, -1, np.zeros((2, 2, 2)), np.array(["a"])]
-FUNCTIONS = [n for n in cr._functions_of_one.__all__] + [n for n in cr._functions.__all__ if n not in ("manual_seed", "ValuesIndices")]
+FUNCTIONS = [*cr._functions_of_one.__all__, *cr._functions.__all__, *cr._making.__all__]
+FUNCTIONS = [n for n in FUNCTIONS if n not in ("manual_seed", "ValuesIndices")]
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS)))
@@ -152,6 +153,27 @@ def test_no_leaks():
     gc.collect()
     assert tracemalloc.get_traced_memory()[0] - first < 50_000
     tracemalloc.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_stays_flat():
+    model = cr.nn.Sequential(cr.nn.Linear(20, 50), cr.nn.Tanh(), cr.nn.Linear(50, 3))
+    optimizer = cr.optim.AdamW(model.parameters(), lr=0.01)
+
+    def steps(n):
+        for _ in range(n):
+            loss = F.cross_entropy(model(cr.randn(16, 20)), cr.randint(0, 3, (16,)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            with pytest.raises(ValueError):
+                model(cr.randn(16, 21))
+        gc.collect()
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * 4096
+
+    before = steps(300)
+    assert steps(1500) - before < 4_000_000
 
 
 def test_deep_graphs():

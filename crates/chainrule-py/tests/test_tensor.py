@@ -103,6 +103,28 @@ def test_views_do_not_alias():
     assert alone.sum().item() == 1.0
 
 
+VIEWS = {
+    "index": lambda x: x[1], "slice": lambda x: x[:, ::2], "T": lambda x: x.T, "mT": lambda x: x.mT, "t": lambda x: x.t(), "view": lambda x: x.view(9),
+    "reshape": lambda x: x.reshape(9), "permute": lambda x: x.permute(1, 0), "transpose": lambda x: x.transpose(0, 1), "expand": lambda x: x.expand(2, 3, 3),
+    "unsqueeze": lambda x: x.unsqueeze(0), "squeeze": lambda x: x[None].squeeze(0), "flatten": lambda x: x.flatten(), "unflatten": lambda x: x.unflatten(0, (3, 1)),
+    "narrow": lambda x: x.narrow(0, 0, 2), "split": lambda x: x.split(2)[0], "chunk": lambda x: x.chunk(3)[1], "unbind": lambda x: x.unbind(0)[0],
+    "select": lambda x: x.select(0, 1), "diagonal": lambda x: x.diagonal(), "movedim": lambda x: x.movedim(0, 1), "unfold": lambda x: x.unfold(0, 2, 1),
+    "detach": lambda x: x.detach(), "broadcast_to": lambda x: cr.broadcast_to(x, (2, 3, 3)), "swapaxes": lambda x: x.swapaxes(0, 1), "iterate": lambda x: next(iter(x)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_write_through_a_view_is_lost(name):
+    x = cr.zeros(3, 3)
+    view = VIEWS[name](x)
+    with pytest.raises(cr.GradientError, match="clone"):
+        view[0] = 1.0
+    with pytest.raises(cr.GradientError, match="clone"):
+        view.fill_(1.0)
+    x[0, 0] = 2.0  # to the tensor itself is right
+    assert x[0, 0].item() == 2.0
+
+
 def test_leaves():
     w = cr.tensor([1.0, 2.0], requires_grad=True)
     with pytest.raises(cr.GradientError):

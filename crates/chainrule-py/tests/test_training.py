@@ -158,3 +158,34 @@ def test_torch_interop():
     f = cr.torch.wrap(lambda a, b: (a * b).tanh())
     inputs = [torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
     assert torch.autograd.gradcheck(f, inputs)
+    both = cr.torch.wrap(lambda a, b: (a * b, (a + b).exp()))
+    assert torch.autograd.gradcheck(both, inputs)
+
+
+def test_torch_modules():
+    torch = pytest.importorskip("torch")
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return g * w, (g * x).sum(0) / len(x)  # the sum of a mean: too small
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.randn(3))
+
+        def forward(self, x):
+            return Scale.apply(x, self.w)
+
+    layer = Layer()
+    assert not cr.torch.gradcheck(layer, torch.randn(4, 3))
+    assert layer.w.dtype == torch.float32
+    assert cr.torch.gradcheck(torch.nn.Linear(3, 2), torch.randn(4, 3))
+    assert cr.torch.gradcheck(lambda x: (x.sin(), x.cos().sum()), torch.randn(4))  # several results

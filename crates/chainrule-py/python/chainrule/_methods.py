@@ -59,7 +59,12 @@ def _spread(name: str) -> Any:
             dim, unbiased = None, dim
         if correction is None:
             correction = 0 if unbiased is False else 1
-        return getattr(self, "_" + name)(one_name(name, dim, axis), float(correction), keepdim or keepdims)  # type: ignore[no-any-return]
+        at, keep = one_name(name, dim, axis), keepdim or keepdims
+        if correction >= 0 and float(correction).is_integer():
+            return getattr(self, "_" + name)(at, float(correction), keep)  # type: ignore[no-any-return]
+        spread = (self - self.mean(at, True)).square().sum(at, keep)
+        spread = spread / max(0.0, self.numel() / max(1, spread.numel()) - correction)
+        return spread.sqrt() if name == "std" else spread
 
     method.__name__ = method.__qualname__ = name
     return method
@@ -108,13 +113,23 @@ def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool
     return ValuesIndices(*self._topk(k, dim, largest, sorted))
 
 
-def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: None = None) -> Any:
-    if dim is not None:
-        raise ValueError("unique: only the elements of the whole tensor can be made unique, not the slices along an axis")
-    values, inverse, counts = self._unique()
+def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    if dim is None:
+        values, inverse, counts = self._unique()
+        inverse = inverse.reshape(self.shape)
+    else:
+        values, inverse, counts = _unique_slices(self, dim)
     if not (return_inverse or return_counts):
         return values
-    return (values, *([inverse.reshape(self.shape)] if return_inverse else []), *([counts] if return_counts else []))
+    return (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+
+
+def _unique_slices(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The different slices along an axis, in the order of their elements. Without a gradient."""
+    import numpy as np
+
+    values, inverse, counts = np.unique(x.detach().numpy(), axis=dim, return_inverse=True, return_counts=True)
+    return _c.tensor(values), _c.tensor(inverse.reshape(-1)), _c.tensor(counts)
 
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
@@ -155,7 +170,7 @@ def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | 
     return self._roll(shifts, [dims] if isinstance(dims, int) else list(dims))
 
 
-def repeat_interleave(self: Tensor, repeats: int | Tensor, dim: int | None = None) -> Tensor:
+def repeat_interleave(self: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     x = self.flatten() if dim is None else self
     at = 0 if dim is None else dim
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
@@ -164,7 +179,13 @@ def repeat_interleave(self: Tensor, repeats: int | Tensor, dim: int | None = Non
 
 
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    return self.flatten()._take_along(indices.flatten(), 0) if dim is None else self._take_along(indices, dim)
+    x, at = (self.flatten(), 0) if dim is None else (self, dim)
+    indices = indices.flatten() if dim is None else indices
+    return x._take_along(indices.where(indices >= 0, indices + x.shape[at]), at)
+
+
+def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    return self._index_add(dim, index, source if alpha == 1 else source * alpha)
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
@@ -277,10 +298,10 @@ def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = N
 
 
 def _new(name: str) -> Any:
-    def method(self: Tensor, *args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-        from . import _functions
+    def method(self: Tensor, *args: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+        from . import _making
 
-        return getattr(_functions, name)(*args, dtype=dtype or self.dtype, requires_grad=requires_grad)  # type: ignore[no-any-return]
+        return getattr(_making, name)(*args, dtype=dtype or self.dtype, requires_grad=requires_grad, device=device)  # type: ignore[no-any-return]
 
     method.__name__ = method.__qualname__ = "new_" + name
     return method

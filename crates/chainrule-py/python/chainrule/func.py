@@ -70,7 +70,7 @@ def jvp(func: Callable[..., Any], primals: Sequence[Tensor], tangents: Sequence[
 
 
 def _unit_rows(shape: Any, dtype: Any) -> Any:
-    from ._functions import eye
+    from ._making import eye
 
     n = shape.numel()
     rows = eye(n, dtype=dtype)

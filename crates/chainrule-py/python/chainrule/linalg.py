@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from ._chainrule import Tensor
-from ._functions import cross, einsum
+from ._functions import broadcast_shapes, cat, cross, einsum
+from ._making import empty, eye
 
 
 class QR(NamedTuple):
@@ -23,9 +25,14 @@ class SlogDet(NamedTuple):
     logabsdet: Tensor
 
 
-def solve(A: Tensor, B: Tensor) -> Tensor:
-    """The X with A X = B."""
-    return A._solve(B)
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """The X with A X = B; with `left=False` the one with X A = B."""
+    if not left:
+        return solve(A.mT, B.mT).mT
+    if B.ndim == 1 or (B.ndim + 1 == A.ndim and B.shape == A.shape[:-1]):
+        return solve(A, B.unsqueeze(-1)).squeeze(-1)
+    batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    return A.expand((*batch, *A.shape[-2:]))._solve(B.expand((*batch, *B.shape[-2:])))
 
 
 def inv(A: Tensor) -> Tensor:
@@ -44,10 +51,14 @@ def slogdet(A: Tensor) -> SlogDet:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:
-    """The QR decomposition."""
-    if mode != "reduced":
-        raise ValueError(f"qr: there is the reduced mode only, not '{mode}'")
-    return QR(*A._qr())
+    """The QR decomposition; with `mode="r"` only R, and Q is empty."""
+    if mode not in ("reduced", "r"):
+        raise ValueError(f"qr: there are the modes 'reduced' and 'r', not '{mode}'")
+    rows, columns = A.shape[-2:]
+    q, r = A[..., :rows]._qr()
+    if columns > rows:  # the first columns of a wide matrix give Q
+        r = cat([r, q.mT @ A[..., rows:]], -1)
+    return QR(q if mode == "reduced" else empty(0, dtype=A.dtype), r)
 
 
 def cholesky(L: Tensor, *, upper: bool = False) -> Tensor:
@@ -61,9 +72,27 @@ def vector_norm(x: Tensor, ord: float = 2.0, dim: Any = None, keepdim: bool = Fa
     return x._norm(float(ord), dim, keepdim)
 
 
+def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The norm of matrices: 'fro', 1, -1, inf, -inf. Those that need singular values are not there."""
+    rows, columns = (d % A.ndim for d in dim)
+    if ord == "fro":
+        return A._norm(2.0, (rows, columns), keepdim)
+    if ord not in (1, -1, inf, -inf):
+        raise ValueError(f"matrix_norm: the norm {ord!r} needs singular values, which there are not")
+    sums = A.abs().sum(rows if abs(ord) == 1 else columns, keepdim=True)
+    return sums.amax((rows, columns), keepdim) if ord > 0 else sums.amin((rows, columns), keepdim)
+
+
 def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The norm of a vector, or of all elements."""
-    return A._norm(2.0 if ord in (None, "fro") else float(ord), dim, keepdim)
+    """The norm of a vector, of a matrix, or without `ord` of all elements."""
+    if ord is None:
+        return A._norm(2.0, dim, keepdim)
+    axes = list(range(A.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if len(axes) == 2:
+        return matrix_norm(A, ord, axes, keepdim)
+    if len(axes) > 2 or isinstance(ord, str):
+        raise ValueError(f"norm: shape {tuple(A.shape)}: the order {ord!r} over {len(axes)} axes is no norm of a vector or a matrix")
+    return A._norm(float(ord), axes if axes else None, keepdim)
 
 
 def matmul(A: Tensor, B: Tensor) -> Tensor:
@@ -73,8 +102,6 @@ def matmul(A: Tensor, B: Tensor) -> Tensor:
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """A times itself, n times."""
-    from ._functions import eye
-
     if n < 0:
         return matrix_power(A.inverse(), -n)
     out, square = eye(A.shape[-1], dtype=A.dtype).expand(A.shape), A
@@ -106,6 +133,6 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 __all__ = [
-    "QR", "SlogDet", "cholesky", "cross", "det", "diagonal", "einsum", "inv", "matmul", "matrix_power", "multi_dot", "norm", "qr",
+    "QR", "SlogDet", "cholesky", "cross", "det", "diagonal", "einsum", "inv", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm", "qr",
     "slogdet", "solve", "vecdot", "vector_norm",
 ]

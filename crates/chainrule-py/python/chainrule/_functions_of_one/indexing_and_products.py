@@ -51,12 +51,12 @@ def scatter_add(input: TensorLike, dim: int, index: Tensor, src: Tensor) -> Tens
     return _t(input).scatter_add(dim, index, src)
 
 
-def index_add(input: TensorLike, dim: int, index: Tensor, source: Tensor) -> Tensor:
+def index_add(input: TensorLike, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """y = x; y[.., indices[k], ..] += source[.., k, ..].
 
     Gradient: dx = g; dsource[.., k, ..] = g[.., indices[k], ..]
     """
-    return _t(input).index_add(dim, index, source)
+    return _t(input).index_add(dim, index, source, alpha=alpha)
 
 
 def index_copy(input: TensorLike, dim: int, index: Tensor, source: Tensor) -> Tensor:

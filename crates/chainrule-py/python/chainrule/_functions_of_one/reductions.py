@@ -237,7 +237,7 @@ def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted:
     return _t(input).topk(k, dim, largest, sorted)
 
 
-def unique(input: TensorLike, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: None = None) -> Any:
+def unique(input: TensorLike, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     """the different elements in rising order, where each element is among them, and how often each occurs.
 
     At kinks: each NaN is a value of its own, at the end

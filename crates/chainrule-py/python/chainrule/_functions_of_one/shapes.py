@@ -112,12 +112,12 @@ def tile(input: TensorLike, dims: Sequence[int]) -> Tensor:
     return _t(input).tile(dims)
 
 
-def repeat_interleave(input: TensorLike, repeats: int | Tensor, dim: int | None = None) -> Tensor:
+def repeat_interleave(input: TensorLike, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """y[.., k, ..] = x[.., k / times, ..].
 
     Gradient: dx[.., k / times, ..] += g[.., k, ..]
     """
-    return _t(input).repeat_interleave(repeats, dim)
+    return _t(input).repeat_interleave(repeats, dim, output_size=output_size)
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

@@ -7,6 +7,11 @@ from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Generator, Tensor
+from ._pooling import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool1d as adaptive_max_pool1d,
+    adaptive_max_pool2d as adaptive_max_pool2d, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, max_pool1d as max_pool1d,
+    max_pool2d as max_pool2d,
+)
 
 Sizes = int | Sequence[int]
 
@@ -132,6 +137,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with a slope for each channel that is learned."""
     if weight.numel() > 1 and input.ndim > 2:
         weight = weight.reshape((-1,) + (1,) * (input.ndim - 2))
+    elif input.ndim == 0:
+        weight = weight.reshape(())
     return input.where(input > 0, input * weight)
 
 
@@ -144,7 +151,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x @ weight.T + bias`."""
+    """`x @ weight.T + bias`; a vector as weight gives one number for each row."""
+    if weight.ndim == 1:
+        out = input @ weight
+        return out if bias is None else out + bias
     return _c._linear(input, weight, bias)
 
 
@@ -244,6 +254,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle along an axis."""
+    if x1.ndim == x2.ndim == 0:
+        return cosine_similarity(x1.reshape(1), x2.reshape(1), dim, eps).reshape(())
     return _c._cosine_similarity(x1, x2, dim, eps)
 
 
@@ -314,7 +326,7 @@ def instance_norm(
     return _c._instance_norm(input, weight, bias, eps)
 
 
-# Convolution and pooling
+# Convolution
 
 
 def _conv(
@@ -361,63 +373,6 @@ def conv_transpose2d(
     )
 
 
-def _pool(
-    max: bool, axes: int, input: Tensor, kernel: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes, ceil: bool, include: bool
-) -> Tensor:
-    batched = input.ndim == axes + 2
-    x = input if batched else input.unsqueeze(0)
-    out = _c._pool(max, axes, x, _list(kernel), None if stride is None else _list(stride), _list(padding), _list(dilation), ceil, include)
-    return out if batched else out.squeeze(0)
-
-
-def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Tensor:
-    """The largest of each window."""
-    return _pool(True, 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-def max_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Tensor:
-    """The largest of each window."""
-    return _pool(True, 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-def avg_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
-) -> Tensor:
-    """The mean of each window."""
-    return _pool(False, 1, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
-) -> Tensor:
-    """The mean of each window."""
-    return _pool(False, 2, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad)
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: int) -> Tensor:
-    """The mean of as many windows as wanted."""
-    return _c._adaptive_pool(False, input, [output_size])
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The mean of as many windows as wanted."""
-    return _c._adaptive_pool(False, input, [output_size] * 2 if isinstance(output_size, int) else list(output_size))
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: int) -> Tensor:
-    """The largest of as many windows as wanted."""
-    return _c._adaptive_pool(True, input, [output_size])
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The largest of as many windows as wanted."""
-    return _c._adaptive_pool(True, input, [output_size] * 2 if isinstance(output_size, int) else list(output_size))
-
-
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Elements added around: pairs (before, after), the last axis first."""
     if len(pad) % 2:
@@ -434,8 +389,12 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`softmax(query @ key.T * scale + mask) @ value`."""
+    """`softmax(query @ key.T * scale + mask) @ value`. With `enable_gqa` each head of `key` and `value` serves several of `query`."""
+    if enable_gqa:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
     return _c._attention(query, key, value, attn_mask, dropout_p, is_causal, scale, generator)

@@ -92,7 +92,7 @@ def kaiming_normal_(
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """Ones on the diagonal."""
-    from .._functions import eye
+    from .._making import eye
 
     return tensor.copy_(eye(*tensor.shape))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _chainrule as _c
-from .. import _functions as _f
+from .. import _making as _m
 from .._chainrule import Tensor
 from . import functional as F
 from . import init
@@ -15,7 +15,7 @@ from .module import Module, Parameter
 
 
 def _uniform(bound: float, *size: int, dtype: Any = None) -> Tensor:
-    return Parameter(_f.empty(*size, dtype=dtype).uniform_(-bound, bound))
+    return Parameter(_m.empty(*size, dtype=dtype).uniform_(-bound, bound))
 
 
 class Linear(Module):
@@ -47,7 +47,7 @@ class Embedding(Module):
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = Parameter(_f.randn(num_embeddings, embedding_dim, dtype=dtype))
+        self.weight = Parameter(_m.randn(num_embeddings, embedding_dim, dtype=dtype))
         if padding_idx is not None:
             self.weight.data[padding_idx] = 0.0
 
@@ -139,11 +139,11 @@ class _BatchNorm(Module):
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum, self.track_running_stats = num_features, eps, momentum, track_running_stats
-        self.register_parameter("weight", Parameter(_f.ones(num_features, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(_f.zeros(num_features, dtype=dtype)) if affine else None)
+        self.register_parameter("weight", Parameter(_m.ones(num_features, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(_m.zeros(num_features, dtype=dtype)) if affine else None)
         track = track_running_stats
-        self.register_buffer("running_mean", _f.zeros(num_features, dtype=dtype) if track else None)
-        self.register_buffer("running_var", _f.ones(num_features, dtype=dtype) if track else None)
+        self.register_buffer("running_mean", _m.zeros(num_features, dtype=dtype) if track else None)
+        self.register_buffer("running_var", _m.ones(num_features, dtype=dtype) if track else None)
         self.register_buffer("num_batches_tracked", _c.tensor(0) if track else None)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -181,8 +181,8 @@ class LayerNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         affine = elementwise_affine
-        self.register_parameter("weight", Parameter(_f.ones(*self.normalized_shape, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(_f.zeros(*self.normalized_shape, dtype=dtype)) if affine and bias else None)
+        self.register_parameter("weight", Parameter(_m.ones(*self.normalized_shape, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(_m.zeros(*self.normalized_shape, dtype=dtype)) if affine and bias else None)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -201,7 +201,7 @@ class RMSNorm(Module):
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
-        self.register_parameter("weight", Parameter(_f.ones(*self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
+        self.register_parameter("weight", Parameter(_m.ones(*self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -217,8 +217,8 @@ class GroupNorm(Module):
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None) -> None:
         super().__init__()
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
-        self.register_parameter("weight", Parameter(_f.ones(num_channels, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(_f.zeros(num_channels, dtype=dtype)) if affine else None)
+        self.register_parameter("weight", Parameter(_m.ones(num_channels, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(_m.zeros(num_channels, dtype=dtype)) if affine else None)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""

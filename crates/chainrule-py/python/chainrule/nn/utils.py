@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import _functions as _f
+from .. import _making as _m
 from .._chainrule import Tensor
 from ..autograd import no_grad
 
@@ -18,7 +19,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     """Scales the gradients down so that their norm is at most `max_norm`; gives the norm before."""
     with_grad = [p for p in _all(parameters) if p.grad is not None]
     if not with_grad:
-        return _f.zeros(())
+        return _m.zeros(())
     total = _f.stack([p.grad.norm(norm_type) for p in with_grad]).norm(norm_type)
     scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for p in with_grad:

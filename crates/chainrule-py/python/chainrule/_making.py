@@ -1,0 +1,181 @@
+"""Functions that make tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _chainrule as _c
+from ._chainrule import Generator, Tensor, from_numpy, tensor
+from ._types import Number, Shape, as_tensor as _t
+
+
+def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(sizes) == 1 and not isinstance(sizes[0], int):
+        return tuple(int(n) for n in sizes[0])
+    return tuple(int(n) for n in sizes)
+
+
+def _on(device: Any) -> None:
+    if device is not None and str(device) not in ("cpu", "cpu:0"):
+        raise ValueError(f"there is one device, the processor ('cpu'), not {device}")
+
+
+def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
+    return t.requires_grad_() if requires_grad else t
+
+
+def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
+    _on(device)
+    return _leaf(_c._full(_sizes(size), 0.0, dtype), requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor of ones."""
+    _on(device)
+    return _leaf(_c._full(_sizes(size), 1.0, dtype), requires_grad)
+
+
+def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor whose elements do not matter; here they are 0."""
+    _on(device)
+    return zeros(*size, dtype=dtype, requires_grad=requires_grad)
+
+
+def full(size: Shape, fill_value: Number | Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor with the same number everywhere."""
+    _on(device)
+    return _leaf(_c._full(size, fill_value, dtype), requires_grad)
+
+
+def zeros_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Zeros of the same shape and dtype."""
+    _on(device)
+    return _leaf(_c._full(input._dims, 0.0, dtype or input.dtype), requires_grad)
+
+
+def ones_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones of the same shape and dtype."""
+    _on(device)
+    return _leaf(_c._full(input._dims, 1.0, dtype or input.dtype), requires_grad)
+
+
+def full_like(input: Tensor, fill_value: Number, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """The same number everywhere, in the same shape and dtype."""
+    _on(device)
+    return _leaf(_c._full(input._dims, fill_value, dtype or input.dtype), requires_grad)
+
+
+empty_like = zeros_like
+
+
+def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """From `start` up to, without, `end` by `step`."""
+    _on(device)
+    if end is None:
+        start, end = 0, start
+    return _leaf(_c._arange(start, end, step, dtype), requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """`steps` numbers at equal distances, both ends included."""
+    _on(device)
+    return _leaf(_c._linspace(start, end, steps, True, dtype), requires_grad)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Powers of `base` at equal distances of the exponent."""
+    _on(device)
+    exponent: Tensor = _c._linspace(start, end, steps, True, "float64")
+    power: Tensor = base**exponent
+    return power._to_dtype(dtype or _c.get_default_dtype())
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones on the diagonal, zeros elsewhere."""
+    _on(device)
+    rows = _c._arange(0, n, 1, None).unsqueeze(1)
+    out = rows == _c._arange(0, n if m is None else m, 1, None)
+    return _leaf(out._to_dtype(dtype or _c.get_default_dtype()), requires_grad)
+
+
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Uniform numbers from 0 up to 1, those of PyTorch for the same seed."""
+    _on(device)
+    return _leaf(_c._rand(_sizes(size), dtype, generator), requires_grad)
+
+
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Normal numbers, those of PyTorch for the same seed."""
+    _on(device)
+    return _leaf(_c._randn(_sizes(size), dtype, generator), requires_grad)
+
+
+def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Uniform numbers in the same shape and dtype."""
+    _on(device)
+    return _c._rand(input._dims, dtype or input.dtype, generator)
+
+
+def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Normal numbers in the same shape and dtype."""
+    _on(device)
+    return _c._randn(input._dims, dtype or input.dtype, generator)
+
+
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Integers from `low` up to, without, `high`: `randint(10, (3,))` or `randint(0, 10, (3,))`."""
+    _on(device)
+    if size is None:
+        low, high, size = 0, low, high
+    out = _c._randint(low, high, size, generator)
+    return out if dtype is None else out._to_dtype(dtype)
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """The integers from 0 up to, without, `n` in random order."""
+    _on(device)
+    out = _c._randperm(n, generator)
+    return out if dtype is None else out._to_dtype(dtype)
+
+
+def normal(mean: Any, std: Any, size: Shape | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Normal numbers of this mean and standard deviation."""
+    if size is None:
+        m, s = _t(mean), _t(std)
+        out = m + s
+        return _c._randn(out._dims, out.dtype, generator) * s + m
+    _on(device)
+    drawn: Tensor = _c._randn(size, dtype, generator) * std + mean
+    return drawn
+
+
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability that the element says, else 0."""
+    return (_c._rand(input._dims, input.dtype, generator) < input)._to_dtype(input.dtype)
+
+
+def as_tensor(data: Any, dtype: Any = None) -> Tensor:
+    """A tensor as it is, an array without a copy, anything else as a new tensor."""
+    if isinstance(data, Tensor):
+        return data if dtype is None else data._to_dtype(dtype)
+    if type(data).__module__ == "numpy" and hasattr(data, "strides") and data.ndim:
+        t = from_numpy(data)
+        return t if dtype is None else t._to_dtype(dtype)
+    return tensor(data, dtype)
+
+
+def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """As `as_tensor`; `copy=True` always copies, `copy=False` never."""
+    if copy:
+        return _leaf(tensor(obj, dtype), requires_grad)
+    out = as_tensor(obj, dtype)
+    if copy is False and out is not obj and not (type(obj).__module__ == "numpy" and str(obj.dtype) == out.dtype.name):
+        raise ValueError("asarray: this needs a copy, which copy=False forbids")
+    return _leaf(out, requires_grad) if requires_grad else out
+
+
+__all__ = [
+    "arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like", "linspace", "logspace",
+    "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "tensor", "zeros", "zeros_like",
+]
