@@ -56,7 +56,7 @@ impl Default for LoaderOptions {
 /// use std::sync::Arc;
 /// use chainrule::data::{Batches, DataLoader, LoaderOptions, TensorDataset};
 /// use chainrule::Tensor;
-/// let set = TensorDataset::try_new(&Tensor::arange(0, 5, 1), &Tensor::arange(0, 5, 1))?;
+/// let set = TensorDataset::try_new(&Tensor::arange(0, 5), &Tensor::arange(0, 5))?;
 /// let options = LoaderOptions { batch: 2, shuffle: Some(7), ..LoaderOptions::default() };
 /// let mut loader = DataLoader::try_new(Arc::new(set), options)?;
 /// assert_eq!(loader.per_epoch(), Some(3));

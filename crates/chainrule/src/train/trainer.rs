@@ -38,7 +38,7 @@ pub struct TrainerOptions {
     pub compiled: bool,
     /// Lets the program be simplified by algebra: the last digits of the losses may differ from the eager ones.
     pub simplified: bool,
-    /// Runs the last step op by op and shows it to [`Task::look`].
+    /// Runs the last step op by op for [`Task::look`]; a program does it too, and its result counts.
     pub looks_at_the_last: bool,
 }
 

@@ -94,7 +94,7 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
         let half = session.settings.steps / 2;
         session.settings.tenth_at = Some(args.lr_decay_at.unwrap_or(half));
     }
-    // The losses of a step as a program are then the eager ones, bit for bit, and the last step is run for all to see.
+    // The program keeps to the formulas of the code, and the last step is shown op by op.
     session.ways.simplified = false;
     session.ways.looks_at_the_last = true;
     session.ways.measures = false;

@@ -45,13 +45,15 @@ impl<'e> Engine<'e> {
     /// A step on the next batch. If the loss is not finite, an eager one leaves the weights as they are.
     pub fn step(&mut self, task: &dyn Task, rest: &mut Rest) -> Result<Done> {
         let is_last = rest.place.step + 1 == rest.options.steps;
-        if rest.options.looks_at_the_last && is_last && rest.options.accumulate == 1 {
-            return watched(task, self.optimizer(), rest);
-        }
+        let looks = rest.options.looks_at_the_last && is_last && rest.options.accumulate == 1;
         match self {
+            Engine::Eager(optimizer) if looks => watched(task, *optimizer, rest),
             Engine::Eager(optimizer) => eager(task, *optimizer, rest),
             Engine::Compiled(step) => {
                 let batch = rest.draw()?;
+                if looks {
+                    show(task, step.optimizer(), &batch)?;
+                }
                 let loss = step.run(&[&batch.x, &batch.y])?.try_item()?;
                 Ok(Done { loss, examples: task.count(&batch) })
             }
@@ -61,17 +63,35 @@ impl<'e> Engine<'e> {
 
 /// A step of one batch, shown to the task between the backward pass and the update.
 fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> Result<Done> {
-    optimizer.zero_grad();
     let batch = rest.draw()?;
-    let loss = record_all(|| task.loss(&batch))?;
-    let loss = if loss.name().is_none() { loss.named("loss") } else { loss };
-    let done = Done { loss: loss.try_item()?, examples: task.count(&batch) };
-    if done.loss.is_finite() {
-        loss.try_backward()?;
-        task.look(&loss, optimizer.lr());
+    let loss = look(task, optimizer, &batch)?;
+    if loss.is_finite() {
         optimizer.step()?;
     }
-    Ok(done)
+    Ok(Done { loss, examples: task.count(&batch) })
+}
+
+/// Shows the task a step that a program will do. Nothing of it stays, so that the last step before a stop has the bits of any other.
+fn show(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<()> {
+    let module = task.module();
+    let (state, generators) = (module.state_dict(), module.generator_states());
+    look(task, optimizer, batch)?;
+    optimizer.zero_grad();
+    module.load_state_dict(&state)?;
+    module.set_generator_states(&generators)
+}
+
+/// The loss of a batch, op by op; the task looks at it and its gradients if it is finite.
+fn look(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<f64> {
+    optimizer.zero_grad();
+    let loss = record_all(|| task.loss(batch))?;
+    let loss = if loss.name().is_none() { loss.named("loss") } else { loss };
+    let number = loss.try_item()?;
+    if number.is_finite() {
+        loss.try_backward()?;
+        task.look(&loss, optimizer.lr());
+    }
+    Ok(number)
 }
 
 /// Gradients of one batch or the mean of those of several, and the update.
