@@ -10,6 +10,19 @@ use crate::error::run;
 use crate::lone::{along, with_axis};
 use crate::tensor::{PyTensor, work};
 
+/// `op` of the tensor, the axis, an index and what goes there.
+fn put(
+    to: &PyTensor,
+    py: Python<'_>,
+    dim: i64,
+    [index, source]: [&Bound<'_, PyTensor>; 2],
+    op: fn(&Tensor, i64, &Tensor, &Tensor) -> chainrule::Result<Tensor>,
+) -> PyResult<PyTensor> {
+    let (t, index, source) = (to.tensor(), index.get().tensor(), source.get().tensor());
+    work(py, t.numel(), || along(&t, dim, |t| op(t, dim, &with_axis(index)?, &with_axis(source)?)))
+        .map(PyTensor::from)
+}
+
 #[pymethods]
 impl PyTensor {
     fn gather(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
@@ -76,12 +89,7 @@ impl PyTensor {
         index: &Bound<'_, PyTensor>,
         src: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
-        let (index, src) = (index.get().tensor(), src.get().tensor());
-        let t = self.tensor();
-        work(py, t.numel(), || {
-            along(&t, dim, |t| t.try_scatter_add(dim, &with_axis(index)?, &with_axis(src)?))
-        })
-        .map(PyTensor::from)
+        put(self, py, dim, [index, src], |t, dim, index, src| t.try_scatter_add(dim, index, src))
     }
 
     fn _index_add(
@@ -91,12 +99,7 @@ impl PyTensor {
         index: &Bound<'_, PyTensor>,
         source: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
-        let (index, src) = (index.get().tensor(), source.get().tensor());
-        let t = self.tensor();
-        work(py, t.numel(), || {
-            along(&t, dim, |t| t.try_index_add(dim, &with_axis(index)?, &with_axis(src)?))
-        })
-        .map(PyTensor::from)
+        put(self, py, dim, [index, source], Tensor::try_index_add)
     }
 
     fn index_copy(
@@ -106,12 +109,7 @@ impl PyTensor {
         index: &Bound<'_, PyTensor>,
         source: &Bound<'_, PyTensor>,
     ) -> PyResult<PyTensor> {
-        let (index, src) = (index.get().tensor(), source.get().tensor());
-        let t = self.tensor();
-        work(py, t.numel(), || {
-            along(&t, dim, |t| t.try_index_copy(dim, &with_axis(index)?, &with_axis(src)?))
-        })
-        .map(PyTensor::from)
+        put(self, py, dim, [index, source], Tensor::try_index_copy)
     }
 
     fn index_fill(
