@@ -199,9 +199,9 @@ pub struct Bench {
     #[arg(long)]
     pub fused: bool,
 
-    /// With --mode compiled: simplify the program by algebra (the last digits may differ)
+    /// With --mode compiled: leave the program as it is traced, without simplifying it by algebra
     #[arg(long)]
-    pub simplify: bool,
+    pub no_simplify: bool,
 }
 
 /// The training steps that can be measured.

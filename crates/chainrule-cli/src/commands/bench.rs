@@ -77,7 +77,7 @@ fn measure(args: &Bench) -> Result<()> {
         Mode::Eager => time(&plan, groups, || eager(&mut *step, generator))?,
         Mode::Compiled => {
             let began = Instant::now();
-            let program = compiled(&mut *step, args.simplify, generator)?;
+            let program = compiled(&mut *step, !args.no_simplify, generator)?;
             program.memory();
             trace_ms = Some((began.elapsed().as_secs_f64() * 1e4).round() / 10.0);
             let mut results = Vec::new();
