@@ -45,6 +45,7 @@ fn is_index(text: &str) -> bool {
         "outside the axis",
         "out of bounds",
         "no index",
+        "a mask at axis",
     ]
     .iter()
     .any(|part| text.contains(part))

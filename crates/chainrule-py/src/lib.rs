@@ -57,6 +57,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         interchange: from_numpy;
         fused: _linear _embedding _cross_entropy _nll_loss _bce _bce_with_logits _loss _cosine_embedding _cosine_similarity _layer_norm
             _rms_norm _group_norm _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad
+            _interpolate
             _attention _addmm;
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_load _safetensors_save;
         train: _gradcheck _explain _explain_opaque _compare _verdict;

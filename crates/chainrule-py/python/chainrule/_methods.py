@@ -76,7 +76,12 @@ def median(self: Tensor, dim: int | None = None, keepdim: bool = False, *, axis:
 
 
 def norm(self: Tensor, p: float | str = 2.0, dim: Axes = None, keepdim: bool = False, *, axis: Axes = None) -> Tensor:
-    return self._norm(2.0 if p == "fro" else float(p), one_name("norm", dim, axis), keepdim)
+    dim = one_name("norm", dim, axis)
+    if p == "nuc":
+        from .linalg import matrix_norm
+
+        return matrix_norm(self, p, range(self.ndim) if dim is None else dim, keepdim)
+    return self._norm(2.0 if p == "fro" else float(p), dim, keepdim)
 
 
 def count_nonzero(self: Tensor, dim: Axes = None, *, axis: Axes = None) -> Tensor:
@@ -274,7 +279,7 @@ def _in_place(name: str) -> Any:
 
 
 def zero_(self: Tensor) -> Tensor:
-    return self._assign(0)
+    return self._assign(False)
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -283,10 +288,6 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return self._assign(src)
-
-
-def _drawn(self: Tensor, new: Tensor) -> Tensor:
-    return self._assign(new)
 
 
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
