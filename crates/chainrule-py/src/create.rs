@@ -238,26 +238,21 @@ pub fn _arange(
     let whole = [start, end, step].iter().all(|x| x.cast::<PyInt>().is_ok());
     let to = dtype.map_or(if whole { DType::I64 } else { default_float() }, |d| d.0);
     let (a, b, s) = (start.extract::<f64>()?, end.extract::<f64>()?, step.extract::<f64>()?);
-    // As in PyTorch, integers are counted from whole ends by whole steps, whatever was given.
-    let (b, s, from) = match to {
-        DType::I64 => (b.trunc(), s.trunc(), a.trunc()),
-        _ => (b, s, a),
-    };
     if s == 0.0 || !(a.is_finite() && b.is_finite() && s.is_finite()) {
         return Err(PyValueError::new_err(format!("arange: from {a} to {b} by {s} is no range")));
     }
-    let count = ((b - from) / s).ceil().max(0.0);
+    let count = ((b - a) / s).ceil().max(0.0);
     if count > 1e12 {
         return Err(PyValueError::new_err(format!("arange: {count} elements are too many")));
     }
     let n = count as usize;
     if whole || to == DType::I64 {
-        // Not by way of floats, which large integers do not survive.
+        // Not by way of floats, which large integers do not survive. As in PyTorch the start and the step are cut to whole numbers.
         let exact = |x: &Bound<'_, PyAny>, float: f64| match x.cast::<PyInt>() {
             Ok(x) => x.extract::<i64>(),
             Err(_) => Ok(float as i64),
         };
-        let (a, s) = (exact(start, from)?, exact(step, s)?);
+        let (a, s) = (exact(start, a)?, exact(step, s)?);
         return run(|| {
             let all: Vec<i64> = (0..n as i64).map(|i| a.wrapping_add(i.wrapping_mul(s))).collect();
             Tensor::try_from_slice(&all, [n])?.try_to_dtype(to)
@@ -265,7 +260,7 @@ pub fn _arange(
         .map(PyTensor::from);
     }
     run(|| {
-        let all: Vec<f64> = (0..n).map(|i| from + i as f64 * s).collect();
+        let all: Vec<f64> = (0..n).map(|i| a + i as f64 * s).collect();
         Tensor::try_from_slice(&all, [n])?.try_to_dtype(to)
     })
     .map(PyTensor::from)

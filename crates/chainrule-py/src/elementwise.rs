@@ -318,7 +318,9 @@ impl PyTensor {
                 bound(py, self, b, |t, b| t.try_clamp_max(b), |t, b| t.try_clamp_max(b))
             }
             (Some(a), Some(b)) => match (a.number(), b.number()) {
-                (Some(a), Some(b)) => number_bounds(py, self, &[a, b], |t| t.try_clamp(a, b)),
+                (Some(low), Some(high)) if !stays_whole(self, &[&a, &b]) => {
+                    number_bounds(py, self, &[low, high], |t| t.try_clamp(low, high))
+                }
                 _ => {
                     let t = self.tensor();
                     work(py, t.numel(), || t.try_clamp(&a.beside(&t)?, &b.beside(&t)?))
@@ -438,9 +440,17 @@ fn bound(
     tensor: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<PyTensor> {
     match limit.number() {
-        Some(limit) => number_bounds(py, x, &[limit], |t| number(t, limit)),
-        None => two(py, x, limit, tensor),
+        Some(at) if !stays_whole(x, &[&limit]) => {
+            number_bounds(py, x, &[at], |t| number(t, at))
+        }
+        _ => two(py, x, limit, tensor),
     }
+}
+
+/// Whether integers stay what they are between these bounds.
+fn stays_whole(x: &PyTensor, limits: &[&Operand]) -> bool {
+    x.tensor().dtype() == DType::I64
+        && limits.iter().all(|l| matches!(l, Operand::Int(_) | Operand::Bool(_)))
 }
 
 /// Integers with a bound that is not whole become floats, as in PyTorch.

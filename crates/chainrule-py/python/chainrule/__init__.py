@@ -62,7 +62,9 @@ def __getattr__(name: str) -> Any:
 
 def explain(loss: Tensor) -> str:
     """The backward pass of `loss`, step by step, as text: what came in, the rule, what went out."""
-    return loss.trace_backward()
+    from ._places import without_places
+
+    return without_places(loss.trace_backward())
 
 
 __all__ = [

@@ -82,7 +82,7 @@ def _between(start: Any, end: Any, steps: int) -> Tensor:
     start, end = int(start), int(end)
     at = _c._arange(0, steps, 1, "float64")
     step = (end - start) / max(1, steps - 1)
-    return _c._where(at < steps // 2, start + step * at, end - step * (steps - 1 - at)).trunc()
+    return _c._where(at < (steps + (steps == 1)) // 2, start + step * at, end - step * (steps - 1 - at)).trunc()
 
 
 def linspace(

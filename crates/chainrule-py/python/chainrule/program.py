@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._places import without_places
 from .optim import LIVE
 
 
@@ -84,13 +85,13 @@ class Compiled:
         """The program of the last call, one line for each instruction."""
         if self._last is None:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
-        return self._last.listing
+        return without_places(self._last.listing)
 
     def to_python(self) -> str:
         """The program of the last call as a NumPy script that runs on its own."""
         if self._last is None:
             raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
-        return self._last.to_python()
+        return without_places(self._last.to_python())
 
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""

@@ -303,12 +303,12 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Mean 0 and variance 1 over the batch, or by the running statistics, which training updates."""
+    if input.ndim == 1 and not input.numel():
+        return input.clone()
     if not training:
         if running_mean is None or running_var is None:
             raise ValueError("batch_norm: evaluation needs running_mean and running_var")
         return _c._batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
-    if input.ndim == 1 and not input.numel():
-        return input.clone()
     out, mean, var = _c._batch_norm_train(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         n = input.numel() // max(1, input.shape[1])
