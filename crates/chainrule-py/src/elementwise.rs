@@ -194,7 +194,7 @@ fn power(py: Python<'_>, x: &PyTensor, exponent: Operand) -> PyResult<PyTensor> 
 
 fn scaled(py: Python<'_>, other: Operand, alpha: Option<Operand>) -> PyResult<Operand> {
     match alpha {
-        None => Ok(other),
+        None | Some(Operand::Int(1)) => Ok(other),
         Some(alpha) => {
             let other = PyTensor::from(other.alone());
             Ok(Operand::Tensor(two(py, &other, alpha, |a, b| a.try_mul(b))?.tensor()))
@@ -440,9 +440,7 @@ fn bound(
     tensor: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<PyTensor> {
     match limit.number() {
-        Some(at) if !stays_whole(x, &[&limit]) => {
-            number_bounds(py, x, &[at], |t| number(t, at))
-        }
+        Some(at) if !stays_whole(x, &[&limit]) => number_bounds(py, x, &[at], |t| number(t, at)),
         _ => two(py, x, limit, tensor),
     }
 }

@@ -65,6 +65,20 @@ pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
     }
 }
 
+/// Whether there is memory for so many elements of 8 bytes: whoever takes it without asking would end the interpreter.
+pub fn has_room(elements: usize) -> bool {
+    const SMALL: usize = 1 << 26;
+    elements < SMALL || Vec::<u64>::new().try_reserve_exact(elements).is_ok()
+}
+
+/// As [`has_room`], with an exception.
+pub fn room(op: &str, elements: usize) -> PyResult<()> {
+    match has_room(elements) {
+        true => Ok(()),
+        false => Err(PyMemoryError::new_err(format!("{op}: no memory for {elements} elements"))),
+    }
+}
+
 thread_local! {
     /// The exception of a Python function that the library called: it goes through the library as an error without its type.
     static RAISED: std::cell::RefCell<Option<PyErr>> = const { std::cell::RefCell::new(None) };

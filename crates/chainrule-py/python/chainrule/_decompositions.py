@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -117,10 +117,10 @@ def svdvals(A: Tensor) -> Tensor:
     return _parts(_matrices("svdvals", A), "svdvals", lambda x: [np.linalg.svd(x, compute_uv=False)], rule)[0]
 
 
-def _triangle(UPLO: str) -> str:
-    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+def _triangle(UPLO: str) -> Literal["L", "U"]:
+    if UPLO not in ("L", "l", "U", "u"):
         raise ValueError(f"eigh: UPLO is 'L' or 'U', not {UPLO!r}")
-    return UPLO.upper()
+    return "L" if UPLO in ("L", "l") else "U"
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
@@ -129,9 +129,9 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
 
     def rule(A: Tensor, gL: Tensor, gV: Tensor) -> Tensor:
         L, V = eigh(A, half)
-        return V @ (V.mT @ gV / _differences(L) * (1 - eye(L.shape[-1], dtype=L.dtype)) + gL.diag_embed()) @ V.mT
+        return V @ (_skew(V.mT @ gV) / (2 * _differences(L)) + gL.diag_embed()) @ V.mT
 
-    return Eigh(*_parts(_matrices("eigh", A, True), "eigh", lambda x: np.linalg.eigh(x, half), rule))  # type: ignore[arg-type, unused-ignore]
+    return Eigh(*_parts(_matrices("eigh", A, True), "eigh", lambda x: np.linalg.eigh(x, half), rule))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -142,7 +142,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
         V = eigh(A, half).eigenvectors
         return (V * gL.unsqueeze(-2)) @ V.mT
 
-    return _parts(_matrices("eigvalsh", A, True), "eigvalsh", lambda x: [np.linalg.eigvalsh(x, half)], rule)[0]  # type: ignore[arg-type, unused-ignore]
+    return _parts(_matrices("eigvalsh", A, True), "eigvalsh", lambda x: [np.linalg.eigvalsh(x, half)], rule)[0]
 
 
 def _small(S: Tensor, atol: Any, rtol: Any, size: int) -> Any:
@@ -160,17 +160,18 @@ def _small(S: Tensor, atol: Any, rtol: Any, size: int) -> Any:
 
 
 def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse: singular values up to `max(atol, rtol * largest)` count as zero."""
+    """The pseudo-inverse: singular values up to `max(atol, rtol * largest)` count as zero. Of a `hermitian` matrix the lower triangle is read."""
     _matrices("pinv", A, hermitian)
-
     def compute(x: Any) -> list[Any]:
+        if hermitian:
+            x = np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2)
         U, S, V = np.linalg.svd(x, full_matrices=False)
         low = _small(_c.tensor(S), atol, rtol, max(x.shape[-2:])).numpy()
         inverse = np.divide(1, S, out=np.zeros_like(S), where=low < S)
         return [np.swapaxes(V, -1, -2) * inverse[..., None, :] @ np.swapaxes(U, -1, -2)]
 
     def rule(A: Tensor, g: Tensor) -> Tensor:
-        P = pinv(A, atol=atol, rtol=rtol)
+        P = pinv(A, atol=atol, rtol=rtol, hermitian=hermitian)
         T, G = P.mT, g.mT
         left, right = eye(A.shape[-2], dtype=A.dtype) - A @ P, eye(A.shape[-1], dtype=A.dtype) - P @ A
         return left @ G @ P @ T + T @ P @ G @ right - T @ g @ T
@@ -180,9 +181,10 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
 
 def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """How many singular values are larger than `max(atol, rtol * largest)`. Without a gradient."""
-    _matrices("matrix_rank", A, hermitian)
-    S = svdvals(A.detach())
-    return (_small(S, atol, rtol, max(A.shape[-2:])) < S).sum(-1)
+    A = _matrices("matrix_rank", A, hermitian).detach()
+    S = eigvalsh(A).abs() if hermitian else svdvals(A)
+    large: Tensor = _small(S, atol, rtol, max(A.shape[-2:])) < S
+    return large.sum(-1)
 
 
 def cond(A: Tensor, p: Any = None) -> Tensor:

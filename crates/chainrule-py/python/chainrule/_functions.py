@@ -153,7 +153,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) ->
 
 
 def histogram(
-    input: Tensor, bins: int | Tensor, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: int | Tensor = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False
 ) -> Histogram:
     """How many elements, or how much weight, falls into each of `bins` equal parts of `range`, and the edges; or between the given edges. Without
     a gradient."""

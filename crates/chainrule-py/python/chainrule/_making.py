@@ -160,9 +160,10 @@ def normal(mean: Any, std: Any, size: Shape | None = None, *, generator: Generat
     """Normal numbers of this mean and standard deviation. Without a gradient."""
     _on(device)
     if size is None:
-        m, s = _t(mean).detach(), _t(std).detach()
-        out = m + s
-        return _c._randn(out._dims, out.dtype, generator) * s + m
+        m, s = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
+        out = _t(m + s)
+        found: Tensor = _c._randn(out._dims, out.dtype, generator) * s + m
+        return found
     drawn: Tensor = _c._randn(size, dtype, generator) * std + mean
     return drawn
 

@@ -129,7 +129,7 @@ class Stand:
     def __bool__(self) -> bool:
         raise Untraceable("the truth of a tensor")
 
-    __float__ = __int__ = __index__ = __array__ = __bool__  # type: ignore[assignment]
+    __float__ = __int__ = __index__ = __array__ = __bool__
     __hash__ = object.__hash__
 
 
