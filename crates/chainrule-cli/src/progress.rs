@@ -27,8 +27,10 @@ pub struct Progress {
     next: u64,
     /// Steps that an earlier run did.
     before: u64,
-    /// Learned from since the start, if that is told.
+    /// Examples learned from since the start, if that is told.
     examples: u64,
+    /// What they are called.
+    counted: &'static str,
     /// The newest measure that people want to see, as text.
     measured: String,
 }
@@ -62,7 +64,13 @@ impl Progress {
             View::Lines(_) => tenth_after(0, total),
         };
         let (loss, pace) = (SmoothLoss::default(), Pace::start());
-        Progress { total, view, loss, pace, next, before: 0, examples: 0, measured: String::new() }
+        let (counted, measured) = ("examples", String::new());
+        Progress { total, view, loss, pace, next, before: 0, examples: 0, counted, measured }
+    }
+
+    /// Calls the examples by this name: `tokens`.
+    pub fn counting(self, counted: &'static str) -> Progress {
+        Progress { counted, ..self }
     }
 
     /// Goes on after so many steps that an earlier run did.
@@ -123,7 +131,7 @@ impl Progress {
             View::Hidden => {}
             View::Bar(bar) => {
                 if self.pace.look(done) {
-                    let pace = examples_text(self.examples, self.pace.began.elapsed());
+                    let pace = pace_text(self.examples, self.counted, self.pace.began.elapsed());
                     bar.set_message(format!("{}{}{pace}", self.loss.text(), self.measured));
                     bar.set_position(done);
                 }
@@ -131,7 +139,7 @@ impl Progress {
             }
             View::Lines(out) => {
                 let spent = self.pace.began.elapsed();
-                let pace = examples_text(self.examples, spent);
+                let pace = pace_text(self.examples, self.counted, spent);
                 let message = format!("{}{}{pace}", self.loss.text(), self.measured);
                 let line = line(done, self.before, self.total, &message, spent);
                 // A log that can no longer be written is no reason to end the run.
@@ -144,11 +152,11 @@ impl Progress {
 
 fn style() -> ProgressStyle {
     ProgressStyle::with_template(
-        "{wide_bar} {human_pos}/{human_len} steps  loss {msg}  {per_sec}  {eta} left",
+        "{wide_bar} {human_pos}/{human_len} steps  loss {msg}  {a_step} a step  {eta} left",
     )
     .expect("the template is checked by a test")
-    .with_key("per_sec", |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
-        let _ = write!(out, "{} steps/s", rate(state.per_sec()));
+    .with_key("a_step", |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = out.write_str(&step_time(state.per_sec()));
     })
 }
 
@@ -160,29 +168,41 @@ fn tenth_after(done: u64, total: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// The plain line: `step 2000/20000 (10%)  loss 2.4012  33000 steps/s  1s left`.
+/// The plain line: `step 2000/20000 (10%)  loss 2.4012  30 us a step  1s left`.
 fn line(done: u64, before: u64, total: u64, loss: &str, spent: Duration) -> String {
     let percent = done as f64 / total.max(1) as f64 * 100.0;
     let per_second = done.saturating_sub(before) as f64 / spent.as_secs_f64().max(1e-9);
     let left = total.saturating_sub(done) as f64 / per_second;
     format!(
-        "step {done}/{total} ({percent:.0}%)  loss {loss}  {} steps/s  {} left",
-        rate(per_second),
+        "step {done}/{total} ({percent:.0}%)  loss {loss}  {} a step  {} left",
+        step_time(per_second),
         duration(left)
     )
 }
 
-/// `  54000 examples/s`, if the examples are told.
-fn examples_text(examples: u64, spent: Duration) -> String {
+/// `  54000 tokens/s`, if the examples are told.
+fn pace_text(examples: u64, counted: &str, spent: Duration) -> String {
     match examples {
         0 => String::new(),
-        n => format!("  {} examples/s", rate(n as f64 / spent.as_secs_f64().max(1e-9))),
+        n => format!("  {} {counted}/s", rate(n as f64 / spent.as_secs_f64().max(1e-9))),
     }
 }
 
-/// A rate in few digits: `0.25`, `7.3`, `33100`.
-fn rate(per_second: f64) -> String {
-    match per_second {
+/// How long one of so many steps a second takes: `30.2 us`, `163 ms`, `2.5 s`.
+fn step_time(per_second: f64) -> String {
+    let seconds = 1.0 / per_second;
+    let (value, unit) = match seconds {
+        s if !s.is_finite() => return "?".to_owned(),
+        s if s < 1e-3 => (s * 1e6, "us"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    format!("{} {unit}", rate(value))
+}
+
+/// A rate or a time in few digits: `0.25`, `7.3`, `33100`.
+fn rate(value: f64) -> String {
+    match value {
         r if r < 1.0 => format!("{r:.2}"),
         r if r < 100.0 => format!("{r:.1}"),
         r => format!("{r:.0}"),
@@ -307,7 +327,7 @@ mod tests {
         for (tenth, line) in (1..).zip(&lines) {
             let start = format!("step {}/20000 ({}%)  loss 2.5000  ", tenth * 2_000, tenth * 10);
             assert!(line.starts_with(&start), "{line}");
-            assert!(line.contains(" steps/s  ") && line.ends_with(" left"), "{line}");
+            assert!(line.contains(" a step  ") && line.ends_with(" left"), "{line}");
         }
     }
 
@@ -340,16 +360,14 @@ mod tests {
     #[test]
     fn times_and_rates_read_well() {
         let line = |done, ms| line(done, 0, 20_000, "2.4", Duration::from_millis(ms));
-        assert_eq!(line(2_000, 100), "step 2000/20000 (10%)  loss 2.4  20000 steps/s  1s left");
-        assert_eq!(line(200, 100_000), "step 200/20000 (1%)  loss 2.4  2.0 steps/s  2h 45m left");
-        assert_eq!(
-            line(20_000, 0),
-            "step 20000/20000 (100%)  loss 2.4  20000000000000 steps/s  0s left"
-        );
+        assert_eq!(line(2_000, 100), "step 2000/20000 (10%)  loss 2.4  50.0 us a step  1s left");
+        assert_eq!(line(200, 100_000), "step 200/20000 (1%)  loss 2.4  500 ms a step  2h 45m left");
+        assert_eq!(line(20_000, 0), "step 20000/20000 (100%)  loss 2.4  0.00 us a step  0s left");
         assert_eq!(
             [duration(185.2), duration(59.6), duration(f64::NAN)],
             ["3m 05s", "1m 00s", "0s"]
         );
+        assert_eq!([step_time(0.0), step_time(0.4)], ["?", "2.5 s"]);
         assert_eq!([rate(0.25), rate(7.34), rate(33_100.4)], ["0.25", "7.3", "33100"]);
     }
 

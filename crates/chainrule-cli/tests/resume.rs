@@ -88,43 +88,60 @@ fn a_damaged_checkpoint_is_told_and_the_earlier_one_offered() {
     assert!(place.refused("train digits --resume nowhere", 1).contains("no such folder"));
 }
 
-/// kill -9 at random moments of runs that save after every step: 200, or as many as fit in 15 seconds. `CHAINRULE_KILLS=N` sets how many.
+/// kill -9 at 200 random moments of runs that save after every step, in four folders side by side.
 #[cfg(unix)]
 #[test]
 fn kill_leaves_a_whole_checkpoint_every_time() {
+    std::thread::scope(|scope| {
+        let four: Vec<_> =
+            (0..4).map(|seed| scope.spawn(move || kill_and_resume(50, seed))).collect();
+        // A panic of one of them is a panic of the test.
+        four.into_iter().for_each(|one| one.join().unwrap());
+    });
+}
+
+#[cfg(unix)]
+fn kill_and_resume(kills: u32, seed: u64) {
     let place = Place::new();
-    let rng = &mut CounterRng::new(9, 0);
+    let rng = &mut CounterRng::new(9, seed);
     let folder = CheckpointFolder::new(place.path("run"));
     let begin = |words: &str| {
         let mut command = place.command(words);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let began = Instant::now();
+    // When the newest checkpoint was made; a run that is not yet so far has the one before.
+    let newest = || fs::metadata(folder.file(Kept::Last)).and_then(|file| file.modified()).ok();
+    let await_newer = |than| {
+        let began = Instant::now();
+        while newest() == than {
+            assert!(began.elapsed() < Duration::from_secs(120), "no checkpoint");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        began.elapsed().as_secs_f64()
+    };
     let mut first = begin("train regression --steps 1000000000 --save-every 1 --quiet --out run");
-    while !folder.file(Kept::Last).exists() {
-        assert!(began.elapsed() < Duration::from_secs(120), "no checkpoint");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // From before a first step until after some, as long as this machine takes for it.
-    let start = began.elapsed().as_secs_f64();
+    let start = await_newer(None);
     first.kill().unwrap();
     first.wait().unwrap();
-    let wanted = std::env::var("CHAINRULE_KILLS").ok().and_then(|n| n.parse::<u32>().ok());
-    let (began, mut last_step, mut kills) = (Instant::now(), 0, 0);
-    while kills < wanted.unwrap_or(200)
-        && (wanted.is_some() || began.elapsed() < Duration::from_secs(15))
-    {
+    let mut last_step = 0;
+    for kill in 1..=kills {
+        let before = newest();
         let mut child = begin("train regression --resume run --steps 1000000000 --quiet");
-        std::thread::sleep(Duration::from_secs_f64(2.0 * start * rng.uniform_f64()));
+        // Every fourth at any moment of the start, the others amid steps and saves.
+        let most = if kill % 4 == 0 {
+            start
+        } else {
+            await_newer(before);
+            0.03
+        };
+        std::thread::sleep(Duration::from_secs_f64(most * rng.uniform_f64()));
         child.kill().unwrap();
         child.wait().unwrap();
-        kills += 1;
-        let checkpoint = folder.load(Kept::Last).unwrap_or_else(|e| panic!("kill {kills}: {e}"));
+        let checkpoint = folder.load(Kept::Last).unwrap_or_else(|e| panic!("kill {kill}: {e}"));
         let step = checkpoint.state["trainer.step"].to_vec::<i64>()[0];
-        assert!(step >= last_step, "kill {kills}: step {step} after {last_step}");
+        assert!(step >= last_step, "kill {kill}: step {step} after {last_step}");
         last_step = step;
     }
-    println!("{kills} kills, {last_step} steps, {:?}", began.elapsed());
     // What is left goes on.
     let steps = last_step + 5;
     let got = place.json(&format!("train regression --resume run --steps {steps} --json"));
@@ -166,4 +183,49 @@ fn a_folder_that_vanishes_ends_the_run_with_a_message() {
     let error = text(&output.stderr);
     assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
     assert!(error.contains("run"), "{error}");
+}
+
+/// A folder that may not be written: neither a new run nor a resumed one starts, and what is there stays.
+#[cfg(unix)]
+#[test]
+fn a_folder_without_permission_ends_the_run_and_keeps_the_checkpoints() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+
+    /// The user `nobody`: permissions do not hold the superuser back.
+    const NOBODY: u32 = 65534;
+    let place = Place::new();
+    place.json("train regression --steps 4 --save-every 2 --json --out run");
+    let mode = |name: &str, mode| {
+        fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(".", 0o555);
+    mode("run", 0o555);
+    let may_write_all = fs::write(place.path("run/probe"), "").is_ok();
+    if may_write_all {
+        fs::remove_file(place.path("run/probe")).unwrap();
+        chown(place.path("run"), Some(NOBODY), None).unwrap();
+    }
+    let run = |words: &str| {
+        let mut command = place.command(words);
+        if may_write_all {
+            command.uid(NOBODY);
+        }
+        command.output()
+    };
+    // Where the program lies in the superuser's own folder, another user cannot start it.
+    if may_write_all && run("--version").is_err() {
+        println!("not tested: another user may not start {}", env!("CARGO_BIN_EXE_chainrule"));
+        return;
+    }
+    let before = place.contents("run");
+    for words in ["train regression --resume run --steps 9", "train regression --steps 3 --out new"]
+    {
+        let error = one_error(&run(words).unwrap(), 1);
+        assert!(error.to_lowercase().contains("permission"), "{words}: {error}");
+    }
+    assert_eq!(place.contents("run"), before);
+    mode(".", 0o755);
+    mode("run", 0o755);
+    assert_eq!(place.json("train regression --resume run --steps 9 --json")["steps"], 9);
 }

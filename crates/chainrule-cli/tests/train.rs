@@ -110,7 +110,7 @@ fn what_is_printed_for_people_fits_100_columns() {
     assert!(out.ends_with("the model is in run\n"), "{out}");
     // Standard error is no terminal here: a line about every tenth, and no bar.
     let err = text(&output.stderr);
-    assert!(err.lines().count() == 10 && err.contains("steps/s"), "{err}");
+    assert!(err.lines().count() == 10 && err.contains(" a step  "), "{err}");
     let quiet = place.run("train names --data names.txt --steps 5 --out quiet --quiet");
     assert_eq!(text(&quiet.stderr), "");
 }

@@ -234,8 +234,9 @@ impl Bar {
 impl Listener for Bar {
     fn hear(&mut self, event: &Event<'_>) -> chainrule::Result<()> {
         match event {
-            Event::Started { step, steps, .. } => {
-                self.progress = Some(Progress::new(*steps, self.quiet, false).from(*step));
+            Event::Started { step, steps, counted, .. } => {
+                let progress = Progress::new(*steps, self.quiet, false);
+                self.progress = Some(progress.counting(counted).from(*step));
             }
             Event::Step(s) => {
                 if let Some(progress) = &mut self.progress {

@@ -172,23 +172,26 @@ impl CheckpointFolder {
         self.path.join(format!("{which}.ckpt"))
     }
 
-    /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes the best too.
+    /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes the best too, in a file of its own.
     ///
-    /// Errors if a file cannot be written; then all that was there is still there.
+    /// The best is written first: if that is as far as it gets, the run goes on from the last one and comes to the same best again.
+    /// Errors if a file cannot be written; then there is still a whole one under each name that had one.
     pub fn save(&self, checkpoint: &Checkpoint, is_best: bool) -> Result<()> {
         let bytes = checkpoint.to_bytes()?;
+        if is_best {
+            write(&self.file(Kept::Best), &bytes)?;
+        }
         // A damaged one must not take the place of a whole earlier one.
         if fs::read(self.file(Kept::Last)).is_ok_and(|bytes| payload(&bytes).is_ok()) {
-            self.name_too(Kept::Earlier)?;
+            self.keep_last_as_earlier()?;
         }
-        write(&self.file(Kept::Last), &bytes)?;
-        if is_best { self.name_too(Kept::Best) } else { Ok(()) }
+        write(&self.file(Kept::Last), &bytes)
     }
 
-    /// Gives the last one a second name, so that it never lacks the first one. Files are replaced and never changed, so the two do not disturb each other.
-    fn name_too(&self, which: Kept) -> Result<()> {
-        let (last, file) = (self.file(Kept::Last), self.file(which));
-        let beside = self.path.join(format!(".{which}.{}.tmp", std::process::id()));
+    /// Gives the last one a second name, so that it never lacks the first one; the new last is another file then.
+    fn keep_last_as_earlier(&self) -> Result<()> {
+        let (last, file) = (self.file(Kept::Last), self.file(Kept::Earlier));
+        let beside = self.path.join(format!(".earlier.{}.tmp", std::process::id()));
         let _ = fs::remove_file(&beside);
         // Where the file system has no links, a copy does.
         let linked = fs::hard_link(&last, &beside)

@@ -67,14 +67,14 @@ pub struct PositionalEmbedding {
 }
 
 impl PositionalEmbedding {
-    /// Vectors for `length` positions, normal with standard deviation 0.02.
+    /// Vectors for `length` positions, from the standard normal distribution.
     pub fn try_new(length: usize, width: usize, generator: &mut Generator) -> Result<Self> {
         if length == 0 || width == 0 {
             let why =
                 format!("needs at least one position and a width of one, got {length} and {width}");
             return Err(Error::argument("PositionalEmbedding", why));
         }
-        let weight = Tensor::try_randn([length, width], DType::F32, generator)?.try_mul(0.02)?;
+        let weight = Tensor::try_randn([length, width], DType::F32, generator)?;
         Ok(PositionalEmbedding { weight: weight.try_parameter()? })
     }
 }

@@ -18,6 +18,8 @@ pub enum Event<'a> {
         per_epoch: Option<u64>,
         /// How many numbers are trained.
         parameters: usize,
+        /// What [`StepEvent::examples`] counts: `examples`, `tokens`.
+        counted: &'static str,
     },
     /// A step is done.
     Step(StepEvent),

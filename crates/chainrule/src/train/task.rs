@@ -48,7 +48,12 @@ pub trait Task {
         Ok(None)
     }
 
-    /// How many examples, or symbols, a batch has.
+    /// What [`Task::count`] counts: `examples`, `tokens`.
+    fn counted(&self) -> &'static str {
+        "examples"
+    }
+
+    /// How many examples, or tokens, a batch has.
     fn count(&self, batch: &Batch) -> u64 {
         batch.x.shape().first().map_or(1, |&n| n as u64)
     }

@@ -199,6 +199,7 @@ impl<'a> Trainer<'a> {
             steps: rest.options.steps,
             per_epoch: rest.batches.per_epoch(),
             parameters: task.module().trained_count(),
+            counted: task.counted(),
         };
         listener.hear(&started)?;
         let end = {

@@ -63,11 +63,31 @@ fn last_earlier_and_best_are_kept() {
     fs::remove_dir_all(&folder.path).unwrap();
 }
 
+#[test]
+fn damage_to_one_file_leaves_the_others_whole() {
+    let folder = folder("apart");
+    for (step, best) in [(1, false), (2, true)] {
+        folder.save(&state(step), best).unwrap();
+    }
+    for which in [Kept::Last, Kept::Earlier, Kept::Best] {
+        let whole = fs::read(folder.file(which)).unwrap();
+        // In place, as a bad disk does it, and not by a new file of the name.
+        let mut bad = whole.clone();
+        bad[whole.len() / 2] ^= 1;
+        fs::write(folder.file(which), bad).unwrap();
+        let is_whole = |other: &Kept| folder.load(*other).is_ok();
+        let left = [Kept::Last, Kept::Earlier, Kept::Best].iter().filter(|&k| is_whole(k)).count();
+        assert_eq!(left, 2, "{which} is damaged");
+        fs::write(folder.file(which), whole).unwrap();
+    }
+    fs::remove_dir_all(&folder.path).unwrap();
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_that_went_away_and_a_place_that_cannot_be_written_are_errors() {
     let gone = folder("gone");
-    gone.save(&state(1), true).unwrap();
+    gone.save(&state(1), false).unwrap();
     fs::remove_dir_all(&gone.path).unwrap();
     let error = gone.save(&state(2), false).unwrap_err().to_string();
     assert!(error.contains("last.ckpt: cannot be written: there is no such"), "{error}");

@@ -67,6 +67,14 @@ impl Gpt {
 
     /// Like [`Gpt::new`], but returns the error.
     pub fn try_new(config: GptConfig, generator: &mut Generator) -> Result<Gpt> {
+        let model = Gpt::with_layer_starts(config, generator)?;
+        model.start(generator)?;
+        Ok(model)
+    }
+
+    /// A model whose layers start as each does by itself, and not as GPT-2: vectors from the standard normal distribution, the other weights
+    /// uniform. A small model may learn faster from there.
+    pub fn with_layer_starts(config: GptConfig, generator: &mut Generator) -> Result<Gpt> {
         let GptConfig { symbols, context, layers, heads, width, dropout } = config;
         if [symbols, context, layers, heads, width].contains(&0) {
             return Err(Error::argument(
@@ -77,7 +85,7 @@ impl Gpt {
         let blocks: Result<Stack<_>> = (0..layers)
             .map(|_| TransformerBlock::try_new(width, heads, dropout, generator))
             .collect();
-        let model = Gpt {
+        Ok(Gpt {
             symbols: Embedding::try_new(symbols, width, generator)?,
             positions: PositionalEmbedding::try_new(context, width, generator)?,
             dropout: Dropout::try_new(dropout, generator)?,
@@ -85,9 +93,7 @@ impl Gpt {
             norm: LayerNorm::try_new(width, true, 1e-5)?,
             head: Linear::try_new(width, symbols, false, generator)?,
             config,
-        };
-        model.start(generator)?;
-        Ok(model)
+        })
     }
 
     /// The sizes.

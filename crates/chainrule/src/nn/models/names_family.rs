@@ -86,7 +86,7 @@ impl NamesFamily {
             NamesFamily::Transformer => {
                 let (layers, heads, dropout) = (4, 4, 0.0);
                 let width = WIDTH;
-                Box::new(Gpt::try_new(
+                Box::new(Gpt::with_layer_starts(
                     GptConfig { symbols, context, layers, heads, width, dropout },
                     g,
                 )?)

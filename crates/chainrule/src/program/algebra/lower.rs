@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::Stage;
 use super::ops::{self, Shapes};
 use super::rules::Is;
+use super::stage::Price;
 use super::term::{Before, Dims, Facts, Fun, ONE, Range, T, Var, Vars, ZERO};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -30,7 +31,7 @@ impl Stage {
                 From::Constant(value) => self.constant(id, &value.clone()),
                 _ => self.atom(id, Facts::default()),
             };
-            self.define(id, t, 0.0);
+            self.define(id, t, Price::default());
         }
         for at in 0..self.program.instructions.len() {
             self.at = at;
@@ -75,10 +76,14 @@ impl Stage {
             _ => 0.0,
         };
         self.note_events(at, original - cost);
-        self.define(result, t, if self.live[result.index()] { 0.0 } else { cost });
+        let price = match self.live[result.index()] {
+            true => Price::default(),
+            false => self.price(at, cost),
+        };
+        self.define(result, t, price);
         for id in &instruction.outputs[1..] {
             let t = self.beside(instruction, &inputs, *id);
-            self.define(*id, t, 0.0);
+            self.define(*id, t, Price::default());
         }
         Ok(())
     }
@@ -415,8 +420,9 @@ impl Stage {
                 }
                 let sum = self.reduce(&vars, x);
                 let difference = self.add(&[(x, 1.0), (sum, -1.0 / n)]);
-                let square = self.pow(difference, 2.0);
-                let total = self.reduce(&vars, square);
+                // Not multiplied out: as a sum of squares it is seen not to be negative.
+                let square = self.terms.pow(difference, 2.0);
+                let total = self.terms.reduce_whole(&vars, square);
                 let var = self.terms.scaled(total, 1.0 / (n - correction));
                 if name == "var" { var } else { self.pow(var, 0.5) }
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::rules::Is;
-use super::stage::Stage;
+use super::stage::{Price, Stage};
 use super::term::{B, Base, Dims, Factors, Fun, M, T, UNIT, Vars, union};
 use crate::program::ir::Id;
 
@@ -48,6 +48,8 @@ pub(super) struct Plan {
     index: HashMap<Step, N>,
     pub done: HashMap<T, (f64, N)>,
     order: Vec<T>,
+    /// Values that are there with those that the plan takes, and are paid for.
+    paid: Vec<Id>,
     /// Values that are defined from this place on may not be used.
     limit: usize,
     pub depth: usize,
@@ -62,18 +64,27 @@ impl Plan {
         self.nodes.iter().map(|n| n.cost).sum()
     }
 
-    pub fn mark(&self) -> (usize, usize) {
-        (self.nodes.len(), self.order.len())
+    pub fn mark(&self) -> Mark {
+        Mark { nodes: self.nodes.len(), order: self.order.len(), paid: self.paid.len() }
     }
 
-    pub fn back_to(&mut self, mark: (usize, usize)) {
-        for node in self.nodes.drain(mark.0..) {
+    pub fn back_to(&mut self, mark: Mark) {
+        self.paid.truncate(mark.paid);
+        for node in self.nodes.drain(mark.nodes..) {
             self.index.remove(&node.step);
         }
-        for t in self.order.drain(mark.1..) {
+        for t in self.order.drain(mark.order..) {
             self.done.remove(&t);
         }
     }
+}
+
+/// How far a plan was.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    nodes: usize,
+    order: usize,
+    paid: usize,
 }
 
 /// The values that are there to be used, by what they are.
@@ -114,9 +125,9 @@ impl Stage {
     }
 
     /// Makes a value known.
-    pub(super) fn define(&mut self, id: Id, t: T, cost: f64) {
+    pub(super) fn define(&mut self, id: Id, t: T, price: Price) {
         self.values[id.index()] = t;
-        self.costs[id.index()] = cost;
+        self.prices[id.index()] = price;
         if self.terms.as_number(t).is_some() || !self.program.info(id).meta.dtype.is_float() {
             return;
         }
@@ -148,8 +159,25 @@ impl Stage {
         same.next().map(|(id, _)| *id)
     }
 
-    pub(super) fn have_cost(&self, id: Id) -> f64 {
-        if self.live[id.index()] { 0.0 } else { self.costs[id.index()] }
+    /// What it costs to take a value, with all that it needs and the plan does not have.
+    pub(super) fn have_cost(&self, plan: &Plan, id: Id) -> f64 {
+        self.pay(&mut plan.paid.clone(), [id])
+    }
+
+    /// What values cost with all that they need, but for those that are live or paid for; then they are paid for.
+    pub(super) fn pay(&self, paid: &mut Vec<Id>, ids: impl IntoIterator<Item = Id>) -> f64 {
+        let mut cost = 0.0;
+        let mut open: SmallVec<[Id; 16]> = ids.into_iter().collect();
+        while let Some(id) = open.pop() {
+            if self.live[id.index()] || paid.contains(&id) {
+                continue;
+            }
+            paid.push(id);
+            let price = &self.prices[id.index()];
+            cost += price.own;
+            open.extend(price.needs.iter().copied());
+        }
+        cost
     }
 
     pub(super) fn may_use(&self, plan: &Plan, id: Id) -> bool {
@@ -198,7 +226,7 @@ impl Stage {
             _ => self.terms.numel(&vars),
         } as f64;
         let cost = match &step {
-            Step::Have(id, _) => self.have_cost(*id),
+            Step::Have(id, _) => self.pay(&mut plan.paid, [*id]),
             Step::One => 0.0,
             // One-hot rows are made with any number for the 1.
             Step::Scale(a, _) if matches!(plan.nodes[*a].step, Step::Hot(_) | Step::One) => 0.0,
@@ -260,7 +288,7 @@ impl Stage {
         let costs = usable.map(|&(id, c)| {
             // Best is the one that needs no factor.
             let factor = if c == 1.0 { 0.0 } else { 0.5 };
-            (id, c, self.have_cost(id), factor)
+            (id, c, self.have_cost(plan, id), factor)
         });
         let best = costs.min_by(|a, b| (a.2 + a.3).total_cmp(&(b.2 + b.3)))?;
         Some((best.0, best.1, best.2))
@@ -402,14 +430,12 @@ impl Stage {
                 });
                 // The whole has been looked for.
                 if !divides
-                    || (part == whole && self.have_cost(id) > 0.0)
+                    || (part == whole && self.have_cost(plan, id) > 0.0)
                     || !self.may_use(plan, id)
                 {
                     continue;
                 }
-                let in_plan =
-                    plan.index.contains_key(&Step::Have(id, self.dims[id.index()].clone()));
-                let cost = if in_plan { 0.0 } else { self.have_cost(id) };
+                let cost = self.have_cost(plan, id);
                 let scale = if c.abs() == 1.0 {
                     0.0
                 } else {
@@ -478,7 +504,7 @@ impl Stage {
             Base::Reduce(vars, m) => {
                 let mark = plan.mark();
                 let (c, n) = self.plan_reduce(plan, vars, m);
-                let spent: f64 = plan.nodes[mark.0..].iter().map(|n| n.cost).sum();
+                let spent: f64 = plan.nodes[mark.nodes..].iter().map(|n| n.cost).sum();
                 let (lead, d) = self.lead_of(t);
                 match self.cheapest_there(plan, lead) {
                     Some((id, e, cost)) if cost + self.factor_cost(t, e) <= spent => {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use smallvec::SmallVec;
+
 use super::axes::Layouts;
 use super::emit::Written;
 use super::plan::{Known, N, Plan};
@@ -16,6 +18,13 @@ use crate::shape::Shape;
 use crate::tensor::op::Kernel;
 use crate::tensor::value::Layout;
 
+/// What a value costs: itself, and the values that it needs, which may serve others too.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Price {
+    pub own: f64,
+    pub needs: SmallVec<[Id; 4]>,
+}
+
 /// A program on its way through the algebra.
 pub(super) struct Stage {
     pub program: Program,
@@ -25,7 +34,7 @@ pub(super) struct Stage {
     /// The term of each value.
     pub values: Vec<T>,
     /// What each value costs where it is not computed anyway.
-    pub costs: Vec<f64>,
+    pub prices: Vec<Price>,
     /// Whether a value is computed anyway.
     pub live: Vec<bool>,
     /// One more than the place of the instruction that defines a value; 0 if none does.
@@ -75,7 +84,7 @@ impl Stage {
             dims: layouts.dims,
             renamed: layouts.renamed,
             values: vec![ZERO; n],
-            costs: vec![0.0; n],
+            prices: vec![Price::default(); n],
             live,
             position,
             known: Known::default(),
@@ -95,13 +104,18 @@ impl Stage {
     /// What an instruction costs with what it needs.
     pub fn original_cost(&self, at: usize) -> f64 {
         let instruction = &self.program.instructions[at];
-        let mut cost = own_cost(&self.program, instruction);
-        for (k, id) in instruction.inputs.iter().enumerate() {
-            if !self.live[id.index()] && !instruction.inputs[..k].contains(id) {
-                cost += self.costs[id.index()];
-            }
+        let inputs = instruction.inputs.iter().copied();
+        own_cost(&self.program, instruction) + self.pay(&mut Vec::new(), inputs)
+    }
+
+    /// The price of the result of an instruction: as it is written, or `cost` if another form of it is cheaper.
+    pub fn price(&self, at: usize, cost: f64) -> Price {
+        let instruction = &self.program.instructions[at];
+        if cost < self.original_cost(at) {
+            return Price { own: cost, needs: SmallVec::new() };
         }
-        cost
+        let needs = instruction.inputs.iter().copied().filter(|id| !self.live[id.index()]);
+        Price { own: own_cost(&self.program, instruction), needs: needs.collect() }
     }
 
     /// The program with each value that the roots need in its cheapest form.

@@ -251,7 +251,7 @@ impl Stage {
                 }
                 let numel = self.terms.numel(self.terms.vars(self.values[id.index()])) as f64;
                 let factor = if ratio.abs() == 1.0 { 0.0 } else { 0.5 };
-                let saved = (theirs.len() as f64 - 1.0 - factor) * numel - self.have_cost(id);
+                let saved = (theirs.len() as f64 - 1.0 - factor) * numel - self.have_cost(plan, id);
                 if saved > 0.0 && best.is_none_or(|(most, ..)| saved > most) {
                     best = Some((saved, id, ratio));
                 }

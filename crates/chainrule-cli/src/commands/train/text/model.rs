@@ -198,6 +198,10 @@ impl Task for TextTask {
         self.write(120).map(Some)
     }
 
+    fn counted(&self) -> &'static str {
+        "tokens"
+    }
+
     fn count(&self, batch: &Batch) -> u64 {
         batch.x.numel() as u64
     }

@@ -162,6 +162,28 @@ fn batch_norm_with_either_denominator() {
     }
 }
 
+/// As the peers write it: by `mean` and `var`, the gain before the division, and a bias that the mean takes away again.
+#[test]
+fn batch_norm_by_mean_and_variance() {
+    let g = &mut Generator::manual_seed(11);
+    let row = |g: &mut Generator| normal(&[1, 5], g);
+    let inputs = [normal(&[8, 5], g), row(g), row(g), row(g)];
+    let d = normal(&[8, 5], g);
+    for correction in [0, 1] {
+        let case = Case::new(&["x", "lost", "gain", "bias"], &inputs, |x| {
+            let h = &x[0] + &x[1];
+            let (mean, var) = (h.mean(0, true), h.var(0, correction, true));
+            let normed = &x[2] * (h - mean) * (var + 1e-5).pow(-0.5) + &x[3];
+            (normed.tanh() * &d).sum_all()
+        });
+        // The slope of tanh, times the difference for the gain, and two differences and two products.
+        let ops = case.at_most(40, 6);
+        assert_eq!(ops.iter().filter(|op| op.contains("sum(")).count(), 2, "{ops:?}");
+        let lost = case.simple.program.run(&[]).unwrap()[2].to_f64_vec();
+        assert!(lost.iter().all(|x| *x == 0.0), "{lost:?}");
+    }
+}
+
 #[test]
 fn layer_rms_and_group_norm() {
     let g = &mut Generator::manual_seed(6);
