@@ -83,9 +83,12 @@ macro_rules! of_bools {
         impl OfBools for Tensor {
             $(#[inline]
             fn $name(&self, other: &Tensor) -> Result<Tensor> {
-                match (self.dtype(), other.dtype()) {
-                    (DType::Bool, DType::Bool) => self.$of_bools(other),
-                    _ => self.$op(other),
+                match self.$op(other) {
+                    // Asked only then, since small ops are many.
+                    Err(_) if self.dtype() == DType::Bool && other.dtype() == DType::Bool => {
+                        self.$of_bools(other)
+                    }
+                    out => out,
                 }
             })*
         }

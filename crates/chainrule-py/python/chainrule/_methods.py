@@ -327,7 +327,7 @@ class Storage(list[Any]):
         return "\n".join(f" {x}" for x in self) + f"\n[storage of size {len(self)}]"
 
 
-def storage(self: Tensor) -> Storage:
+def storage(self: Tensor) -> list[Any]:
     """The elements in the order of memory."""
     return Storage(self.detach().numpy().ravel(order="K").tolist())
 
