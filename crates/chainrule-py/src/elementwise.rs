@@ -197,7 +197,7 @@ fn power(py: Python<'_>, x: &PyTensor, exponent: Operand) -> PyResult<PyTensor> 
 
 fn scaled(py: Python<'_>, other: Operand, alpha: Option<Operand>) -> PyResult<Operand> {
     match alpha {
-        None | Some(Operand::Int(1)) => Ok(other),
+        None | Some(Operand::Int(1) | Operand::Bool(true)) => Ok(other),
         Some(alpha) => {
             let other = PyTensor::from(other.alone());
             Ok(Operand::Tensor(two(py, &other, alpha, |a, b| a.try_mul(b))?.tensor()))
