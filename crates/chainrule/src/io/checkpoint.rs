@@ -177,15 +177,19 @@ impl CheckpointFolder {
     /// The best is written first: if that is as far as it gets, the run goes on from the last one and comes to the same best again.
     /// Errors if a file cannot be written; then there is still a whole one under each name that had one.
     pub fn save(&self, checkpoint: &Checkpoint, is_best: bool) -> Result<()> {
-        let bytes = checkpoint.to_bytes()?;
+        self.save_bytes(&checkpoint.to_bytes()?, is_best)
+    }
+
+    /// As [`CheckpointFolder::save`], of the bytes of a checkpoint.
+    pub(crate) fn save_bytes(&self, bytes: &[u8], is_best: bool) -> Result<()> {
         if is_best {
-            write(&self.file(Kept::Best), &bytes)?;
+            write(&self.file(Kept::Best), bytes)?;
         }
         // A damaged one must not take the place of a whole earlier one.
         if fs::read(self.file(Kept::Last)).is_ok_and(|bytes| payload(&bytes).is_ok()) {
             self.keep_last_as_earlier()?;
         }
-        write(&self.file(Kept::Last), &bytes)
+        write(&self.file(Kept::Last), bytes)
     }
 
     /// Gives the last one a second name, so that it never lacks the first one; the new last is another file then.

@@ -48,7 +48,7 @@ pub enum Event<'a> {
         /// After so many steps.
         step: u64,
     },
-    /// A checkpoint is saved.
+    /// A checkpoint is saved, while the training went on.
     Saved {
         /// After so many steps.
         step: u64,

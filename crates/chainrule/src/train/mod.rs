@@ -46,6 +46,7 @@ mod best;
 mod event;
 mod explain;
 mod range;
+mod saver;
 mod task;
 mod trainer;
 

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 pub(super) use self::engine::{Engine, eager};
 use super::explain::Kept;
+use super::saver::{Save, Saver};
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
 use crate::error::{Error, Result};
-use crate::io::{Checkpoint, CheckpointFolder};
+use crate::io::CheckpointFolder;
 use crate::optim::schedule::Schedule;
 use crate::optim::{Clipped, Ema, Optimizer};
 use crate::tensor::{Tensor, no_grad};
@@ -85,7 +86,7 @@ pub(super) struct Rest {
     pub kept: Option<Kept>,
     /// The batch of the present step, to look for the cause of a bad loss.
     pub batch: Option<Batch>,
-    checkpoints: Option<(CheckpointFolder, String)>,
+    saver: Option<Saver>,
     last_metrics: Metrics,
 }
 
@@ -135,15 +136,15 @@ impl<'a> Trainer<'a> {
             place,
             kept: None,
             batch: None,
-            checkpoints: None,
+            saver: None,
             last_metrics: Metrics::new(),
         };
         Ok(Trainer { task, optimizer, rest })
     }
 
-    /// Saves checkpoints in a folder, each with the text `about`.
+    /// Saves checkpoints in a folder, each with the text `about`, on a thread of their own while the training goes on.
     pub fn with_checkpoints(mut self, folder: CheckpointFolder, about: String) -> Self {
-        self.rest.checkpoints = Some((folder, about));
+        self.rest.saver = Some(Saver::new(folder, about));
         self
     }
 
@@ -241,9 +242,11 @@ impl Rest {
             self.keep_now_and_then(task, engine);
             let step = self.one_step(task, engine)?;
             if !step.loss.is_finite() {
+                self.saved(listener, Saver::wait)?;
                 return Ok(End::NotFinite { step: step.step, loss: step.loss, why: String::new() });
             }
             listener.hear(&Event::Step(step))?;
+            self.saved(listener, Saver::poll)?;
             let is_best =
                 self.is_due(self.options.eval_every) && self.measure(task, step.epoch, listener)?;
             if is_best || (self.options.save_every > 0 && self.is_due(self.options.save_every)) {
@@ -254,6 +257,7 @@ impl Rest {
         if saved_at != Some(self.place.step) {
             self.save(task, engine, listener, false)?;
         }
+        self.saved(listener, Saver::wait)?;
         Ok(end)
     }
 
@@ -335,7 +339,7 @@ impl Rest {
         Ok(is_best)
     }
 
-    /// Saves a checkpoint, where there is a folder.
+    /// Begins to save a checkpoint, where there is a folder.
     fn save(
         &mut self,
         task: &dyn Task,
@@ -343,14 +347,26 @@ impl Rest {
         listener: &mut dyn Listener,
         is_best: bool,
     ) -> Result<()> {
-        if self.checkpoints.is_none() {
+        self.saved(listener, Saver::wait)?;
+        if self.saver.is_none() {
             return Ok(());
         }
-        listener.hear(&Event::Saving { step: self.place.step })?;
+        let step = self.place.step;
+        listener.hear(&Event::Saving { step })?;
         let state = self.state_dict(task, engine.optimizer());
-        let Some((folder, about)) = &self.checkpoints else { return Ok(()) };
-        folder.save(&Checkpoint { about: about.clone(), state }, is_best)?;
-        listener.hear(&Event::Saved { step: self.place.step, is_best })
+        self.saver.as_mut().map_or(Ok(()), |saver| saver.start(Save { step, is_best }, state))
+    }
+
+    /// Tells of the checkpoint that is saved by now, if there is one.
+    fn saved(
+        &mut self,
+        listener: &mut dyn Listener,
+        ask: fn(&mut Saver) -> Result<Option<Save>>,
+    ) -> Result<()> {
+        match self.saver.as_mut().map_or(Ok(None), ask)? {
+            Some(Save { step, is_best }) => listener.hear(&Event::Saved { step, is_best }),
+            None => Ok(()),
+        }
     }
 }
 

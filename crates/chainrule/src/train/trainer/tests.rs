@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::data::{DataLoader, LoaderOptions, RandomBatches, TensorDataset};
+use crate::io::Checkpoint;
 use crate::nn::{Dropout, Layer, Linear, Module, Sequential, StateDict, Tanh};
 use crate::optim::schedule::{Constant, Cosine};
 use crate::optim::{AdamW, Sgd};
