@@ -46,6 +46,7 @@ DIFFERENT = {
     "nn.functional.interpolate.area": (FLOATS, "the mode is not there"),
     "histc": (("float64",), "the edges of a thousand bins between 0 and 0.00001 are rounded elsewhere"),
     "logcumsumexp": (("float32",), "PyTorch's gradient beside an element of 10,000 is off by 0.002, ours by 0.0001"),
+    "add": (("bool",), "a factor that is False"),
     "topk": (("int64",), "which of equal elements come first"),
     "sort": (("bool",), "which of equal elements come first, where stable=False"),
     "argsort": (("bool",), "which of equal elements come first, where stable=False"),
