@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::args::{DTypeArg, Operand, ShapeArg, default_float};
-use crate::error::run;
+use crate::error::{room, run};
 use crate::interchange::tensor_of;
 use crate::tensor::{PyTensor, copied};
 
@@ -183,12 +183,19 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tens
 }
 
 #[pyfunction]
-#[pyo3(signature = (data, dtype=None, requires_grad=false))]
+#[pyo3(signature = (data, dtype=None, requires_grad=false, device=None))]
 pub fn tensor(
     data: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
     requires_grad: bool,
+    device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
+    if let Some(device) = device
+        && !device.str()?.to_cow()?.starts_with("cpu")
+    {
+        let why = format!("there is one device, the processor ('cpu'), not {device}");
+        return Err(PyValueError::new_err(why));
+    }
     let t = from_data(data, dtype.map(|d| d.0))?;
     leaf(t, requires_grad)
 }
@@ -246,12 +253,21 @@ pub fn _arange(
         return Err(PyValueError::new_err(format!("arange: {count} elements are too many")));
     }
     let n = count as usize;
+    room("arange", n)?;
+    if whole || to == DType::I64 {
+        // Not by way of floats, which large integers do not survive. As in PyTorch the start and the step are cut to whole numbers.
+        let exact = |x: &Bound<'_, PyAny>, float: f64| match x.cast::<PyInt>() {
+            Ok(x) => x.extract::<i64>(),
+            Err(_) => Ok(float as i64),
+        };
+        let (a, s) = (exact(start, a)?, exact(step, s)?);
+        return run(|| {
+            let all: Vec<i64> = (0..n as i64).map(|i| a.wrapping_add(i.wrapping_mul(s))).collect();
+            Tensor::try_from_slice(&all, [n])?.try_to_dtype(to)
+        })
+        .map(PyTensor::from);
+    }
     run(|| {
-        if whole {
-            let (a, s) = (a as i64, s as i64);
-            let all: Vec<i64> = (0..n as i64).map(|i| a + i * s).collect();
-            return Tensor::try_from_slice(&all, [n])?.try_to_dtype(to);
-        }
         let all: Vec<f64> = (0..n).map(|i| a + i as f64 * s).collect();
         Tensor::try_from_slice(&all, [n])?.try_to_dtype(to)
     })
@@ -270,6 +286,7 @@ pub fn _linspace(
     if steps > 1 << 40 {
         return Err(PyValueError::new_err(format!("linspace: {steps} elements are too many")));
     }
+    room("linspace", steps)?;
     let gaps = if endpoint { steps.saturating_sub(1) } else { steps }.max(1);
     let step = (end - start) / gaps as f64;
     // From both ends, so that both are exact.
@@ -374,6 +391,7 @@ pub fn _randint(
 
 #[pyfunction]
 pub fn _randperm(n: usize, generator: Gen<'_, '_>) -> PyResult<PyTensor> {
+    room("randperm", n)?;
     draw(generator, |g| Ok(Tensor::randperm(n, g))).map(PyTensor::from)
 }
 
@@ -393,6 +411,7 @@ pub fn _multinomial(
         )));
     }
     let classes = t.size(-1).max(1);
+    room("multinomial", count.saturating_mul(t.numel() / classes).max(t.numel()))?;
     let out = draw(generator, |g| {
         let mut all = Vec::new();
         match t.dtype() {

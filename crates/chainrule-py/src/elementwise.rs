@@ -70,6 +70,36 @@ fn reversed(
     two(py, a, b, |a, b| f(b, a))
 }
 
+/// PyTorch's sums, products, larger and smaller ones of bools, which the library refuses.
+trait OfBools: Sized {
+    fn sum_any(&self, other: &Tensor) -> Result<Tensor>;
+    fn product_any(&self, other: &Tensor) -> Result<Tensor>;
+    fn larger_any(&self, other: &Tensor) -> Result<Tensor>;
+    fn smaller_any(&self, other: &Tensor) -> Result<Tensor>;
+}
+
+macro_rules! of_bools {
+    ($($name:ident $op:ident $of_bools:ident,)*) => {
+        impl OfBools for Tensor {
+            $(#[inline]
+            fn $name(&self, other: &Tensor) -> Result<Tensor> {
+                match self.$op(other) {
+                    // Asked only then, since small ops are many.
+                    Err(_) if self.dtype() == DType::Bool && other.dtype() == DType::Bool => {
+                        self.$of_bools(other)
+                    }
+                    out => out,
+                }
+            })*
+        }
+    };
+}
+
+of_bools! {
+    sum_any try_add try_logical_or, product_any try_mul try_logical_and,
+    larger_any try_maximum try_logical_or, smaller_any try_minimum try_logical_and,
+}
+
 macro_rules! unary {
     ($how:ident: $($name:ident $try_name:ident,)*) => {
         #[pymethods]
@@ -111,13 +141,13 @@ macro_rules! binary {
 }
 
 binary! {
-    mul try_mul, atan2 try_atan2, copysign try_copysign, fmod try_fmod, floor_divide try_floor_divide,
-    hypot try_hypot, logaddexp try_logaddexp, maximum try_maximum, minimum try_minimum, remainder try_remainder,
+    mul product_any, atan2 try_atan2, copysign try_copysign, fmod try_fmod, floor_divide try_floor_divide,
+    hypot try_hypot, logaddexp try_logaddexp, maximum larger_any, minimum smaller_any, remainder try_remainder,
     bitwise_and try_bitwise_and, bitwise_or try_bitwise_or, bitwise_xor try_bitwise_xor,
     bitwise_left_shift try_bitwise_left_shift, bitwise_right_shift try_bitwise_right_shift,
     logical_and try_logical_and, logical_or try_logical_or, logical_xor try_logical_xor,
     eq try_eq, ne try_ne, lt try_lt, le try_le, gt try_gt, ge try_ge,
-    __add__ try_add, __mul__ try_mul, __sub__ try_sub, __truediv__ try_div, __floordiv__ try_floor_divide,
+    __add__ sum_any, __mul__ product_any, __sub__ try_sub, __truediv__ try_div, __floordiv__ try_floor_divide,
     __mod__ try_remainder, __and__ try_bitwise_and, __or__ try_bitwise_or, __xor__ try_bitwise_xor,
     __lshift__ try_bitwise_left_shift, __rshift__ try_bitwise_right_shift,
 }
@@ -134,7 +164,7 @@ macro_rules! right {
 }
 
 right! {
-    __radd__ try_add, __rmul__ try_mul, __rsub__ try_sub, __rtruediv__ try_div, __rfloordiv__ try_floor_divide,
+    __radd__ sum_any, __rmul__ product_any, __rsub__ try_sub, __rtruediv__ try_div, __rfloordiv__ try_floor_divide,
     __rmod__ try_remainder, __rand__ try_bitwise_and, __ror__ try_bitwise_or, __rxor__ try_bitwise_xor,
     __rlshift__ try_bitwise_left_shift, __rrshift__ try_bitwise_right_shift,
 }
@@ -152,7 +182,7 @@ macro_rules! in_place {
 }
 
 in_place! {
-    __iadd__ try_add, __imul__ try_mul, __isub__ try_sub, __itruediv__ try_div, __ifloordiv__ try_floor_divide,
+    __iadd__ sum_any, __imul__ product_any, __isub__ try_sub, __itruediv__ try_div, __ifloordiv__ try_floor_divide,
     __imod__ try_remainder, __iand__ try_bitwise_and, __ior__ try_bitwise_or, __ixor__ try_bitwise_xor,
     __ilshift__ try_bitwise_left_shift, __irshift__ try_bitwise_right_shift, __imatmul__ try_matmul,
 }
@@ -167,7 +197,7 @@ fn power(py: Python<'_>, x: &PyTensor, exponent: Operand) -> PyResult<PyTensor> 
 
 fn scaled(py: Python<'_>, other: Operand, alpha: Option<Operand>) -> PyResult<Operand> {
     match alpha {
-        None => Ok(other),
+        None | Some(Operand::Int(1) | Operand::Bool(true)) => Ok(other),
         Some(alpha) => {
             let other = PyTensor::from(other.alone());
             Ok(Operand::Tensor(two(py, &other, alpha, |a, b| a.try_mul(b))?.tensor()))
@@ -241,7 +271,7 @@ impl PyTensor {
 
     #[pyo3(signature = (other, *, alpha=None))]
     fn add(&self, py: Python<'_>, other: Operand, alpha: Option<Operand>) -> PyResult<PyTensor> {
-        two(py, self, scaled(py, other, alpha)?, |a, b| a.try_add(b))
+        two(py, self, scaled(py, other, alpha)?, |a, b| a.sum_any(b))
     }
 
     #[pyo3(signature = (other, *, alpha=None))]
@@ -291,7 +321,9 @@ impl PyTensor {
                 bound(py, self, b, |t, b| t.try_clamp_max(b), |t, b| t.try_clamp_max(b))
             }
             (Some(a), Some(b)) => match (a.number(), b.number()) {
-                (Some(a), Some(b)) => number_bounds(py, self, &[a, b], |t| t.try_clamp(a, b)),
+                (Some(low), Some(high)) if !stays_whole(self, &[&a, &b]) => {
+                    number_bounds(py, self, &[low, high], |t| t.try_clamp(low, high))
+                }
                 _ => {
                     let t = self.tensor();
                     work(py, t.numel(), || t.try_clamp(&a.beside(&t)?, &b.beside(&t)?))
@@ -411,9 +443,15 @@ fn bound(
     tensor: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<PyTensor> {
     match limit.number() {
-        Some(limit) => number_bounds(py, x, &[limit], |t| number(t, limit)),
-        None => two(py, x, limit, tensor),
+        Some(at) if !stays_whole(x, &[&limit]) => number_bounds(py, x, &[at], |t| number(t, at)),
+        _ => two(py, x, limit, tensor),
     }
+}
+
+/// Whether integers stay what they are between these bounds.
+fn stays_whole(x: &PyTensor, limits: &[&Operand]) -> bool {
+    x.tensor().dtype() == DType::I64
+        && limits.iter().all(|l| matches!(l, Operand::Int(_) | Operand::Bool(_)))
 }
 
 /// Integers with a bound that is not whole become floats, as in PyTorch.

@@ -45,6 +45,7 @@ fn is_index(text: &str) -> bool {
         "outside the axis",
         "out of bounds",
         "no index",
+        "a mask at axis",
     ]
     .iter()
     .any(|part| text.contains(part))
@@ -61,6 +62,20 @@ pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
             Err(InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into())))
         }
+    }
+}
+
+/// Whether there is memory for so many elements of 8 bytes: whoever takes it without asking would end the interpreter.
+pub fn has_room(elements: usize) -> bool {
+    const SMALL: usize = 1 << 26;
+    elements < SMALL || Vec::<u64>::new().try_reserve_exact(elements).is_ok()
+}
+
+/// As [`has_room`], with an exception.
+pub fn room(op: &str, elements: usize) -> PyResult<()> {
+    match has_room(elements) {
+        true => Ok(()),
+        false => Err(PyMemoryError::new_err(format!("{op}: no memory for {elements} elements"))),
     }
 }
 

@@ -444,6 +444,27 @@ pub fn _adaptive_pool(
     .map(PyTensor::from)
 }
 
+/// The last axes in other sizes: `align_corners` for straight lines, none for the nearest elements.
+#[pyfunction]
+pub fn _interpolate(
+    py: Python<'_>,
+    x: T<'_, '_>,
+    sizes: Option<Vec<usize>>,
+    scales: Option<Vec<f64>>,
+    align_corners: Option<bool>,
+) -> PyResult<PyTensor> {
+    let how = match align_corners {
+        None => Interpolation::Nearest,
+        Some(align_corners) => Interpolation::Linear { align_corners },
+    };
+    let x = of(x);
+    work(py, usize::MAX, || match sizes {
+        Some(sizes) => x.try_interpolate(&sizes, how),
+        None => x.try_interpolate_by(&scales.unwrap_or_default(), how),
+    })
+    .map(PyTensor::from)
+}
+
 #[pyfunction]
 pub fn _pad(
     py: Python<'_>,

@@ -3,7 +3,7 @@
 use chainrule::{Index, Slice, Tensor};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 
 use crate::args::Operand;
 use crate::error::run;
@@ -266,6 +266,10 @@ fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
     }
     if let Ok(at) = key.extract::<i64>() {
         return Ok(Index::Slice(Slice::At(at)));
+    }
+    // A range, or a tuple beside others: `x[range(n), y]`.
+    if key.cast::<PyTuple>().is_ok() || key.cast::<PyRange>().is_ok() {
+        return index(&key.py().get_type::<PyList>().call1((key,))?);
     }
     Err(PyIndexError::new_err(format!(
         "an index is an integer, a slice, None, ..., or an array of integers or bools, not {}",

@@ -1,7 +1,7 @@
 //! The native part of the Python package: tensors, ops and what runs them. The typed layer in `python/chainrule/` is what people import.
 //!
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `reducing`, `shaping`, `indexing`, `linalg`, `fused`),
-//! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`), exceptions (`error`),
+//! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`, `dlpack`), exceptions (`error`),
 //! tensors without axes (`lone`).
 //! Nothing here knows mathematics: it all goes to the library.
 
@@ -10,6 +10,7 @@
 mod args;
 mod create;
 mod derive;
+mod dlpack;
 mod elementwise;
 mod error;
 mod fused;
@@ -55,8 +56,10 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         create: tensor _full _arange _linspace _manual_seed _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;
         interchange: from_numpy;
+        dlpack: _from_dlpack;
         fused: _linear _embedding _cross_entropy _nll_loss _bce _bce_with_logits _loss _cosine_embedding _cosine_similarity _layer_norm
             _rms_norm _group_norm _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad
+            _interpolate
             _attention _addmm;
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_load _safetensors_save;
         train: _gradcheck _explain _explain_opaque _compare _verdict;

@@ -226,7 +226,12 @@ impl PyTensor {
     }
 
     fn unfold(&self, dimension: i64, size: usize, step: usize) -> PyResult<PyTensor> {
-        Ok(self.viewed(run(|| self.tensor().try_unfold(dimension, size, step))?))
+        let t = self.tensor();
+        let out = run(|| match t.rank() {
+            0 => t.try_reshape([1i64])?.try_unfold(dimension, size, step)?.try_squeeze(0),
+            _ => t.try_unfold(dimension, size, step),
+        })?;
+        Ok(self.viewed(out))
     }
 
     fn _movedim(&self, source: Vec<i64>, destination: Vec<i64>) -> PyResult<PyTensor> {

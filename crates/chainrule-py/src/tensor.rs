@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::args::{DTypeArg, Operand, PyDType};
-use crate::error::{GradientError, check, keep, run, through};
+use crate::error::{GradientError, check, has_room, keep, run, through};
 
 /// A tensor of Python.
 #[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref)]
@@ -484,6 +484,10 @@ impl PyTensor {
 pub fn copied(t: &Tensor) -> chainrule::Result<Tensor> {
     fn again<E: chainrule::Element>(t: &Tensor) -> chainrule::Result<Tensor> {
         Tensor::try_from_slice(&t.try_to_vec::<E>()?, t.shape())
+    }
+    if !has_room(t.numel()) {
+        let bytes = t.numel().saturating_mul(t.dtype().size());
+        return Err(chainrule::Error::OutOfMemory { op: "copy", shape: t.shape(), bytes });
     }
     match t.dtype() {
         DType::F32 => again::<f32>(t),

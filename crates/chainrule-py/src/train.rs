@@ -1,6 +1,7 @@
 //! Optimizers, compiled functions, and the checks of gradients.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use chainrule::check;
 use chainrule::optim::{
@@ -8,7 +9,7 @@ use chainrule::optim::{
     MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
 };
 use chainrule::program::Program;
-use chainrule::{DType, Result, Tensor};
+use chainrule::{DType, Result, Slice, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -208,11 +209,16 @@ impl PyProgram {
         f: Py<PyAny>,
         names: Vec<String>,
         inputs: Vec<Bound<'_, PyTensor>>,
+        simplify: bool,
+        fuse: bool,
     ) -> PyResult<PyProgram> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
-            Ok(Program::trace(pairs, |x| call("compile", &f, x))?.optimized())
+            let program = Program::trace(pairs, |x| call("compile", &f, x))?;
+            let program =
+                if simplify { program.simplified()?.program } else { program.optimized() };
+            Ok(if fuse { program.fused() } else { program })
         })?;
         Ok(PyProgram(program))
     }
@@ -237,24 +243,17 @@ impl PyProgram {
                 "run_many: all arguments have one row for each step, and equally many",
             ));
         }
-        let out = py.detach(|| {
-            run(|| {
-                let mut all: Vec<Vec<Tensor>> = Vec::new();
-                for i in 0..steps {
-                    let row = inputs
-                        .iter()
-                        .map(|t| t.try_slice(&[chainrule::Slice::At(i as i64)]))
-                        .collect::<Result<Vec<_>>>()?;
-                    let out = self.0.run(&row.iter().collect::<Vec<_>>())?;
-                    all.resize_with(out.len(), Vec::new);
-                    all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
-                }
-                all.iter()
-                    .map(|rows| Tensor::try_stack(&rows.iter().collect::<Vec<_>>(), 0))
-                    .collect::<Result<Vec<_>>>()
-            })
-        })?;
-        Ok(out.into_iter().map(PyTensor::from).collect())
+        let mut all: Vec<Vec<Tensor>> = Vec::new();
+        let mut from = 0;
+        // Python hears in between whether somebody pressed Ctrl-C.
+        while from < steps {
+            py.check_signals()?;
+            from = py.detach(|| run(|| self.some_rows(&inputs, from, steps, &mut all)))?;
+        }
+        let stacked = |rows: &Vec<Tensor>| {
+            run(|| Tensor::try_stack(&rows.iter().collect::<Vec<_>>(), 0)).map(PyTensor::from)
+        };
+        all.iter().map(stacked).collect()
     }
 
     /// The program as the text of a NumPy script that runs on its own.
@@ -301,6 +300,32 @@ impl PyProgram {
                 )
             })
             .collect()
+    }
+}
+
+impl PyProgram {
+    /// Runs with the rows `from` and later ones, for a tenth of a second or to the end: the row to go on with.
+    fn some_rows(
+        &self,
+        inputs: &[Tensor],
+        from: usize,
+        steps: usize,
+        all: &mut Vec<Vec<Tensor>>,
+    ) -> Result<usize> {
+        let began = Instant::now();
+        for i in from..steps {
+            let row = inputs
+                .iter()
+                .map(|t| t.try_slice(&[Slice::At(i as i64)]))
+                .collect::<Result<Vec<Tensor>>>()?;
+            let out = self.0.run(&row.iter().collect::<Vec<&Tensor>>())?;
+            all.resize_with(out.len(), Vec::new);
+            all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
+            if began.elapsed() > Duration::from_millis(100) {
+                return Ok(i + 1);
+            }
+        }
+        Ok(steps)
     }
 }
 

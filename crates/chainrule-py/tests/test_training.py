@@ -98,7 +98,15 @@ def test_compile():
 
     eager, compiled = step(m, opts[0]), cr.compile(step(n, opts[1]))
     for _ in range(4):
-        assert eager(x, y).item() == compiled(x, y).item()
+        assert eager(x, y).item() == pytest.approx(compiled(x, y).item(), rel=1e-6)
+    # Neither simplified nor fused, the steps are those of the eager mode, bit for bit.
+    o = net()
+    plain = cr.compile(simplify=False, fuse=False)(step(o, cr.optim.SGD(o.parameters(), lr=0.1)))
+    p = net()
+    eager = step(p, cr.optim.SGD(p.parameters(), lr=0.1))
+    for _ in range(4):
+        assert eager(x, y).item() == plain(x, y).item()
+    assert "\n  fused\n" in compiled.listing and "\n  fused\n" not in plain.listing
     assert "cross_entropy" in compiled.listing and "def " in compiled.to_python()
     losses = compiled.run_many(cr.stack([x] * 3), cr.stack([y] * 3))
     assert losses.shape == (3,)

@@ -146,7 +146,7 @@ def of_class(name: str, cls: type) -> list[str]:
     elif name == "Optimizer":
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
-        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor]) -> Program: ..."]
+        lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool) -> Program: ..."]
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
     setters = {"requires_grad", "grad", "data"}

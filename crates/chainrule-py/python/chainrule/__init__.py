@@ -31,6 +31,8 @@ _attach()
 float32 = float = _chainrule._dtype("float32")
 float64 = double = _chainrule._dtype("float64")
 int64 = long = _chainrule._dtype("int64")
+# There is one dtype of integers, and it holds those of the narrower one.
+int32 = int = int64
 bool = _chainrule._dtype("bool")  # noqa: A001
 from math import e, inf, nan, pi  # noqa: E402
 
@@ -48,8 +50,9 @@ from . import autograd, func, linalg, nn, optim  # noqa: E402
 from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
+from ._devices import cuda, device  # noqa: E402
 
-_LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch")
+_LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch", "train")
 
 
 def __getattr__(name: str) -> Any:
@@ -62,13 +65,15 @@ def __getattr__(name: str) -> Any:
 
 def explain(loss: Tensor) -> str:
     """The backward pass of `loss`, step by step, as text: what came in, the rule, what went out."""
-    return loss.trace_backward()
+    from ._places import without_places
+
+    return without_places(loss.trace_backward())
 
 
 __all__ = [
     *_functions.__all__, *_functions_of_one.__all__, *_making.__all__,
-    "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "double",
-    "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "from_dlpack", "func", "get_default_dtype", "get_num_threads",
-    "inf", "inference_mode", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
+    "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
+    "device", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "from_dlpack", "func", "get_default_dtype", "get_num_threads",
+    "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
     "pi", "record_all", "save", "set_default_dtype", "set_grad_enabled", "set_num_threads",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from ._chainrule import Tensor, dtype
@@ -61,6 +61,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which these are broadcast."""
     from ._size import Size
 
+    shapes = tuple((s,) if isinstance(s, int) else s for s in shapes)
     rank = max((len(s) for s in shapes), default=0)
     out = [1] * rank
     for s in shapes:
@@ -119,6 +120,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 # Functions without a method
 
 
+class Histogram(NamedTuple):
+    """The numbers in the bins, and the edges of the bins, one more."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
 def searchsorted(
     sorted_sequence: Tensor, input: TensorLike, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None
 ) -> Tensor:
@@ -142,6 +150,25 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) ->
     """How many elements fall into each of `bins` equal parts."""
     counts, _ = input._histogram(bins, None if min == max == 0.0 else (min, max))
     return counts._to_dtype(input.dtype)
+
+
+def histogram(
+    input: Tensor, bins: int | Tensor = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False
+) -> Histogram:
+    """How many elements, or how much weight, falls into each of `bins` equal parts of `range`, and the edges; or between the given edges. Without
+    a gradient."""
+    x = input.detach()
+    if isinstance(bins, int) and weight is None:
+        counts, edges = x._histogram(bins, None if range is None else tuple(range))
+        counts = counts._to_dtype(x.dtype)
+    else:
+        edges = x._histogram(bins, None if range is None else tuple(range))[1] if isinstance(bins, int) else bins.detach()
+        flat, n = x.flatten(), edges.numel() - 1
+        inside = (flat >= edges[0]) & (flat <= edges[-1])
+        at = edges._searchsorted(flat[inside].contiguous(), True).sub(1).clamp(0, n - 1)
+        amounts = _c._full((at.numel(),), 1.0, x.dtype) if weight is None else weight.detach().flatten()[inside]
+        counts = _c._full((n,), 0.0, x.dtype).scatter_add(0, at, amounts)
+    return Histogram(counts / counts.sum() / (edges[1:] - edges[:-1]) if density else counts, edges)
 
 
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
@@ -224,6 +251,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
 
 __all__ = [
     "ValuesIndices", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cat", "cdist", "clone", "concat", "concatenate",
-    "cross", "dist", "einsum", "equal", "histc", "hstack", "is_floating_point", "is_tensor", "logit", "manual_seed", "meshgrid", "numel",
+    "cross", "dist", "einsum", "equal", "histc", "histogram", "hstack", "is_floating_point", "is_tensor", "logit", "manual_seed", "meshgrid", "numel",
     "result_type", "searchsorted", "stack", "std_mean", "tensordot", "var_mean", "vstack", "where",
 ]

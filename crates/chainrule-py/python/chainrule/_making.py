@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Generator, Tensor, from_numpy, tensor
-from ._types import Number, Shape, as_tensor as _t
+from ._types import INT64, Number, Shape, as_tensor as _t
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
@@ -77,18 +77,35 @@ def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype:
     return _leaf(_c._arange(start, end, step, dtype), requires_grad)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def _between(start: Any, end: Any, steps: int) -> Tensor:
+    """`linspace` in integers: from both ends towards the middle, cut to whole numbers, as in PyTorch."""
+    start, end = int(start), int(end)
+    at = _c._arange(0, steps, 1, "float64")
+    step = (end - start) / max(1, steps - 1)
+    return _c._where(at < (steps + (steps == 1)) // 2, start + step * at, end - step * (steps - 1 - at)).trunc()
+
+
+def linspace(
+    start: float | Tensor, end: float | Tensor, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """`steps` numbers at equal distances, both ends included."""
     _on(device)
-    return _leaf(_c._linspace(start, end, steps, True, dtype), requires_grad)
+    whole = dtype is not None and _c._dtype(dtype) == INT64
+    drawn = _between(start, end, steps)._to_dtype(dtype) if whole else _c._linspace(float(start), float(end), steps, True, dtype)
+    return _leaf(drawn, requires_grad)
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def logspace(
+    start: float | Tensor, end: float | Tensor, steps: int, base: float = 10.0, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Powers of `base` at equal distances of the exponent."""
     _on(device)
-    exponent: Tensor = _c._linspace(start, end, steps, True, "float64")
-    power: Tensor = base**exponent
-    return power._to_dtype(dtype or _c.get_default_dtype())
+    whole = dtype is not None and _c._dtype(dtype) == INT64
+    if whole:
+        start, end = int(start), int(end)
+    exponent = _c._linspace(float(start), float(end), steps, True, "float64")
+    power: Tensor = float(base) ** exponent
+    return _leaf((power.trunc() if whole else power)._to_dtype(dtype or _c.get_default_dtype()), requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -140,12 +157,13 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 
 
 def normal(mean: Any, std: Any, size: Shape | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Normal numbers of this mean and standard deviation."""
-    if size is None:
-        m, s = _t(mean), _t(std)
-        out = m + s
-        return _c._randn(out._dims, out.dtype, generator) * s + m
+    """Normal numbers of this mean and standard deviation. Without a gradient."""
     _on(device)
+    if size is None:
+        m, s = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
+        out = _t(m + s)
+        found: Tensor = _c._randn(out._dims, out.dtype, generator) * s + m
+        return found
     drawn: Tensor = _c._randn(size, dtype, generator) * std + mean
     return drawn
 

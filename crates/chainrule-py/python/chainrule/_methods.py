@@ -76,7 +76,12 @@ def median(self: Tensor, dim: int | None = None, keepdim: bool = False, *, axis:
 
 
 def norm(self: Tensor, p: float | str = 2.0, dim: Axes = None, keepdim: bool = False, *, axis: Axes = None) -> Tensor:
-    return self._norm(2.0 if p == "fro" else float(p), one_name("norm", dim, axis), keepdim)
+    dim = one_name("norm", dim, axis)
+    if p == "nuc":
+        from .linalg import matrix_norm
+
+        return matrix_norm(self, p, range(self.ndim) if dim is None else [dim] if isinstance(dim, int) else dim, keepdim)
+    return self._norm(2.0 if p == "fro" else float(p), dim, keepdim)
 
 
 def count_nonzero(self: Tensor, dim: Axes = None, *, axis: Axes = None) -> Tensor:
@@ -253,7 +258,7 @@ def _copy(self: Tensor) -> Tensor:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    return format(self.item(), spec) if self.ndim == 0 and spec else str(self)
+    return format(self.item(), spec) if self.ndim == 0 else object.__format__(self, spec) if spec else str(self)
 
 
 def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
@@ -274,7 +279,7 @@ def _in_place(name: str) -> Any:
 
 
 def zero_(self: Tensor) -> Tensor:
-    return self._assign(0)
+    return self._assign(False)
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -283,10 +288,6 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return self._assign(src)
-
-
-def _drawn(self: Tensor, new: Tensor) -> Tensor:
-    return self._assign(new)
 
 
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
@@ -319,6 +320,18 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.
     return self + (tensor1 / tensor2 if value == 1 else value * (tensor1 / tensor2))
 
 
+class Storage(list[Any]):
+    """The elements of a tensor in the order of its memory, as a list; it cannot be written through."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f" {x}" for x in self) + f"\n[storage of size {len(self)}]"
+
+
+def storage(self: Tensor) -> list[Any]:
+    """The elements in the order of memory."""
+    return Storage(self.detach().numpy().ravel(order="K").tolist())
+
+
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The same: there is one device, the processor."""
     return self.to(device)
@@ -330,6 +343,16 @@ def _complex(self: Tensor) -> complex:
 
 def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     return _c._multinomial(self, num_samples, replacement, generator)
+
+
+def _of_functions(name: str) -> Any:
+    def method(self: Tensor, *args: Any, **options: Any) -> Any:
+        from . import _functions
+
+        return getattr(_functions, name)(self, *args, **options)
+
+    method.__name__ = method.__qualname__ = name
+    return method
 
 
 def clamp_min(self: Tensor, min: Any) -> Tensor:
@@ -352,10 +375,7 @@ def _html(self: Tensor) -> str:
 
 def attach() -> None:
     """Gives the native class the methods of this module."""
-    from . import dlpack
-
     methods: dict[str, Any] = {
-        "__dlpack__": dlpack.export, "__dlpack_device__": dlpack.device,
         "max": _max, "min": _min, "var": _spread("var"), "std": _spread("std"), "type": type_,
         "__iter__": _iter, "__contains__": _contains, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "__copy__": _copy,
         "__format__": _format, "__complex__": _complex, "__array_namespace__": _array_namespace, "_repr_html_": _html,
@@ -373,7 +393,7 @@ def attach() -> None:
     }
     for name, value in list(globals().items()):
         if callable(value) and getattr(value, "__module__", None) == __name__ and not name.startswith("_"):
-            if name not in ("attach", "one_name", "ValuesIndices", "type_"):
+            if name not in ("attach", "one_name", "ValuesIndices", "Storage", "type_"):
                 methods[name] = value
     for name in (
         "add sub mul div pow clamp abs neg exp log sqrt sigmoid tanh relu sin cos floor ceil round trunc reciprocal masked_fill index_fill "
@@ -381,6 +401,9 @@ def attach() -> None:
         "logical_not bitwise_not erf exp2 expm1 log1p log2 log10 rsqrt square sign tril triu index_put"
     ).split():
         methods[name + "_"] = _in_place(name)
+    for name in "histogram histc logit dist cross bucketize".split():
+        if not hasattr(Tensor, name):
+            methods[name] = _of_functions(name)
     for name in ("zeros", "ones", "full", "empty"):
         methods["new_" + name] = _new(name)
     methods["new_tensor"] = lambda self, data, dtype=None, requires_grad=False: _c.tensor(data, dtype or self.dtype, requires_grad)

@@ -7,13 +7,14 @@ from typing import Any
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._places import without_places
 
 
 class Report:
     """Whether a check passed, and its text. As a truth value: whether it passed."""
 
     def __init__(self, passed: bool, text: str) -> None:
-        self.passed, self.text = passed, text
+        self.passed, self.text = passed, without_places(text)
 
     def __bool__(self) -> bool:
         return self.passed

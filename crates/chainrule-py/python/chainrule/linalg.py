@@ -7,6 +7,9 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ._chainrule import Tensor
+from ._decompositions import (
+    SVD, Eigh, complete_qr, cond, eigh, eigvalsh, matrix_rank, norm_by_singular_values, pinv, svd, svdvals,
+)
 from ._functions import broadcast_shapes, cat, cross, einsum
 from ._making import empty, eye
 
@@ -51,14 +54,18 @@ def slogdet(A: Tensor) -> SlogDet:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:
-    """The QR decomposition; with `mode="r"` only R, and Q is empty."""
-    if mode not in ("reduced", "r"):
-        raise ValueError(f"qr: there are the modes 'reduced' and 'r', not '{mode}'")
+    """The QR decomposition; with `mode="r"` only R, and Q is empty; with `mode="complete"` Q is square."""
+    if mode not in ("reduced", "r", "complete"):
+        raise ValueError(f"qr: there are the modes 'reduced', 'complete' and 'r', not '{mode}'")
+    if A.ndim < 2:
+        raise ValueError(f"qr: shape {tuple(A.shape)}: a matrix is needed")
     rows, columns = A.shape[-2:]
+    if mode == "complete" and rows > columns:
+        return QR(*complete_qr(A))
     q, r = A[..., :rows]._qr()
     if columns > rows:  # the first columns of a wide matrix give Q
         r = cat([r, q.mT @ A[..., rows:]], -1)
-    return QR(q if mode == "reduced" else empty(0, dtype=A.dtype), r)
+    return QR(q if mode != "r" else empty(0, dtype=A.dtype), r)
 
 
 def cholesky(L: Tensor, *, upper: bool = False) -> Tensor:
@@ -73,12 +80,18 @@ def vector_norm(x: Tensor, ord: float = 2.0, dim: Any = None, keepdim: bool = Fa
 
 
 def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
-    """The norm of matrices: 'fro', 1, -1, inf, -inf. Those that need singular values are not there."""
+    """The norm of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
     rows, columns = (d % A.ndim for d in dim)
     if ord == "fro":
         return A._norm(2.0, (rows, columns), keepdim)
+    if ord in ("nuc", 2, -2):
+        found = norm_by_singular_values(A.movedim((rows, columns), (-2, -1)), ord)
+        if keepdim:
+            for d in sorted((rows, columns)):
+                found = found.unsqueeze(d)
+        return found
     if ord not in (1, -1, inf, -inf):
-        raise ValueError(f"matrix_norm: the norm {ord!r} needs singular values, which there are not")
+        raise ValueError(f"matrix_norm: there is no norm {ord!r}; there are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf")
     sums = A.abs().sum(rows if abs(ord) == 1 else columns, keepdim=True)
     return sums.amax((rows, columns), keepdim) if ord > 0 else sums.amin((rows, columns), keepdim)
 
@@ -133,6 +146,6 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 __all__ = [
-    "QR", "SlogDet", "cholesky", "cross", "det", "diagonal", "einsum", "inv", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm", "qr",
-    "slogdet", "solve", "vecdot", "vector_norm",
+    "Eigh", "QR", "SVD", "SlogDet", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "einsum", "inv", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "vecdot", "vector_norm",
 ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._places import without_places
 from .optim import LIVE
 
 
@@ -18,8 +19,9 @@ class Compiled:
     learning rate of optimizers are read anew on each run, and changed as the function changes them. Results are the tensors that it returns.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True) -> None:
         self._function = function
+        self._passes = simplify, fuse
         self._programs: dict[Any, tuple[_c.Program, Any]] = {}
         self._last: _c.Program | None = None
         self.__doc__ = function.__doc__
@@ -42,7 +44,7 @@ class Compiled:
                 shape[:] = [out]
                 return [] if out is None else [out] if isinstance(out, Tensor) else list(out)
 
-            program = _c.Program(flat, self._names(len(args)), list(args))
+            program = _c.Program(flat, self._names(len(args)), list(args), *self._passes)
             (out,) = shape
             found = self._programs[key] = (program, None if out is None else "one" if isinstance(out, Tensor) else type(out))
         self._last = found[0]
@@ -83,13 +85,13 @@ class Compiled:
         """The program of the last call, one line for each instruction."""
         if self._last is None:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
-        return self._last.listing
+        return without_places(self._last.listing)
 
     def to_python(self) -> str:
         """The program of the last call as a NumPy script that runs on its own."""
         if self._last is None:
             raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
-        return self._last.to_python()
+        return without_places(self._last.to_python())
 
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""
@@ -98,6 +100,13 @@ class Compiled:
         return self._last.lines()
 
 
-def compile(f: Callable[..., Any]) -> Compiled:
-    """The function as a program: see `Compiled`. Also a decorator."""
-    return Compiled(f)
+@overload
+def compile(f: Callable[..., Any], *, simplify: bool = True, fuse: bool = True) -> Compiled: ...
+@overload
+def compile(f: None = None, *, simplify: bool = True, fuse: bool = True) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True) -> Any:
+    """The function as a program: see `Compiled`. Also a decorator, with or without brackets.
+
+    The program is simplified by algebra and its chains of ops are fused. Without both the results are those of the eager mode, bit for bit.
+    """
+    return Compiled(f, simplify, fuse) if f is not None else lambda f: Compiled(f, simplify, fuse)

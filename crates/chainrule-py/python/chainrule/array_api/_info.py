@@ -15,7 +15,7 @@ class Info:
         """Features and limits."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
 
-    def defaultcheck_device(self) -> str:
+    def default_device(self) -> str:
         """The processor."""
         return "cpu"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 from .. import _functions as _f
@@ -55,7 +54,10 @@ def inv(x: Tensor, /) -> Tensor:
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The x with x1 x = x2."""
     a, b = pair(x1, x2)
-    return a._solve(b)
+    if b.ndim == 1:
+        return _linalg.solve(a, b.unsqueeze(-1)).squeeze(-1)
+    batch = _f.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.expand((*batch, *a.shape[-2:]))._solve(b.expand((*batch, *b.shape[-2:])))
 
 
 def cholesky(x: Tensor, /, *, upper: Any = False) -> Tensor:
@@ -69,17 +71,38 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> _linalg.QR:
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: Any = False, ord: Any = "fro") -> Tensor:
-    """The norm of matrices: 'fro', 1, -1, inf, -inf."""
-    if ord == "fro":
-        return x._norm(2.0, (-2, -1), keepdims)
-    if ord in (1, -1):
-        sums = x.abs().sum(-2, True)
-    elif ord in (inf, -inf):
-        sums = x.abs().sum(-1, True)
-    else:
-        raise ValueError(f"matrix_norm: the norm {ord} needs singular values, which there are not")
-    found = sums.amax((-2, -1), keepdims) if ord > 0 else sums.amin((-2, -1), keepdims)
-    return found
+    """The norm of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    return _linalg.matrix_norm(x, ord, (-2, -1), keepdims)
+
+
+def svd(x: Tensor, /, *, full_matrices: Any = True) -> _linalg.SVD:
+    """The decomposition by singular values."""
+    return _linalg.svd(x, full_matrices)
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values, falling."""
+    return _linalg.svdvals(x)
+
+
+def eigh(x: Tensor, /) -> _linalg.Eigh:
+    """Eigenvalues and eigenvectors of symmetric matrices."""
+    return _linalg.eigh(x)
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of symmetric matrices."""
+    return _linalg.eigvalsh(x)
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse."""
+    return _linalg.pinv(x, rtol=rtol)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are not zero."""
+    return _linalg.matrix_rank(x, rtol=rtol)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:

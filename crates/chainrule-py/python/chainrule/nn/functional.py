@@ -12,6 +12,7 @@ from ._pooling import (
     adaptive_max_pool2d as adaptive_max_pool2d, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, max_pool1d as max_pool1d,
     max_pool2d as max_pool2d,
 )
+from ._resizing import interpolate as interpolate, unfold as unfold
 
 Sizes = int | Sequence[int]
 
@@ -30,7 +31,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`."""
-    return input.relu6()
+    return input.relu6() if input.is_floating_point() else input.clamp(0, 6)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -82,6 +83,8 @@ def softsign(input: Tensor) -> Tensor:
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` between two bounds."""
+    if not input.is_floating_point() and float(min_val).is_integer() and float(max_val).is_integer():
+        return input.clamp(int(min_val), int(max_val))
     return input._hardtanh(min_val, max_val)
 
 
@@ -300,6 +303,8 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Mean 0 and variance 1 over the batch, or by the running statistics, which training updates."""
+    if input.ndim == 1 and not input.numel():
+        return input.clone()
     if not training:
         if running_mean is None or running_var is None:
             raise ValueError("batch_norm: evaluation needs running_mean and running_var")

@@ -1,0 +1,140 @@
+"""A training loop with a line of progress, and events for whoever wants to know."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._chainrule import Generator, Tensor
+from ._making import randperm
+from .autograd import no_grad
+from .progress import track
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened: a `"step"`, an `"evaluation"` or the `"end"`."""
+
+    kind: str
+    step: int
+    """How many steps were done."""
+    loss: float
+    """Of the batch of this step, before its update; of an evaluation the value under `"loss"`, if there is one."""
+    lr: float
+    seconds: float
+    """Since the beginning."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class History:
+    """What a training told: for each step its loss, and the evaluations."""
+
+    losses: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    evaluations: list[Event] = field(default_factory=list)
+    stopped: bool = False
+    """Whether Ctrl-C, or a listener that returned True, ended it."""
+
+    def plot(self, window: int = 1) -> Any:
+        """The curve of the loss, the mean of each `window` steps, drawn by matplotlib."""
+        from .plots import loss_curve
+
+        return loss_curve(self.losses, window=window)
+
+
+Batch = Sequence[Tensor]
+
+
+def batches(*tensors: Tensor, size: int = 32, generator: Generator | None = None) -> Iterator[tuple[Tensor, ...]]:
+    """Batches of rows that belong together, in a new random order for each round through the data, without end."""
+    n = len(tensors[0])
+    if size < 1 or n < size or any(len(t) != n for t in tensors):
+        raise ValueError(f"batches: tensors of {[len(t) for t in tensors]} rows do not give batches of {size}")
+    while True:
+        order = randperm(n, generator=generator)
+        for at in range(0, n - size + 1, size):
+            rows = order[at : at + size]
+            yield tuple(t[rows] for t in tensors)
+
+
+def fit(
+    model: Callable[..., Tensor],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    optimizer: Any,
+    batches: Iterable[Batch],
+    *,
+    steps: int | None = None,
+    scheduler: Any = None,
+    evaluate: Callable[[], Mapping[str, float]] | None = None,
+    evaluate_every: int = 0,
+    listeners: Sequence[Callable[[Event], Any]] = (),
+    compiled: bool = True,
+    progress: bool = True,
+) -> History:
+    """Trains: `loss(model(*inputs), target)` of each batch, whose last tensor is the target; backward; a step of the optimizer.
+
+    It ends after `steps`, with the batches, at Ctrl-C, or when a listener returns True. `compiled` runs each step as one program. `evaluate` is
+    called without recording, every `evaluate_every` steps and at the end; `progress` shows a bar of tqdm, or a line where tqdm is not installed.
+    """
+    from .program import compile
+
+    def step(*batch: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        value = loss(model(*batch[:-1]), batch[-1])
+        value.backward()
+        optimizer.step()
+        return value
+
+    run = compile(step) if compiled else step
+    history, began = History(), time.perf_counter()
+
+    def tell(kind: str, value: float, metrics: Mapping[str, float] = {}) -> bool:
+        event = Event(kind, len(history.losses), value, optimizer.param_groups[0]["lr"], time.perf_counter() - began, metrics)
+        if kind == "evaluation":
+            history.evaluations.append(event)
+        return any([listener(event) is True for listener in listeners])
+
+    def measured() -> bool:
+        if evaluate is None:
+            return False
+        with no_grad():
+            metrics = dict(evaluate())
+        return tell("evaluation", metrics.get("loss", float("nan")), metrics)
+
+    def numbered() -> Iterator[Batch]:
+        source = iter(batches)
+        for _ in range(steps) if steps is not None else iter(int, 1):
+            batch = next(source, None)
+            if batch is None:
+                return
+            yield batch
+
+    bar = track(numbered(), total=steps)
+    try:
+        for batch in bar if progress else numbered():
+            value = run(*batch).item()
+            history.losses.append(value)
+            history.rates.append(optimizer.param_groups[0]["lr"])
+            measures = history.evaluations[-1].metrics if history.evaluations else {}
+            bar.show(**{"loss": value, **{"evaluated" if name == "loss" else name: x for name, x in measures.items()}})
+            stop = tell("step", value)
+            if evaluate_every and len(history.losses) % evaluate_every == 0:
+                stop = measured() or stop
+            if scheduler is not None:
+                scheduler.step()
+            if stop:
+                history.stopped = True
+                break
+    except KeyboardInterrupt:
+        history.stopped = True
+    done = len(history.losses)
+    if not (history.evaluations and history.evaluations[-1].step == done):
+        measured()
+    tell("end", history.losses[-1] if done else float("nan"))
+    return history
+
+
+__all__ = ["Event", "History", "batches", "fit"]
