@@ -87,6 +87,9 @@ pub enum Train {
 
 /// `chainrule sample`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule sample runs/names-0001 --count 5
+  chainrule sample runs/text-0001 --temperature 0.5 --top-k 10")]
 pub struct Sample {
     /// Folder of a finished training run
     #[arg(value_name = "DIR")]
@@ -156,6 +159,9 @@ pub struct Completions {
 
 /// `chainrule eval`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule eval runs/names-0001
+  chainrule eval runs/digits-0001 --data mnist --json")]
 pub struct Eval {
     /// Folder of a finished training run
     #[arg(value_name = "DIR")]
@@ -172,6 +178,9 @@ pub struct Eval {
 
 /// `chainrule bench`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule bench names --mode compiled --threads 1
+  chainrule bench gpt-small --json")]
 pub struct Bench {
     /// What to measure
     #[arg(value_name = "WORKLOAD", value_enum)]

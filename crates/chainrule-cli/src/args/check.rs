@@ -21,6 +21,8 @@ pub enum Check {
 
 /// `chainrule check names`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Example:
+  chainrule check names")]
 pub struct CheckNames {
     /// A text file with one name a line, letters a-z only [default: the built-in list]
     #[arg(long, value_name = "FILE")]
@@ -56,6 +58,8 @@ pub struct CheckNames {
 
 /// `chainrule check ops`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Example:
+  chainrule check ops")]
 pub struct CheckOps {
     /// Check this op alone
     #[arg(long, value_name = "NAME", value_parser = op)]
@@ -78,6 +82,8 @@ pub struct CheckOps {
 
 /// `chainrule check mistakes`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Example:
+  chainrule check mistakes")]
 pub struct CheckMistakes {
     /// Only the mistakes of this op
     #[arg(long, value_name = "NAME", value_parser = op)]

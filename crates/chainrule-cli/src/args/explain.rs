@@ -6,6 +6,10 @@ use clap::Args;
 
 /// `chainrule explain`
 #[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule explain --list
+  chainrule explain batch-norm
+  chainrule explain names --python")]
 pub struct Explain {
     /// A model or a formula: names, mnist, gpt-small, softmax-ce, batch-norm, ... (see --list)
     #[arg(value_name = "NAME", value_parser = known, required_unless_present = "list")]

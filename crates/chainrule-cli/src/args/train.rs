@@ -280,11 +280,12 @@ pub struct TrainMoons {
 #[command(
     after_help = "Defaults: 50,000 steps, batch 32, adamw with rate 0.0005, betas 0.9 and 0.99,
 weight decay 0.01, constant;
+for transformer 20,000 steps, weight decay 0.3, cosine schedule, average of the weights with decay 0.999;
 for wavenet 200,000 steps, sgd with rate 0.1 and a tenth of it in the last quarter.
 
 Examples:
   chainrule train names --model gru
-  chainrule train names --model transformer --data names.txt --steps 20000
+  chainrule train names --model transformer --data names.txt
   chainrule train names --resume runs/names-family-0001"
 )]
 pub struct TrainFamily {
