@@ -1,7 +1,7 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
 use super::math::Real;
-use super::simd::vectorized;
+use super::simd::{array, vectorized};
 
 /// An operand of a tile: a row of it for each row of the output, or one element for each row.
 ///
@@ -93,11 +93,11 @@ fn by_rows<const N: usize, T: Copy, U>(
         return;
     }
     if n == 1 && out.len() == 1 {
-        return f(rows.each_ref().map(|r| &r.data[..1]), out);
+        return f(array(|j| &rows[j].data[..1]), out);
     }
     if !rows.iter().any(|r| r.splat) {
         for (i, out) in out.chunks_exact_mut(n).enumerate() {
-            f(rows.each_ref().map(|r| r.row(i, n)), out);
+            f(array(|j| rows[j].row(i, n)), out);
         }
         return;
     }
@@ -106,7 +106,7 @@ fn by_rows<const N: usize, T: Copy, U>(
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i, part));
         for (k, out) in out.chunks_mut(part).enumerate() {
-            f(std::array::from_fn(|j| spread[j].part(&rows[j], i, n, k * part, out.len())), out);
+            f(array(|j| spread[j].part(&rows[j], i, n, k * part, out.len())), out);
         }
     }
 }

@@ -21,9 +21,9 @@ mod wide;
 
 pub use logsumexp::logsumexp_columns;
 
-use super::simd::vectorized;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, level};
+use super::simd::{array, vectorized};
 use super::threads;
 
 /// How many rows or groups are summed one after the other before their sum is folded into the total.
@@ -234,9 +234,9 @@ fn add_groups<'a, const N: usize, T: Summed>(out: &mut [T::Total], x: &'a [T]) -
     let n = out.len();
     let mut groups = x.chunks_exact(N * n);
     for group in groups.by_ref() {
-        let rows: [&[T]; N] = std::array::from_fn(|i| &group[i * n..][..n]);
+        let rows: [&[T]; N] = array(|i| &group[i * n..][..n]);
         for (j, out) in out.iter_mut().enumerate() {
-            *out = T::plus_all(*out, rows.map(|row| row[j]));
+            *out = T::plus_all::<N>(*out, array(|i| rows[i][j]));
         }
     }
     groups.remainder()

@@ -73,6 +73,21 @@ pub fn detected() -> Level {
     Level::Portable
 }
 
+/// The array of `f(0)`, `f(1)` and so on.
+///
+/// For inner loops: `std::array::from_fn` and `map` reach `f` by calls that are not always inlined, and then the vectors are lost.
+#[inline(always)]
+pub(crate) fn array<T: Copy, const N: usize>(mut f: impl FnMut(usize) -> T) -> [T; N] {
+    const { assert!(N > 0) };
+    let mut out = [f(0); N];
+    let mut i = 1;
+    while i < N {
+        out[i] = f(i);
+        i += 1;
+    }
+    out
+}
+
 /// Defines a function that runs `body` compiled for the level in use.
 ///
 /// `body` is an `#[inline(always)]` function whose first generic parameter is `const FMA: bool` (true where a fused
@@ -121,6 +136,18 @@ pub(crate) use vectorized;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_array_calls_once_for_each_place() {
+        let mut calls = Vec::new();
+        let squares: [usize; 5] = array(|i| {
+            calls.push(i);
+            i * i
+        });
+        assert_eq!(squares, [0, 1, 4, 9, 16]);
+        assert_eq!(calls, [0, 1, 2, 3, 4]);
+        assert_eq!(array::<_, 1>(|i| i + 7), [7]);
+    }
 
     #[test]
     fn the_level_is_one_the_processor_has() {

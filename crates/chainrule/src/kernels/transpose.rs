@@ -4,7 +4,7 @@
 //! stay in the nearer caches. Only bits are moved, so one loop serves every type of a size.
 
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Level, level};
+use super::simd::{Level, array, level};
 use super::threads;
 
 /// Rows and columns of a tile.
@@ -59,8 +59,7 @@ fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [
         done = (rows / 8 * 8, wide / 8 * 8);
         for top in (0..done.0).step_by(8) {
             for left in (0..done.1).step_by(8) {
-                let lines =
-                    std::array::from_fn(|k| x.part(i + top, j + left + k, 8).as_ptr().cast());
+                let lines = array(|k| x.part(i + top, j + left + k, 8).as_ptr().cast());
                 let to = &mut out[top * cols + j + left..][..7 * cols + 8];
                 // SAFETY: the processor has AVX2. Every line has 8 numbers of 4 bytes, and `to` has 8 rows of 8 at a distance of `cols`.
                 unsafe { avx2::block(&lines, to.as_mut_ptr().cast(), cols) };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::layer::{Layer, Watch};
-use super::module::{Module, switches};
+use super::module::{Module, fields::switches};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, no_grad};

@@ -6,7 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::gemm::vector::{F32x8, F32x16, F64x4, F64x8};
 use crate::kernels::gemm::vector::{Plain, Vector};
-use crate::kernels::simd::Level;
+use crate::kernels::simd::{Level, array};
 
 /// Some columns of a product whose right operand is read through a table: row `p` of it begins at `b + offsets[p]`.
 pub(super) struct Shifted<T> {
@@ -123,8 +123,7 @@ unsafe fn gathered_tile<V: Vector, const R: usize, const C: usize>(
     unsafe {
         let out = panel.out.add(row * panel.out_row);
         let mut sums = begin::<V, R, C>(true, out, panel.out_row);
-        let lefts: [*const V::Elem; R] =
-            std::array::from_fn(|i| panel.a.add(*panel.offsets.add(row + i)));
+        let lefts: [*const V::Elem; R] = array(|i| panel.a.add(*panel.offsets.add(row + i)));
         let mut b = panel.b;
         for p in 0..panel.k {
             let mut right = [V::zero(); C];

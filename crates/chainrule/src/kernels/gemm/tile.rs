@@ -6,7 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::vector::{F32x8, F32x16, F64x4, F64x8};
 use super::vector::{Plain, Vector};
-use crate::kernels::simd::{Level, level};
+use crate::kernels::simd::{Level, array, level};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::transpose::avx2::block;
 use std::ops::{Add, Mul};
@@ -364,10 +364,10 @@ unsafe fn transpose_f32(from: &Source<f32>, to: *mut f32, width: usize) {
         }
         for first in (0..from.len).step_by(8) {
             let lines: [*const f32; 8] =
-                std::array::from_fn(|i| from.data.add((first + i).min(from.len - 1) * from.line));
+                array(|i| from.data.add((first + i).min(from.len - 1) * from.line));
             let mut p = 0;
             loop {
-                block(&lines.map(|line| line.add(p)), to.add(p * width + first), width);
+                block(&array(|i| lines[i].add(p)), to.add(p * width + first), width);
                 if p + 8 == from.k {
                     break;
                 }

@@ -6,6 +6,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+use crate::kernels::simd::array;
+
 /// A register of `LANES` numbers.
 ///
 /// # Safety
@@ -267,7 +269,7 @@ macro_rules! plain_vector {
             }
             #[inline(always)]
             unsafe fn load_part(from: *const $elem, mask: usize) -> Self {
-                Self(std::array::from_fn(|i| if i < mask { *from.add(i) } else { 0.0 }))
+                Self(array(|i| if i < mask { *from.add(i) } else { 0.0 }))
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $elem) {
@@ -282,7 +284,7 @@ macro_rules! plain_vector {
             #[inline(always)]
             unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
                 // Without the instruction, `f32::mul_add` is a call into the library.
-                Self(std::array::from_fn(|i| {
+                Self(array(|i| {
                     if cfg!(target_arch = "aarch64") {
                         self.0[i].mul_add(by.0[i], plus.0[i])
                     } else {
@@ -292,11 +294,11 @@ macro_rules! plain_vector {
             }
             #[inline(always)]
             unsafe fn mul(self, by: Self) -> Self {
-                Self(std::array::from_fn(|i| self.0[i] * by.0[i]))
+                Self(array(|i| self.0[i] * by.0[i]))
             }
             #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
-                Self(std::array::from_fn(|i| self.0[i] + other.0[i]))
+                Self(array(|i| self.0[i] + other.0[i]))
             }
         }
     };

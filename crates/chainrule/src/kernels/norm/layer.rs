@@ -10,7 +10,7 @@ use super::group::{Rows, apply_channels, grad_channels};
 use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::math::Real;
 use crate::kernels::reduce::{self, Summed};
-use crate::kernels::simd::vectorized;
+use crate::kernels::simd::{array, vectorized};
 use crate::kernels::threads;
 
 /// The lanes of a sum along a row.
@@ -65,10 +65,12 @@ impl<T: Real> Stats<T> {
 /// The sums of two terms over a row. Terms that need fewer rows get one of them again.
 #[inline(always)]
 pub(super) fn sums<T: Real>(rows: [&[T]; 3], term: impl Fn(T, T, T) -> [T; 2]) -> [f64; 2] {
-    let [a, b, c] = rows.map(|row| row.chunks(GROUP));
+    let [a, b, c] = [rows[0].chunks(GROUP), rows[1].chunks(GROUP), rows[2].chunks(GROUP)];
     let mut totals = [0.0; 2];
     for ((a, b), c) in a.zip(b).zip(c) {
-        let [(a, a_end), (b, b_end), (c, c_end)] = [a, b, c].map(|part| part.as_chunks::<LANES>());
+        let (a, a_end) = a.as_chunks::<LANES>();
+        let (b, b_end) = b.as_chunks::<LANES>();
+        let (c, c_end) = c.as_chunks::<LANES>();
         let (mut first, mut second) = ([T::ZERO; LANES], [T::ZERO; LANES]);
         for ((a, b), c) in a.iter().zip(b).zip(c) {
             for i in 0..LANES {
@@ -99,9 +101,9 @@ pub(super) fn sums<T: Real>(rows: [&[T]; 3], term: impl Fn(T, T, T) -> [T; 2]) -
 /// Folds the lanes in halves.
 #[inline(always)]
 fn fold<T: Real>(lanes: [T; LANES]) -> f64 {
-    let a: [T; 16] = std::array::from_fn(|i| lanes[i] + lanes[i + 16]);
-    let b: [T; 8] = std::array::from_fn(|i| a[i] + a[i + 8]);
-    let c: [T; 4] = std::array::from_fn(|i| b[i] + b[i + 4]);
+    let a: [T; 16] = array(|i| lanes[i] + lanes[i + 16]);
+    let b: [T; 8] = array(|i| a[i] + a[i + 8]);
+    let c: [T; 4] = array(|i| b[i] + b[i + 4]);
     ((c[0] + c[2]) + (c[1] + c[3])).to_f64()
 }
 

@@ -80,6 +80,7 @@ row!(f64, plain);
 /// The loops for both types and every processor.
 mod plain {
     use super::{GROUP, LANES, Real};
+    use crate::kernels::simd::array;
 
     #[inline(always)]
     pub fn row_max<T: Real>(x: &[T]) -> T {
@@ -130,8 +131,8 @@ mod plain {
     /// Folds the lanes in halves.
     #[inline(always)]
     fn fold<T: Real>(lanes: [T; LANES], f: impl Fn(T, T) -> T) -> T {
-        let a: [T; 8] = std::array::from_fn(|i| f(lanes[i], lanes[i + 8]));
-        let b: [T; 4] = std::array::from_fn(|i| f(a[i], a[i + 4]));
+        let a: [T; 8] = array(|i| f(lanes[i], lanes[i + 8]));
+        let b: [T; 4] = array(|i| f(a[i], a[i + 4]));
         f(f(b[0], b[2]), f(b[1], b[3]))
     }
 
