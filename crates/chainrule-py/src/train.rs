@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{run, through};
+use crate::script::PYTHON;
 use crate::tensor::{PyTensor, tensors_of};
 
 /// One group of parameters with its optimizer.
@@ -215,7 +216,7 @@ impl PyProgram {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
-            let program = Program::trace(pairs, |x| call("compile", &f, x))?;
+            let program = Program::trace_script(PYTHON, pairs, |x| call("compile", &f, x))?;
             let program =
                 if simplify { program.simplified()?.program } else { program.optimized() };
             Ok(if fuse { program.fused() } else { program })

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
+from ._captured import name_captured
 from ._places import without_places
 from .optim import LIVE
+
+
+class _Traced(NamedTuple):
+    """A program, what its function returns (None, "one" tensor or a type of sequence), and the arguments that get gradients."""
+
+    program: _c.Program
+    kind: Any
+    graded: list[int]
 
 
 class Compiled:
     """A function that is traced on its first call, and again for other shapes or dtypes.
 
     Whatever else it depends on is taken as it is at the trace: numbers, the mode of a model. Parameters, buffers, the state and the
-    learning rate of optimizers are read anew on each run, and changed as the function changes them. Results are the tensors that it returns.
+    learning rate of optimizers are read anew on each run, and changed as the function changes them. Results are the tensors that it returns; no
+    gradient flows on from them. An argument that requires gradients does so in the function too, and a `backward` there adds to its `grad`.
     """
 
     def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True) -> None:
         self._function = function
         self._passes = simplify, fuse
-        self._programs: dict[Any, tuple[_c.Program, Any]] = {}
+        self._programs: dict[Any, _Traced] = {}
         self._last: _c.Program | None = None
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
@@ -34,50 +44,63 @@ class Compiled:
             names = []
         return (names + [f"x{i}" for i in range(len(names), n)])[:n]
 
-    def _program(self, args: tuple[Tensor, ...], key: Any) -> tuple[_c.Program, Any]:
+    def _program(self, args: tuple[Tensor, ...]) -> _Traced:
+        key = self._key(args)
         found = self._programs.get(key)
         if found is None:
             shape: list[Any] = []
 
             def flat(*inputs: Tensor) -> list[Tensor]:
-                out = self._function(*inputs)
-                shape[:] = [out]
-                return [] if out is None else [out] if isinstance(out, Tensor) else list(out)
+                leaves = [x.detach().requires_grad_() if a.requires_grad else x for x, a in zip(inputs, args)]
+                out = self._function(*leaves)
+                results = [] if out is None else [out] if isinstance(out, Tensor) else list(out)
+                grads = [(i, x.grad) for i, (x, a) in enumerate(zip(leaves, args)) if a.requires_grad]
+                shape[:] = [out, [i for i, grad in grads if grad is not None]]
+                return results + [grad for _, grad in grads if grad is not None]
 
+            name_captured(self._function)
             program = _c.Program(flat, self._names(len(args)), list(args), *self._passes)
-            (out,) = shape
-            found = self._programs[key] = (program, None if out is None else "one" if isinstance(out, Tensor) else type(out))
-        self._last = found[0]
+            out, graded = shape
+            found = self._programs[key] = _Traced(program, None if out is None else "one" if isinstance(out, Tensor) else type(out), graded)
+        self._last = found.program
+        for i in found.graded:
+            if not args[i].is_leaf:
+                why = "is the result of other ops, and no gradient flows on to them from here; take the gradient with autograd.grad in the function and return it"
+                raise _c.GradientError(f"compile: argument {i} gets a gradient in the function, but it {why}")
         return found
 
     @staticmethod
-    def _results(kind: Any, out: list[Tensor]) -> Any:
-        return None if kind is None else out[0] if kind == "one" else tuple(out)
+    def _results(traced: _Traced, args: tuple[Tensor, ...], out: list[Tensor]) -> Any:
+        if traced.graded:
+            out, grads = out[: -len(traced.graded)], out[-len(traced.graded) :]
+            for i, grad in zip(traced.graded, grads):
+                before = args[i].grad
+                args[i].grad = grad if before is None else before + grad
+        return None if traced.kind is None else out[0] if traced.kind == "one" else tuple(out)
 
     @staticmethod
     def _key(args: tuple[Any, ...]) -> Any:
         for i, a in enumerate(args):
             if not isinstance(a, Tensor):
                 raise TypeError(f"compile: argument {i} is {type(a).__name__}; a program takes tensors only: capture other values, or make them tensors")
-        return tuple((a._dims, a.dtype.name) for a in args)
+        return tuple((a._dims, a.dtype.name, a.requires_grad) for a in args)
 
     def __call__(self, *args: Tensor) -> Any:
-        program, kind = self._program(args, self._key(args))
+        traced = self._program(args)
         for optimizer in LIVE:
             optimizer._tell_rates()
-        return self._results(kind, program.run(list(args)))
+        return self._results(traced, args, traced.program.run(list(args)))
 
     def run_many(self, *args: Tensor) -> Any:
         """Many runs in one call: each argument has one more axis in front, a row for each run, and so have the results."""
-        first = tuple(a[0] for a in args)
-        program, kind = self._program(first, self._key(first))
+        traced = self._program(tuple(a.detach()[0].requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in args))
         for optimizer in LIVE:
             optimizer._tell_rates()
-        return self._results(kind, program.run_many(list(args)))
+        return self._results(traced, args, traced.program.run_many(list(args)))
 
     def trace(self, *args: Tensor) -> Compiled:
         """Makes the program for these arguments without running it."""
-        self._program(args, self._key(args))
+        self._program(args)
         return self
 
     @property

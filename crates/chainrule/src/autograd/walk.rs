@@ -273,7 +273,7 @@ impl Walk<'_> {
 
     fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
         let op = node.op.as_ref();
-        let rule = || log::Origin::Rule { op: op.name(), called: node.location };
+        let rule = || log::Origin::Rule { op: op.name(), node: node.number, called: node.location };
         let _origin = log::is_on().then(|| log::enter(rule()));
         let saved = self.saved(node)?;
         let at = Saved::new(node, &saved, self.create_graph);

@@ -1,11 +1,10 @@
 //! A program as data.
 
-use std::panic::Location;
-
 use super::Program;
 use super::ir::{From, Id, Instruction, Maker, Phase};
 use crate::dtype::DType;
 use crate::shape::Shape;
+use crate::tensor::place::Place;
 use crate::tensor::value::Value;
 
 /// One instruction of a program, to read.
@@ -68,8 +67,8 @@ impl<'a> Line<'a> {
     }
 
     /// The line of the user's code that called for it; in a backward pass, that of the forward op.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
-        self.instruction.location
+    pub fn location(&self) -> Option<&Place> {
+        self.instruction.location.as_ref()
     }
 }
 

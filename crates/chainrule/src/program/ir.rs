@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::tensor::node::Leaf;
 use crate::tensor::op::Op;
+use crate::tensor::place::Place;
 use crate::tensor::value::{Meta, Value};
 
 /// A value of a program: its place in [`Program::values`](super::Program).
@@ -54,13 +55,18 @@ pub(crate) struct Instruction {
     /// What made it.
     pub made_by: Maker,
     /// The line of the user's code that called for it; of the forward op, where it is part of a backward pass.
-    pub location: Option<&'static Location<'static>>,
+    pub location: Option<Place>,
 }
 
 impl Instruction {
     /// The value that it is for.
     pub fn result(&self) -> Id {
         self.outputs[0]
+    }
+
+    /// The place in Rust code, for errors; a script tells where it is itself.
+    pub fn rust_location(&self) -> Option<&'static Location<'static>> {
+        self.location.as_ref().and_then(Place::rust)
     }
 }
 

@@ -87,10 +87,7 @@ impl Program {
     fn instruction_row(&self, instruction: &Instruction) -> Row {
         let line = Line { program: self, instruction };
         let code = format!("  {}", code(&line));
-        let at = line.location().map(|l| {
-            let file = l.file().rsplit('/').next().unwrap_or(l.file());
-            format!("{file}:{}", l.line())
-        });
+        let at = line.location().map(ToString::to_string);
         let note: Vec<String> = line.rule().into_iter().chain(at).collect();
         Row { code, shape: self.type_of(instruction.result()), note: note.join(", ") }
     }

@@ -38,6 +38,7 @@
 
 mod access;
 mod algebra;
+mod bindings;
 mod check;
 mod compile;
 mod cost;
@@ -62,6 +63,7 @@ pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
+pub use crate::tensor::place::{Place, Script};
 pub use planned::Memory;
 
 use std::ops::Range;

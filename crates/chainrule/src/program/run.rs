@@ -155,7 +155,7 @@ impl Program {
                     compute_as(&*instruction.op, &inputs, meta)
                 }
             };
-            let outcome = outcome.map_err(|e| match instruction.location {
+            let outcome = outcome.map_err(|e| match instruction.rust_location() {
                 Some(location) => e.at(location),
                 None => e,
             })?;

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::tensor::log::{self, Address, Log, Origin};
 use crate::tensor::node::{Leaf, lock};
+use crate::tensor::place::Script;
 use crate::tensor::value::Value;
 
 impl Program {
@@ -24,6 +25,23 @@ impl Program {
     ///
     /// Errors as `f` does, and where the elements of a value that depends on the arguments are read (`item`, `to_vec`, ...): a program cannot follow that.
     pub fn trace<'a>(
+        arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+        f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Program> {
+        Program::trace_as(None, arguments, f)
+    }
+
+    /// As [`Program::trace`], for a function that is written in another language: the program names its lines and variables.
+    pub fn trace_script<'a>(
+        script: Script,
+        arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+        f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Program> {
+        Program::trace_as(Some(script), arguments, f)
+    }
+
+    fn trace_as<'a>(
+        script: Option<Script>,
         arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Program> {
@@ -46,7 +64,7 @@ impl Program {
             // Leaves are resolved while their stand-ins are in place.
             Ok(results.into_iter().map(|t| (t.value(), t.name())).collect::<Vec<_>>())
         };
-        let (results, log) = log::keep(&given, run)?;
+        let (results, log) = log::keep(&given, script, run)?;
         builder.build(&log, &results)
     }
 }
@@ -101,13 +119,12 @@ impl Builder {
                 continue;
             }
             let inputs: SmallVec<[Id; 2]> = entry.inputs.iter().map(|v| self.id(v)).collect();
-            let (phase, made_by, location) = match entry.origin {
-                Origin::Forward => (Phase::Forward, Maker::User, entry.location),
-                Origin::Rule { op, called } => (Phase::Backward, Maker::Rule(op), called),
-                Origin::Walk => (Phase::Backward, Maker::Sum, entry.location),
-                Origin::Update => (Phase::Update, Maker::Optimizer, entry.location),
+            let (phase, made_by) = match entry.origin {
+                Origin::Forward => (Phase::Forward, Maker::User),
+                Origin::Rule { op, .. } => (Phase::Backward, Maker::Rule(op)),
+                Origin::Walk => (Phase::Backward, Maker::Sum),
+                Origin::Update => (Phase::Update, Maker::Optimizer),
             };
-            let location = (made_by != Maker::Sum).then_some(location);
             let mut ids = SmallVec::new();
             for (i, value) in outputs.iter().enumerate() {
                 let stem = match i {
@@ -123,7 +140,7 @@ impl Builder {
                 outputs: ids,
                 phase,
                 made_by,
-                location,
+                location: log.place(entry),
             });
         }
         self.write_cells(log);

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::Tensor;
 use super::node::{Leaf, Mode, ModeGuard, Source, lock, next_number};
 use super::op::{Definition, Grads, Kernel, Op, Outcome, Saved, Saves, Wanted};
+use super::place::{Place, Script};
 use super::value::{Meta, Value};
 use crate::error::{Error, Result};
 use crate::rng::{self, Generator, Stream};
@@ -24,8 +25,8 @@ use crate::rng::{self, Generator, Stream};
 pub(crate) enum Origin {
     /// The user's own code.
     Forward,
-    /// The reverse rule of the op named, which was called at the line given.
-    Rule { op: &'static str, called: &'static Location<'static> },
+    /// The reverse rule of the op named, whose node has this number and was recorded at the line given.
+    Rule { op: &'static str, node: u64, called: &'static Location<'static> },
     /// The walk backward between the rules: parts of a gradient are summed.
     Walk,
     /// An optimizer.
@@ -38,7 +39,8 @@ pub(crate) struct Entry {
     pub inputs: SmallVec<[Arc<Value>; 2]>,
     /// The result, and what the kernel gave beside it.
     pub outputs: SmallVec<[Arc<Value>; 2]>,
-    pub location: &'static Location<'static>,
+    /// The line that called for it; none where a script called and cannot say.
+    pub place: Option<Place>,
     pub origin: Origin,
 }
 
@@ -101,6 +103,10 @@ pub(crate) struct Log {
     /// Generators with this number and later ones were made during the trace.
     first_generator: u64,
     origin: Option<Origin>,
+    /// The language that the traced function is written in, if that is not Rust.
+    pub script: Option<Script>,
+    /// The places at which the nodes with these numbers were recorded.
+    nodes: HashMap<u64, Place>,
 }
 
 thread_local! {
@@ -118,13 +124,17 @@ fn with<R>(f: impl FnOnce(&mut Log) -> R) -> R {
 }
 
 /// Runs `f` and logs it. The inputs are values that may be others in the next run.
-pub(crate) fn keep<R>(inputs: &[Arc<Value>], f: impl FnOnce() -> Result<R>) -> Result<(R, Log)> {
+pub(crate) fn keep<R>(
+    inputs: &[Arc<Value>],
+    script: Option<Script>,
+    f: impl FnOnce() -> Result<R>,
+) -> Result<(R, Log)> {
     if is_on() {
         let why = "a trace is already going on on this thread; call the function itself instead of tracing it";
         return Err(Error::argument("trace", why));
     }
     let first_generator = Generator::manual_seed(0).number();
-    let mut log = Log { start: next_number(), first_generator, ..Log::default() };
+    let mut log = Log { start: next_number(), first_generator, script, ..Log::default() };
     log.varying.extend(inputs.iter().map(Arc::as_ptr));
     LOG.set(Some(log));
     // Puts everything back, also after a panic.
@@ -154,6 +164,16 @@ pub(crate) fn keep<R>(inputs: &[Arc<Value>], f: impl FnOnce() -> Result<R>) -> R
 }
 
 impl Log {
+    /// The line that called for an entry; of the forward op, where it is part of a reverse rule.
+    pub fn place(&self, entry: &Entry) -> Option<Place> {
+        match entry.origin {
+            Origin::Forward | Origin::Update => entry.place.clone(),
+            Origin::Rule { called, .. } if self.script.is_none() => Some(called.into()),
+            Origin::Rule { node, .. } => self.nodes.get(&node).cloned(),
+            Origin::Walk => None,
+        }
+    }
+
     /// Gives leaves their values back, generators their places, and takes the gradients of the trace away.
     fn restore(&self) {
         self.generators.iter().for_each(Drawn::rewind);
@@ -210,6 +230,11 @@ pub(crate) fn applied(
     outcome: &Outcome,
     location: &'static Location<'static>,
 ) {
+    // The script is asked while nothing is borrowed: it may free tensors.
+    let place = match with(|log| log.script) {
+        Some(script) => script.place(),
+        None => Some(location.into()),
+    };
     with(|log| {
         let outputs: SmallVec<[Arc<Value>; 2]> =
             [&outcome.value].into_iter().chain(&outcome.extra).cloned().collect();
@@ -219,13 +244,20 @@ pub(crate) fn applied(
         }
         let inputs = inputs.iter().cloned().collect();
         let origin = log.origin.unwrap_or(Origin::Forward);
-        log.entries.push(Entry { op, inputs, outputs, location, origin });
+        log.entries.push(Entry { op, inputs, outputs, place, origin });
     })
 }
 
 /// The value of the node with this number.
 pub(crate) fn numbered(number: u64, value: &Arc<Value>) {
-    with(|log| log.numbers.insert(number, Arc::as_ptr(value)));
+    with(|log| {
+        log.numbers.insert(number, Arc::as_ptr(value));
+        if log.script.is_some()
+            && let Some(place) = log.entries.last().and_then(|e| e.place.clone())
+        {
+            log.nodes.insert(number, place);
+        }
+    });
 }
 
 /// The user named a value.

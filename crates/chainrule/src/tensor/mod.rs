@@ -11,6 +11,7 @@ mod leaf;
 pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod op;
+pub(crate) mod place;
 mod print;
 pub(crate) mod run;
 pub(crate) mod value;

@@ -183,7 +183,7 @@ impl Writer<'_> {
             outputs: [id].into_iter().collect(),
             phase: self.like.phase,
             made_by: Maker::Algebra,
-            location: self.like.location,
+            location: self.like.location.clone(),
         });
         id
     }

@@ -211,7 +211,7 @@ impl Machine {
         let meta = program.info(instruction.result()).meta;
         let outcome = compute_as(&*instruction.op, &inputs, meta);
         drop(planned);
-        let outcome = outcome.map_err(|e| match instruction.location {
+        let outcome = outcome.map_err(|e| match instruction.rust_location() {
             Some(location) => e.at(location),
             None => e,
         })?;
@@ -281,7 +281,7 @@ impl Machine {
                 product.multiply(operands, epilogue, to)
             })
         });
-        let outcome = outcome.map_err(|e| match instruction.location {
+        let outcome = outcome.map_err(|e| match instruction.rust_location() {
             Some(location) => e.at(location),
             None => e,
         })?;

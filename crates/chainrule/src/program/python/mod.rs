@@ -191,10 +191,7 @@ impl Program {
             Error::argument("to_python", why)
         })?;
         let targets: Vec<&str> = instruction.outputs.iter().map(|&id| self.name(id)).collect();
-        let location = line.location().map(|l| {
-            let file = l.file().rsplit('/').next().unwrap_or(l.file());
-            format!("{file}:{}", l.line())
-        });
+        let location = line.location().map(ToString::to_string);
         let note: Vec<String> = line.rule().into_iter().chain(location).collect();
         let shape = format!("{} {}", line.dtype(), line.shape());
         let gap = if note.is_empty() { "" } else { "  " };

@@ -1,0 +1,69 @@
+//! Where in the user's code something was called.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::panic::Location;
+
+/// A line of the user's code.
+///
+/// ```
+/// use chainrule::{Tensor, program::Program};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let program = Program::trace([("x", &x)], |x| Ok(vec![x[0].try_exp()?])).unwrap();
+/// let line = program.lines().next().unwrap();
+/// let place = line.location().unwrap();
+/// assert!(place.line() > 0 && place.to_string().ends_with(&format!(":{}", place.line())));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    file: Cow<'static, str>,
+    line: u32,
+    rust: Option<&'static Location<'static>>,
+}
+
+impl Place {
+    /// The path of the file, as the compiler or the interpreter knows it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The place as Rust's own type, if it is one in Rust code.
+    pub fn rust(&self) -> Option<&'static Location<'static>> {
+        self.rust
+    }
+}
+
+impl From<&'static Location<'static>> for Place {
+    fn from(location: &'static Location<'static>) -> Place {
+        Place { file: location.file().into(), line: location.line(), rust: Some(location) }
+    }
+}
+
+/// The name of the file without its folders, and the line: `train.py:12`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
+        write!(f, "{file}:{}", self.line)
+    }
+}
+
+/// A language with an interpreter that calls this library, as [`trace_script`](crate::program::Program::trace_script) sees it. A program then names
+/// the lines and the variables of the script instead of those of the Rust code between.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// The file and the line of the script that runs now on this thread.
+    pub caller: fn() -> Option<(String, u32)>,
+    /// The text of a file of the script.
+    pub source: fn(&str) -> Option<String>,
+}
+
+impl Script {
+    pub(crate) fn place(&self) -> Option<Place> {
+        (self.caller)().map(|(file, line)| Place { file: file.into(), line, rust: None })
+    }
+}
