@@ -57,13 +57,13 @@ mod trace;
 #[cfg(test)]
 mod tests;
 
+pub use crate::tensor::place::{Place, Script};
 pub use access::Line;
 pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
-pub use crate::tensor::place::{Place, Script};
 pub use planned::Memory;
 
 use std::ops::Range;
