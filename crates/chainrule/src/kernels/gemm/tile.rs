@@ -6,9 +6,9 @@
 #[cfg(target_arch = "x86_64")]
 use super::vector::{F32x8, F32x16, F64x4, F64x8};
 use super::vector::{Plain, Vector};
-use crate::kernels::simd::{Level, array, level};
+use crate::kernels::simd::{Level, level};
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::transpose::avx2::block;
+use crate::kernels::{simd::array, transpose::avx2::block};
 use std::ops::{Add, Mul};
 
 /// One panel of a product: `out = alpha * a * b`, or that added to `out`.
