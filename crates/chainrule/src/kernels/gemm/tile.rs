@@ -122,7 +122,8 @@ impl<T: Copy> Kernels<T> {
     }
 }
 
-/// A tile of `R` rows and `C` vectors. With `TAIL`, only the lanes of `mask` of the last vector exist.
+/// A tile of `R` rows and `C` vectors, of which the last is not full with `TAIL`. Of one vector only the lanes of `mask` exist then; of several
+/// the last begins earlier and computes some elements once more, since masks cost more than that.
 #[inline(always)]
 unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
     panel: &Panel<V::Elem>,
@@ -131,16 +132,22 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
     out: *mut V::Elem,
     mask: V::Mask,
 ) {
+    // Where a vector begins.
+    let at = |j: usize| match TAIL && C > 1 && j + 1 == C {
+        true => panel.cols - V::LANES,
+        false => j * V::LANES,
+    };
+    let part = TAIL && C == 1;
     // SAFETY: `panel` promises all rows, columns and depths below; the pointers only wrap past the end after their
     // last use.
     unsafe {
+        let load = |from| if part { V::load_part(from, mask) } else { V::load(from) };
         let mut sums = [[V::zero(); C]; R];
         let mut b = panel.b;
         for _ in 0..panel.k {
             let mut right = [V::zero(); C];
             for (j, right) in right.iter_mut().enumerate() {
-                let at = b.add(j * V::LANES);
-                *right = if TAIL && j + 1 == C { V::load_part(at, mask) } else { V::load(at) };
+                *right = load(b.add(at(j)));
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let left = V::splat(*a.add(i * panel.a_row));
@@ -152,17 +159,18 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
             b = b.wrapping_add(panel.b_row);
         }
         let alpha = V::splat(panel.alpha);
-        for (i, sums) in sums.into_iter().enumerate() {
-            for (j, sum) in sums.into_iter().enumerate() {
-                let at = out.add(i * panel.out_row + j * V::LANES);
-                let plus = plus.wrapping_add(i * panel.plus_row + j * V::LANES);
-                let part = TAIL && j + 1 == C;
-                let value = match (panel.add, part) {
-                    (false, _) => alpha.mul(sum),
-                    (true, false) => alpha.mul_add(sum, V::load(plus)),
-                    (true, true) => alpha.mul_add(sum, V::load_part(plus, mask)),
+        for (i, mut sums) in sums.into_iter().enumerate() {
+            let (out, plus) = (out.add(i * panel.out_row), plus.wrapping_add(i * panel.plus_row));
+            // All of a row is read before any of it is written: what is added may be the output, of which some is written twice.
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum = match panel.add {
+                    false => alpha.mul(*sum),
+                    true => alpha.mul_add(*sum, load(plus.wrapping_add(at(j)))),
                 };
-                if part { value.store_part(at, mask) } else { value.store(at) }
+            }
+            for (j, sum) in sums.into_iter().enumerate() {
+                let to = out.add(at(j));
+                if part { sum.store_part(to, mask) } else { sum.store(to) }
             }
         }
     }
@@ -173,7 +181,7 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
 unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::Elem>) {
     // SAFETY: the caller's promise, split into strips.
     unsafe {
-        let mask = V::mask(panel.cols - (C - 1) * V::LANES);
+        let mask = V::mask(panel.cols.min(V::LANES));
         let (mut a, mut out, mut left) = (panel.a, panel.out, panel.rows);
         let mut plus = panel.plus;
         // Where strips are not packed, a last one of a row or two takes some from that before: few rows keep the multipliers waiting.
