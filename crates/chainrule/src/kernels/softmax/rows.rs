@@ -1,7 +1,7 @@
 //! What is done row by row: the largest element, sums, and maps with a number that differs from row to row.
 //!
-//! Each is a plain loop, and f32 has an AVX-512 twin: rows of 10 or 27 elements are mostly remainder, which the compiler leaves
-//! to a scalar loop and AVX-512 does with a mask.
+//! Each is a plain loop, and f32 has twins of AVX-512 and AVX2: rows of 10 or 27 elements are mostly remainder, which the compiler
+//! leaves to a scalar loop and the twins do with a mask.
 //!
 //! Sums have a fixed order, whatever the vector instructions and the position of the row: element i goes to lane i mod 16, 16
 //! blocks at a time; the lanes fold in halves (i with i + 8, + 4, + 2, + 1); the folded parts add up in f64. So long rows lose
@@ -67,9 +67,12 @@ macro_rules! row {
     };
     (@ wide $name:ident($($arg:ident),*)) => {{
         #[cfg(target_arch = "x86_64")]
-        if level() == Level::Avx512 {
+        match level() {
             // SAFETY: the processor has what this level stands for.
-            return unsafe { avx512::$name($($arg),*) };
+            Level::Avx512 => return unsafe { avx512::$name($($arg),*) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2::$name($($arg),*) },
+            Level::Portable => {}
         }
         plain::$name($($arg),*)
     }};
@@ -172,16 +175,141 @@ mod plain {
     }
 }
 
-/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the plain ones do.
+/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the plain ones do. `V` is a block, and what is done with one
+/// stands beside the invocation.
+#[cfg(target_arch = "x86_64")]
+macro_rules! wide_rows {
+    ($features:literal) => {
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_max(x: &[f32]) -> f32 {
+            let least = splat(f32::NEG_INFINITY);
+            let mut m = least;
+            for block in x.chunks(LANES) {
+                // The second operand wins against NaN.
+                m = max(load(block, least), m);
+            }
+            fold::<true>(m)
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_sum(x: &[f32]) -> f32 {
+            let mut total = 0.0;
+            for group in x.chunks(GROUP) {
+                let mut lanes = splat(0.0);
+                for block in group.chunks(LANES) {
+                    lanes = add(lanes, load(block, splat(0.0)));
+                }
+                total += f64::from(fold::<false>(lanes));
+            }
+            total as f32
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_dot(a: &[f32], b: &[f32]) -> f32 {
+            let zero = splat(0.0);
+            let mut total = 0.0;
+            for (a, b) in a.chunks(GROUP).zip(b.chunks(GROUP)) {
+                let mut lanes = zero;
+                for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
+                    // Not fused, as in the plain loop.
+                    lanes = add(lanes, mul(load(a, zero), load(b, zero)));
+                }
+                total += f64::from(fold::<false>(lanes));
+            }
+            total as f32
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_minus(x: &[f32], first: f32, second: f32, out: &mut [f32]) {
+            let (first, second) = (splat(first), splat(second));
+            for (block, x) in x.chunks(LANES).enumerate() {
+                store(&mut out[block * LANES..], sub(sub(load(x, first), first), second));
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_scale(x: &[f32], factor: f32, out: &mut [f32]) {
+            let factor = splat(factor);
+            for (block, x) in x.chunks(LANES).enumerate() {
+                store(&mut out[block * LANES..], mul(load(x, factor), factor));
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_scale_in_place(y: &mut [f32], factor: f32) {
+            let factor = splat(factor);
+            for y in y.chunks_mut(LANES) {
+                store(y, mul(load(y, factor), factor));
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_minus_product(g: &[f32], p: &[f32], sum: f32, out: &mut [f32]) {
+            let sum = splat(sum);
+            for (block, (g, p)) in g.chunks(LANES).zip(p.chunks(LANES)).enumerate() {
+                store(&mut out[block * LANES..], sub(load(g, sum), mul(load(p, sum), sum)));
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub fn row_softmax_grad(y: &[f32], g: &[f32], dot: f32, out: &mut [f32]) {
+            let dot = splat(dot);
+            for (block, (y, g)) in y.chunks(LANES).zip(g.chunks(LANES)).enumerate() {
+                store(&mut out[block * LANES..], mul(load(y, dot), sub(load(g, dot), dot)));
+            }
+        }
+
+        /// Folds the lanes in halves, by the maximum or by addition.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn fold<const MAX: bool>(v: V) -> f32 {
+            let f = |a: __m128, b: __m128| {
+                if MAX { _mm_max_ps(a, b) } else { _mm_add_ps(a, b) }
+            };
+            let (low, high) = halves(v);
+            let eight = if MAX { _mm256_max_ps(low, high) } else { _mm256_add_ps(low, high) };
+            let four = f(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = f(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(f(two, _mm_shuffle_ps::<1>(two, two)))
+        }
+    };
+}
+
+/// What is done with blocks.
+#[cfg(target_arch = "x86_64")]
+macro_rules! one_by_one {
+    ($features:literal; $($name:ident($($arg:ident: $ty:ty),*) => $body:expr;)*) => {
+        $(
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn $name($($arg: $ty),*) -> V {
+                $body
+            }
+        )*
+    };
+}
+
+/// A block is one register, its mask bits.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::kernels) mod avx512 {
     use super::{GROUP, LANES};
     use std::arch::x86_64::*;
 
+    type V = __m512;
+    wide_rows!("avx512f,avx512dq");
+
     /// The lanes of `x`, at most 16 elements; `fill` in those that are left.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn load(x: &[f32], fill: __m512) -> __m512 {
+    pub fn load(x: &[f32], fill: V) -> V {
         if x.len() >= LANES {
             // SAFETY: 16 elements are there.
             unsafe { _mm512_loadu_ps(x.as_ptr()) }
@@ -194,7 +322,7 @@ pub(in crate::kernels) mod avx512 {
     /// Writes 16 lanes to `out`, or as many as there is room for.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn store(out: &mut [f32], v: __m512) {
+    pub fn store(out: &mut [f32], v: V) {
         if out.len() >= LANES {
             // SAFETY: 16 elements are there.
             unsafe { _mm512_storeu_ps(out.as_mut_ptr(), v) }
@@ -210,108 +338,93 @@ pub(in crate::kernels) mod avx512 {
         ((1u32 << len.min(LANES)) - 1) as __mmask16
     }
 
-    /// Folds the lanes in halves, by addition or by the maximum.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn fold<const MAX: bool>(v: __m512) -> f32 {
-        let f = |a: __m128, b: __m128| {
-            if MAX { _mm_max_ps(a, b) } else { _mm_add_ps(a, b) }
+    fn halves(v: V) -> (__m256, __m256) {
+        (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))
+    }
+
+    one_by_one! { "avx512f,avx512dq";
+        splat(x: f32) => _mm512_set1_ps(x);
+        max(a: V, b: V) => _mm512_max_ps(a, b);
+        add(a: V, b: V) => _mm512_add_ps(a, b);
+        sub(a: V, b: V) => _mm512_sub_ps(a, b);
+        mul(a: V, b: V) => _mm512_mul_ps(a, b);
+    }
+}
+
+/// A block is two registers.
+#[cfg(target_arch = "x86_64")]
+pub(in crate::kernels) mod avx2 {
+    use super::{GROUP, LANES};
+    use std::arch::x86_64::*;
+
+    type V = (__m256, __m256);
+    wide_rows!("avx2,fma");
+
+    /// Eight lanes of ones, then of zeros: a window into it is a mask.
+    static LANES_ON: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    /// The lanes of `x`, at most 16 elements; `fill` in those that are left.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn load(x: &[f32], fill: V) -> V {
+        let from = x.as_ptr();
+        // SAFETY: an eighth element or a sixteenth is there, or a mask admits no lane beyond the slice; a masked lane is not read.
+        unsafe {
+            let part = |from, len: usize, fill| {
+                let mask = _mm256_loadu_si256(LANES_ON.as_ptr().add(8 - len).cast());
+                let lanes = _mm256_maskload_ps(from, mask);
+                _mm256_blendv_ps(fill, lanes, _mm256_castsi256_ps(mask))
+            };
+            match x.len() {
+                LANES.. => (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))),
+                8.. => (_mm256_loadu_ps(from), part(from.add(8), x.len() - 8, fill.1)),
+                _ => (part(from, x.len(), fill.0), fill.1),
+            }
+        }
+    }
+
+    /// Writes 16 lanes to `out`, or as many as there is room for.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn store(out: &mut [f32], v: V) {
+        let store = |out: &mut [f32; 8], v| {
+            // SAFETY: 8 elements are there.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr(), v) }
         };
-        let (low, high) = (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v));
-        let eight = if MAX { _mm256_max_ps(low, high) } else { _mm256_add_ps(low, high) };
-        let four = f(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
-        let two = f(four, _mm_movehl_ps(four, four));
-        _mm_cvtss_f32(f(two, _mm_shuffle_ps::<1>(two, two)))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_max(x: &[f32]) -> f32 {
-        let least = _mm512_set1_ps(f32::NEG_INFINITY);
-        let mut m = least;
-        for block in x.chunks(LANES) {
-            // The second operand wins against NaN.
-            m = _mm512_max_ps(load(block, least), m);
-        }
-        fold::<true>(m)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_sum(x: &[f32]) -> f32 {
-        let mut total = 0.0;
-        for group in x.chunks(GROUP) {
-            let mut lanes = _mm512_setzero_ps();
-            for block in group.chunks(LANES) {
-                lanes = _mm512_add_ps(lanes, load(block, _mm512_setzero_ps()));
+        let (eights, tail) = out.as_chunks_mut::<8>();
+        let next = match eights {
+            [first, second, ..] => {
+                store(first, v.0);
+                store(second, v.1);
+                return;
             }
-            total += f64::from(fold::<false>(lanes));
-        }
-        total as f32
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_dot(a: &[f32], b: &[f32]) -> f32 {
-        let zero = _mm512_setzero_ps();
-        let mut total = 0.0;
-        for (a, b) in a.chunks(GROUP).zip(b.chunks(GROUP)) {
-            let mut lanes = zero;
-            for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
-                // Not fused, as in the plain loop.
-                let product = _mm512_mul_ps(load(a, zero), load(b, zero));
-                lanes = _mm512_add_ps(lanes, product);
+            [first] => {
+                store(first, v.0);
+                v.1
             }
-            total += f64::from(fold::<false>(lanes));
-        }
-        total as f32
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_minus(x: &[f32], first: f32, second: f32, out: &mut [f32]) {
-        let (first, second) = (_mm512_set1_ps(first), _mm512_set1_ps(second));
-        for (block, x) in x.chunks(LANES).enumerate() {
-            let v = _mm512_sub_ps(_mm512_sub_ps(load(x, first), first), second);
-            store(&mut out[block * LANES..], v);
+            [] => v.0,
+        };
+        let mut rest = [0.0; 8];
+        store(&mut rest, next);
+        // Masked stores take far longer than loads.
+        for (to, rest) in tail.iter_mut().zip(rest) {
+            *to = rest;
         }
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_scale(x: &[f32], factor: f32, out: &mut [f32]) {
-        let factor = _mm512_set1_ps(factor);
-        for (block, x) in x.chunks(LANES).enumerate() {
-            store(&mut out[block * LANES..], _mm512_mul_ps(load(x, factor), factor));
-        }
+    #[target_feature(enable = "avx2,fma")]
+    fn halves(v: V) -> (__m256, __m256) {
+        v
     }
 
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_scale_in_place(y: &mut [f32], factor: f32) {
-        let factor = _mm512_set1_ps(factor);
-        for y in y.chunks_mut(LANES) {
-            store(y, _mm512_mul_ps(load(y, factor), factor));
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_minus_product(g: &[f32], p: &[f32], sum: f32, out: &mut [f32]) {
-        let sum = _mm512_set1_ps(sum);
-        for (block, (g, p)) in g.chunks(LANES).zip(p.chunks(LANES)).enumerate() {
-            let v = _mm512_sub_ps(load(g, sum), _mm512_mul_ps(load(p, sum), sum));
-            store(&mut out[block * LANES..], v);
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn row_softmax_grad(y: &[f32], g: &[f32], dot: f32, out: &mut [f32]) {
-        let dot = _mm512_set1_ps(dot);
-        for (block, (y, g)) in y.chunks(LANES).zip(g.chunks(LANES)).enumerate() {
-            let v = _mm512_mul_ps(load(y, dot), _mm512_sub_ps(load(g, dot), dot));
-            store(&mut out[block * LANES..], v);
-        }
+    one_by_one! { "avx2,fma";
+        splat(x: f32) => (_mm256_set1_ps(x), _mm256_set1_ps(x));
+        max(a: V, b: V) => (_mm256_max_ps(a.0, b.0), _mm256_max_ps(a.1, b.1));
+        add(a: V, b: V) => (_mm256_add_ps(a.0, b.0), _mm256_add_ps(a.1, b.1));
+        sub(a: V, b: V) => (_mm256_sub_ps(a.0, b.0), _mm256_sub_ps(a.1, b.1));
+        mul(a: V, b: V) => (_mm256_mul_ps(a.0, b.0), _mm256_mul_ps(a.1, b.1));
     }
 }
