@@ -2,6 +2,7 @@
 //!
 //! The callers have checked the indices with [`first_outside`]; a wrong one ends in a panic here, never in foreign memory.
 
+use std::hint::black_box;
 use std::ops::Add;
 
 use super::copy::line;
@@ -44,13 +45,27 @@ pub fn take_rows<T: Copy + Send + Sync>(
     }
 }
 
+/// Bytes of a table that is in the nearer caches most of the time.
+const NEAR: usize = 1 << 18;
+/// How many rows of a larger one are asked for at a time.
+const TOUCHED: usize = 64;
+
 fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
     if inner == 1 {
         // A copy of a single element would be a call.
         return out.iter_mut().zip(indices).for_each(|(out, &i)| *out = x[i as usize]);
     }
-    for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
-        line(&x[i as usize * inner..][..inner], out);
+    let far = size_of_val(x) > NEAR;
+    for (out, indices) in out.chunks_mut(TOUCHED * inner).zip(indices.chunks(TOUCHED)) {
+        if far {
+            // The processor waits for all these rows at the same time; in the loop below it would for a few at a time.
+            for &i in indices {
+                black_box(x[i as usize * inner]);
+            }
+        }
+        for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
+            line(&x[i as usize * inner..][..inner], out);
+        }
     }
 }
 
