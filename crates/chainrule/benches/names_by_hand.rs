@@ -126,7 +126,7 @@ fn main() -> chainrule::Result<()> {
         chainrule::optim::Optimizer::step(&mut sgd)?;
         Ok(vec![loss])
     })?;
-    let program = program.optimized().fused();
+    let program = program.simplified()?.program.fused();
     let mut results = Vec::new();
     for _ in 0..20 {
         let ours = by_hand.step(&contexts, &targets);
