@@ -4,6 +4,7 @@
 //! Sums are taken in an order fixed by the sizes alone, so results do not depend on the number of threads.
 
 pub(crate) mod attention;
+pub(crate) mod chain;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod count;

@@ -7,6 +7,7 @@ pub(crate) use smallvec::smallvec;
 pub(crate) use super::{Entry, Family, Mistake, Sample, methods};
 pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};
+pub(crate) use crate::kernels::chain::Arithmetic;
 pub(crate) use crate::rng::Generator;
 pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub(crate) use crate::tensor::log;

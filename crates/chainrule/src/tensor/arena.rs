@@ -60,8 +60,9 @@ impl Place {
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.blocks) }
     }
 
+    /// Where it begins.
     #[inline]
-    fn start(&self) -> *mut Block {
+    pub fn start(&self) -> *mut Block {
         UnsafeCell::raw_get(self.arena.blocks.as_ptr().wrapping_add(self.first))
     }
 }

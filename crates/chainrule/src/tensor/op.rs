@@ -13,6 +13,7 @@ use super::Tensor;
 use super::node::{Node, SavedValues, Source};
 use super::value::{Layout, Meta, Value};
 use crate::error::Result;
+use crate::kernels::chain::Arithmetic;
 use crate::kernels::gemm::Finish;
 use crate::kernels::map::Rows;
 use crate::rng::Generator;
@@ -104,6 +105,11 @@ pub(crate) enum Kernel<'a> {
 pub(crate) trait MapKernel: Sync {
     /// Computes rows of `n` elements. A unary map gets one row of all elements.
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>);
+
+    /// Which arithmetic it is, if no more than that: two of those run as one.
+    fn arithmetic(&self) -> Option<Arithmetic> {
+        None
+    }
 }
 
 /// The kernel of a reduction.

@@ -44,6 +44,10 @@ impl MapKernel for Add {
             I64, I64 => I64: i64::wrapping_add;
         )
     }
+
+    fn arithmetic(&self) -> Option<Arithmetic> {
+        Some(Arithmetic::Add)
+    }
 }
 
 methods! {

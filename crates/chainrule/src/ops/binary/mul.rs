@@ -46,6 +46,10 @@ impl MapKernel for Mul {
             I64, I64 => I64: i64::wrapping_mul;
         )
     }
+
+    fn arithmetic(&self) -> Option<Arithmetic> {
+        Some(Arithmetic::Mul)
+    }
 }
 
 methods! {

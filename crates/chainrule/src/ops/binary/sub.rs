@@ -45,6 +45,10 @@ impl MapKernel for Sub {
             I64, I64 => I64: i64::wrapping_sub;
         )
     }
+
+    fn arithmetic(&self) -> Option<Arithmetic> {
+        Some(Arithmetic::Sub)
+    }
 }
 
 methods! {

@@ -2,8 +2,10 @@
 
 use smallvec::SmallVec;
 
+use super::chains::{self, Pass};
 use super::memory::{self, Need};
 use crate::dtype::DType;
+use crate::kernels::chain::{Arithmetic, Then};
 use crate::program::Program;
 use crate::program::fuse::head::Head;
 use crate::program::fuse::layout::{Layouts, Part};
@@ -44,13 +46,11 @@ pub(super) struct Block {
     pub product: Option<Product>,
 }
 
-/// The product that a group begins with. It is computed where one of the results goes.
+/// The product that a group begins with. It is computed where the first of the outputs goes.
 #[derive(Debug)]
 pub(super) struct Product {
     pub head: Head,
-    /// Which of the outputs that is.
-    pub target: usize,
-    /// Where in the scratch a tile of it goes first, if the result is another one.
+    /// Where in the scratch a tile of it goes first, if who takes it may not find it there.
     pub moved: Option<usize>,
     /// Bytes of an element.
     pub size: usize,
@@ -63,6 +63,8 @@ pub(super) struct Step {
     pub kind: Kind,
     pub inputs: SmallVec<[Arg; 3]>,
     pub out: Arg,
+    /// What two instructions, of which this is the second, do with three operands.
+    pub chain: Option<(Arithmetic, Then)>,
     /// Whether it does not matter where a row ends.
     pub flat: bool,
     /// The number of a sum of columns.
@@ -85,6 +87,32 @@ pub(super) enum At {
     Output(usize),
     /// In the tile's scratch, from this byte on.
     Scratch(usize),
+}
+
+/// The result where the product of a group is computed, and whether its tiles must be moved away before others take them: where that result may be
+/// written while it is still needed.
+fn target(
+    program: &Program,
+    layouts: &Layouts,
+    product: Id,
+    passes: &[Pass],
+    wanted: impl Fn(Id) -> bool,
+) -> (Id, bool) {
+    if wanted(product) {
+        return (product, false);
+    }
+    let result = |pass: &Pass| program.instructions[pass.instruction].result();
+    let meta = program.info(product).meta;
+    let fits = |pass: &&Pass| wanted(result(pass)) && program.info(result(pass)).meta == meta;
+    let takes = |pass: &Pass| pass.inputs.iter().any(|(id, _)| layouts.root(*id) == product);
+    let last = passes.iter().rposition(takes).map_or(0, |at| at + 1);
+    match passes[last..].iter().find(fits) {
+        Some(pass) => (result(pass), false),
+        None => {
+            let pass = passes.iter().find(fits);
+            (result(pass.expect("a product inside has a result that is like it")), true)
+        }
+    }
 }
 
 impl Block {
@@ -122,32 +150,26 @@ impl Block {
             sums: 0,
             product: None,
         };
+        let passes = chains::passes(program, &group, members, &wanted);
         let mut inside: Vec<(Id, Arg)> = Vec::new();
         let mut needs: Vec<Need> = Vec::new();
-        let mut moved = None;
-        if let Some(head) = &head {
+        if let Some(head) = head {
+            let (target, moves) = target(program, layouts, head.result, &passes, &wanted);
             let dtype = program.info(head.result).meta.dtype;
-            let at = if wanted(head.result) {
-                block.outputs.push(head.result);
-                At::Output(0)
-            } else {
+            block.outputs.push(target);
+            let (at, moved) = if moves {
                 needs.push(Need { size: dtype.size(), from: 0, to: 0 });
-                moved = Some(0);
-                At::Scratch(0)
+                (At::Scratch(0), Some(0))
+            } else {
+                (At::Output(0), None)
             };
             inside.push((head.result, Arg { at, part: Part::Whole, dtype }));
+            block.product = Some(Product { head, moved, size: dtype.size() });
         }
-        for (at, (i, member)) in members.into_iter().enumerate() {
-            let step =
-                block.step(program, layouts, (at, i, member), &mut inside, &mut needs, &wanted);
+        for (at, pass) in passes.into_iter().enumerate() {
+            let step = block.step(program, layouts, (at, pass), &mut inside, &mut needs, &wanted);
             block.members.push(step);
         }
-        block.product = head.map(|head| {
-            let meta = program.info(head.result).meta;
-            let target = block.outputs.iter().position(|&id| program.info(id).meta == meta);
-            let target = target.expect("a product inside has a result that is like it");
-            Product { head, target, moved, size: meta.dtype.size() }
-        });
         block.cut(&needs);
         block
     }
@@ -157,14 +179,14 @@ impl Block {
         &mut self,
         program: &Program,
         layouts: &Layouts,
-        (at, i, member): (usize, usize, Member),
+        (at, pass): (usize, Pass),
         inside: &mut Vec<(Id, Arg)>,
         needs: &mut Vec<Need>,
         wanted: &impl Fn(Id) -> bool,
     ) -> Step {
-        let instruction = &program.instructions[i];
+        let instruction = &program.instructions[pass.instruction];
         let mut inputs: SmallVec<[Arg; 3]> = SmallVec::new();
-        for (&id, &part) in instruction.inputs.iter().zip(&member.parts) {
+        for (id, part) in pass.inputs {
             let root = layouts.root(id);
             let dtype = program.info(id).meta.dtype;
             let known = inside.iter().find(|(other, _)| *other == root);
@@ -188,7 +210,7 @@ impl Block {
         }
         let result = instruction.result();
         let dtype = program.info(result).meta.dtype;
-        let (part, sum) = match member.kind {
+        let (part, sum) = match pass.kind {
             Kind::Map => (Part::Whole, 0),
             Kind::RowSum => (Part::Column, 0),
             Kind::ColumnSum { .. } => {
@@ -197,8 +219,11 @@ impl Block {
             }
         };
         let place = if wanted(result) || part == Part::Row {
-            self.outputs.push(result);
-            At::Output(self.outputs.len() - 1)
+            let known = self.outputs.iter().position(|&id| id == result);
+            At::Output(known.unwrap_or_else(|| {
+                self.outputs.push(result);
+                self.outputs.len() - 1
+            }))
         } else {
             let size = if part == Part::Whole { self.n } else { 1 } * dtype.size();
             needs.push(Need { size, from: at, to: at });
@@ -206,7 +231,8 @@ impl Block {
         };
         let out = Arg { at: place, part, dtype };
         inside.push((result, out));
-        Step { instruction: i, kind: member.kind, inputs, out, flat: member.is_flat(), sum }
+        let Pass { instruction, kind, flat, chain, .. } = pass;
+        Step { instruction, kind, inputs, out, chain, flat, sum }
     }
 
     /// Decides how many rows a tile has, and where in the scratch everything goes.

@@ -7,6 +7,7 @@
 //! An op that is not part of a group runs through its kernel as in the eager mode; the buffer that it asks for is its place in the arena.
 
 mod block;
+mod chains;
 mod memory;
 mod run;
 mod steps;

@@ -27,7 +27,16 @@ pub(in crate::program) struct Machine {
     /// By id. Those in the arena, constants and windows on them are always there.
     pub values: Vec<Option<Arc<Value>>>,
     places: Vec<Option<Place>>,
+    /// Where those that are always there begin; null for others.
+    starts: Vec<Start>,
 }
+
+/// Where a value begins.
+#[derive(Clone, Copy)]
+struct Start(*mut u8);
+
+// SAFETY: what is behind it is used by the run that has the machine alone.
+unsafe impl Send for Start {}
 
 /// Takes back the places that an op was given, also where it panics.
 struct Planned;
@@ -45,7 +54,7 @@ impl Machine {
             Error::argument("run", format!("there is no memory for {bytes} bytes"))
         })?;
         let arena = Arc::new(arena);
-        let mut machine = Machine { values: Vec::new(), places: Vec::new() };
+        let mut machine = Machine { values: Vec::new(), places: Vec::new(), starts: Vec::new() };
         for (info, home) in program.values.iter().zip(&steps.homes) {
             let place = match *home {
                 Home::Arena { first, blocks } => Some(Place::new(&arena, first, blocks)),
@@ -63,6 +72,13 @@ impl Machine {
             if steps.homes[id.index()] == Home::View {
                 machine.values[id.index()] = Some(machine.window(program, steps, id));
             }
+        }
+        for (place, value) in machine.places.iter().zip(&machine.values) {
+            machine.starts.push(Start(match (place, value) {
+                (Some(place), _) => place.start().cast(),
+                (None, Some(value)) if value.is_contiguous() => start(value).cast_mut(),
+                _ => std::ptr::null_mut(),
+            }));
         }
         Ok(machine)
     }
@@ -132,18 +148,20 @@ impl Machine {
         let mut fresh: SmallVec<[(Id, Value); 4]> = SmallVec::new();
         let mut arrays = Arrays { inputs: SmallVec::new(), outputs: SmallVec::new() };
         for &id in &block.outputs {
-            arrays.outputs.push(match &mut self.places[id.index()] {
-                Some(place) => place.write().as_mut_ptr().cast(),
-                None => {
-                    let mut value = Value::uninit("program", program.info(id).meta)?;
-                    let start = start_mut(&mut value);
-                    fresh.push((id, value));
-                    start
-                }
-            });
+            let mut at = self.starts[id.index()].0;
+            if at.is_null() {
+                let mut value = Value::uninit("program", program.info(id).meta)?;
+                at = start_mut(&mut value);
+                fresh.push((id, value));
+            }
+            arrays.outputs.push(at);
         }
         for &(id, first) in &block.inputs {
-            arrays.inputs.push(start(self.value(id)).wrapping_add(first));
+            let mut at = self.starts[id.index()].0.cast_const();
+            if at.is_null() {
+                at = start(self.value(id));
+            }
+            arrays.inputs.push(at.wrapping_add(first));
         }
         match &block.product {
             Some(product) => self.product(program, block, product, &arrays, &mut fresh)?,
@@ -168,17 +186,16 @@ impl Machine {
     ) -> Result<()> {
         let instruction = &program.instructions[product.head.instruction];
         let inputs = self.inputs(instruction);
-        let kernels = block.kernels(&program.instructions);
         let finish = |first, at, count| {
             // SAFETY: as for a group; the product hands on its elements, each once, from the memory of the target.
-            unsafe { block.stretch(&kernels, arrays, product, (first, at, count)) }
+            unsafe { block.stretch(&program.instructions, arrays, product, (first, at, count)) }
         };
         let row = product.head.row.map(|(_, row)| self.value(row).contiguous()).transpose()?;
         let epilogue = Epilogue {
             plus: row.as_deref().map_or(Plus::Nothing, Plus::Row),
             finish: (!block.members.is_empty()).then_some(&finish),
         };
-        let target = block.outputs[product.target];
+        let target = block.outputs[0];
         let kernel = head::product(program, instruction).expect("the plan found a product");
         match &self.places[target.index()] {
             Some(place) => {
@@ -194,7 +211,11 @@ impl Machine {
     }
 
     fn inputs(&self, instruction: &Instruction) -> SmallVec<[Arc<Value>; 4]> {
-        instruction.inputs.iter().map(|&id| self.value(id).clone()).collect()
+        let mut inputs = SmallVec::new();
+        for &id in &instruction.inputs {
+            inputs.push(self.value(id).clone());
+        }
+        inputs
     }
 
     /// Runs an instruction through its kernel; what it asks memory for is given places in the arena.

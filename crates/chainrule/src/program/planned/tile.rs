@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::block::{Arg, At, Block, Product, Step};
 use crate::dtype::DType;
+use crate::kernels::chain::{Arithmetic, Then, chain};
 use crate::kernels::gemm::Room;
 use crate::kernels::map::Rows;
 use crate::kernels::{reduce, threads};
@@ -32,9 +33,6 @@ struct Sums(*mut f64);
 // SAFETY: each piece has sums of its own.
 unsafe impl Sync for Sums {}
 
-/// The kernels of the members of a group.
-pub(super) type Kernels<'a> = SmallVec<[Kernel<'a>; 24]>;
-
 thread_local! {
     /// What stays inside a group. Another room than that of products, which call groups.
     static SCRATCH: Room = const { Room::new() };
@@ -50,7 +48,6 @@ impl Block {
     /// The arrays must be those of the group: inputs with the elements that the parts need, readable; outputs with room for the results, writable by nobody
     /// else and apart from the inputs and each other.
     pub unsafe fn run(&self, instructions: &[Instruction], arrays: &Arrays) {
-        let kernels = self.kernels(instructions);
         let pieces = self.pieces();
         let own = self.sums * self.n;
         let run = |totals: *mut f64| {
@@ -63,7 +60,7 @@ impl Block {
                         let totals = totals.0.wrapping_add(piece * own);
                         let totals = std::slice::from_raw_parts_mut(totals, own);
                         totals.fill(0.0);
-                        self.piece(&kernels, arrays, piece, scratch, totals);
+                        self.piece(instructions, arrays, piece, scratch, totals);
                     }
                 });
             };
@@ -90,11 +87,6 @@ impl Block {
         TOTALS.set(totals);
     }
 
-    /// The kernels of the members.
-    pub fn kernels<'a>(&self, instructions: &'a [Instruction]) -> Kernels<'a> {
-        self.members.iter().map(|m| instructions[m.instruction].op.kernel()).collect()
-    }
-
     fn with_scratch(&self, f: impl FnOnce(*mut u8)) {
         SCRATCH.with(|room| room.with::<f32, _>(self.scratch.div_ceil(4), |at| f(at.cast())));
     }
@@ -106,14 +98,14 @@ impl Block {
     /// As [`Block::run`]; the elements must be those of the product's target, and nobody else may use them meanwhile.
     pub unsafe fn stretch(
         &self,
-        kernels: &[Kernel<'_>],
+        instructions: &[Instruction],
         arrays: &Arrays,
         product: &Product,
         (first, at, count): (usize, *mut u8, usize),
     ) {
         let size = product.size;
         let mut arrays = arrays.clone();
-        arrays.outputs[product.target] = at.wrapping_sub(first * size);
+        arrays.outputs[0] = at.wrapping_sub(first * size);
         self.with_scratch(|scratch| {
             for row in (first..first + count).step_by(self.tile) {
                 let rows = self.tile.min(first + count - row);
@@ -123,9 +115,9 @@ impl Block {
                     unsafe { from.copy_to_nonoverlapping(scratch.wrapping_add(to), rows * size) }
                 }
                 let tile = Tile { arrays: &arrays, scratch, row, rows, n: 1 };
-                for (member, kernel) in self.members.iter().zip(kernels) {
+                for member in &self.members {
                     // SAFETY: the caller's promise; no member sums.
-                    unsafe { tile.member(member, kernel, &mut []) }
+                    unsafe { tile.member(member, instructions, &mut []) }
                 }
             }
         });
@@ -138,7 +130,7 @@ impl Block {
     /// As [`Block::run`]; the scratch must have the room that was planned.
     unsafe fn piece(
         &self,
-        kernels: &[Kernel<'_>],
+        instructions: &[Instruction],
         arrays: &Arrays,
         piece: usize,
         scratch: *mut u8,
@@ -147,9 +139,9 @@ impl Block {
         let end = self.rows.min((piece + 1) * self.piece);
         for row in (piece * self.piece..end).step_by(self.tile) {
             let tile = Tile { arrays, scratch, row, rows: self.tile.min(end - row), n: self.n };
-            for (member, kernel) in self.members.iter().zip(kernels) {
+            for member in &self.members {
                 // SAFETY: the caller's promise; the members are in an order in which each reads what is there.
-                unsafe { tile.member(member, kernel, totals) }
+                unsafe { tile.member(member, instructions, totals) }
             }
         }
     }
@@ -185,6 +177,19 @@ impl Block {
     }
 }
 
+/// Two steps of arithmetic, see [`chain`].
+fn two_steps(first: Arithmetic, then: Then, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+    match (inputs, out) {
+        (&[Input::F32(a), Input::F32(b), Input::F32(c)], Output::F32(out)) => {
+            chain(first, then, [a, b, c], n, out);
+        }
+        (&[Input::F64(a), Input::F64(b), Input::F64(c)], Output::F64(out)) => {
+            chain(first, then, [a, b, c], n, out);
+        }
+        _ => unreachable!("chains have three operands of one type of float"),
+    }
+}
+
 /// Some rows of a group.
 struct Tile<'a> {
     arrays: &'a Arrays,
@@ -201,7 +206,8 @@ impl Tile<'_> {
     ///
     /// As [`Block::run`].
     #[inline]
-    unsafe fn member(&self, member: &Step, kernel: &Kernel<'_>, totals: &mut [f64]) {
+    unsafe fn member(&self, member: &Step, instructions: &[Instruction], totals: &mut [f64]) {
+        let kernel = instructions[member.instruction].op.kernel();
         // SAFETY: the caller's promise.
         unsafe {
             match (member.kind, kernel) {
@@ -211,7 +217,11 @@ impl Tile<'_> {
                         inputs.push(self.input(arg, member.flat));
                     }
                     let n = if member.flat { self.rows * self.n } else { self.n };
-                    kernel.tile(&inputs, n, self.output(&member.out));
+                    let out = self.output(&member.out);
+                    match member.chain {
+                        None => kernel.tile(&inputs, n, out),
+                        Some((first, then)) => two_steps(first, then, &inputs, n, out),
+                    }
                 }
                 (Kind::RowSum, Kernel::Reduce(_, kernel)) => {
                     let extent = Extent { outer: self.rows, count: self.n, inner: 1 };

@@ -45,6 +45,39 @@ fn chains_are_right_at_odd_sizes() {
 }
 
 #[test]
+fn arithmetic_of_any_operands_has_the_same_bits_two_at_a_time() {
+    let g = &mut Generator::manual_seed(5);
+    for (rows, n) in [(1, 1), (3, 1), (1, 9), (7, 33), (40, 200), (300, 129)] {
+        for dtype in [DType::F32, DType::F64] {
+            let [x, y, row, column, one] =
+                [vec![rows, n], vec![rows, n], vec![n], vec![rows, 1], vec![1]]
+                    .map(|shape| Tensor::randn(shape, dtype, g));
+            let named = [("x", &x), ("y", &y), ("row", &row), ("column", &column), ("one", &one)];
+            let steps = |a: &[Tensor]| {
+                let [x, y, row, column, one] = a else { unreachable!("five were given") };
+                let hat = (x - row) * column;
+                let out = &hat * row + y;
+                let both = row - (y * one - x);
+                let twice = &out * &out;
+                let more = (column - (x + y)) * (one - (row + column));
+                vec![hat, (out + twice) * x, both - 2.0 * more]
+            };
+            let plain = Program::trace(named, |a| Ok(steps(a))).unwrap().optimized();
+            let fused = plain.clone().fused();
+            let inputs = [&x, &y, &row, &column, &one];
+            let want = plain.run(&inputs).unwrap();
+            for _ in 0..2 {
+                assert_eq!(
+                    difference(&fused.run(&inputs).unwrap(), &want),
+                    None,
+                    "{rows} {n}\n{fused}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn f32_is_as_near_to_the_truth_as_the_eager_mode() {
     for (rows, n) in [(7, 17), (129, 16), (400, 65), (1, 300)] {
         let x = inputs(rows, n, DType::F32);
