@@ -72,9 +72,19 @@ impl<T: Copy> Spread<T> {
     #[inline(always)]
     fn turn(&mut self, rows: &Rows<'_, T>, i: usize, n: usize) {
         if rows.splat && rows.step != 0 && i > 0 {
-            self.copies[..n].fill(rows.one(i));
+            spread(&mut self.copies[..n], rows.one(i));
         }
     }
+}
+
+#[inline(always)]
+fn spread_body<const FMA: bool, T: Copy>(copies: &mut [T], x: T) {
+    copies.fill(x);
+}
+
+vectorized! {
+    /// Lays out copies of an element, in stores as wide as the loads that follow.
+    fn spread[T](copies: &mut [T], x: T) where [T: Copy] = spread_body
 }
 
 /// What is computed of slices of operands.

@@ -52,24 +52,22 @@ pub fn transpose<T: Copy + Send + Sync>(x: Columns<'_, T>, cols: usize, out: &mu
 /// Columns `j..j + TILE` of a band of rows that starts with row `i`.
 fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [T]) {
     let (rows, wide) = (out.len() / cols, TILE.min(cols - j));
-    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
-    let mut done = (0, 0);
     #[cfg(target_arch = "x86_64")]
-    if size_of::<T>() == 4 && level() >= Level::Avx2 {
-        done = (rows / 8 * 8, wide / 8 * 8);
-        for top in (0..done.0).step_by(8) {
-            for left in (0..done.1).step_by(8) {
-                let lines = array(|k| x.part(i + top, j + left + k, 8).as_ptr().cast());
-                let to = &mut out[top * cols + j + left..][..7 * cols + 8];
+    if size_of::<T>() == 4 && level() >= Level::Avx2 && rows >= 8 && cols >= 8 {
+        // The last blocks begin inside those before.
+        for top in (0..rows).step_by(8).map(|top| top.min(rows - 8)) {
+            for left in (j..j + wide).step_by(8).map(|left| left.min(cols - 8)) {
+                let lines = array(|k| x.part(i + top, left + k, 8).as_ptr().cast());
+                let to = &mut out[top * cols + left..][..7 * cols + 8];
                 // SAFETY: the processor has AVX2. Every line has 8 numbers of 4 bytes, and `to` has 8 rows of 8 at a distance of `cols`.
                 unsafe { avx2::block(&lines, to.as_mut_ptr().cast(), cols) };
+                avx2::ask(&lines);
             }
         }
+        return;
     }
-    // What is left below and at the right.
     for k in 0..wide {
-        let first = if k < done.1 { done.0 } else { 0 };
-        for (row, &x) in x.part(i, j + k, rows).iter().enumerate().skip(first) {
+        for (row, &x) in x.part(i, j + k, rows).iter().enumerate() {
             out[row * cols + j + k] = x;
         }
     }
@@ -78,6 +76,15 @@ fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
     use std::arch::x86_64::*;
+
+    /// Asks for what follows on each line, a cache line ahead: so many lines are more than the processor foresees.
+    #[inline]
+    pub fn ask(lines: &[*const f32; 8]) {
+        for line in lines {
+            // SAFETY: this reads nothing, and any address will do.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(16).cast()) };
+        }
+    }
 
     /// Turns 8 lines of 8 numbers: number `t` of line `i` goes to row `t`, column `i`.
     ///
