@@ -100,7 +100,7 @@ impl Program {
             Some(machine) => machine,
             None => Machine::new(self, steps)?,
         };
-        let outcome = machine.run(self, plan, steps, arguments);
+        let outcome = machine.run(self, steps, arguments);
         let outcome = outcome.and_then(|()| self.hand_out(&[], &machine.values, results));
         machine.end(steps);
         *lock(&self.machine) = Some(machine);

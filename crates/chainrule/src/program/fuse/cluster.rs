@@ -2,7 +2,8 @@
 //!
 //! Instructions are taken in order. One that runs on rows joins the group of a value that it takes, or one that takes a value that it takes too, if
 //! the rows are the same and nothing outside the group would have to run between: no other instruction may need something of the group and be needed by it. Behind a product
-//! comes only what takes its elements, and for which it does not matter where a row ends.
+//! comes only what takes its elements, and for which it does not matter where a row ends; but what is only summed up goes with its sums. In the end groups
+//! become one where one takes what another makes.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -32,6 +33,12 @@ impl Set {
         self.0[i / 64] |= 1 << (i % 64);
     }
 
+    fn remove(&mut self, i: usize) {
+        if let Some(word) = self.0.get_mut(i / 64) {
+            *word &= !(1 << (i % 64));
+        }
+    }
+
     fn extend(&mut self, other: &Set) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -41,6 +48,7 @@ impl Set {
 }
 
 /// Instructions that run at one place of the list.
+#[derive(Default)]
 pub(super) struct Cluster {
     pub members: Vec<usize>,
     /// The rows of a group and their length; nothing for an instruction that runs alone.
@@ -65,6 +73,8 @@ pub(super) struct Clusters<'a> {
     taken_in: HashMap<Id, usize>,
     /// How often each value is taken, by root; what is handed out once more.
     uses: Vec<usize>,
+    /// How many of those are sums of rows or columns.
+    sums: Vec<usize>,
     last_draw: Option<usize>,
 }
 
@@ -78,9 +88,11 @@ impl<'a> Clusters<'a> {
             made_by: HashMap::new(),
             taken_in: HashMap::new(),
             uses: uses(program, layouts),
+            sums: sums(program, layouts),
             last_draw: None,
         };
         (0..program.instructions.len()).for_each(|i| all.place(i));
+        all.merge();
         all.in_order()
     }
 
@@ -160,15 +172,8 @@ impl<'a> Clusters<'a> {
             }
             Some(_) => rows == member.rows * member.n && self.follows(at, i, member, roots),
         };
-        // Of what is made in the group only those rows are there that the member runs on.
         let apart = |(root, part): (&Id, &Part)| {
-            let numel = self.program.info(*root).meta.shape.numel();
-            self.made_in.get(root) == Some(&at)
-                && match self.made_by.get(root) {
-                    Some(Kind::Map) => *part != Part::Whole || numel != rows * n,
-                    Some(Kind::RowSum) => *part != Part::Column || numel != rows,
-                    _ => true,
-                }
+            self.made_in.get(root) == Some(&at) && self.is_apart((rows, n), *root, *part)
         };
         let between = |root: &Id| {
             let maker = self.made_in.get(root).filter(|&&maker| maker != at);
@@ -176,6 +181,16 @@ impl<'a> Clusters<'a> {
         };
         let mut taken = roots.iter().zip(&member.parts);
         same && group.members.len() < MOST && !roots.iter().any(between) && !taken.any(apart)
+    }
+
+    /// Whether a member could not take a value that its group makes: only those rows of it are there that the member runs on.
+    fn is_apart(&self, (rows, n): (usize, usize), root: Id, part: Part) -> bool {
+        let numel = self.program.info(root).meta.shape.numel();
+        match self.made_by.get(&root) {
+            Some(Kind::Map) => part != Part::Whole || numel != rows * n,
+            Some(Kind::RowSum) => part != Part::Column || numel != rows,
+            _ => true,
+        }
     }
 
     /// Whether an instruction can take the elements of a product's group as they are computed.
@@ -188,7 +203,9 @@ impl<'a> Clusters<'a> {
             let alone = group.members.len() == 1 && self.uses[first.result().index()] == 1;
             alone && head::row(self.program, self.layouts, first, &instructions[i]).is_some()
         };
-        takes && (member.is_flat() || adds())
+        let result = instructions[i].result().index();
+        let only_summed = self.sums[result] > 0 && self.sums[result] == self.uses[result];
+        takes && (member.is_flat() && !only_summed || adds())
     }
 
     fn join(&mut self, at: usize, i: usize, member: &Member, roots: &[Id]) {
@@ -214,9 +231,80 @@ impl<'a> Clusters<'a> {
         }
     }
 
+    /// Makes groups one where one takes what another makes, if they have the same rows and nothing has to run between.
+    fn merge(&mut self) {
+        for to in 0..self.clusters.len() {
+            let mut i = 0;
+            while let Some(&member) = self.clusters[to].members.get(i) {
+                i += 1;
+                for &id in &self.program.instructions[member].inputs {
+                    let maker = self.made_in.get(&self.layouts.root(id)).copied();
+                    if let Some((from, space)) = maker.and_then(|m| Some((m, self.merged(m, to)?)))
+                    {
+                        self.take_in(from, to, space);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rows that two groups have together, if they can be one.
+    fn merged(&self, from: usize, to: usize) -> Option<(usize, usize)> {
+        let [a, b] = [from, to].map(|at| &self.clusters[at]);
+        let (one, other) = (a.space?, b.space?);
+        let (rows, n) = if a.flat { other } else { one };
+        let same = one == other || (one.0 * one.1 == other.0 * other.1 && (a.flat || b.flat));
+        let between = |x: usize| x != from && b.before.has(x) && self.clusters[x].before.has(from);
+        let apart = |&i: &usize| {
+            let instruction = &self.program.instructions[i];
+            let Some(member) = Member::of(self.program, self.layouts, instruction) else {
+                return false;
+            };
+            let mut taken =
+                instruction.inputs.iter().map(|&id| self.layouts.root(id)).zip(member.parts);
+            taken.any(|(root, part)| {
+                self.made_in.get(&root) == Some(&from) && self.is_apart((rows, n), root, part)
+            })
+        };
+        let fits = from != to
+            && a.head.is_none()
+            && b.head.is_none()
+            && same
+            && a.members.len() + b.members.len() <= MOST
+            && !(0..self.clusters.len()).any(between)
+            && !b.members.iter().any(apart);
+        fits.then_some((rows, n))
+    }
+
+    /// Puts the members of a group into another.
+    fn take_in(&mut self, from: usize, to: usize, space: (usize, usize)) {
+        let taken = std::mem::take(&mut self.clusters[from]);
+        self.made_in.values_mut().filter(|at| **at == from).for_each(|at| *at = to);
+        let group = &mut self.clusters[to];
+        group.members.extend(taken.members);
+        group.space = Some(space);
+        group.flat &= taken.flat;
+        group.before.extend(&taken.before);
+        group.before.remove(from);
+        let mut more = group.before.clone();
+        more.add(to);
+        for cluster in self.clusters.iter_mut().filter(|cluster| cluster.before.has(from)) {
+            cluster.before.remove(from);
+            cluster.before.extend(&more);
+        }
+    }
+
     /// The clusters in an order in which they can run, as near to that of the list as may be.
     fn in_order(self) -> Vec<Cluster> {
-        let Clusters { program, clusters, made_in, layouts, .. } = self;
+        let Clusters { program, mut clusters, mut made_in, layouts, .. } = self;
+        let mut number = Vec::with_capacity(clusters.len());
+        let mut count = 0;
+        for cluster in &clusters {
+            number.push(count);
+            count += usize::from(!cluster.members.is_empty());
+        }
+        clusters.retain(|cluster| !cluster.members.is_empty());
+        made_in.values_mut().for_each(|at| *at = number[*at]);
         let mut home = vec![0; program.instructions.len()];
         for (at, cluster) in clusters.iter().enumerate() {
             cluster.members.iter().for_each(|&i| home[i] = at);
@@ -257,6 +345,19 @@ impl<'a> Clusters<'a> {
         let mut clusters: Vec<Option<Cluster>> = clusters.into_iter().map(Some).collect();
         order.into_iter().map(|at| clusters[at].take().expect("each comes once")).collect()
     }
+}
+
+/// How often a sum of rows or columns takes each value.
+fn sums(program: &Program, layouts: &Layouts) -> Vec<usize> {
+    let mut sums = vec![0; program.values.len()];
+    for instruction in &program.instructions {
+        if let Some(Member { kind: Kind::RowSum | Kind::ColumnSum { .. }, .. }) =
+            Member::of(program, layouts, instruction)
+        {
+            sums[instruction.inputs[0].index()] += 1;
+        }
+    }
+    sums
 }
 
 /// How often each value is taken, by root.

@@ -1,5 +1,8 @@
 //! A group of instructions as it runs: tile by tile, or behind a product.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::chains::{self, Pass};
@@ -11,7 +14,7 @@ use crate::program::fuse::head::Head;
 use crate::program::fuse::layout::{Layouts, Part};
 use crate::program::fuse::member::{Kind, Member};
 use crate::program::ir::Id;
-use std::ops::Range;
+use crate::tensor::op::Op;
 
 /// What a tile may take of the nearest cache.
 const TILE: usize = 24 << 10;
@@ -59,7 +62,7 @@ pub(super) struct Product {
 /// One member.
 #[derive(Debug)]
 pub(super) struct Step {
-    pub instruction: usize,
+    pub op: Arc<dyn Op>,
     pub kind: Kind,
     pub inputs: SmallVec<[Arg; 3]>,
     pub out: Arg,
@@ -231,8 +234,8 @@ impl Block {
         };
         let out = Arg { at: place, part, dtype };
         inside.push((result, out));
-        let Pass { instruction, kind, flat, chain, .. } = pass;
-        Step { instruction, kind, inputs, out, chain, flat, sum }
+        let Pass { kind, flat, chain, .. } = pass;
+        Step { op: instruction.op.clone(), kind, inputs, out, chain, flat, sum }
     }
 
     /// Decides how many rows a tile has, and where in the scratch everything goes.

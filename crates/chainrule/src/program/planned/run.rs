@@ -5,14 +5,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::block::{Block, Product};
-use super::steps::{Home, Step, Steps};
+use super::steps::{Home, Step, Steps, Update};
 use super::tile::Arrays;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::program::Program;
 use crate::program::fuse::head;
 use crate::program::ir::{From, Id, Instruction};
-use crate::program::plan::Plan;
 use crate::program::run::EMPTY;
 use crate::tensor::Tensor;
 use crate::tensor::arena::{Arena, Place};
@@ -29,6 +28,8 @@ pub(in crate::program) struct Machine {
     places: Vec<Option<Place>>,
     /// Where those that are always there begin; null for others.
     starts: Vec<Start>,
+    /// For each step the inputs of its instruction, if they are always there.
+    lasting: Vec<SmallVec<[Arc<Value>; 4]>>,
 }
 
 /// Where a value begins.
@@ -54,7 +55,12 @@ impl Machine {
             Error::argument("run", format!("there is no memory for {bytes} bytes"))
         })?;
         let arena = Arc::new(arena);
-        let mut machine = Machine { values: Vec::new(), places: Vec::new(), starts: Vec::new() };
+        let mut machine = Machine {
+            values: Vec::new(),
+            places: Vec::new(),
+            starts: Vec::new(),
+            lasting: Vec::new(),
+        };
         for (info, home) in program.values.iter().zip(&steps.homes) {
             let place = match *home {
                 Home::Arena { first, blocks } => Some(Place::new(&arena, first, blocks)),
@@ -79,6 +85,14 @@ impl Machine {
                 (None, Some(value)) if value.is_contiguous() => start(value).cast_mut(),
                 _ => std::ptr::null_mut(),
             }));
+        }
+        for step in &steps.steps {
+            let inputs = match step {
+                Step::Op(i) => &program.instructions[*i].inputs[..],
+                _ => &[],
+            };
+            let all = inputs.iter().map(|id| machine.values[id.index()].clone());
+            machine.lasting.push(all.collect::<Option<_>>().unwrap_or_default());
         }
         Ok(machine)
     }
@@ -109,26 +123,17 @@ impl Machine {
     }
 
     /// Does all the steps.
-    pub fn run(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        steps: &Steps,
-        arguments: &[&Tensor],
-    ) -> Result<()> {
+    pub fn run(&mut self, program: &Program, steps: &Steps, arguments: &[&Tensor]) -> Result<()> {
         self.begin(program, arguments)?;
-        for (step, dropped) in steps.steps.iter().zip(&steps.dropped) {
+        for (at, (step, dropped)) in steps.steps.iter().zip(&steps.dropped).enumerate() {
             match step {
                 Step::Group(block) => self.group(program, block)?,
                 Step::View(i) => {
                     let id = program.instructions[*i].result();
                     self.values[id.index()] = Some(self.window(program, steps, id));
                 }
-                Step::Update(i) => self.update(program, plan, *i, None, dropped)?,
-                Step::Descent { product, update } => {
-                    self.update(program, plan, *update, Some(*product), dropped)?
-                }
-                Step::Op(i) => self.op(program, *i)?,
+                Step::Update(update) => self.update(program, update, dropped)?,
+                Step::Op(i) => self.op(program, at, *i)?,
             }
             self.forget(dropped);
         }
@@ -167,7 +172,7 @@ impl Machine {
             Some(product) => self.product(program, block, product, &arrays, &mut fresh)?,
             // SAFETY: all values are row-major; the plan keeps results apart from what is still needed, and those that are handed out have
             // buffers of their own.
-            None => unsafe { block.run(&program.instructions, &arrays) },
+            None => unsafe { block.run(&arrays) },
         }
         for (id, value) in fresh {
             self.values[id.index()] = Some(value.share());
@@ -188,7 +193,7 @@ impl Machine {
         let inputs = self.inputs(instruction);
         let finish = |first, at, count| {
             // SAFETY: as for a group; the product hands on its elements, each once, from the memory of the target.
-            unsafe { block.stretch(&program.instructions, arrays, product, (first, at, count)) }
+            unsafe { block.stretch(arrays, product, (first, at, count)) }
         };
         let row = product.head.row.map(|(_, row)| self.value(row).contiguous()).transpose()?;
         let epilogue = Epilogue {
@@ -218,10 +223,12 @@ impl Machine {
         inputs
     }
 
-    /// Runs an instruction through its kernel; what it asks memory for is given places in the arena.
-    fn op(&mut self, program: &Program, i: usize) -> Result<()> {
+    /// Runs step `at`, an instruction, through its kernel; what it asks memory for is given places in the arena.
+    fn op(&mut self, program: &Program, at: usize, i: usize) -> Result<()> {
         let instruction = &program.instructions[i];
-        let inputs = self.inputs(instruction);
+        let lasting = std::mem::take(&mut self.lasting[at]);
+        let loose = if lasting.is_empty() { self.inputs(instruction) } else { SmallVec::new() };
+        let inputs = if lasting.is_empty() { &loose } else { &lasting };
         let places = instruction.outputs.iter().filter_map(|id| {
             let meta = program.info(*id).meta;
             let place = self.places[id.index()].clone()?;
@@ -230,8 +237,9 @@ impl Machine {
         let planned = Planned;
         Buffer::plan(places);
         let meta = program.info(instruction.result()).meta;
-        let outcome = compute_as(&*instruction.op, &inputs, meta);
+        let outcome = compute_as(&*instruction.op, inputs, meta);
         drop(planned);
+        self.lasting[at] = lasting;
         let outcome = outcome.map_err(|e| match instruction.rust_location() {
             Some(location) => e.at(location),
             None => e,
@@ -271,17 +279,9 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs an update; `product` is the instruction that makes the gradient, where it is added as it is computed.
-    fn update(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        i: usize,
-        product: Option<usize>,
-        dropped: &[Id],
-    ) -> Result<()> {
-        let instruction = &program.instructions[i];
-        let places = &plan.in_place[&i];
+    fn update(&mut self, program: &Program, update: &Update, dropped: &[Id]) -> Result<()> {
+        let Update { instruction, product, ref places } = *update;
+        let instruction = &program.instructions[instruction];
         let operands =
             product.map(|i| (&program.instructions[i], self.inputs(&program.instructions[i])));
         let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();

@@ -23,11 +23,18 @@ pub(super) enum Step {
     /// A window on something that is another value in each run.
     View(usize),
     /// An update of cells in place.
-    Update(usize),
-    /// An update of cells in place by a gradient that is a product, which is added to the parameter as it is computed.
-    Descent { product: usize, update: usize },
+    Update(Update),
     /// Any other instruction.
     Op(usize),
+}
+
+/// An update of cells in place.
+#[derive(Debug)]
+pub(super) struct Update {
+    pub instruction: usize,
+    /// The instruction that makes the gradient, if that is a product which is added to the parameter as it is computed.
+    pub product: Option<usize>,
+    pub places: SmallVec<[InPlace; 3]>,
 }
 
 /// Where a value is.
@@ -112,10 +119,9 @@ impl Steps {
                 }
                 *dropped.last_mut().expect("one was pushed") = drops;
                 continue;
-            } else if let Some(&product) = descents.get(&i) {
-                Step::Descent { product, update: i }
-            } else if plan.in_place.contains_key(&i) {
-                Step::Update(i)
+            } else if let Some(places) = plan.in_place.get(&i) {
+                let (product, places) = (descents.get(&i).copied(), places.clone());
+                Step::Update(Update { instruction: i, product, places })
             } else if layouts.is_view(program.instructions[i].result()) {
                 match homes[program.instructions[i].result().index()] {
                     Home::Loose => Step::View(i),

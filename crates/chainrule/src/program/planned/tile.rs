@@ -3,6 +3,7 @@
 //! Each member runs on a tile before the next one does, through the kernel that it has alone.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 
 use smallvec::SmallVec;
 
@@ -14,7 +15,6 @@ use crate::kernels::map::Rows;
 use crate::kernels::{reduce, threads};
 use crate::program::fuse::layout::Part;
 use crate::program::fuse::member::Kind;
-use crate::program::ir::Instruction;
 use crate::tensor::op::{Array, Extent, Input, Kernel, Output};
 
 /// Where the arrays of a group begin.
@@ -47,7 +47,7 @@ impl Block {
     ///
     /// The arrays must be those of the group: inputs with the elements that the parts need, readable; outputs with room for the results, writable by nobody
     /// else and apart from the inputs and each other.
-    pub unsafe fn run(&self, instructions: &[Instruction], arrays: &Arrays) {
+    pub unsafe fn run(&self, arrays: &Arrays) {
         let pieces = self.pieces();
         let own = self.sums * self.n;
         let run = |totals: *mut f64| {
@@ -60,7 +60,7 @@ impl Block {
                         let totals = totals.0.wrapping_add(piece * own);
                         let totals = std::slice::from_raw_parts_mut(totals, own);
                         totals.fill(0.0);
-                        self.piece(instructions, arrays, piece, scratch, totals);
+                        self.piece(arrays, piece, scratch, totals);
                     }
                 });
             };
@@ -78,6 +78,9 @@ impl Block {
             // SAFETY: the caller's promise.
             unsafe { self.finish(arrays, first) };
         };
+        if own == 0 {
+            return run(NonNull::dangling().as_ptr());
+        }
         // Taken, not borrowed: while this thread waits for others it may run another group.
         let mut totals = TOTALS.take();
         if totals.len() < pieces * own {
@@ -98,7 +101,6 @@ impl Block {
     /// As [`Block::run`]; the elements must be those of the product's target, and nobody else may use them meanwhile.
     pub unsafe fn stretch(
         &self,
-        instructions: &[Instruction],
         arrays: &Arrays,
         product: &Product,
         (first, at, count): (usize, *mut u8, usize),
@@ -117,7 +119,7 @@ impl Block {
                 let tile = Tile { arrays: &arrays, scratch, row, rows, n: 1 };
                 for member in &self.members {
                     // SAFETY: the caller's promise; no member sums.
-                    unsafe { tile.member(member, instructions, &mut []) }
+                    unsafe { tile.member(member, &mut []) }
                 }
             }
         });
@@ -128,20 +130,13 @@ impl Block {
     /// # Safety
     ///
     /// As [`Block::run`]; the scratch must have the room that was planned.
-    unsafe fn piece(
-        &self,
-        instructions: &[Instruction],
-        arrays: &Arrays,
-        piece: usize,
-        scratch: *mut u8,
-        totals: &mut [f64],
-    ) {
+    unsafe fn piece(&self, arrays: &Arrays, piece: usize, scratch: *mut u8, totals: &mut [f64]) {
         let end = self.rows.min((piece + 1) * self.piece);
         for row in (piece * self.piece..end).step_by(self.tile) {
             let tile = Tile { arrays, scratch, row, rows: self.tile.min(end - row), n: self.n };
             for member in &self.members {
                 // SAFETY: the caller's promise; the members are in an order in which each reads what is there.
-                unsafe { tile.member(member, instructions, totals) }
+                unsafe { tile.member(member, totals) }
             }
         }
     }
@@ -206,8 +201,8 @@ impl Tile<'_> {
     ///
     /// As [`Block::run`].
     #[inline]
-    unsafe fn member(&self, member: &Step, instructions: &[Instruction], totals: &mut [f64]) {
-        let kernel = instructions[member.instruction].op.kernel();
+    unsafe fn member(&self, member: &Step, totals: &mut [f64]) {
+        let kernel = member.op.kernel();
         // SAFETY: the caller's promise.
         unsafe {
             match (member.kind, kernel) {

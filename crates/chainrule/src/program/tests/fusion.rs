@@ -117,6 +117,60 @@ fn a_group_is_listed_and_its_inside_can_be_asked_for() {
     assert!(!fused.optimized().to_string().contains("fused"));
 }
 
+/// The names of what the groups of a program make.
+fn grouped(program: &Program) -> Vec<Vec<&str>> {
+    let name = |i: usize| program.name(program.instructions[i].result());
+    program.groups.iter().map(|group| group.clone().map(name).collect()).collect()
+}
+
+#[test]
+fn groups_that_follow_from_each_other_become_one() {
+    let g = &mut Generator::manual_seed(11);
+    let [x, y] = [0, 1].map(|_| Tensor::randn([16, 9], DType::F64, g));
+    // What a batch norm's gradient does: two sums, each of which is needed by a part of what follows.
+    let f = |x: &Tensor, y: &Tensor| {
+        let (one, other) = (x.sum(0, true), (x * y).sum(0, true));
+        let a = (x - one * 0.5).named("a");
+        let second = other * 0.25;
+        let b = (&second * y).named("b");
+        vec![(a - b).named("out")]
+    };
+    let named = [("x", &x), ("y", &y)];
+    let program = Program::trace(named, |v| Ok(f(&v[0], &v[1]))).unwrap().fused();
+    let groups = grouped(&program);
+    assert!(groups.contains(&vec!["a", "b", "out"]), "{groups:?}");
+    let got = program.run(&[&x, &y]).unwrap();
+    assert_eq!(distance(&got, &f(&x, &y), 1e-15), None);
+    // A group in between keeps two apart: it needs the one, and the other needs it.
+    let f = |x: &Tensor, y: &Tensor| {
+        let a = (x - x.sum(0, true) * 0.5).named("a");
+        let second = (&a * y).sum(0, true) * 0.25;
+        let b = (&second * y).named("b");
+        vec![(a - b).named("out")]
+    };
+    let program = Program::trace(named, |v| Ok(f(&v[0], &v[1]))).unwrap().fused();
+    let groups = grouped(&program);
+    assert!(groups.contains(&vec!["b", "out"]), "{groups:?}");
+    assert_eq!(distance(&program.run(&[&x, &y]).unwrap(), &f(&x, &y), 1e-15), None);
+}
+
+#[test]
+fn what_is_only_summed_goes_with_its_sums() {
+    let g = &mut Generator::manual_seed(12);
+    let [x, y] = [0, 1].map(|_| Tensor::randn([12, 12], DType::F64, g));
+    let f = |x: &Tensor, y: &Tensor| {
+        let d = (x.matmul(y) * x).named("d");
+        let e = (&d * y).named("e");
+        vec![e.sum(0, false).named("of_e"), d.sum(0, false).named("of_d"), d]
+    };
+    let named = [("x", &x), ("y", &y)];
+    let program = Program::trace(named, |v| Ok(f(&v[0], &v[1]))).unwrap().fused();
+    let groups = grouped(&program);
+    assert!(groups.contains(&vec!["e", "of_e", "of_d"]), "{groups:?}");
+    assert!(groups.contains(&vec!["matmul", "d"]), "{groups:?}");
+    assert_eq!(distance(&program.run(&[&x, &y]).unwrap(), &f(&x, &y), 1e-14), None);
+}
+
 #[test]
 fn the_switches_say_what_is_done_to_a_trace() {
     let x = Tensor::randn([6, 5], DType::F64, &mut Generator::manual_seed(3));
