@@ -1,7 +1,6 @@
 //! Names of values: unique ones, and those that the source gives them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::bindings::{self, Binding};
 use crate::tensor::log::{Address, Log, Origin};
@@ -79,7 +78,7 @@ pub(super) fn from_source(log: &Log, names: &mut HashMap<Address, String>) {
         if !same {
             close(&mut open, &files);
         }
-        open = found.map(|b| (file, b, Arc::as_ptr(&entry.outputs[0])));
+        open = found.map(|b| (file, b, entry.outputs[0].address()));
     }
     close(&mut open, &files);
 }

@@ -11,10 +11,10 @@ use super::ir::{Cell, From, Id, Info, Instruction, Maker, Out, Phase};
 use super::names::Names;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use crate::tensor::log::{self, Address, Log, Origin};
+use crate::tensor::log::{self, Address, Held, Log, Origin};
 use crate::tensor::node::{Leaf, lock};
 use crate::tensor::place::Script;
-use crate::tensor::value::Value;
+use crate::tensor::value::{Meta, Value};
 
 impl Program {
     /// Runs `f` once on these arguments and returns what it did as a program: every op that was applied, also those of a backward pass and of an
@@ -51,7 +51,7 @@ impl Program {
             let value = argument.value();
             // A value of its own, so that it is not taken for a constant that `f` captured.
             let own = Arc::new(Value::view(&value, *value.shape(), value.layout()));
-            let id = builder.define(&own, Some(name), From::Input(i));
+            let id = builder.define((Arc::as_ptr(&own), own.meta), Some(name), From::Input(i));
             builder.program.inputs.push(id);
             given.push(own);
         }
@@ -74,8 +74,6 @@ struct Builder {
     program: Program,
     known: HashMap<Address, Id>,
     names: Names,
-    /// Keeps the values whose addresses are in `known` alive.
-    kept: Vec<Arc<Value>>,
     /// Names that the user gave, by address.
     wanted: HashMap<Address, String>,
 }
@@ -99,7 +97,6 @@ impl Default for Builder {
             },
             known: HashMap::new(),
             names: Names::default(),
-            kept: Vec::new(),
             wanted: HashMap::new(),
         }
     }
@@ -112,13 +109,13 @@ impl Builder {
         for entry in &log.entries {
             let outputs = &entry.outputs;
             // Whatever hands on a value that is known already, as a custom op does, is no instruction.
-            if self.known.contains_key(&Arc::as_ptr(&outputs[0])) {
+            if self.known.contains_key(&outputs[0].address()) {
                 for extra in &outputs[1..] {
-                    self.id(extra);
+                    self.held(extra);
                 }
                 continue;
             }
-            let inputs: SmallVec<[Id; 2]> = entry.inputs.iter().map(|v| self.id(v)).collect();
+            let inputs: SmallVec<[Id; 2]> = entry.inputs.iter().map(|v| self.held(v)).collect();
             let (phase, made_by) = match entry.origin {
                 Origin::Forward => (Phase::Forward, Maker::User),
                 Origin::Rule { op, .. } => (Phase::Backward, Maker::Rule(op)),
@@ -163,7 +160,8 @@ impl Builder {
         for (i, met) in log.leaves.iter().enumerate() {
             let name = leaf_name(&met.leaf);
             let name = name.as_deref().or(log.names.get(&Arc::as_ptr(&met.stand_in)).map(|n| &**n));
-            let read = self.define(&met.stand_in, Some(name.unwrap_or("leaf")), From::Cell(i));
+            let stand_in = (Arc::as_ptr(&met.stand_in), met.stand_in.meta);
+            let read = self.define(stand_in, Some(name.unwrap_or("leaf")), From::Cell(i));
             self.program.values[read.index()].given = name.is_some();
             let trained = met.leaf.requires_grad.load(Ordering::Relaxed);
             self.program.cells.push(Cell { leaf: met.leaf.clone(), trained, read, write: None });
@@ -201,8 +199,16 @@ impl Builder {
         for (gradient, of) in &log.gradients {
             if let Some(name) = log.numbers.get(of).and_then(|a| self.wanted.get(a)) {
                 let name = format!("d_{name}");
-                self.wanted.entry(Arc::as_ptr(gradient)).or_insert(name);
+                self.wanted.entry(gradient.as_ptr()).or_insert(name);
             }
+        }
+    }
+
+    /// As [`Builder::id`], of a value that the log holds.
+    fn held(&mut self, value: &Held) -> Id {
+        match value {
+            Held::Given(value) => self.id(value),
+            Held::Made { .. } => self.known[&value.address()],
         }
     }
 
@@ -214,7 +220,7 @@ impl Builder {
                 let name = self.wanted.get(&Arc::as_ptr(value)).cloned();
                 let given = name.is_some();
                 let id = self.define(
-                    value,
+                    (Arc::as_ptr(value), value.meta),
                     Some(name.as_deref().unwrap_or("c")),
                     From::Constant(value.clone()),
                 );
@@ -224,19 +230,20 @@ impl Builder {
         }
     }
 
-    fn result(&mut self, value: &Arc<Value>, stem: &str) -> Id {
-        let name = self.wanted.get(&Arc::as_ptr(value)).cloned();
+    fn result(&mut self, value: &Held, stem: &str) -> Id {
+        let name = self.wanted.get(&value.address()).cloned();
+        let value = (value.address(), value.meta());
         let id = self.define(value, Some(name.as_deref().unwrap_or(stem)), From::Result);
         self.program.values[id.index()].given = name.is_some();
         id
     }
 
-    fn define(&mut self, value: &Arc<Value>, name: Option<&str>, from: From) -> Id {
+    /// Who a value is must last as long as this: the log and the caller see to it.
+    fn define(&mut self, (address, meta): (Address, Meta), name: Option<&str>, from: From) -> Id {
         let id = Id(self.program.values.len() as u32);
         let name = self.names.unique(name.unwrap_or("t"));
-        self.program.values.push(Info { meta: value.meta, name, given: true, from });
-        self.known.insert(Arc::as_ptr(value), id);
-        self.kept.push(value.clone());
+        self.program.values.push(Info { meta, name, given: true, from });
+        self.known.insert(address, id);
         id
     }
 }

@@ -1,14 +1,14 @@
 //! The log of a trace: every op that a thread applies while it is on, with the values that went in and came out.
 //!
-//! The ops run as ever, on real values; the log tells values apart by their address and keeps them all alive, so that no address is used
-//! twice. A leaf gets a stand-in for its value when it is first met, so that its value is not taken for a constant that shares its
+//! The ops run as ever, on real values; the log tells values apart by their address, and lets no address be used twice, though the elements
+//! of what an op made may go. A leaf gets a stand-in for its value when it is first met, so that its value is not taken for a constant that shares its
 //! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means is the business of `program/`.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
@@ -33,12 +33,40 @@ pub(crate) enum Origin {
     Update,
 }
 
+/// A value as the log keeps it.
+pub(crate) enum Held {
+    /// Made by an op of the trace: the program makes it anew, so that only who it is has to last, not its elements.
+    Made { value: Weak<Value>, meta: Meta },
+    /// From elsewhere: if nothing else is known of it, it is a constant of the program.
+    Given(Arc<Value>),
+}
+
+impl Held {
+    fn made(value: &Arc<Value>) -> Held {
+        Held::Made { value: Arc::downgrade(value), meta: value.meta }
+    }
+
+    pub fn address(&self) -> Address {
+        match self {
+            Held::Made { value, .. } => value.as_ptr(),
+            Held::Given(value) => Arc::as_ptr(value),
+        }
+    }
+
+    pub fn meta(&self) -> Meta {
+        match self {
+            Held::Made { meta, .. } => *meta,
+            Held::Given(value) => value.meta,
+        }
+    }
+}
+
 /// One use of an op.
 pub(crate) struct Entry {
     pub op: Arc<dyn Op>,
-    pub inputs: SmallVec<[Arc<Value>; 2]>,
+    pub inputs: SmallVec<[Held; 2]>,
     /// The result, and what the kernel gave beside it.
-    pub outputs: SmallVec<[Arc<Value>; 2]>,
+    pub outputs: SmallVec<[Held; 2]>,
     /// The line that called for it; none where a script called and cannot say.
     pub place: Option<Place>,
     pub origin: Origin,
@@ -88,11 +116,13 @@ pub(crate) struct Log {
     /// Names that the user gave to values.
     pub names: HashMap<Address, String>,
     /// Gradients, and the numbers of the tensors that they are gradients of, in the order in which they were complete.
-    pub gradients: Vec<(Arc<Value>, u64)>,
+    pub gradients: Vec<(Weak<Value>, u64)>,
     /// The values of the leaves and nodes that bear these numbers.
     pub numbers: HashMap<u64, Address>,
     /// The generators that were drawn from, with where they were before.
     pub generators: Vec<Drawn>,
+    /// Results of entries.
+    made: HashSet<Address>,
     /// Values that may be others in the next run.
     varying: HashSet<Address>,
     /// Leaves and nodes that got a gradient.
@@ -236,13 +266,26 @@ pub(crate) fn applied(
         None => Some(location.into()),
     };
     with(|log| {
-        let outputs: SmallVec<[Arc<Value>; 2]> =
-            [&outcome.value].into_iter().chain(&outcome.extra).cloned().collect();
+        let outputs = || std::iter::once(&outcome.value).chain(&outcome.extra);
         if op.generator().is_some() || inputs.iter().any(|v| log.varying.contains(&Arc::as_ptr(v)))
         {
-            log.varying.extend(outputs.iter().map(Arc::as_ptr));
+            log.varying.extend(outputs().map(Arc::as_ptr));
         }
-        let inputs = inputs.iter().cloned().collect();
+        let made = &log.made;
+        let held = |v: &Arc<Value>| match made.contains(&Arc::as_ptr(v)) {
+            true => Held::made(v),
+            false => Held::Given(v.clone()),
+        };
+        let inputs: SmallVec<[Held; 2]> = inputs.iter().map(held).collect();
+        // A custom op may hand on a value that was there before.
+        let first = Arc::as_ptr(&outcome.value);
+        let hands_on = made.contains(&first) || inputs.iter().any(|v| v.address() == first);
+        let outputs = if hands_on {
+            outputs().map(held).collect()
+        } else {
+            log.made.extend(outputs().map(Arc::as_ptr));
+            outputs().map(Held::made).collect()
+        };
         let origin = log.origin.unwrap_or(Origin::Forward);
         log.entries.push(Entry { op, inputs, outputs, place, origin });
     })
@@ -269,7 +312,7 @@ pub(crate) fn named(value: &Arc<Value>, name: &str) {
 /// The whole gradient of the tensor with this number is known.
 #[cold]
 pub(crate) fn gradient(of: u64, gradient: &Arc<Value>) {
-    with(|log| log.gradients.push((gradient.clone(), of)));
+    with(|log| log.gradients.push((Arc::downgrade(gradient), of)));
 }
 
 /// A tensor is about to get its gradient; an error if it has one that the trace does not know.

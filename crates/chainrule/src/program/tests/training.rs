@@ -247,3 +247,20 @@ fn a_loaded_state_goes_on_in_the_program() {
     }
     assert_eq!(step.programs().len(), 1);
 }
+
+#[test]
+fn a_trace_lets_the_elements_go_that_nobody_needs() {
+    let x = Tensor::randn([1000], DType::F32, &mut Generator::manual_seed(1));
+    let place = |t: &Tensor| t.value().slice::<f32>().expect("contiguous").as_ptr().addr();
+    let f = |v: &[Tensor]| {
+        let first = &v[0] * 2.0;
+        let (at, sum) = (place(&first), first.sum(0, false));
+        drop(first);
+        let second = &v[0] * 3.0;
+        assert_eq!(place(&second), at);
+        Ok(vec![sum + second])
+    };
+    let program = Program::trace([("x", &x)], f).unwrap();
+    let want = (&x * 2.0).sum(0, false) + &x * 3.0;
+    assert_eq!(difference(&program.run(&[&x]).unwrap(), &[want]), None);
+}
