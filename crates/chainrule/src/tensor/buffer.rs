@@ -56,6 +56,15 @@ impl Buffer {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.clear());
     }
 
+    /// Gives the free buffers that this thread keeps back to the allocator.
+    pub fn trim() {
+        let _ = POOL.try_with(|pool| {
+            let mut pool = pool.borrow_mut();
+            pool.free.clear();
+            pool.held = 0;
+        });
+    }
+
     /// Whether it is a part of an arena.
     pub fn is_planned(&self) -> bool {
         matches!(self.memory, Memory::Planned(_))
@@ -198,6 +207,8 @@ mod tests {
             assert!(len == 0 || slice.as_ptr().addr().is_multiple_of(64));
             slice.fill(1.0);
         }
+        Buffer::trim();
+        assert_eq!(POOL.with_borrow(|pool| (pool.held, pool.free.len())), (0, 0));
         let first = Buffer::new(4000).unwrap();
         let address = first.as_slice::<f32>(1).as_ptr().addr();
         drop(first);

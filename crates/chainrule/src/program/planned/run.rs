@@ -50,6 +50,8 @@ impl Drop for Planned {
 
 impl Machine {
     pub fn new(program: &Program, steps: &Steps) -> Result<Machine> {
+        // The arena comes in the place of what the trace has left.
+        Buffer::trim();
         let bytes = steps.size * BLOCK;
         let arena = Arena::new(steps.size).ok_or_else(|| {
             Error::argument("run", format!("there is no memory for {bytes} bytes"))
