@@ -2,23 +2,38 @@
 
 use std::ops::Add;
 
+use super::simd::vectorized;
 use super::transpose::{Columns, transpose};
 use crate::shape::{MAX_RANK, Shape, Strides};
 
-/// How much of a line is copied by one call, in bytes. Beyond, the C library may turn to string instructions, which on some processors are ten
+/// How long a line may be that is copied by a call, in bytes. Beyond, the C library may turn to string instructions, which on some processors are ten
 /// times slower when both sides lie alike within their pages, as large arrays do.
 const CALL: usize = 1024;
+
+#[inline(always)]
+fn long_body<const FMA: bool, T: Copy>(x: &[T], out: &mut [T]) {
+    // Two halves in turn: a plainer loop would become a call of the C library.
+    const HALF: usize = 16;
+    let ((pieces, rest), (outs, out_rest)) =
+        (x.as_chunks::<{ 2 * HALF }>(), out.as_chunks_mut::<{ 2 * HALF }>());
+    for (x, out) in pieces.iter().zip(outs) {
+        let ((a, b), (c, d)) = (x.split_at(HALF), out.split_at_mut(HALF));
+        c.copy_from_slice(a);
+        d.copy_from_slice(b);
+    }
+    out_rest.copy_from_slice(rest);
+}
+
+vectorized! {
+    /// A copy of a long line.
+    fn long[T](x: &[T], out: &mut [T]) where [T: Copy] = long_body
+}
 
 /// A copy of a whole line.
 #[inline]
 pub fn line<T: Copy>(x: &[T], out: &mut [T]) {
-    let n = CALL / size_of::<T>();
-    if out.len() <= n {
-        return out.copy_from_slice(x);
-    }
-    for (out, x) in out.chunks_mut(n).zip(x.chunks(n)) {
-        out.copy_from_slice(x);
-    }
+    assert_eq!(x.len(), out.len(), "lines of one length");
+    if size_of_val(x) <= CALL { out.copy_from_slice(x) } else { long(x, out) }
 }
 
 /// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of `shape`.
@@ -202,7 +217,9 @@ mod tests {
 
     #[test]
     fn lines_of_any_length() {
-        for n in [0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 3000] {
+        for n in
+            [0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 287, 288, 289, 1023, 1024, 1025, 3000]
+        {
             let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
             let mut out = vec![-1.0; n];
             line(&x, &mut out);

@@ -47,15 +47,16 @@ pub fn take_rows<T: Copy + Send + Sync>(
 
 /// Bytes of a table that is in the nearer caches most of the time.
 const NEAR: usize = 1 << 18;
-/// How many rows of a larger one are asked for at a time.
+/// How many rows of a larger one are asked for at a time, if they are no longer than a cache line: the copy of longer ones asks soon enough itself.
 const TOUCHED: usize = 64;
+const LINE: usize = 64;
 
 fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
     if inner == 1 {
         // A copy of a single element would be a call.
         return out.iter_mut().zip(indices).for_each(|(out, &i)| *out = x[i as usize]);
     }
-    let far = size_of_val(x) > NEAR;
+    let far = size_of_val(x) > NEAR && inner * size_of::<T>() <= LINE;
     for (out, indices) in out.chunks_mut(TOUCHED * inner).zip(indices.chunks(TOUCHED)) {
         if far {
             // The processor waits for all these rows at the same time; in the loop below it would for a few at a time.
@@ -252,6 +253,21 @@ mod tests {
                 let row = k / inner % size;
                 assert_eq!(put, if row == 1 { 0.0 } else { x[k] });
                 assert_eq!(sum, [2.0, 0.0, 6.0][row] * x[k]);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_a_far_table_arrive() {
+        for (inner, count) in [(2, 63), (3, 64), (3, 150), (7, 65), (8, 128), (9, 200)] {
+            let size = NEAR / 8;
+            let x: Vec<i64> = (0..(size * inner) as i64).collect();
+            let indices: Vec<i64> = (0..count).map(|k| k * 7919 % size as i64).collect();
+            let mut out = vec![-1; indices.len() * inner];
+            take_rows(&x, size, inner, &indices, &mut out);
+            for (k, row) in out.chunks(inner).enumerate() {
+                let from = indices[k] as usize * inner;
+                assert_eq!(row, &x[from..][..inner], "{inner} {k}");
             }
         }
     }
