@@ -1,6 +1,7 @@
 //! Running a program in memory that was planned.
 //!
-//! Before the first run everything that is the same each time is decided: the groups and their tiles (`block`), for each value the place in the
+//! Before the first run everything that is the same each time is decided: the groups and their tiles (`block`), which of
+//! their members run in one pass (`chains`), for each value the place in the
 //! arena (`memory`), and the steps (`steps`). A run (`run`) reads the cells, does the steps and hands out the results. What it computes for itself lies in the arena;
 //! results that the caller keeps, and new values of cells, are buffers of their own.
 //!
