@@ -61,9 +61,10 @@ fn reduced_expm1<const FMA: bool>(x: f32) -> (f32, f32, u32) {
 pub fn exp_f32<const FMA: bool>(x: f32) -> f32 {
     // Beyond these bounds the result is infinite or zero anyway, and n must stay below 2^8.
     let x = if 89.0 < x { 89.0 } else { x };
-    let x = if x < -104.5 { -104.5 } else { x };
-    let (p, _, bits) = reduced_expm1::<FMA>(x);
-    times_power_of_two(p + 1.0, bits)
+    let zero = x < -104.5;
+    let (p, _, bits) = reduced_expm1::<FMA>(if zero { -104.5 } else { x });
+    // A zero that comes out of an underflow costs some processors a hundred times what this select does, and masks make many.
+    times_power_of_two(if zero { 0.0 } else { p + 1.0 }, bits)
 }
 
 /// `y 2^n`, where n is the low part of `bits` and |n| is below 2^8.
@@ -82,7 +83,8 @@ fn times_power_of_two(y: f32, bits: u32) -> f32 {
 #[inline(always)]
 pub fn exp2_f32<const FMA: bool>(x: f32) -> f32 {
     let x = if 128.0 < x { 128.0 } else { x };
-    let x = if x < -151.0 { -151.0 } else { x };
+    let zero = x < -151.0;
+    let x = if zero { -151.0 } else { x };
     let shifted = x + ROUND;
     let r = x - (shifted - ROUND);
     // (2^r - 1) / r, to 1.6e-8 of 2^r.
@@ -90,7 +92,8 @@ pub fn exp2_f32<const FMA: bool>(x: f32) -> f32 {
     let q = poly::<FMA, 6>(r, [
         LN_2, 0.240_225_96, 0.055_503_674, 0.009_625_504, 0.001_338_799_4, 0.000_132_892_96,
     ]);
-    times_power_of_two(mul_add_f32::<FMA>(r, q, 1.0), shifted.to_bits())
+    let y = mul_add_f32::<FMA>(r, q, 1.0);
+    times_power_of_two(if zero { 0.0 } else { y }, shifted.to_bits())
 }
 
 /// e^x - 1, with its digits also where x is near 0.
