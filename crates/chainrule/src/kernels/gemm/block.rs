@@ -43,6 +43,7 @@ pub unsafe fn block<T: Element>(
             a_col: a.col,
             b: b.wrapping_add(j),
             b_row,
+            packed: std::ptr::null_mut(),
             cols: width.min(n - j),
             alpha,
             add,

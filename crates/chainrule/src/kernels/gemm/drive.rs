@@ -4,21 +4,32 @@
 //! is one chain of multiply-adds, and the blocks are added in order. The tiles, the packing and the threads therefore
 //! cannot change a single bit: they only decide when and where an element is computed. (A product with a single row
 //! or column goes its own way, which is fixed as well.)
+//!
+//! A left operand whose rows do not lie side by side is packed by each task, for its own rows. A right operand with rows side by side is packed
+//! by the first strip that reads it, panel by panel, into a room that stays in the nearest cache: that costs next to nothing, however many
+//! tasks do it. To turn another one takes longer, and is done once for all tasks.
 
 use super::tile::{Element, Kernels, Panel, Source};
 use crate::kernels::threads;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Length of a block of the common axis: a packed panel of 48 columns by 256 is 48 KiB.
-const DEPTH: usize = 256;
-/// What is packed at a time: at most so much of the common axis, of the rows and of the columns.
-const DEPTH_GROUP: usize = 4 * DEPTH;
-const ROWS_GROUP: usize = 1536;
+/// Length of a block of the common axis: a packed panel of 48 columns by 128 is 24 KiB, half of the nearest cache. The same for all processors, since the
+/// results depend on it.
+const DEPTH: usize = 128;
+/// So much of a right operand is turned at a time: at most so much of the common axis, and so many columns.
+const DEPTH_GROUP: usize = 8 * DEPTH;
 const COLS_GROUP: usize = 1536;
+/// Rows and columns of one task at most.
+const TASK_ROWS: usize = 192;
+const TASK_COLS: usize = 384;
+/// Columns of one task at most where somebody waits for the elements: the longer the stretches, the better for them.
+const FINISHED_COLS: usize = 768;
 /// Rows and columns of one task at least.
-const TASK_ROWS: usize = 96;
-const TASK_COLS: usize = 192;
+const LEAST_ROWS: usize = 64;
+const LEAST_COLS: usize = 192;
+/// With so many tasks several threads finish at nearly the same time.
+const TASKS: usize = 16;
 /// Multiplications of one task at least, about 20 us.
 pub(super) const TASK_WORK: usize = 2 << 20;
 /// Below so many multiplications a product stays on the calling thread: waking another costs 10 to 25 us.
@@ -139,6 +150,8 @@ impl Room {
 thread_local! {
     /// The last packing buffer of this thread.
     static PACKED: Room = const { Room::new() };
+    /// The last room for what a task packs for itself, while another may hold the one above.
+    static OWN: Room = const { Room::new() };
 }
 
 /// Calls `f` with a buffer for `len` numbers, whose contents are arbitrary numbers.
@@ -185,36 +198,7 @@ pub(super) unsafe fn product<T: Element>(
             }
             return;
         }
-        let plan = Plan::new(kernels, alpha, a, b, target);
-        let rows = if plan.pack_a { a.rows.min(ROWS_GROUP) } else { a.rows };
-        let cols = if plan.pack_b { b.cols.min(COLS_GROUP) } else { b.cols };
-        let depth = if plan.pack_a || plan.pack_b { a.cols.min(DEPTH_GROUP) } else { a.cols };
-        let a_len = if plan.pack_a { rows.next_multiple_of(kernels.rows) * depth } else { 0 };
-        let b_len = if plan.pack_b { cols.next_multiple_of(kernels.lanes) * depth } else { 0 };
-        // Both parts stay aligned.
-        let a_room = a_len.next_multiple_of(64);
-        with_buffer(a_room + b_len, |buffer: *mut T| {
-            let (a_buffer, b_buffer) = (Shared(buffer), Shared(buffer.wrapping_add(a_room)));
-            for col in (0..b.cols).step_by(cols) {
-                for start in (0..a.cols).step_by(depth) {
-                    for row in (0..a.rows).step_by(rows) {
-                        let group = Group {
-                            plan: &plan,
-                            row,
-                            rows: rows.min(a.rows - row),
-                            col,
-                            cols: cols.min(b.cols - col),
-                            start,
-                            depth: depth.min(a.cols - start),
-                            a_buffer,
-                            b_buffer,
-                        };
-                        group.pack(row == 0);
-                        group.compute();
-                    }
-                }
-            }
-        });
+        Plan::new(kernels, alpha, a, b, target).run();
     }
 }
 
@@ -248,8 +232,20 @@ struct Plan<'a, T: 'static> {
     finish: Option<Finish<'a>>,
     out: Shared<T>,
     parallel: bool,
-    pack_a: bool,
-    pack_b: bool,
+    /// Whether each task packs its rows of the left operand.
+    pack: bool,
+    right: Right,
+}
+
+/// How the right operand is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Right {
+    /// Where it lies.
+    Direct,
+    /// Where it lies by the first strip of a task, packed by the others.
+    OnTheWay,
+    /// Turned for all tasks.
+    Turned,
 }
 
 impl<'a, T: Element> Plan<'a, T> {
@@ -261,6 +257,7 @@ impl<'a, T: Element> Plan<'a, T> {
         target: Target<'a, T>,
     ) -> Self {
         let (m, k, n) = (a.rows, a.cols, b.cols);
+        let large = k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows && k > SHALLOW;
         Plan {
             kernels,
             alpha,
@@ -270,173 +267,257 @@ impl<'a, T: Element> Plan<'a, T> {
             finish: target.finish,
             out: Shared(target.out),
             parallel: target.parallel,
-            pack_a: a.col != 1 && m.saturating_mul(k) > DIRECT_A && n > 2 * kernels.cols,
-            pack_b: b.col != 1 || (k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows),
+            pack: a.col != 1 && m.saturating_mul(k) > DIRECT_A && n > 2 * kernels.cols,
+            right: match b.col {
+                1 if large => Right::OnTheWay,
+                1 => Right::Direct,
+                _ => Right::Turned,
+            },
         }
+    }
+
+    /// Computes the product.
+    ///
+    /// # Safety
+    ///
+    /// As [`product`].
+    unsafe fn run(&self) {
+        let (k, n) = (self.a.cols, self.b.cols);
+        let (depth, cols) = match self.right {
+            Right::Turned => (k.min(DEPTH_GROUP), n.min(COLS_GROUP)),
+            _ => (k, n),
+        };
+        let turned = match self.right {
+            Right::Turned => cols.next_multiple_of(self.kernels.lanes) * depth,
+            _ => 0,
+        };
+        with_buffer(turned, |buffer: *mut T| {
+            for col in (0..n).step_by(cols) {
+                for start in (0..k).step_by(depth) {
+                    let group = Group {
+                        plan: self,
+                        col,
+                        cols: cols.min(n - col),
+                        start,
+                        depth: depth.min(k - start),
+                        turned: Shared(buffer),
+                    };
+                    // SAFETY: the caller's promise; the buffer has room for a group.
+                    unsafe {
+                        group.turn();
+                        group.compute();
+                    }
+                }
+            }
+        });
+    }
+
+    /// Rows and columns of a task of a product of this size, and so how it is split.
+    fn task(&self, [m, k, n]: [usize; 3]) -> (usize, usize) {
+        let most = if self.finish.is_some() { FINISHED_COLS } else { TASK_COLS };
+        let (mut down, mut across) = (m.div_ceil(TASK_ROWS), n.div_ceil(most));
+        if self.parallel {
+            let wanted = (m.saturating_mul(n).saturating_mul(k) / TASK_WORK).min(TASKS);
+            while down * across < wanted {
+                if self.finish.is_none() && n.div_ceil(across + 1) >= LEAST_COLS {
+                    across += 1;
+                } else if m.div_ceil(down + 1) >= LEAST_ROWS {
+                    down += 1;
+                } else {
+                    break;
+                }
+            }
+        }
+        let rows = m.div_ceil(down).next_multiple_of(self.kernels.rows);
+        (rows, n.div_ceil(across).next_multiple_of(self.kernels.cols))
     }
 }
 
-/// The part of a product that is packed at a time.
+/// Some columns of a product, and some of the common axis: what is turned at a time.
 struct Group<'a, T: 'static> {
     plan: &'a Plan<'a, T>,
-    row: usize,
-    rows: usize,
     col: usize,
     cols: usize,
     start: usize,
     depth: usize,
-    a_buffer: Shared<T>,
-    b_buffer: Shared<T>,
+    turned: Shared<T>,
 }
 
 impl<T: Element> Group<'_, T> {
-    /// Packs the left operand, and the right one if `right`.
+    /// Turns the right operand, if that is how it is read.
     ///
     /// # Safety
     ///
-    /// The operands must be readable; the buffers must have room for the group.
-    unsafe fn pack(&self, right: bool) {
-        let Plan { kernels, a, b, pack_a, pack_b, .. } = *self.plan;
+    /// The operand must be readable; the buffer must have room for the group.
+    unsafe fn turn(&self) {
+        let Plan { kernels, b, right, parallel, .. } = *self.plan;
+        if right != Right::Turned {
+            return;
+        }
         let blocks = self.depth.div_ceil(DEPTH);
-        // Full strips and panels only, so that tasks write apart from each other.
-        let (a_lines, b_lines) = (8 * kernels.rows, 2 * kernels.cols);
-        let a_tasks = if pack_a { self.rows.div_ceil(a_lines) } else { 0 };
-        let b_tasks = if pack_b && right { self.cols.div_ceil(b_lines) } else { 0 };
-        let task = |task: usize| {
-            let (block, part) = (task / (a_tasks + b_tasks), task % (a_tasks + b_tasks));
+        // Full panels only, so that tasks write apart from each other.
+        let lines = 2 * kernels.cols;
+        let parts = self.cols.div_ceil(lines);
+        let shared = parallel && parts * lines * self.depth >= THREADED_PACK;
+        run(blocks * parts, shared, |task| {
+            let (block, line) = (task / parts, task % parts * lines);
             let from = block * DEPTH;
             let k = DEPTH.min(self.depth - from);
+            let data = b.at(self.start + from, self.col + line);
+            let len = lines.min(self.cols - line);
+            let source = Source { data, line: b.col, depth: b.row, len, k };
             // SAFETY: the part lies inside the operand, and its place inside the buffer belongs to this task alone.
             unsafe {
-                if part < a_tasks {
-                    let line = part * a_lines;
-                    let data = a.at(self.row + line, self.start + from);
-                    let len = a_lines.min(self.rows - line);
-                    let padded = self.rows.next_multiple_of(kernels.rows);
-                    let to = self.a_buffer.at(padded * from + line * k);
-                    let source = Source { data, line: a.row, depth: a.col, len, k };
-                    kernels.pack(&source, to, kernels.rows, kernels.rows);
-                } else {
-                    let line = (part - a_tasks) * b_lines;
-                    let data = b.at(self.start + from, self.col + line);
-                    let len = b_lines.min(self.cols - line);
-                    let padded = self.cols.next_multiple_of(kernels.lanes);
-                    let to = self.b_buffer.at(padded * from + line * k);
-                    let source = Source { data, line: b.col, depth: b.row, len, k };
-                    kernels.pack(&source, to, kernels.cols, kernels.lanes);
-                }
+                let to = self.turned.at(self.place(from, k, line));
+                kernels.pack(&source, to, kernels.cols, kernels.lanes);
             }
-        };
-        let numbers = (a_tasks * a_lines + b_tasks * b_lines) * self.depth;
-        run(blocks * (a_tasks + b_tasks), self.plan.parallel && numbers >= THREADED_PACK, task);
+        });
+    }
+
+    /// Where in the buffer the panel that begins with this column is, of the `k` depths from `from` on.
+    fn place(&self, from: usize, k: usize, col: usize) -> usize {
+        self.cols.next_multiple_of(self.plan.kernels.lanes) * from + col * k
     }
 
     /// Computes the group, task by task.
     ///
     /// # Safety
     ///
-    /// As [`product`]; what is to be packed must be packed.
+    /// As [`product`]; what is to be turned must be turned.
     unsafe fn compute(&self) {
-        let kernels = self.plan.kernels;
-        let (mut rows, mut cols) = (self.rows, self.cols);
-        if (self.rows * self.cols).saturating_mul(self.depth) > TASK_WORK {
-            cols = cols.min(TASK_COLS);
-            rows = rows
-                .min(TASK_ROWS.max(TASK_WORK / (cols * self.depth)).next_multiple_of(kernels.rows));
-            cols = self
-                .cols
-                .min(cols.max(TASK_WORK / (rows * self.depth)).next_multiple_of(kernels.cols));
-        }
-        let down = self.rows.div_ceil(rows);
+        let m = self.plan.a.rows;
+        let (rows, cols) = self.plan.task([m, self.depth, self.cols]);
+        let down = m.div_ceil(rows);
         let across = self.cols.div_ceil(cols);
         run(down * across, self.plan.parallel, |task| {
             let (row, col) = (task % down * rows, task / down * cols);
-            let (end, cols) = (self.rows.min(row + rows), cols.min(self.cols - col));
-            // With few depths, writing the result is the work: it goes row by row, not panel by panel.
-            let step = if self.depth <= SHALLOW { 2 * kernels.rows } else { rows };
-            for row in (row..end).step_by(step) {
-                // SAFETY: the tasks are disjoint parts of the group.
-                unsafe { self.part(row, step.min(end - row), col, cols) }
-            }
+            let part = Part {
+                group: self,
+                rows: row..m.min(row + rows),
+                cols: col..self.cols.min(col + cols),
+            };
+            // SAFETY: the tasks are disjoint parts of the group.
+            unsafe { part.compute() }
             if let Some(finish) = self.plan.finish
                 && self.start + self.depth == self.plan.a.cols
             {
-                self.complete(finish, row..end, col..col + cols);
+                part.complete(finish);
             }
         });
     }
+}
 
-    /// Hands on some rows and columns of the group.
-    fn complete(&self, finish: Finish<'_>, rows: Range<usize>, cols: Range<usize>) {
-        let n = self.plan.b.cols;
-        let first = (self.row + rows.start) * n + self.col + cols.start;
-        let stretch = |first, count| finish(first, self.plan.out.at(first).cast(), count);
-        if cols.len() == n {
-            stretch(first, rows.len() * n);
-        } else {
-            (0..rows.len()).for_each(|i| stretch(first + i * n, cols.len()));
-        }
-    }
+/// What one task computes: rows of the product and columns of a group. Both begin with a full strip or panel.
+struct Part<'a, T: 'static> {
+    group: &'a Group<'a, T>,
+    rows: Range<usize>,
+    cols: Range<usize>,
+}
 
-    /// Computes some rows and columns of the group: both starts are multiples of a strip and of a panel.
+/// Some rows of the left operand and some of the common axis, as a task reads them.
+struct Left<T> {
+    data: *const T,
+    strip: usize,
+    row: usize,
+    col: usize,
+}
+
+impl<T: Element> Part<'_, T> {
+    /// Computes the part.
     ///
     /// # Safety
     ///
-    /// As [`Group::compute`]; the part must lie inside the group.
-    unsafe fn part(&self, row: usize, rows: usize, col: usize, cols: usize) {
-        let Plan { kernels, alpha, a, b, addend, out, pack_a, pack_b, .. } = *self.plan;
-        let out_row = b.cols;
-        for from in (0..self.depth).step_by(DEPTH) {
-            let k = DEPTH.min(self.depth - from);
-            let (strip, a_row, a_col) = if pack_a {
-                (kernels.rows * k, 1, kernels.rows)
-            } else {
-                (kernels.rows * a.row, a.row, a.col)
-            };
-            // SAFETY: the addresses are those of the part, in the operand or in the buffer that `pack` filled.
-            unsafe {
-                let left = if pack_a {
-                    self.a_buffer
-                        .at(self.rows.next_multiple_of(kernels.rows) * from + row * k)
-                        .cast_const()
-                } else {
-                    a.at(self.row + row, self.start + from)
-                };
-                for j in (col..col + cols).step_by(kernels.cols) {
-                    let wide = kernels.cols.min(self.cols - j);
-                    let (right, b_row) = if pack_b {
-                        let padded = self.cols.next_multiple_of(kernels.lanes);
-                        let at = self.b_buffer.at(padded * from + j * k).cast_const();
-                        (at, wide.next_multiple_of(kernels.lanes))
-                    } else {
-                        (b.at(self.start + from, self.col + j), b.row)
-                    };
-                    let to = out.at((self.row + row) * out_row + self.col + j);
-                    let (plus, plus_row) = match addend {
-                        Addend::Row(numbers) if self.start + from == 0 => {
-                            (numbers.at(self.col + j), 0)
-                        }
-                        _ => (to, out_row),
-                    };
-                    kernels.panel(&Panel {
-                        rows,
-                        k,
-                        a: left,
-                        a_strip: strip,
-                        a_row,
-                        a_col,
-                        b: right,
-                        b_row,
-                        cols: wide,
-                        alpha,
-                        add: self.start + from > 0 || !matches!(addend, Addend::Nothing),
-                        plus: plus.cast_const(),
-                        plus_row,
-                        out: to,
-                        out_row,
-                    });
+    /// As [`Group::compute`].
+    unsafe fn compute(&self) {
+        let Plan { kernels, a, pack, right, .. } = *self.group.plan;
+        let (rows, depth) = (self.rows.len(), self.group.depth.min(DEPTH));
+        let left_len = if pack { rows.next_multiple_of(kernels.rows) * depth } else { 0 };
+        let right_len = if right == Right::OnTheWay { kernels.cols * depth } else { 0 };
+        // Both parts stay aligned.
+        let left_room = left_len.next_multiple_of(64);
+        OWN.with(|room| {
+            room.with(left_room + right_len, |buffer: *mut T| {
+                for from in (0..self.group.depth).step_by(DEPTH) {
+                    let k = DEPTH.min(self.group.depth - from);
+                    let data = a.at(self.rows.start, self.group.start + from);
+                    let mut left =
+                        Left { data, strip: kernels.rows * a.row, row: a.row, col: a.col };
+                    if pack {
+                        let source = Source { data, line: a.row, depth: a.col, len: rows, k };
+                        // SAFETY: the rows lie inside the operand, and the buffer has room for them.
+                        unsafe { kernels.pack(&source, buffer, kernels.rows, kernels.rows) }
+                        let strip = kernels.rows * k;
+                        left = Left { data: buffer, strip, row: 1, col: kernels.rows };
+                    }
+                    // SAFETY: the caller's promise.
+                    unsafe { self.block(from, k, &left, buffer.wrapping_add(left_room)) }
                 }
+            });
+        });
+    }
+
+    /// Computes one block of the common axis.
+    ///
+    /// # Safety
+    ///
+    /// As [`Group::compute`]; `packed` has room for a panel if the right operand is packed on the way.
+    unsafe fn block(&self, from: usize, k: usize, left: &Left<T>, packed: *mut T) {
+        let Group { plan, turned, start, .. } = *self.group;
+        let Plan { kernels, alpha, b, addend, out, right, .. } = *plan;
+        // With few depths, writing the result is the work: it goes row by row, not panel by panel.
+        let step =
+            if self.group.depth <= SHALLOW { 2 * kernels.rows } else { self.rows.len().max(1) };
+        for first in (0..self.rows.len()).step_by(step) {
+            let rows = step.min(self.rows.len() - first);
+            for j in self.cols.clone().step_by(kernels.cols) {
+                let cols = kernels.cols.min(self.cols.end - j);
+                let col = self.group.col + j;
+                let (data, b_row) = match right {
+                    Right::Turned => {
+                        let at = turned.at(self.group.place(from, k, j));
+                        (at.cast_const(), cols.next_multiple_of(kernels.lanes))
+                    }
+                    _ => (b.at(start + from, col), b.row),
+                };
+                let packs = right == Right::OnTheWay && rows >= kernels.rows;
+                let to = out.at((self.rows.start + first) * b.cols + col);
+                let (plus, plus_row) = match addend {
+                    Addend::Row(numbers) if start + from == 0 => (numbers.at(col), 0),
+                    _ => (to, b.cols),
+                };
+                let panel = Panel {
+                    rows,
+                    k,
+                    a: left.data.wrapping_add(first / kernels.rows * left.strip),
+                    a_strip: left.strip,
+                    a_row: left.row,
+                    a_col: left.col,
+                    b: data,
+                    b_row,
+                    packed: if packs { packed } else { std::ptr::null_mut() },
+                    cols,
+                    alpha,
+                    add: start + from > 0 || !matches!(addend, Addend::Nothing),
+                    plus: plus.cast_const(),
+                    plus_row,
+                    out: to,
+                    out_row: b.cols,
+                };
+                // SAFETY: the addresses are those of the part, in the operands or in what was packed.
+                unsafe { kernels.panel(&panel) }
             }
+        }
+    }
+
+    /// Hands the elements on.
+    fn complete(&self, finish: Finish<'_>) {
+        let Plan { b, out, .. } = *self.group.plan;
+        let first = self.rows.start * b.cols + self.group.col + self.cols.start;
+        let stretch = |first, count| finish(first, out.at(first).cast(), count);
+        if self.cols.len() == b.cols {
+            stretch(first, self.rows.len() * b.cols);
+        } else {
+            (0..self.rows.len()).for_each(|i| stretch(first + i * b.cols, self.cols.len()));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::kernels::{simd::array, transpose::avx2::block};
 use std::ops::{Add, Mul};
 
 /// One panel of a product: `out = alpha * a * b`, or that added to `out`.
+#[derive(Clone, Copy)]
 pub(super) struct Panel<T> {
     pub rows: usize,
     pub k: usize,
@@ -23,6 +24,8 @@ pub(super) struct Panel<T> {
     /// Element `(p, j)` of the right operand is at `b_row * p + j`.
     pub b: *const T,
     pub b_row: usize,
+    /// Where the first strip, which must be a full one, lays the rows of the right operand side by side for the others. Null: they read it where it is.
+    pub packed: *mut T,
     /// How many columns the panel has: at most those of a full one.
     pub cols: usize,
     pub alpha: T,
@@ -44,6 +47,9 @@ pub(crate) struct Source<T> {
     pub len: usize,
     pub k: usize,
 }
+
+/// How far ahead of the multiplications the packing on the way asks for rows.
+const ROWS_AHEAD: usize = 8;
 
 type PanelFn<T> = unsafe fn(&Panel<T>);
 
@@ -123,9 +129,9 @@ impl<T: Copy> Kernels<T> {
 }
 
 /// A tile of `R` rows and `C` vectors, of which the last is not full with `TAIL`. Of one vector only the lanes of `mask` exist then; of several
-/// the last begins earlier and computes some elements once more, since masks cost more than that.
+/// the last begins earlier and computes some elements once more, since masks cost more than that. With `PACK` it packs the right operand on the way.
 #[inline(always)]
-unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
+unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, const PACK: bool>(
     panel: &Panel<V::Elem>,
     mut a: *const V::Elem,
     plus: *const V::Elem,
@@ -143,11 +149,21 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
     unsafe {
         let load = |from| if part { V::load_part(from, mask) } else { V::load(from) };
         let mut sums = [[V::zero(); C]; R];
-        let mut b = panel.b;
+        let store = |value: V, to| {
+            if part { value.store_part(to, mask) } else { value.store(to) }
+        };
+        let (mut b, mut packed) = (panel.b, panel.packed);
         for _ in 0..panel.k {
             let mut right = [V::zero(); C];
             for (j, right) in right.iter_mut().enumerate() {
                 *right = load(b.add(at(j)));
+                if PACK {
+                    V::prefetch(b.wrapping_add(at(j) + ROWS_AHEAD * panel.b_row));
+                    store(*right, packed.add(at(j)));
+                }
+            }
+            if PACK {
+                packed = packed.wrapping_add(C * V::LANES);
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let left = V::splat(*a.add(i * panel.a_row));
@@ -169,8 +185,7 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
                 };
             }
             for (j, sum) in sums.into_iter().enumerate() {
-                let to = out.add(at(j));
-                if part { sum.store_part(to, mask) } else { sum.store(to) }
+                store(sum, out.add(at(j)));
             }
         }
     }
@@ -179,16 +194,45 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool>(
 /// All strips of a panel.
 #[inline(always)]
 unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::Elem>) {
-    // SAFETY: the caller's promise, split into strips.
+    // SAFETY: the caller's promise; what the first strip has packed is as the others read it.
     unsafe {
         let mask = V::mask(panel.cols.min(V::LANES));
+        if panel.packed.is_null() {
+            return strips::<V, C, TAIL>(panel, mask);
+        }
+        match V::ROWS {
+            8 => tile::<V, 8, C, TAIL, true>(panel, panel.a, panel.plus, panel.out, mask),
+            _ => tile::<V, 6, C, TAIL, true>(panel, panel.a, panel.plus, panel.out, mask),
+        }
+        let rest = Panel {
+            rows: panel.rows - V::ROWS,
+            a: panel.a.wrapping_add(panel.a_strip),
+            b: panel.packed,
+            b_row: C * V::LANES,
+            packed: std::ptr::null_mut(),
+            plus: panel.plus.wrapping_add(V::ROWS * panel.plus_row),
+            out: panel.out.wrapping_add(V::ROWS * panel.out_row),
+            ..*panel
+        };
+        strips::<V, C, TAIL>(&rest, mask)
+    }
+}
+
+/// The strips of a panel, one after the other.
+#[inline(always)]
+unsafe fn strips<V: Vector, const C: usize, const TAIL: bool>(
+    panel: &Panel<V::Elem>,
+    mask: V::Mask,
+) {
+    // SAFETY: the caller's promise, split into strips.
+    unsafe {
         let (mut a, mut out, mut left) = (panel.a, panel.out, panel.rows);
         let mut plus = panel.plus;
         // Where strips are not packed, a last one of a row or two takes some from that before: few rows keep the multipliers waiting.
         let split = V::ROWS == 6 && panel.a_strip == V::ROWS * panel.a_row;
         while left > 0 {
             if split && (left == 7 || left == 8) {
-                tile::<V, 4, C, TAIL>(panel, a, plus, out, mask);
+                tile::<V, 4, C, TAIL, false>(panel, a, plus, out, mask);
                 a = a.wrapping_add(4 * panel.a_row);
                 out = out.wrapping_add(4 * panel.out_row);
                 plus = plus.wrapping_add(4 * panel.plus_row);
@@ -197,14 +241,14 @@ unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::El
             }
             // `ROWS` is 6 or 8, so that tiles of 7 and 8 are only compiled where they fit.
             match left {
-                8.. if V::ROWS >= 8 => tile::<V, 8, C, TAIL>(panel, a, plus, out, mask),
-                7 if V::ROWS >= 7 => tile::<V, 7, C, TAIL>(panel, a, plus, out, mask),
-                6.. => tile::<V, 6, C, TAIL>(panel, a, plus, out, mask),
-                5 => tile::<V, 5, C, TAIL>(panel, a, plus, out, mask),
-                4 => tile::<V, 4, C, TAIL>(panel, a, plus, out, mask),
-                3 => tile::<V, 3, C, TAIL>(panel, a, plus, out, mask),
-                2 => tile::<V, 2, C, TAIL>(panel, a, plus, out, mask),
-                _ => tile::<V, 1, C, TAIL>(panel, a, plus, out, mask),
+                8.. if V::ROWS >= 8 => tile::<V, 8, C, TAIL, false>(panel, a, plus, out, mask),
+                7 if V::ROWS >= 7 => tile::<V, 7, C, TAIL, false>(panel, a, plus, out, mask),
+                6.. => tile::<V, 6, C, TAIL, false>(panel, a, plus, out, mask),
+                5 => tile::<V, 5, C, TAIL, false>(panel, a, plus, out, mask),
+                4 => tile::<V, 4, C, TAIL, false>(panel, a, plus, out, mask),
+                3 => tile::<V, 3, C, TAIL, false>(panel, a, plus, out, mask),
+                2 => tile::<V, 2, C, TAIL, false>(panel, a, plus, out, mask),
+                _ => tile::<V, 1, C, TAIL, false>(panel, a, plus, out, mask),
             }
             a = a.wrapping_add(panel.a_strip);
             out = out.wrapping_add(V::ROWS * panel.out_row);
