@@ -25,6 +25,8 @@ pub(super) struct InPlace {
     pub input: usize,
     pub output: usize,
     pub cell: usize,
+    /// Whether anybody takes the result beside the cell.
+    pub kept: bool,
 }
 
 impl Plan {
@@ -61,7 +63,9 @@ impl Plan {
             let fits =
                 |c: &super::Cell| c.read == instruction.inputs[input] && c.write == Some(*id);
             if let Some(cell) = program.cells.iter().position(fits) {
-                found.push(InPlace { input, output, cell });
+                let taken = program.instructions.iter().any(|i| i.inputs.contains(id));
+                let kept = taken || program.outputs.iter().any(|output| output.id == *id);
+                found.push(InPlace { input, output, cell, kept });
                 self.written[cell] = true;
             }
         }

@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::tensor::log::{self, Drawn};
 use crate::tensor::node::{Source, lock};
-use crate::tensor::op::{Kernel, Outcome, WholeKernel};
+use crate::tensor::op::{Kernel, UpdateKernel};
 use crate::tensor::run::compute_as;
-use crate::tensor::value::{Meta, Value};
+use crate::tensor::value::Value;
 
 /// The values of a run, by id; those that are not there yet, or not needed any more, are `None`.
 pub(super) type Values = Vec<Option<Arc<Value>>>;
 
-/// Stands in a leaf while its value is changed.
-pub(super) static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
+/// Stands for an input that nobody reads.
+static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(Value::scalar(0i64)));
 
 fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
     for id in dropped.iter().filter(|id| !asked.contains(id)) {
@@ -138,68 +138,92 @@ impl Program {
         }
         let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
         for (i, instruction) in self.instructions.iter().enumerate() {
-            for id in &instruction.inputs {
-                inputs.push(values[id.index()].clone().expect("the check found it defined"));
-            }
-            let outcome = match plan.in_place.get(&i) {
-                Some(places) => {
-                    let old = places.iter().map(|p| instruction.inputs[p.input]);
-                    let old = old.filter(|id| plan.dropped[i].contains(id) && !asked.contains(id));
-                    old.for_each(|id| values[id.index()] = None);
-                    self.update(instruction, places, &mut inputs, |kernel, inputs, meta| {
-                        kernel.run_owned(inputs, meta)
-                    })
-                }
-                None => {
-                    let meta = self.info(instruction.result()).meta;
-                    compute_as(&*instruction.op, &inputs, meta)
-                }
-            };
-            let outcome = outcome.map_err(|e| match instruction.rust_location() {
+            let placed = |e: Error| match instruction.rust_location() {
                 Some(location) => e.at(location),
                 None => e,
-            })?;
-            inputs.clear();
-            let given = std::iter::once(outcome.value).chain(outcome.extra);
-            for (id, value) in instruction.outputs.iter().zip(given) {
-                values[id.index()] = Some(value);
+            };
+            if let Some(places) = plan.in_place.get(&i) {
+                let dropped = (&plan.dropped[i][..], asked);
+                self.update(instruction, places, values, dropped, |kernel, inputs| {
+                    kernel.update(inputs)
+                })
+                .map_err(placed)?;
+            } else {
+                for id in &instruction.inputs {
+                    inputs.push(values[id.index()].clone().expect("the check found it defined"));
+                }
+                let meta = self.info(instruction.result()).meta;
+                let outcome = compute_as(&*instruction.op, &inputs, meta).map_err(placed)?;
+                inputs.clear();
+                let given = std::iter::once(outcome.value).chain(outcome.extra);
+                for (id, value) in instruction.outputs.iter().zip(given) {
+                    values[id.index()] = Some(value);
+                }
             }
             drop_all(values, &plan.dropped[i], asked);
         }
         Ok(())
     }
 
-    /// Runs an update, as `run` says, while it holds the leaves that it changes: in place where nobody else holds their values.
+    /// Runs an update, as `run` says, while it holds the leaves that it changes: in place where nobody else holds their values. Of the values
+    /// those are forgotten that are dropped after it and not asked for.
     pub(super) fn update(
         &self,
         instruction: &Instruction,
         places: &[InPlace],
-        inputs: &mut [Arc<Value>],
-        run: impl FnOnce(&dyn WholeKernel, &mut [Arc<Value>], Meta) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+        values: &mut Values,
+        (dropped, asked): (&[Id], &[Id]),
+        run: impl FnOnce(&dyn UpdateKernel, &mut [&mut Arc<Value>]) -> Result<()>,
+    ) -> Result<()> {
+        let ids = &instruction.inputs;
         let mut held: SmallVec<[_; 5]> = SmallVec::new();
         for place in places {
-            let mut value = lock(&self.cells[place.cell].leaf.value);
-            // Another thread may have set it since the run began: then what it set is overwritten, and not a part of the result.
-            if Arc::ptr_eq(&value, &inputs[place.input]) {
-                // Nobody sees the stand-in, since the leaf is locked.
-                *value = EMPTY.clone();
+            let id = ids[place.input];
+            let mut leaf = lock(&self.cells[place.cell].leaf.value);
+            if let Some(read) = &values[id.index()] {
+                // Another thread may have set it since the run began: then what it set is overwritten, and not a part of the result.
+                if !Arc::ptr_eq(read, &leaf) {
+                    *leaf = read.clone();
+                }
+                if dropped.contains(&id) && !asked.contains(&id) {
+                    values[id.index()] = None;
+                }
             }
-            held.push(value);
+            held.push(leaf);
         }
-        let meta = self.info(instruction.result()).meta;
-        let outcome = match instruction.op.kernel() {
-            Kernel::Whole(kernel) => run(kernel, inputs, meta),
-            _ => compute_as(&*instruction.op, inputs, meta),
+        let in_place = |at: usize| places.iter().position(|place| place.input == at);
+        let mut others: SmallVec<[Arc<Value>; 5]> = SmallVec::new();
+        for (at, id) in ids.iter().enumerate() {
+            if in_place(at).is_none() {
+                let value = match places.iter().position(|place| ids[place.input] == *id) {
+                    Some(same) => Some(&*held[same]),
+                    None => values[id.index()].as_ref(),
+                };
+                // A gradient that is added as it is computed is nowhere.
+                others.push(value.unwrap_or(&EMPTY).clone());
+            }
+        }
+        let (mut leaves, mut rest) = (held.iter_mut(), others.iter_mut());
+        let mut inputs: SmallVec<[&mut Arc<Value>; 8]> = SmallVec::new();
+        for at in 0..ids.len() {
+            // Both come in the order of the inputs.
+            inputs.push(match in_place(at) {
+                Some(_) => leaves.next().expect("one for each place"),
+                None => rest.next().expect("one for each other input"),
+            });
+        }
+        let Kernel::Whole(kernel) = instruction.op.kernel() else {
+            unreachable!("an op that replaces values has a kernel")
         };
-        for (value, place) in held.iter_mut().zip(places) {
-            **value = match &outcome {
-                Ok(outcome) if place.output == 0 => outcome.value.clone(),
-                Ok(outcome) => outcome.extra[place.output - 1].clone(),
-                Err(_) => inputs[place.input].clone(),
-            };
+        run(kernel.update_kernel().expect("which updates them"), &mut inputs)?;
+        for (output, &id) in instruction.outputs.iter().enumerate() {
+            let in_place = places.iter().find(|place| place.output == output);
+            if in_place.is_none_or(|place| place.kept || asked.contains(&id)) {
+                let input = instruction.op.replaces(output).expect("an update gives nothing else");
+                values[id.index()] = Some(inputs[input].clone());
+            }
         }
-        outcome
+        Ok(())
     }
 
     fn check_arguments(&self, arguments: &[&Tensor]) -> Result<()> {

@@ -62,7 +62,7 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         SmallVec::new()
     }
 
-    /// The input that a result is the new value of, in an update of parameters: the kernel then takes [`WholeKernel::run_owned`].
+    /// The input that a result is the new value of, in an update of parameters: the kernel is then an [`UpdateKernel`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;
         None
@@ -137,18 +137,13 @@ pub(crate) trait WholeKernel: Sync {
     /// Computes the result, and what else backward or the caller wants of it.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
 
-    /// The same for a caller who gives the inputs away: the elements of those that nobody else holds may be changed into those of results.
-    fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
-        self.run(inputs, out)
-    }
-
     /// The op as a product of matrices of floats, if it is one.
     fn product(&self) -> Option<&dyn ProductKernel> {
         None
     }
 
-    /// The op as an update, if it takes no more of a gradient than to subtract a multiple of it.
-    fn descent(&self) -> Option<&dyn DescentKernel> {
+    /// The op as an update of values in place, if it is one.
+    fn update_kernel(&self) -> Option<&dyn UpdateKernel> {
         None
     }
 }
@@ -158,7 +153,7 @@ pub(crate) trait ProductKernel: Sync {
     /// Computes the product into the memory of `out`, which is row-major.
     fn multiply(
         &self,
-        inputs: &[Arc<Value>],
+        inputs: &[&Value],
         epilogue: Epilogue<'_>,
         out: &mut Value,
     ) -> Result<()>;
@@ -186,14 +181,21 @@ pub(crate) enum Plus<'a> {
     Output(f64),
 }
 
-/// The kernel of an update that subtracts a multiple of the gradient from the parameter.
-pub(crate) trait DescentKernel: Sync {
-    /// As [`WholeKernel::run_owned`]; the gradient, the second input, is not read: `add` adds it to the parameter so many times.
+/// The kernel of an update. Those inputs that become results ([`Op::replaces`]) are changed into them; where somebody else holds one, the
+/// reference gets a copy first.
+pub(crate) trait UpdateKernel: Sync {
+    /// Updates the inputs.
+    fn update(&self, inputs: &mut [&mut Arc<Value>]) -> Result<()>;
+
+    /// Whether it takes no more of the gradient than to subtract a multiple of it from the parameter.
+    fn descends(&self) -> bool;
+
+    /// As [`UpdateKernel::update`], of one that descends; the gradient, the second input, is not read: `add` adds it to the parameter so many times.
     fn descend(
         &self,
-        inputs: &mut [Arc<Value>],
+        inputs: &mut [&mut Arc<Value>],
         add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
-    ) -> Result<Outcome>;
+    ) -> Result<()>;
 }
 
 /// What a kernel gives beside the result.

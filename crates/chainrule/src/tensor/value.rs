@@ -1,6 +1,7 @@
 //! The immutable value behind a tensor: shape, dtype and elements.
 
 use std::cell::RefCell;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::arena::Place;
@@ -245,6 +246,13 @@ impl Value {
         }
     }
 
+    /// Whether [`Value::unique`] gives the elements.
+    #[inline]
+    pub fn is_unique(this: &mut Arc<Value>) -> bool {
+        let held = Arc::strong_count(this) == 1 && Arc::weak_count(this) == 0;
+        held && matches!(this.storage, Storage::Own(_))
+    }
+
     /// The elements to change in place, if nobody else holds this value or a view of it.
     #[inline]
     pub fn unique<T: Stored>(this: &mut Arc<Value>) -> Option<&mut [T]> {
@@ -256,6 +264,18 @@ impl Value {
     #[inline]
     pub fn contiguous(self: &Arc<Value>) -> Result<Arc<Value>> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copied().map(Value::share) }
+    }
+
+    /// As [`Value::contiguous`], for who needs it only for a while.
+    #[inline]
+    pub fn row_major(&self) -> Result<OrCopy<'_>> {
+        self.copied_unless(self.is_contiguous())
+    }
+
+    /// Itself if it is `ready`, or a copy in row-major order.
+    #[inline]
+    pub fn copied_unless(&self, ready: bool) -> Result<OrCopy<'_>> {
+        Ok(if ready { OrCopy::Same(self) } else { OrCopy::Copy(self.copied()?) })
     }
 
     /// A copy of the elements in row-major order.
@@ -284,6 +304,26 @@ impl Value {
     /// The element of a value that has just one.
     pub fn first<T: Stored>(&self) -> T {
         self.strided::<T>()[self.layout().offset]
+    }
+}
+
+/// A value, or a copy of it.
+pub(crate) enum OrCopy<'a> {
+    /// The value itself.
+    Same(&'a Value),
+    /// A copy in row-major order.
+    Copy(Value),
+}
+
+impl Deref for OrCopy<'_> {
+    type Target = Value;
+
+    #[inline]
+    fn deref(&self) -> &Value {
+        match self {
+            OrCopy::Same(value) => value,
+            OrCopy::Copy(value) => value,
+        }
     }
 }
 

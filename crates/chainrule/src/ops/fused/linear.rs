@@ -10,6 +10,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduce::sum::Sum;
 use crate::tensor::node::Source;
 use crate::tensor::op::{Definition, Epilogue, Part, Plus, ProductKernel};
+use crate::tensor::value::OrCopy;
 
 /// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there is one.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +92,8 @@ impl Op for Linear {
 impl WholeKernel for Linear {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let mut value = Value::uninit(self.name(), out)?;
-        self.multiply(inputs, Epilogue::default(), &mut value)?;
+        let inputs: SmallVec<[&Value; 3]> = inputs.iter().map(|input| &**input).collect();
+        self.multiply(&inputs, Epilogue::default(), &mut value)?;
         Ok(value.into())
     }
 
@@ -101,14 +103,9 @@ impl WholeKernel for Linear {
 }
 
 impl ProductKernel for Linear {
-    fn multiply(
-        &self,
-        inputs: &[Arc<Value>],
-        epilogue: Epilogue<'_>,
-        out: &mut Value,
-    ) -> Result<()> {
-        let (x, weight) = (rows(&inputs[0])?, rows(&inputs[1])?);
-        let bias = if self.bias { Some(inputs[2].contiguous()?) } else { None };
+    fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()> {
+        let (x, weight) = (rows(inputs[0])?, rows(inputs[1])?);
+        let bias = if self.bias { Some(inputs[2].row_major()?) } else { None };
         let epilogue = match &bias {
             Some(bias) => Epilogue { plus: Plus::Row(bias), ..epilogue },
             None => epilogue,
@@ -131,14 +128,14 @@ impl ProductKernel for Linear {
 }
 
 /// A value as a matrix: the axes before the last are its rows.
-struct MatrixOf {
-    value: Arc<Value>,
+struct MatrixOf<'a> {
+    value: OrCopy<'a>,
     rows: usize,
     row_stride: isize,
 }
 
 /// The value as a matrix; copied if its rows do not follow each other in even steps forward.
-fn rows(value: &Arc<Value>) -> Result<MatrixOf> {
+fn rows(value: &Value) -> Result<MatrixOf<'_>> {
     let (shape, strides) = (*value.shape(), value.layout().strides);
     let last = shape.rank() - 1;
     let rows = shape[..last].iter().product();
@@ -150,14 +147,12 @@ fn rows(value: &Arc<Value>) -> Result<MatrixOf> {
         }
         next = Some(strides[axis] * shape[axis] as isize);
     }
-    if even && stride >= 0 {
-        return Ok(MatrixOf { value: value.clone(), rows, row_stride: stride });
-    }
-    let row_stride = shape[last] as isize;
-    Ok(MatrixOf { value: value.copied()?.share(), rows, row_stride })
+    let ready = even && stride >= 0;
+    let row_stride = if ready { stride } else { shape[last] as isize };
+    Ok(MatrixOf { value: value.copied_unless(ready)?, rows, row_stride })
 }
 
-impl MatrixOf {
+impl MatrixOf<'_> {
     fn mat<T: Stored>(&self) -> Mat<'_, T> {
         let (shape, layout) = (self.value.shape(), self.value.layout());
         let last = shape.rank() - 1;
@@ -225,11 +220,12 @@ impl Op for LinearGrad {
 impl WholeKernel for LinearGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let fresh = |shape| Value::uninit(self.name(), Meta::new(shape, out.dtype));
+        let operands: SmallVec<[&Value; 3]> = inputs.iter().map(|input| &**input).collect();
         let mut found: SmallVec<[Arc<Value>; 3]> = SmallVec::new();
         for (wants, shape) in [(0, self.x), (1, self.weight)] {
             if self.wants[wants] {
                 let mut value = fresh(shape)?;
-                self.gradient(wants, inputs, Epilogue::default(), &mut value)?;
+                self.gradient(wants, &operands, Epilogue::default(), &mut value)?;
                 found.push(value.share());
             }
         }
@@ -261,12 +257,12 @@ impl LinearGrad {
     fn gradient(
         &self,
         of: usize,
-        inputs: &[Arc<Value>],
+        inputs: &[&Value],
         epilogue: Epilogue<'_>,
         out: &mut Value,
     ) -> Result<()> {
-        let g = inputs[0].contiguous()?;
-        let (g, other) = (rows(&g)?, rows(&inputs[2 - of])?);
+        let g = inputs[0].row_major()?;
+        let (g, other) = (rows(&g)?, rows(inputs[2 - of])?);
         macro_rules! product {
             ($o:expr) => {{
                 let g = if of == 0 { g.mat() } else { g.mat().transposed() };
@@ -283,12 +279,7 @@ impl LinearGrad {
 }
 
 impl ProductKernel for LinearGrad {
-    fn multiply(
-        &self,
-        inputs: &[Arc<Value>],
-        epilogue: Epilogue<'_>,
-        out: &mut Value,
-    ) -> Result<()> {
+    fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()> {
         self.gradient(if self.wants[0] { 0 } else { 1 }, inputs, epilogue, out)
     }
 
@@ -435,9 +426,9 @@ mod tests {
     fn views_of_even_rows_are_not_copied() {
         let x = Tensor::arange(0, 24).to_dtype(DType::F32).reshape([2, 3, 4]);
         for view in [x.narrow(2, 1, 2), x.transpose(1, 2).narrow(0, 0, 1), x.narrow(0, 1, 1)] {
-            assert!(Arc::ptr_eq(&rows(&view.value()).unwrap().value, &view.value()));
+            assert!(matches!(rows(&view.value()).unwrap().value, OrCopy::Same(_)));
         }
         let uneven = x.narrow(1, 0, 2);
-        assert!(!Arc::ptr_eq(&rows(&uneven.value()).unwrap().value, &uneven.value()));
+        assert!(matches!(rows(&uneven.value()).unwrap().value, OrCopy::Copy(_)));
     }
 }

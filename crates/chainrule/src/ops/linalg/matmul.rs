@@ -5,6 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 use crate::tensor::op::{Epilogue, Plus, ProductKernel};
+use crate::tensor::value::OrCopy;
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +102,7 @@ impl WholeKernel for MatMul {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let mut value = Value::uninit(self.name(), out)?;
         if out.dtype != DType::I64 {
-            self.multiply(inputs, Epilogue::default(), &mut value)?;
+            self.multiply(&[&inputs[0], &inputs[1]], Epilogue::default(), &mut value)?;
             return Ok(value.into());
         }
         let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
@@ -118,13 +119,8 @@ impl WholeKernel for MatMul {
 }
 
 impl ProductKernel for MatMul {
-    fn multiply(
-        &self,
-        inputs: &[Arc<Value>],
-        epilogue: Epilogue<'_>,
-        out: &mut Value,
-    ) -> Result<()> {
-        let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
+    fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()> {
+        let (a, b) = (forward(inputs[0])?, forward(inputs[1])?);
         let shape = *out.shape();
         let (a_strides, b_strides) = strides(&a, &b, &shape);
         let products = batch(&shape, &a_strides, &b_strides);
@@ -170,9 +166,8 @@ fn batch<'a>(out: &'a Shape, a_strides: &'a Strides, b_strides: &'a Strides) -> 
 }
 
 /// The value, copied if it steps backward along an axis: products take strides from 0 up.
-fn forward(value: &Arc<Value>) -> Result<Arc<Value>> {
-    let backward = value.layout().strides.iter().any(|&s| s < 0);
-    if backward { value.copied().map(Arc::new) } else { Ok(value.clone()) }
+fn forward(value: &Value) -> Result<OrCopy<'_>> {
+    value.copied_unless(value.layout().strides.iter().all(|&s| s >= 0))
 }
 
 /// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0 where they are stretched.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::{At, Descent, Rate, Rule, no_gradients};
 use crate::dtype::{DType, Stored};
@@ -12,7 +12,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
 use crate::tensor::node::Source;
 use crate::tensor::op::{
-    DescentKernel, Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel,
+    Grads, Kernel, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
 };
 use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
@@ -114,65 +114,73 @@ impl<R: Rule> Op for Update<R> {
 }
 
 impl<R: Rule> WholeKernel for Update<R> {
-    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+    fn run(&self, inputs: &[Arc<Value>], _: Meta) -> Result<Outcome> {
         let mut inputs: SmallVec<[Arc<Value>; 8]> = inputs.iter().cloned().collect();
-        self.run_owned(&mut inputs, out)
+        let mut places: SmallVec<[&mut Arc<Value>; 8]> = inputs.iter_mut().collect();
+        self.update(&mut places)?;
+        drop(places);
+        let mut results = inputs.into_iter();
+        let value = results.next().expect("the parameter");
+        Ok(Outcome { value, extra: results.skip(2).collect() })
     }
 
-    fn run_owned(&self, inputs: &mut [Arc<Value>], out: Meta) -> Result<Outcome> {
-        match out.dtype {
-            DType::F32 => self.run_as::<f32>(inputs),
-            DType::F64 => self.run_as::<f64>(inputs),
+    fn update_kernel(&self) -> Option<&dyn UpdateKernel> {
+        Some(self)
+    }
+}
+
+impl<R: Rule> UpdateKernel for Update<R> {
+    fn update(&self, inputs: &mut [&mut Arc<Value>]) -> Result<()> {
+        match inputs[0].dtype() {
+            DType::F32 => self.update_as::<f32>(inputs),
+            DType::F64 => self.update_as::<f64>(inputs),
             _ => unreachable!("infer admits floats"),
         }
     }
 
-    fn descent(&self) -> Option<&dyn DescentKernel> {
-        self.rule.is_plain().then_some(self as &dyn DescentKernel)
+    fn descends(&self) -> bool {
+        self.rule.is_plain()
+    }
+
+    fn descend(
+        &self,
+        inputs: &mut [&mut Arc<Value>],
+        add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
+    ) -> Result<()> {
+        let [p, _, lr, step] = inputs else { unreachable!("a plain rule keeps no arrays") };
+        let rate = self.rate.of(lr.first());
+        make_own(p)?;
+        let step = own::<i64>(step)?;
+        add(-rate, Arc::get_mut(p).expect("nobody else holds it"))?;
+        step[0] += 1;
+        Ok(())
     }
 }
 
-impl<R: Rule> DescentKernel for Update<R> {
-    fn descend(
-        &self,
-        inputs: &mut [Arc<Value>],
-        add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
-    ) -> Result<Outcome> {
-        let [p, _, lr, step] = inputs else { unreachable!("a plain rule keeps no arrays") };
-        let rate = self.rate.of(lr.first());
-        let owned = match p.dtype() {
-            DType::F32 => Value::unique::<f32>(p).is_some(),
-            _ => Value::unique::<f64>(p).is_some(),
-        };
-        if !owned {
-            *p = p.copied()?.share();
-        }
-        add(-rate, Arc::get_mut(p).expect("nobody else holds it"))?;
-        own::<i64>(step)?[0] += 1;
-        Ok(Outcome { value: p.clone(), extra: smallvec![step.clone()] })
+/// Takes a copy if somebody else holds the elements.
+fn make_own(value: &mut Arc<Value>) -> Result<()> {
+    if !Value::is_unique(value) {
+        *value = value.copied()?.share();
     }
+    Ok(())
 }
 
 /// The elements to change; of a copy where somebody else holds them.
 fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
-    if Value::unique::<T>(value).is_none() {
-        *value = value.copied()?.share();
-    }
+    make_own(value)?;
     Ok(Value::unique(value).expect("it was made so"))
 }
 
 impl<R: Rule> Update<R> {
-    fn run_as<T: Real + Stored>(&self, inputs: &mut [Arc<Value>]) -> Result<Outcome> {
+    fn update_as<T: Real + Stored>(&self, inputs: &mut [&mut Arc<Value>]) -> Result<()> {
         let [p, g, lr, step, slots @ ..] = inputs else { unreachable!("infer counted them") };
-        let count = step.first::<i64>() + 1;
-        let at = At { lr: self.rate.of(lr.first()), step: count as u64, shape: *p.shape() };
+        let step = own::<i64>(step)?;
+        let at = At { lr: self.rate.of(lr.first()), step: (step[0] + 1) as u64, shape: *p.shape() };
         let g = g.contiguous()?;
         let g = g.slice::<T>().expect("made contiguous");
-        let mut slices: Slices<'_, T> = slots.iter_mut().map(own).collect::<Result<_>>()?;
+        let mut slices: Slices<'_, T> = slots.iter_mut().map(|s| own(s)).collect::<Result<_>>()?;
         self.rule.update(at, own(p)?, g, &mut slices)?;
-        drop(slices);
-        own::<i64>(step)?[0] = count;
-        let extra = std::iter::once(&*step).chain(&*slots).cloned().collect();
-        Ok(Outcome { value: p.clone(), extra })
+        step[0] += 1;
+        Ok(())
     }
 }

@@ -12,12 +12,11 @@ use crate::error::{Error, Result};
 use crate::program::Program;
 use crate::program::fuse::head;
 use crate::program::ir::{From, Id, Instruction};
-use crate::program::run::EMPTY;
 use crate::tensor::Tensor;
 use crate::tensor::arena::{Arena, Place};
 use crate::tensor::buffer::{BLOCK, Buffer};
 use crate::tensor::node::lock;
-use crate::tensor::op::{Array, Epilogue, Outcome, Output, Plus};
+use crate::tensor::op::{Array, Epilogue, Outcome, Output, Plus, UpdateKernel};
 use crate::tensor::run::{array, compute_as, output};
 use crate::tensor::value::Value;
 
@@ -113,20 +112,19 @@ impl Machine {
     }
 
     /// Sets what is another in each run.
-    fn begin(&mut self, program: &Program, arguments: &[&Tensor]) -> Result<()> {
+    fn begin(&mut self, program: &Program, steps: &Steps, arguments: &[&Tensor]) -> Result<()> {
         for (&id, argument) in program.inputs.iter().zip(arguments) {
             self.values[id.index()] = Some(row_major(&argument.value())?);
         }
-        for cell in &program.cells {
-            let value = lock(&cell.leaf.value).clone();
-            self.values[cell.read.index()] = Some(row_major(&value)?);
+        for (cell, _) in program.cells.iter().zip(&steps.read).filter(|(_, read)| **read) {
+            self.values[cell.read.index()] = Some(row_major(&lock(&cell.leaf.value))?);
         }
         Ok(())
     }
 
     /// Does all the steps.
     pub fn run(&mut self, program: &Program, steps: &Steps, arguments: &[&Tensor]) -> Result<()> {
-        self.begin(program, arguments)?;
+        self.begin(program, steps, arguments)?;
         for (at, (step, dropped)) in steps.steps.iter().zip(&steps.dropped).enumerate() {
             match step {
                 Step::Group(block) => self.group(program, block)?,
@@ -192,12 +190,13 @@ impl Machine {
         fresh: &mut [(Id, Value)],
     ) -> Result<()> {
         let instruction = &program.instructions[product.head.instruction];
-        let inputs = self.inputs(instruction);
+        let inputs: SmallVec<[&Value; 4]> =
+            instruction.inputs.iter().map(|id| &**self.value(*id)).collect();
         let finish = |first, at, count| {
             // SAFETY: as for a group; the product hands on its elements, each once, from the memory of the target.
             unsafe { block.stretch(arrays, product, (first, at, count)) }
         };
-        let row = product.head.row.map(|(_, row)| self.value(row).contiguous()).transpose()?;
+        let row = product.head.row.map(|(_, row)| self.value(row).row_major()).transpose()?;
         let epilogue = Epilogue {
             plus: row.as_deref().map_or(Plus::Nothing, Plus::Row),
             finish: (!block.members.is_empty()).then_some(&finish),
@@ -286,34 +285,20 @@ impl Machine {
         let instruction = &program.instructions[instruction];
         let operands =
             product.map(|i| (&program.instructions[i], self.inputs(&program.instructions[i])));
-        let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
-        for (at, &id) in instruction.inputs.iter().enumerate() {
-            inputs.push(match product {
-                Some(_) if at == 1 => EMPTY.clone(),
-                _ => self.value(id).clone(),
-            });
-        }
-        let old = places.iter().map(|p| instruction.inputs[p.input]);
-        old.filter(|id| dropped.contains(id)).for_each(|id| self.values[id.index()] = None);
-        let outcome = program.update(instruction, places, &mut inputs, |kernel, inputs, meta| {
-            let Some((maker, operands)) = &operands else { return kernel.run_owned(inputs, meta) };
+        let run = |kernel: &dyn UpdateKernel, inputs: &mut [&mut Arc<Value>]| {
+            let Some((maker, operands)) = &operands else { return kernel.update(inputs) };
             let product = head::product(program, maker).expect("the plan found a product");
-            let descent = kernel.descent().expect("the plan found a descent");
-            descent.descend(inputs, &mut |times, to| {
+            kernel.descend(inputs, &mut |times, to| {
                 let epilogue = Epilogue { plus: Plus::Output(times), finish: None };
-                product.multiply(operands, epilogue, to)
+                let operands: SmallVec<[&Value; 4]> = operands.iter().map(|v| &**v).collect();
+                product.multiply(&operands, epilogue, to)
             })
-        });
-        let outcome = outcome.map_err(|e| match instruction.rust_location() {
+        };
+        let outcome = program.update(instruction, places, &mut self.values, (dropped, &[]), run);
+        outcome.map_err(|e| match instruction.rust_location() {
             Some(location) => e.at(location),
             None => e,
-        })?;
-        drop(inputs);
-        let given = std::iter::once(outcome.value).chain(outcome.extra);
-        for (id, value) in instruction.outputs.iter().zip(given) {
-            self.values[id.index()] = Some(value);
-        }
-        Ok(())
+        })
     }
 
     /// Forgets everything that is another in each run.

@@ -10,7 +10,7 @@ use super::memory::{self, Need};
 use crate::program::Program;
 use crate::program::fuse::head::{self, Head};
 use crate::program::fuse::layout::Layouts;
-use crate::program::ir::{From, Id};
+use crate::program::ir::{From, Id, Instruction};
 use crate::program::plan::{InPlace, Plan};
 use crate::tensor::buffer::BLOCK;
 use crate::tensor::op::Kernel;
@@ -58,6 +58,8 @@ pub(in crate::program) struct Steps {
     /// For each step the loose values that nothing after it needs.
     pub(super) dropped: Vec<SmallVec<[Id; 2]>>,
     pub(super) homes: Vec<Home>,
+    /// For each cell whether anything reads it but its own update, which takes it as it is then.
+    pub(super) read: Vec<bool>,
     /// Blocks of the arena, and how many no layout can do without.
     pub size: usize,
     pub lower_bound: usize,
@@ -134,8 +136,18 @@ impl Steps {
             dropped.push(drops);
         }
         let (size, lower_bound) = (memory.size, memory.lower_bound);
-        Steps { steps, dropped, homes, size, lower_bound, layouts }
+        let read = program.cells.iter().map(|cell| is_read(program, plan, cell.read)).collect();
+        Steps { steps, dropped, homes, read, size, lower_bound, layouts }
     }
+}
+
+/// Whether anything reads a cell but its own update.
+fn is_read(program: &Program, plan: &Plan, id: Id) -> bool {
+    let reads = |(i, instruction): (usize, &Instruction)| {
+        let own = |at| plan.in_place.get(&i).is_some_and(|p| p.iter().any(|p| p.input == at));
+        instruction.inputs.iter().enumerate().any(|(at, input)| *input == id && !own(at))
+    };
+    program.instructions.iter().enumerate().any(reads) || program.roots().any(|root| root == id)
 }
 
 /// When values are made and needed, in steps; by root, since windows need what they look at.
@@ -227,6 +239,9 @@ fn homes(
     homes
 }
 
+/// A product of so many bytes has memory of its own rather than tiles that are moved: it stays in the nearest caches.
+const MOVED: usize = 64 << 10;
+
 /// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. That of a product goes where a result like it goes.
 fn inside(
     program: &Program,
@@ -238,7 +253,17 @@ fn inside(
     let instruction = &program.instructions[i];
     match Head::of(program, layouts, group) {
         Some(head) if head.result == instruction.result() => {
-            group.clone().any(|j| j > i && is_like(program.instructions[j].result()))
+            let takes = |j: &usize| {
+                let mut roots = program.instructions[*j].inputs.iter().map(|id| layouts.root(*id));
+                roots.any(|root| root == head.result)
+            };
+            let meta = program.info(head.result).meta;
+            // Where a result is that is made while the product is still read, its tiles must be moved away first.
+            let first = match meta.shape.numel() * meta.dtype.size() {
+                ..=MOVED => group.clone().rfind(takes).map_or(i, |last| last.max(i)),
+                _ => i,
+            };
+            (first + 1..group.end).any(|j| is_like(program.instructions[j].result()))
         }
         Some(head) if head.has(i) => true,
         _ => matches!(instruction.op.kernel(), Kernel::Map(_)),
@@ -258,7 +283,7 @@ fn descents(program: &Program, plan: &Plan, layouts: &Layouts) -> HashMap<usize,
     let product = |(&update, places): (&usize, &SmallVec<[InPlace; 3]>)| {
         let instruction = &program.instructions[update];
         let Kernel::Whole(kernel) = instruction.op.kernel() else { return None };
-        kernel.descent()?;
+        kernel.update_kernel().filter(|update| update.descends())?;
         let &[p, g, ..] = &instruction.inputs[..] else { return None };
         let &product = made_by.get(&g)?;
         let maker = &program.instructions[product];

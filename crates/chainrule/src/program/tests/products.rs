@@ -67,13 +67,15 @@ fn chains_behind_a_product_are_right_at_odd_sizes() {
 
 #[test]
 fn a_product_and_what_follows_are_one_group() {
-    let x = inputs(8, 5, 6, DType::F32);
-    let named = [("a", &x[0]), ("b", &x[1]), ("row", &x[2]), ("other", &x[3])];
-    let program = Program::trace(named, CHAINS[1].1).unwrap().optimized().fused();
-    let text = program.to_string();
-    assert!(text.contains("  fused\n    matmul = a @ b"), "{text}");
-    // The product lies where the result will be, which is handed out.
-    assert_eq!(program.memory().planned, 0, "{text}");
+    // A large product lies where the result will be, which is handed out; a small one has memory of its own.
+    for (m, n, planned) in [(256, 80, 0), (8, 6, 8 * 6 * size_of::<f32>())] {
+        let x = inputs(m, 5, n, DType::F32);
+        let named = [("a", &x[0]), ("b", &x[1]), ("row", &x[2]), ("other", &x[3])];
+        let program = Program::trace(named, CHAINS[1].1).unwrap().optimized().fused();
+        let text = program.to_string();
+        assert!(text.contains("  fused\n    matmul = a @ b"), "{text}");
+        assert_eq!(program.memory().planned, planned, "{text}");
+    }
 }
 
 /// What a step does beside the usual.
