@@ -73,6 +73,30 @@ pub fn detected() -> Level {
     Level::Portable
 }
 
+/// Asks for what is at an address, which may be any, so that it is near when it is used.
+#[inline(always)]
+pub(crate) fn prefetch<T>(_at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has it, and it reads nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(_at.cast());
+    }
+}
+
+/// How many bytes ahead of its work a loop over rows asks for memory.
+const AHEAD: usize = 4096;
+
+/// Asks for what is a page further on than these rows. A loop that goes over each row several times does not touch memory evenly enough for the processor
+/// to see what comes; of rows that are longer than a page it does.
+#[inline(always)]
+pub(crate) fn look_ahead<T>(rows: &[T]) {
+    let len = size_of_val(rows);
+    if len <= AHEAD {
+        let from = rows.as_ptr().cast::<u8>().wrapping_add(AHEAD);
+        (0..len).step_by(64).for_each(|at| prefetch(from.wrapping_add(at)));
+    }
+}
+
 /// The array of `f(0)`, `f(1)` and so on.
 ///
 /// For inner loops: `std::array::from_fn` and `map` reach `f` by calls that are not always inlined, and then the vectors are lost.

@@ -34,8 +34,8 @@ const TASKS: usize = 16;
 pub(super) const TASK_WORK: usize = 2 << 20;
 /// Below so many multiplications a product stays on the calling thread: waking another costs 10 to 25 us.
 const THREADED_WORK: usize = 6 << 20;
-/// Packing fewer numbers stays on the calling thread, for the same reason.
-const THREADED_PACK: usize = 256 << 10;
+/// Packing fewer numbers stays on the calling thread. That is less than what wakes another: one that is about to compute is awake, or not waited for.
+const THREADED_PACK: usize = 24 << 10;
 /// A right operand of up to so many numbers is read where it lies, if its rows are contiguous.
 const DIRECT_B: usize = 16 << 10;
 /// A left operand of up to so many numbers is read where it lies.

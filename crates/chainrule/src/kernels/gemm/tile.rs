@@ -6,7 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::vector::{F32x8, F32x16, F64x4, F64x8};
 use super::vector::{Plain, Vector};
-use crate::kernels::simd::{Level, level};
+use crate::kernels::simd::{Level, level, prefetch};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::{simd::array, transpose::avx2::block};
 use std::ops::{Add, Mul};
@@ -47,6 +47,9 @@ pub(crate) struct Source<T> {
     pub len: usize,
     pub k: usize,
 }
+
+/// From so many depths on a tile asks for its part of the output ahead: with fewer the asking would cost more than the waiting.
+const PREFETCH_DEPTH: usize = 64;
 
 /// How far ahead of the multiplications the packing on the way asks for rows.
 const ROWS_AHEAD: usize = 8;
@@ -152,13 +155,19 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, cons
         let store = |value: V, to| {
             if part { value.store_part(to, mask) } else { value.store(to) }
         };
+        // What it will be written over is on its way while the sums are made.
+        if panel.k >= PREFETCH_DEPTH {
+            for i in 0..R {
+                (0..C).for_each(|j| prefetch(out.wrapping_add(i * panel.out_row + at(j))));
+            }
+        }
         let (mut b, mut packed) = (panel.b, panel.packed);
         for _ in 0..panel.k {
             let mut right = [V::zero(); C];
             for (j, right) in right.iter_mut().enumerate() {
                 *right = load(b.add(at(j)));
                 if PACK {
-                    V::prefetch(b.wrapping_add(at(j) + ROWS_AHEAD * panel.b_row));
+                    prefetch(b.wrapping_add(at(j) + ROWS_AHEAD * panel.b_row));
                     store(*right, packed.add(at(j)));
                 }
             }

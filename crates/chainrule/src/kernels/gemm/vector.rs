@@ -27,16 +27,6 @@ pub(in crate::kernels) trait Vector: Copy {
     /// See `WIDE`.
     const ROWS: usize;
 
-    /// Asks for what will be read soon. Any address will do.
-    #[inline(always)]
-    fn prefetch(_at: *const Self::Elem) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: every x86-64 processor has it, and it reads nothing.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(_at.cast())
-        }
-    }
-
     unsafe fn zero() -> Self;
     unsafe fn splat(value: Self::Elem) -> Self;
     unsafe fn mask(lanes: usize) -> Self::Mask;

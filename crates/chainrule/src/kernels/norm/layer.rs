@@ -10,7 +10,7 @@ use super::group::{Rows, apply_channels, grad_channels};
 use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::math::Real;
 use crate::kernels::reduce::{self, Summed};
-use crate::kernels::simd::{array, vectorized};
+use crate::kernels::simd::{array, look_ahead, vectorized};
 use crate::kernels::threads;
 
 /// The lanes of a sum along a row.
@@ -141,6 +141,8 @@ fn forward_body<const FMA: bool, T: Real>(
     let n = layout.len();
     let rows = x.chunks_exact(n).zip(out.chunks_exact_mut(n));
     for (i, ((x, out), kept)) in rows.zip(kept.chunks_exact_mut(STATS)).enumerate() {
+        look_ahead(x);
+        look_ahead(out);
         let stats = stats::<FMA, T>(x, kind.0, kind.1);
         stats.write(kept);
         let channels = layout.channels_of(first + i);
@@ -249,6 +251,7 @@ fn backward_body<const FMA: bool, T: Real>(
     let n = layout.len();
     let rows = up.x.chunks_exact(n).zip(up.g.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
     for (i, (((x, g), dx), kept)) in rows.zip(up.kept.chunks_exact(STATS)).enumerate() {
+        [x, g, &*dx].into_iter().for_each(look_ahead);
         let (stats, channels) = (Stats::read(kept), layout.channels_of(i));
         let gain = up.gain.map(|gain| &gain[channels.clone()]);
         let dgain = dgain.get_mut(channels.clone()).unwrap_or_default();

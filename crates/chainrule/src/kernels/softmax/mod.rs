@@ -13,7 +13,7 @@ mod tests;
 
 pub use rows::Row;
 
-use super::simd::vectorized;
+use super::simd::{look_ahead, vectorized};
 
 /// A tile is the rows whose exponentials are taken at once: few enough elements to stay in the first cache.
 const TILE: usize = 1024;
@@ -41,6 +41,7 @@ fn exp_rows<const FMA: bool, T: Row>(
 ) -> Rows<T> {
     let mut rows = Rows { shift: [T::ZERO; TILE_ROWS], sum: [T::ONE; TILE_ROWS] };
     for (row, x) in x.chunks(n).enumerate() {
+        look_ahead(x);
         let shift = shift_of(T::row_max(x));
         rows.shift[row] = shift;
         T::row_minus(x, shift, T::ZERO, &mut e[row * n..]);
@@ -68,7 +69,9 @@ fn softmax_tile<const FMA: bool, T: Row>(
     let e = &mut scratch[..x.len()];
     let rows = exp_rows::<FMA, T>(x, n, e, |max| max);
     for (row, (e, &sum)) in e.chunks(n).zip(&rows.sum).enumerate() {
-        T::row_scale(e, T::ONE / sum, &mut p[row * n..]);
+        let p = &mut p[row * n..][..n];
+        look_ahead(p);
+        T::row_scale(e, T::ONE / sum, p);
     }
     rows
 }
