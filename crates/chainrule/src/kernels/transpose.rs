@@ -4,7 +4,7 @@
 //! stay in the nearer caches. Only bits are moved, so one loop serves every type of a size.
 
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Level, array, level};
+use super::simd::{Level, array, level, prefetch};
 use super::threads;
 
 /// Rows and columns of a tile.
@@ -55,14 +55,15 @@ fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && level() >= Level::Avx2 && rows >= 8 && cols >= 8 {
         // The last blocks begin inside those before.
-        for top in (0..rows).step_by(8).map(|top| top.min(rows - 8)) {
-            for left in (j..j + wide).step_by(8).map(|left| left.min(cols - 8)) {
-                let lines = array(|k| x.part(i + top, left + k, 8).as_ptr().cast());
-                let to = &mut out[top * cols + left..][..7 * cols + 8];
-                // SAFETY: the processor has AVX2. Every line has 8 numbers of 4 bytes, and `to` has 8 rows of 8 at a distance of `cols`.
-                unsafe { avx2::block(&lines, to.as_mut_ptr().cast(), cols) };
-                avx2::ask(&lines);
-            }
+        let left = j.min(cols - 8);
+        let wide = wide.max(8).min(cols - left);
+        let ends = [left, left + wide - 1].map(|column| x.part(i, column, rows).as_ptr());
+        let to = &mut out[left..][..(rows - 1) * cols + wide];
+        // SAFETY: the processor has AVX2. Columns of `rows` numbers of 4 bytes lie at even steps from the first to the last, and `to` has
+        // `rows` rows of `wide`.
+        unsafe {
+            let (from, to) = (ends[0].cast(), to.as_mut_ptr().cast());
+            avx2::tile((from, x.step), [rows, wide], (to, cols));
         }
         return;
     }
@@ -75,14 +76,31 @@ fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
+    use super::{array, prefetch};
     use std::arch::x86_64::*;
 
-    /// Asks for what follows on each line, a cache line ahead: so many lines are more than the processor foresees.
-    #[inline]
-    pub fn ask(lines: &[*const f32; 8]) {
-        for line in lines {
-            // SAFETY: this reads nothing, and any address will do.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(16).cast()) };
+    /// Turns `wide` columns of `rows` numbers, `step` apart, to rows of `wide` numbers, `width` apart. Both sizes are 8 at least. Asks ahead on every line:
+    /// so many are more than the processor foresees.
+    ///
+    /// # Safety
+    ///
+    /// The columns must be readable, and the rows writable and apart from them.
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn tile(
+        (from, step): (*const f32, isize),
+        [rows, wide]: [usize; 2],
+        (to, width): (*mut f32, usize),
+    ) {
+        for top in (0..rows).step_by(8).map(|top| top.min(rows - 8)) {
+            for left in (0..wide).step_by(8).map(|left| left.min(wide - 8)) {
+                let line = from.wrapping_offset(step * left as isize).wrapping_add(top);
+                let lines = array(|k| line.wrapping_offset(step * k as isize));
+                let to = to.wrapping_add(top * width + left);
+                // SAFETY: the caller's promise, for 8 columns and 8 rows.
+                unsafe { block(&lines, to, width) };
+                lines.into_iter().for_each(|line| prefetch(line.wrapping_add(16)));
+                (0..8).for_each(|row| prefetch(to.wrapping_add(row * width + 32)));
+            }
         }
     }
 
