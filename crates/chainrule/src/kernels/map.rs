@@ -1,5 +1,7 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
+use std::mem::MaybeUninit;
+
 use super::math::Real;
 use super::simd::{array, vectorized};
 
@@ -45,14 +47,26 @@ const SPREAD: usize = 256;
 
 /// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
 struct Spread<T> {
-    copies: [T; SPREAD],
+    copies: [MaybeUninit<T>; SPREAD],
+    /// How many of them are there.
+    ready: usize,
 }
 
 impl<T: Copy> Spread<T> {
-    /// As row 0 has it.
+    /// As row 0 has it, of which `n` elements are taken at a time.
     #[inline(always)]
-    fn new(rows: &Rows<'_, T>) -> Self {
-        Spread { copies: [rows.data[0]; SPREAD] }
+    fn new(rows: &Rows<'_, T>, n: usize) -> Self {
+        let mut new = Spread { copies: [const { MaybeUninit::uninit() }; SPREAD], ready: 0 };
+        if rows.splat {
+            new.lay_out(rows.data[0], n);
+        }
+        new
+    }
+
+    #[inline(always)]
+    fn lay_out(&mut self, x: T, n: usize) {
+        spread(&mut self.copies[..n], MaybeUninit::new(x));
+        self.ready = n;
     }
 
     /// Elements `first..first + n` of row `i`, which has `width`.
@@ -65,14 +79,19 @@ impl<T: Copy> Spread<T> {
         first: usize,
         n: usize,
     ) -> &'s [T] {
-        if rows.splat { &self.copies[..n] } else { &rows.row(i, width)[first..][..n] }
+        if !rows.splat {
+            return &rows.row(i, width)[first..][..n];
+        }
+        let copies = &self.copies[..self.ready][..n];
+        // SAFETY: these were laid out.
+        unsafe { std::slice::from_raw_parts(copies.as_ptr().cast(), n) }
     }
 
     /// Goes on to row `i`, of which `n` elements are taken at a time.
     #[inline(always)]
     fn turn(&mut self, rows: &Rows<'_, T>, i: usize, n: usize) {
         if rows.splat && rows.step != 0 && i > 0 {
-            spread(&mut self.copies[..n], rows.one(i));
+            self.lay_out(rows.one(i), n);
         }
     }
 }
@@ -112,7 +131,7 @@ fn by_rows<const N: usize, T: Copy, U>(
         return;
     }
     let part = SPREAD.min(n);
-    let mut spread: [Spread<T>; N] = std::array::from_fn(|j| Spread::new(&rows[j]));
+    let mut spread: [Spread<T>; N] = std::array::from_fn(|j| Spread::new(&rows[j], part));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i, part));
         for (k, out) in out.chunks_mut(part).enumerate() {
@@ -228,7 +247,8 @@ fn select_body<const FMA: bool, T: Copy>(
         return;
     }
     let part = if c.splat || a.splat || b.splat { SPREAD.min(n) } else { n };
-    let (mut sc, mut sa, mut sb) = (Spread::new(&c), Spread::new(&a), Spread::new(&b));
+    let (mut sc, mut sa, mut sb) =
+        (Spread::new(&c, part), Spread::new(&a, part), Spread::new(&b, part));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         sc.turn(&c, i, part);
         sa.turn(&a, i, part);
