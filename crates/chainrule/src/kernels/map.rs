@@ -1,7 +1,5 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
-use std::mem::MaybeUninit;
-
 use super::math::Real;
 use super::simd::{array, vectorized};
 
@@ -47,26 +45,14 @@ const SPREAD: usize = 256;
 
 /// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
 struct Spread<T> {
-    copies: [MaybeUninit<T>; SPREAD],
-    /// How many of them are there.
-    ready: usize,
+    copies: [T; SPREAD],
 }
 
 impl<T: Copy> Spread<T> {
-    /// As row 0 has it, of which `n` elements are taken at a time.
+    /// As row 0 has it.
     #[inline(always)]
-    fn new(rows: &Rows<'_, T>, n: usize) -> Self {
-        let mut new = Spread { copies: [const { MaybeUninit::uninit() }; SPREAD], ready: 0 };
-        if rows.splat {
-            new.lay_out(rows.data[0], n);
-        }
-        new
-    }
-
-    #[inline(always)]
-    fn lay_out(&mut self, x: T, n: usize) {
-        spread(&mut self.copies[..n], MaybeUninit::new(x));
-        self.ready = n;
+    fn new(rows: &Rows<'_, T>) -> Self {
+        Spread { copies: [rows.data[0]; SPREAD] }
     }
 
     /// Elements `first..first + n` of row `i`, which has `width`.
@@ -79,19 +65,14 @@ impl<T: Copy> Spread<T> {
         first: usize,
         n: usize,
     ) -> &'s [T] {
-        if !rows.splat {
-            return &rows.row(i, width)[first..][..n];
-        }
-        let copies = &self.copies[..self.ready][..n];
-        // SAFETY: these were laid out.
-        unsafe { std::slice::from_raw_parts(copies.as_ptr().cast(), n) }
+        if rows.splat { &self.copies[..n] } else { &rows.row(i, width)[first..][..n] }
     }
 
     /// Goes on to row `i`, of which `n` elements are taken at a time.
     #[inline(always)]
     fn turn(&mut self, rows: &Rows<'_, T>, i: usize, n: usize) {
         if rows.splat && rows.step != 0 && i > 0 {
-            self.lay_out(rows.one(i), n);
+            spread(&mut self.copies[..n], rows.one(i));
         }
     }
 }
@@ -131,7 +112,7 @@ fn by_rows<const N: usize, T: Copy, U>(
         return;
     }
     let part = SPREAD.min(n);
-    let mut spread: [Spread<T>; N] = std::array::from_fn(|j| Spread::new(&rows[j], part));
+    let mut spread: [Spread<T>; N] = std::array::from_fn(|j| Spread::new(&rows[j]));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i, part));
         for (k, out) in out.chunks_mut(part).enumerate() {
@@ -247,8 +228,7 @@ fn select_body<const FMA: bool, T: Copy>(
         return;
     }
     let part = if c.splat || a.splat || b.splat { SPREAD.min(n) } else { n };
-    let (mut sc, mut sa, mut sb) =
-        (Spread::new(&c, part), Spread::new(&a, part), Spread::new(&b, part));
+    let (mut sc, mut sa, mut sb) = (Spread::new(&c), Spread::new(&a), Spread::new(&b));
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         sc.turn(&c, i, part);
         sa.turn(&a, i, part);

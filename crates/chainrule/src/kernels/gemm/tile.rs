@@ -48,8 +48,8 @@ pub(crate) struct Source<T> {
     pub k: usize,
 }
 
-/// From so many depths on a tile asks for its part of the output ahead: with fewer the asking would cost more than the waiting.
-const PREFETCH_DEPTH: usize = 64;
+/// From so many rows and depths on a tile asks for its part of the output ahead: that of a smaller product is near.
+const LARGE: usize = 64;
 
 /// How far ahead of the multiplications the packing on the way asks for rows.
 const ROWS_AHEAD: usize = 8;
@@ -156,7 +156,7 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, cons
             if part { value.store_part(to, mask) } else { value.store(to) }
         };
         // What it will be written over is on its way while the sums are made.
-        if panel.k >= PREFETCH_DEPTH {
+        if panel.k >= LARGE && panel.rows >= LARGE {
             for i in 0..R {
                 (0..C).for_each(|j| prefetch(out.wrapping_add(i * panel.out_row + at(j))));
             }
