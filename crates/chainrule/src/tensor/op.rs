@@ -151,12 +151,7 @@ pub(crate) trait WholeKernel: Sync {
 /// The kernel of a product of matrices of floats, which can do more with the result than to write it.
 pub(crate) trait ProductKernel: Sync {
     /// Computes the product into the memory of `out`, which is row-major.
-    fn multiply(
-        &self,
-        inputs: &[&Value],
-        epilogue: Epilogue<'_>,
-        out: &mut Value,
-    ) -> Result<()>;
+    fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()>;
 
     /// Whether it can add a row: it has none of its own.
     fn adds_row(&self) -> bool;
