@@ -20,6 +20,7 @@ pub use forward::forward;
 use super::gemm::{self, Element};
 use super::reduce::Summed;
 use super::softmax::Row;
+use super::threads;
 
 /// f32 or f64.
 pub trait Real: Row + Element + Summed {}
@@ -166,10 +167,23 @@ impl<T> Address<T> {
     }
 }
 
-/// Runs a task for each pair, on the pool if there is enough to do.
-fn each_pair<T: Real>(problem: &Problem<'_, T>, task: impl Fn(usize) + Send + Sync) {
+/// Tasks for each thread, at least: so that one that is held up does not hold up the others for long.
+const TASKS: usize = 4;
+/// Heads of a task, at most.
+const TOGETHER: usize = 32;
+
+/// Runs `f` for each pair, on the pool if there is enough to do.
+///
+/// The rows of neighbouring heads lie side by side, and processors fetch lines in pairs. Two threads that write neighbours take these from each other
+/// all the time: so a task is as many heads of a sequence as leave enough tasks.
+fn each_pair<T: Real>(problem: &Problem<'_, T>, f: impl Fn(usize) + Send + Sync) {
     let parallel = gemm::threaded(problem.work());
-    gemm::run(problem.pairs(), parallel, task);
+    let (pairs, heads) = (problem.pairs(), problem.sizes.last().copied().unwrap_or(1));
+    let most = heads.min(pairs / (TASKS * threads::num_threads())).min(TOGETHER);
+    let together = (1..=most).rev().find(|n| heads.is_multiple_of(*n)).unwrap_or(1);
+    gemm::run(pairs / together, parallel, |task| {
+        (task * together..(task + 1) * together).for_each(&f);
+    });
 }
 
 /// The numbers that so many lines (or columns) take when they are packed.
