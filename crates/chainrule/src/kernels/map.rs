@@ -1,5 +1,7 @@
 //! Elementwise loops over rows, compiled for each set of vector instructions.
 
+use std::mem::MaybeUninit;
+
 use super::math::Real;
 use super::simd::{array, vectorized};
 
@@ -44,15 +46,19 @@ vectorized! {
 const SPREAD: usize = 256;
 
 /// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
+///
+/// Nothing is laid out before [`Spread::turn`]: by narrower stores than the loads that follow, the first row would take as long as ten.
+#[repr(align(64))]
 struct Spread<T> {
-    copies: [T; SPREAD],
+    copies: [MaybeUninit<T>; SPREAD],
+    /// How many of them are laid out.
+    filled: usize,
 }
 
 impl<T: Copy> Spread<T> {
-    /// As row 0 has it.
     #[inline(always)]
-    fn new(rows: &Rows<'_, T>) -> Self {
-        Spread { copies: [rows.data[0]; SPREAD] }
+    fn new() -> Self {
+        Spread { copies: [MaybeUninit::uninit(); SPREAD], filled: 0 }
     }
 
     /// Elements `first..first + n` of row `i`, which has `width`.
@@ -65,14 +71,19 @@ impl<T: Copy> Spread<T> {
         first: usize,
         n: usize,
     ) -> &'s [T] {
-        if rows.splat { &self.copies[..n] } else { &rows.row(i, width)[first..][..n] }
+        if !rows.splat {
+            return &rows.row(i, width)[first..][..n];
+        }
+        // SAFETY: so many copies were laid out.
+        unsafe { self.copies[..self.filled][..n].assume_init_ref() }
     }
 
     /// Goes on to row `i`, of which `n` elements are taken at a time.
     #[inline(always)]
     fn turn(&mut self, rows: &Rows<'_, T>, i: usize, n: usize) {
-        if rows.splat && rows.step != 0 && i > 0 {
-            spread(&mut self.copies[..n], rows.one(i));
+        if rows.splat && (rows.step != 0 || i == 0) {
+            spread(&mut self.copies[..n], MaybeUninit::new(rows.one(i)));
+            self.filled = n;
         }
     }
 }
@@ -112,7 +123,7 @@ fn by_rows<const N: usize, T: Copy, U>(
         return;
     }
     let part = SPREAD.min(n);
-    let mut spread: [Spread<T>; N] = std::array::from_fn(|j| Spread::new(&rows[j]));
+    let mut spread: [Spread<T>; N] = std::array::from_fn(|_| Spread::new());
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i, part));
         for (k, out) in out.chunks_mut(part).enumerate() {
@@ -228,7 +239,7 @@ fn select_body<const FMA: bool, T: Copy>(
         return;
     }
     let part = if c.splat || a.splat || b.splat { SPREAD.min(n) } else { n };
-    let (mut sc, mut sa, mut sb) = (Spread::new(&c), Spread::new(&a), Spread::new(&b));
+    let (mut sc, mut sa, mut sb) = (Spread::new(), Spread::new(), Spread::new());
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         sc.turn(&c, i, part);
         sa.turn(&a, i, part);
