@@ -9,6 +9,7 @@ mod convert;
 pub(crate) mod foreign;
 mod leaf;
 pub(crate) mod log;
+mod map;
 pub(crate) mod node;
 pub(crate) mod op;
 pub(crate) mod place;

@@ -173,6 +173,15 @@ impl Value {
         }
     }
 
+    /// Where the first element lies in the memory of the owner.
+    #[inline]
+    pub fn start(&self) -> usize {
+        match &self.storage {
+            Storage::Own(_) | Storage::Foreign(_) => 0,
+            Storage::View { layout, .. } => layout.offset,
+        }
+    }
+
     /// Whether the elements are its own, and not a window on another's.
     #[inline]
     pub fn owns(&self) -> bool {
