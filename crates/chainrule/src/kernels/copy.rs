@@ -2,7 +2,9 @@
 
 use std::ops::Add;
 
+use super::map::PIECE;
 use super::simd::vectorized;
+use super::threads;
 use super::transpose::{Columns, transpose};
 use crate::shape::{MAX_RANK, Shape, Strides};
 
@@ -36,6 +38,14 @@ pub fn line<T: Copy>(x: &[T], out: &mut [T]) {
     if size_of_val(x) <= CALL { out.copy_from_slice(x) } else { long(x, out) }
 }
 
+/// From so many elements on, several threads share a copy of elements that are apart: it takes longer than one of lines.
+pub const SHARED: usize = 1 << 16;
+
+/// How many positions of the first axis, each of `each` elements, a thread takes at a time of `all`.
+pub fn share(all: usize, each: usize) -> usize {
+    if all * each < SHARED { all } else { (PIECE / 4 / each).clamp(1, all) }
+}
+
 /// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of `shape`.
 ///
 /// Every element must lie in `data`; `out` holds `shape.numel()` elements.
@@ -49,6 +59,29 @@ pub fn gather<T: Copy + Send + Sync>(
     if out.is_empty() {
         return;
     }
+    let rank = shape.rank();
+    let all = shape.first().copied().unwrap_or(1);
+    let each = out.len() / all;
+    // A single turned matrix has its own threads.
+    let high = if rank == 2 && strides[0] == 1 { all } else { share(all, each) };
+    if high == all {
+        return gather_part(data, offset, strides, shape, out);
+    }
+    threads::for_each(true, out.chunks_mut(high * each).enumerate(), |(i, out)| {
+        let mut shape = *shape;
+        shape.dims_mut()[0] = out.len() / each;
+        let offset = offset.strict_add_signed((i * high) as isize * strides[0]);
+        gather_part(data, offset, strides, &shape, out);
+    });
+}
+
+fn gather_part<T: Copy + Send + Sync>(
+    data: &[T],
+    offset: usize,
+    strides: &Strides,
+    shape: &Shape,
+    out: &mut [T],
+) {
     let rank = shape.rank();
     match rank {
         0 => out[0] = data[offset],
@@ -250,6 +283,32 @@ mod tests {
                     let at = offset as isize + i as isize * rs + j as isize * cs;
                     assert_eq!(out[i * cols + j], data[at as usize]);
                 }
+            }
+        }
+    }
+
+    /// Arrays that are shared out along their first axis: permuted, turned, backward, and a line of single elements.
+    #[test]
+    fn threads_gather_the_same() {
+        let data: Vec<i64> = (0..300_000).collect();
+        let cases: [(&[usize], [isize; 4], usize); 5] = [
+            (&[12, 64, 4, 32], [8192, 32, 2048, 1], 5),
+            (&[7, 130, 90], [11_700, 1, 130, 0], 0),
+            (&[41, 5, 400], [-2000, 400, 1, 0], 82_000),
+            (&[70_001], [3, 0, 0, 0], 1),
+            (&[300, 301], [1, 300, 0, 0], 0),
+        ];
+        for (dims, s, offset) in cases {
+            let mut strides = [0; MAX_RANK];
+            strides[..4].copy_from_slice(&s);
+            let shape = Shape::new(dims);
+            assert!(shape.numel() >= SHARED);
+            let mut out = vec![-1; shape.numel()];
+            threads::with_num_threads(3, || gather(&data, offset, &strides, &shape, &mut out));
+            let mut walk = Walk::new(shape.dims(), &strides, offset);
+            for (i, &x) in out.iter().enumerate() {
+                assert_eq!(x, data[walk.at], "element {i} of {shape}");
+                walk.next();
             }
         }
     }

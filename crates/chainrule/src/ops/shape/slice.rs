@@ -4,7 +4,8 @@ use std::ops::{Add, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeT
 
 use smallvec::SmallVec;
 
-use crate::kernels::copy::{scatter, scatter_add};
+use crate::kernels::copy::{scatter, scatter_add, share};
+use crate::kernels::threads;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 
@@ -246,31 +247,70 @@ impl Unslice {
         if covered == self.shape.numel() { Cover::Once } else { Cover::Apart }
     }
 
+    /// Whether each part has all positions of the first axis, in order: then each position can be filled for itself.
+    fn is_whole_along_first(&self) -> bool {
+        self.slices.iter().all(|s| {
+            let all =
+                s.cuts.first().is_some_and(|c| (c.start, c.count, c.step) == (0, self.shape[0], 1));
+            all && s.from.first() == Some(&Some(0))
+        })
+    }
+
     fn place<T: Stored + Add<Output = T>>(
         &self,
         inputs: &[Arc<Value>],
         out: &mut [T],
     ) -> Result<()> {
-        let own = Layout { offset: 0, strides: self.shape.contiguous_strides() };
         let cover = self.cover();
+        let mut parts: SmallVec<[Arc<Value>; 3]> = SmallVec::new();
+        for input in inputs {
+            // Elements whose neighbours on the last axis are apart are better brought together first: by tiles.
+            let last = input.shape().rank().saturating_sub(1);
+            parts.push(match input.layout().strides[last] {
+                1 => input.clone(),
+                _ => input.contiguous()?,
+            });
+        }
+        let all = self.shape.first().copied().unwrap_or(1);
+        let high = match self.is_whole_along_first() {
+            true => share(all, out.len() / all.max(1)),
+            false => all,
+        };
+        if high == all {
+            self.fill(&parts, cover, None, out);
+        } else {
+            let each = out.len() / all;
+            threads::for_each(true, out.chunks_mut(high * each).enumerate(), |(i, out)| {
+                self.fill(&parts, cover, Some((i * high, out.len() / each)), out);
+            });
+        }
+        Ok(())
+    }
+
+    /// Puts the parts in their places: all, or what is at some positions of the first axis, `(first, count)`.
+    fn fill<T: Stored + Add<Output = T>>(
+        &self,
+        parts: &[Arc<Value>],
+        cover: Cover,
+        positions: Option<(usize, usize)>,
+        out: &mut [T],
+    ) {
+        let own = Layout { offset: 0, strides: self.shape.contiguous_strides() };
         if cover != Cover::Once {
             out.fill(T::default());
         }
-        for (slice, input) in self.slices.iter().zip(inputs) {
-            // Elements whose neighbours on the last axis are apart are better brought together first: by tiles.
-            let last = input.shape().rank().saturating_sub(1);
-            let input = match input.layout().strides[last] {
-                1 => input.clone(),
-                _ => input.contiguous()?,
-            };
-            let (from, to, shape) = (input.layout(), slice.layout(&own), &slice.out);
+        for (slice, part) in self.slices.iter().zip(parts) {
+            let (mut from, to, mut shape) = (part.layout(), slice.layout(&own), slice.out);
+            if let Some((first, count)) = positions {
+                from.offset = from.offset.strict_add_signed(first as isize * from.strides[0]);
+                shape.dims_mut()[0] = count;
+            }
             let (from, to) = (from.places(), to.places());
             match cover {
-                Cover::Overlapping => scatter_add(input.strided(), from, out, to, shape),
-                _ => scatter(input.strided(), from, out, to, shape),
+                Cover::Overlapping => scatter_add(part.strided(), from, out, to, &shape),
+                _ => scatter(part.strided(), from, out, to, &shape),
             }
         }
-        Ok(())
     }
 }
 

@@ -116,6 +116,43 @@ fn the_gradients_of_slices_add_up() {
     assert_eq!(again.to_f64_vec(), (0..12).map(want).collect::<Vec<_>>());
 }
 
+/// Large parts are put in their places by several threads where they have all of the first axis: among zeros, added where they overlap, and by one
+/// thread where they are part of it.
+#[test]
+fn large_parts_come_to_their_places() {
+    let (a, b, c) = (30, 50, 60);
+    let shape = Shape::new(&[a, b, c]);
+    let all = Slice::from(..);
+    let cases: [&[[Slice; 3]]; 5] = [
+        &[[all, all, (0..20).into()], [all, all, (20..60).into()]],
+        &[[all, (1..20).into(), all], [all, (20..50).into(), all]],
+        &[[all, all, (0..30).into()], [all, all, (20..60).into()]],
+        &[[(0..29).into(), all, all]],
+        &[[Slice::from(..).step(-1), all, all], [all, all, (7..9).into()]],
+    ];
+    for slices in cases {
+        let slices: SmallVec<[SliceOp; 3]> =
+            slices.iter().map(|s| plan(&shape, s).unwrap()).collect();
+        let mut want = vec![0.0; shape.numel()];
+        let mut parts = Vec::new();
+        for slice in &slices {
+            // Turned, as the gradients of heads are.
+            let [d, e, f] = [0, 1, 2].map(|axis| slice.out[axis]);
+            let count = Tensor::arange(0, (d * e * f) as i64).to_dtype(DType::F64);
+            let part = count.reshape([d, f, e]).permute(&[0, 2, 1]);
+            let index = Tensor::arange(0, shape.numel() as i64).reshape([a, b, c]);
+            let places = apply(slice.clone(), &[&index]).unwrap().to_vec::<i64>();
+            for (place, x) in places.into_iter().zip(part.to_vec::<f64>()) {
+                want[place as usize] += x;
+            }
+            parts.push(part);
+        }
+        let inputs: Vec<&Tensor> = parts.iter().collect();
+        let whole = apply(Unslice { slices, shape }, &inputs).unwrap();
+        assert_eq!(whole.to_vec::<f64>(), want);
+    }
+}
+
 #[test]
 fn errors_name_the_axis_and_the_way_out() {
     let text = |r: Result<Tensor>| r.unwrap_err().kind().to_string();
