@@ -188,11 +188,12 @@ pub struct Affine<'a, T> {
     pub bias: Option<&'a [T]>,
 }
 
-/// How many pieces one task takes, or all where that is little. A row is read three times: half of what a copy needs is enough for threads.
+/// How many pieces one task takes, or all where that is little. A row is read three times: half of what a copy needs is enough for threads, and
+/// there are enough tasks for them to end at about the same time.
 fn task(len: usize, piece: usize) -> usize {
     match len < SHARED / 2 {
         true => len.div_ceil(piece).max(1),
-        false => (PIECE / piece).max(1),
+        false => (PIECE / 4 / piece).max(1),
     }
 }
 
