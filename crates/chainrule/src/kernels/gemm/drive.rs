@@ -390,7 +390,8 @@ impl<T: Element> Group<'_, T> {
         let down = m.div_ceil(rows);
         let across = self.cols.div_ceil(cols);
         run(down * across, self.plan.parallel, |task| {
-            let (row, col) = (task % down * rows, task / down * cols);
+            // Row by row, so that each thread writes rows of its own where it can: the ops that follow read rows.
+            let (row, col) = (task / across * rows, task % across * cols);
             let part = Part {
                 group: self,
                 rows: row..m.min(row + rows),
