@@ -146,6 +146,13 @@ pub(crate) trait WholeKernel: Sync {
     fn update_kernel(&self) -> Option<&dyn UpdateKernel> {
         None
     }
+
+    /// How the elements of result `at`, which has this shape, lie in the memory that it asks for: in row-major order, unless what follows is likely to
+    /// want another.
+    fn layout(&self, at: usize, shape: &Shape) -> Layout {
+        let _ = at;
+        Layout::row_major(shape)
+    }
 }
 
 /// The kernel of a product of matrices of floats, which can do more with the result than to write it.

@@ -52,6 +52,18 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// All elements of an array of this shape, one after the other.
+    #[inline]
+    pub fn row_major(shape: &Shape) -> Layout {
+        Layout { offset: 0, strides: shape.contiguous_strides() }
+    }
+
+    /// Whether it is that of an array of this shape whose elements lie one after the other, from the first on.
+    #[inline]
+    pub fn is_row_major(&self, shape: &Shape) -> bool {
+        self.offset == 0 && contiguous(shape, &self.strides)
+    }
+
     /// The same for kernels.
     #[inline]
     pub fn places(&self) -> Places<'_> {
@@ -203,6 +215,30 @@ impl Value {
         match &self.storage {
             Storage::Own(_) | Storage::Foreign(_) => true,
             Storage::View { layout, .. } => contiguous(&self.meta.shape, &layout.strides),
+        }
+    }
+
+    /// Whether it has its elements where another value of its shape and dtype has them.
+    pub fn lies_as(&self, other: &Value) -> bool {
+        let same = |a: &Layout, b: &Layout| {
+            let mut axes = self.shape().iter().zip(a.strides.iter().zip(&b.strides));
+            axes.all(|(&d, (a, b))| d == 1 || a == b)
+        };
+        debug_assert_eq!(self.meta, other.meta);
+        self.numel() == 0
+            || (self.address() == other.address() && same(&self.layout(), &other.layout()))
+    }
+
+    /// The address of the first element.
+    fn address(&self) -> *const u8 {
+        fn first<T: Stored>(value: &Value) -> *const u8 {
+            value.strided::<T>()[value.start()..].as_ptr().cast()
+        }
+        match self.dtype() {
+            DType::F32 => first::<f32>(self),
+            DType::F64 => first::<f64>(self),
+            DType::I64 => first::<i64>(self),
+            DType::Bool => first::<u8>(self),
         }
     }
 

@@ -141,6 +141,10 @@ impl WholeKernel for AttentionOp {
             _ => unreachable!("infer admits no other dtypes"),
         }
     }
+
+    fn layout(&self, at: usize, shape: &Shape) -> Layout {
+        if at == 0 { beside(shape) } else { Layout::row_major(shape) }
+    }
 }
 
 /// A value whose rows are contiguous, with its strides.
@@ -200,28 +204,46 @@ impl MaskGrid {
     }
 }
 
-/// A fresh value of `shape` whose rows lie head beside head, `[.., t, h, d]` in memory for a shape of `[.., h, t, d]`: what follows joins the heads
-/// of a position, and then need not copy. With the strides of a row-major array in this order.
-fn beside(op: &'static str, meta: Meta) -> Result<(Value, SmallVec<[usize; MAX_RANK]>)> {
-    let mut shape = meta.shape;
-    let rank = shape.rank();
-    if rank > 2 {
-        shape.dims_mut().swap(rank - 3, rank - 2);
+/// Rows that lie head beside head, `[.., t, h, d]` in memory for a shape of `[.., h, t, d]`: what follows joins the heads of a position, and then
+/// need not copy.
+fn beside(shape: &Shape) -> Layout {
+    let (mut swapped, rank) = (*shape, shape.rank());
+    if rank <= 2 {
+        return Layout::row_major(shape);
     }
-    let strides = shape.contiguous_strides();
-    let mut strides: SmallVec<[usize; MAX_RANK]> =
-        strides[..rank].iter().map(|&s| s as usize).collect();
-    if rank > 2 {
-        strides.swap(rank - 3, rank - 2);
-    }
-    Ok((Value::uninit(op, Meta::new(shape, meta.dtype))?, strides))
+    swapped.dims_mut().swap(rank - 3, rank - 2);
+    let mut layout = Layout::row_major(&swapped);
+    layout.strides.swap(rank - 3, rank - 2);
+    layout
 }
 
-/// What [`beside`] made, once written, in the shape that was asked for.
-fn seen_as(value: Value, shape: Shape, strides: &[usize]) -> Arc<Value> {
-    let mut layout = Layout { offset: 0, strides: [0; MAX_RANK] };
-    layout.strides.iter_mut().zip(strides).for_each(|(to, &s)| *to = s as isize);
-    Arc::new(Value::view(&Arc::new(value), shape, layout))
+/// A result that is written with its rows [`beside`] each other.
+struct Fresh {
+    value: Value,
+    strides: SmallVec<[usize; MAX_RANK]>,
+}
+
+impl Fresh {
+    fn new(op: &'static str, meta: Meta) -> Result<Fresh> {
+        let layout = beside(&meta.shape);
+        let strides = layout.strides[..meta.shape.rank()].iter().map(|&s| s as usize).collect();
+        Ok(Fresh { value: Value::uninit(op, meta)?, strides })
+    }
+
+    fn heads<T: Stored>(&mut self) -> HeadsMut<'_, T> {
+        let lead = self.strides.len() - 2;
+        HeadsMut {
+            data: self.value.as_mut(),
+            batch: &self.strides[..lead],
+            row: self.strides[lead],
+        }
+    }
+
+    /// Once written.
+    fn done(self) -> Arc<Value> {
+        let (shape, layout) = (*self.value.shape(), beside(self.value.shape()));
+        Value::view(&self.value.share(), shape, layout).share()
+    }
 }
 
 impl AttentionOp {
@@ -255,15 +277,13 @@ impl AttentionOp {
         let mask = inputs.get(3).filter(|v| !is_seed(&v.meta));
         let mask = mask.map(MaskGrid::new).transpose()?;
         let rank = out.shape.rank();
-        let (mut y, strides) = beside(self.name(), out)?;
+        let mut y = Fresh::new(self.name(), out)?;
         let rows = Shape::new(&out.shape[..rank - 1]);
         let mut logs = Value::uninit(self.name(), Meta::new(rows, out.dtype))?;
-        let to =
-            HeadsMut { data: y.as_mut::<T>(), batch: &strides[..rank - 2], row: strides[rank - 2] };
         let dropout = self.dropout_of(inputs);
-        attention::forward(&self.problem(&sides, &mask, dropout), to, logs.as_mut());
-        let value = seen_as(y, out.shape, &strides);
-        Ok(Outcome { value, extra: smallvec![logs.share()] })
+        let problem = self.problem::<T>(&sides, &mask, dropout);
+        attention::forward(&problem, y.heads(), logs.as_mut());
+        Ok(Outcome { value: y.done(), extra: smallvec![logs.share()] })
     }
 }
 
@@ -296,6 +316,10 @@ impl WholeKernel for AttentionGrad {
             _ => unreachable!("a gradient has the dtype of its tensor"),
         }
     }
+
+    fn layout(&self, _: usize, shape: &Shape) -> Layout {
+        beside(shape)
+    }
 }
 
 impl AttentionGrad {
@@ -312,25 +336,12 @@ impl AttentionGrad {
             out: results[1].heads(),
             logs: logs.slice().expect("made contiguous"),
         };
-        let [mut dq, mut dk, mut dv] = [
-            beside(self.name(), inputs[3].meta)?,
-            beside(self.name(), inputs[4].meta)?,
-            beside(self.name(), inputs[5].meta)?,
-        ];
-        let lead = inputs[3].shape().rank() - 2;
-        let [to_q, to_k, to_v] = [&mut dq, &mut dk, &mut dv].map(|(value, strides)| HeadsMut {
-            data: value.as_mut::<T>(),
-            batch: &strides[..lead],
-            row: strides[lead],
-        });
-        let to = Gradients { dq: to_q, dk: to_k, dv: to_v };
+        let fresh = |i: usize| Fresh::new(self.name(), inputs[i].meta);
+        let (mut dq, mut dk, mut dv) = (fresh(3)?, fresh(4)?, fresh(5)?);
         let dropout = self.0.dropout_of(inputs);
+        let to = Gradients { dq: dq.heads(), dk: dk.heads(), dv: dv.heads() };
         attention::backward(&self.0.problem(&sides, &mask, dropout), up, to);
-        let shapes = [3, 4, 5].map(|i| *inputs[i].shape());
-        let made = [dq, dk, dv].into_iter().zip(shapes);
-        let mut made = made.map(|((value, strides), shape)| seen_as(value, shape, &strides));
-        let value = made.next().expect("the first of three");
-        Ok(Outcome { value, extra: made.collect() })
+        Ok(Outcome { value: dq.done(), extra: smallvec![dk.done(), dv.done()] })
     }
 }
 

@@ -1,4 +1,6 @@
-//! Where the elements of each value lie, known before a run: views are windows on values that are row-major.
+//! Where the elements of each value lie, known before a run: views are windows on values that are row-major, or lie as the op that makes them asks.
+
+use std::collections::HashSet;
 
 use crate::program::Program;
 use crate::program::ir::Id;
@@ -14,14 +16,33 @@ pub(in crate::program) struct Layouts {
 
 impl Layouts {
     pub fn of(program: &Program) -> Layouts {
+        // What is handed out is row-major.
+        let layouts = Layouts::with(program, &HashSet::new());
+        let kept = program.roots().map(|id| layouts.root(id)).collect();
+        Layouts::with(program, &kept)
+    }
+
+    /// All values that are not views lie as their ops ask, but these.
+    fn with(program: &Program, row_major: &HashSet<Id>) -> Layouts {
         let count = program.values.len();
-        let own = |shape: &Shape| Layout { offset: 0, strides: shape.contiguous_strides() };
         let mut layouts = Layouts {
             root: (0..count as u32).map(Id).collect(),
-            layout: program.values.iter().map(|v| own(&v.meta.shape)).collect(),
+            layout: program.values.iter().map(|v| Layout::row_major(&v.meta.shape)).collect(),
         };
         for instruction in &program.instructions {
-            let Kernel::View(kernel) = instruction.op.kernel() else { continue };
+            let kernel = match instruction.op.kernel() {
+                Kernel::View(kernel) => kernel,
+                Kernel::Whole(kernel) => {
+                    for (at, id) in instruction.outputs.iter().enumerate() {
+                        if !row_major.contains(id) {
+                            let shape = program.info(*id).meta.shape;
+                            layouts.layout[id.index()] = kernel.layout(at, &shape);
+                        }
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
             let (from, to) = (instruction.inputs[0], instruction.result());
             let (shape, out) = (program.info(from).meta.shape, program.info(to).meta.shape);
             // Without a layout the elements are copied: then the result is a root.

@@ -7,8 +7,9 @@ use smallvec::SmallVec;
 use super::block::{Block, Product};
 use super::steps::{Home, Step, Steps, Update};
 use super::tile::Arrays;
-use crate::dtype::DType;
+use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
+use crate::kernels::copy::scatter;
 use crate::program::Program;
 use crate::program::fuse::head;
 use crate::program::ir::{From, Id, Instruction};
@@ -18,7 +19,7 @@ use crate::tensor::buffer::{BLOCK, Buffer};
 use crate::tensor::node::lock;
 use crate::tensor::op::{Array, Epilogue, Outcome, Output, Plus, UpdateKernel};
 use crate::tensor::run::{array, compute_as, output};
-use crate::tensor::value::Value;
+use crate::tensor::value::{Layout, Value};
 
 /// The memory of a run.
 pub(in crate::program) struct Machine {
@@ -67,8 +68,16 @@ impl Machine {
                 Home::Arena { first, blocks } => Some(Place::new(&arena, first, blocks)),
                 _ => None,
             };
+            let id = Id(machine.values.len() as u32);
             machine.values.push(match (&place, &info.from) {
-                (Some(place), _) => Some(Arc::new(Value::placed(info.meta, place.clone()))),
+                (Some(place), _) => {
+                    let all = Value::placed(info.meta, place.clone()).share();
+                    let layout = steps.layouts.layout(id);
+                    Some(match layout.is_row_major(&info.meta.shape) {
+                        true => all,
+                        false => Value::view(&all, info.meta.shape, *layout).share(),
+                    })
+                }
                 (None, From::Constant(value)) => Some(row_major(value)?),
                 _ => None,
             });
@@ -254,7 +263,7 @@ impl Machine {
         given.push(outcome.value);
         given.extend(outcome.extra);
         let there = |(id, value): (&Id, &Arc<Value>)| match &self.places[id.index()] {
-            Some(_) => value.is_contiguous() && start(value) == start(self.value(*id)),
+            Some(_) => value.lies_as(self.value(*id)),
             // What is handed out is no part of the arena, nor of an input.
             None => value.owns() && !value.is_planned(),
         };
@@ -268,9 +277,10 @@ impl Machine {
         for (id, value) in ids.iter().zip(given) {
             match &mut self.places[id.index()] {
                 Some(place) => {
-                    if value.numel() > 0 && start(&value) != place.write().as_ptr().cast() {
+                    let home = self.values[id.index()].as_ref().expect("what has a place is there");
+                    if !value.lies_as(home) {
                         let mut to = Value::placed(value.meta, place.clone());
-                        copy(&value, &mut to);
+                        copy(&value, &mut to, &home.layout());
                     }
                     Value::recycle(value);
                 }
@@ -337,11 +347,25 @@ fn start_mut(value: &mut Value) -> *mut u8 {
     }
 }
 
-fn copy(from: &Value, to: &mut Value) {
+/// Writes the elements so that they lie like this.
+fn copy(from: &Value, to: &mut Value, layout: &Layout) {
+    fn write<T: Stored>(from: &Value, to: &mut Value, layout: &Layout) {
+        let shape = *from.shape();
+        match layout.is_row_major(&shape) {
+            true => from.copy_to::<T>(to.as_mut()),
+            false => scatter(
+                from.strided(),
+                from.layout().places(),
+                to.as_mut::<T>(),
+                layout.places(),
+                &shape,
+            ),
+        }
+    }
     match to.dtype() {
-        DType::F32 => from.copy_to::<f32>(to.as_mut()),
-        DType::F64 => from.copy_to::<f64>(to.as_mut()),
-        DType::I64 => from.copy_to::<i64>(to.as_mut()),
-        DType::Bool => from.copy_to::<u8>(to.as_mut()),
+        DType::F32 => write::<f32>(from, to, layout),
+        DType::F64 => write::<f64>(from, to, layout),
+        DType::I64 => write::<i64>(from, to, layout),
+        DType::Bool => write::<u8>(from, to, layout),
     }
 }

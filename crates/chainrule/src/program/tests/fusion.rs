@@ -5,6 +5,8 @@ use crate::kernels::threads::with_num_threads;
 use crate::nn::models::{DigitsMlp, Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 use crate::nn::{Layer, Module};
 use crate::optim::{AdamW, Optimizer, Sgd};
+use crate::program::fuse::layout::Layouts;
+use crate::{Attention, Slice};
 
 const SIZES: [usize; 11] = [1, 2, 7, 8, 9, 15, 16, 17, 127, 128, 129];
 
@@ -235,5 +237,38 @@ fn little_memory_is_wasted() {
         let Memory { planned, lower_bound } = program.memory();
         assert!(lower_bound > 0 && lower_bound <= planned, "{name}");
         assert!(planned as f64 <= 1.1 * lower_bound as f64, "{name}: {planned} for {lower_bound}");
+    }
+}
+
+/// The heads of attention lie beside each other in a program's memory too, so that joining them is a view; not where the heads themselves are
+/// handed out, or something that only looks at them.
+#[test]
+fn joined_heads_are_views() {
+    let qkv = Tensor::randn([2, 5, 12], DType::F64, &mut Generator::manual_seed(7));
+    let part = |x: &Tensor, i: usize| x.narrow(2, 4 * i, 4).reshape([2, 5, 2, 2]).transpose(1, 2);
+    let steps = |x: &Tensor, all: bool| {
+        let heads = part(x, 0).attention(&part(x, 1), &part(x, 2), &Attention::causal());
+        let joined = heads.transpose(1, 2).reshape([2, 5, 4]);
+        let mut out = vec![&joined * 2.0, joined.sum(1, false)];
+        if all {
+            out.push(heads.slice(&[Slice::from(..), Slice::At(1)]));
+        }
+        Ok(out)
+    };
+    for all in [false, true] {
+        let traced = Program::trace([("qkv", &qkv)], |a| steps(&a[0], all)).unwrap();
+        for program in [traced.optimized(), traced.optimized().fused()] {
+            let layouts = Layouts::of(&program);
+            let joined = program.instructions.iter().find(|i| {
+                i.op.name() == "reshape" && program.info(i.result()).meta.shape.rank() == 3
+            });
+            let joined = joined.expect("the heads are joined").result();
+            assert_eq!(layouts.is_view(joined), !all, "{program}");
+            let want = steps(&qkv, all).unwrap();
+            for _ in 0..2 {
+                let got = program.run(&[&qkv]).unwrap();
+                assert_eq!(distance(&got, &want, 1e-12), None, "{program}");
+            }
+        }
     }
 }
