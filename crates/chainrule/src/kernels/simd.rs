@@ -92,9 +92,19 @@ const AHEAD: usize = 4096;
 pub(crate) fn look_ahead<T>(rows: &[T]) {
     let len = size_of_val(rows);
     if len <= AHEAD {
-        let from = rows.as_ptr().cast::<u8>().wrapping_add(AHEAD);
-        (0..len).step_by(64).for_each(|at| prefetch(from.wrapping_add(at)));
+        prefetch_lines(rows.as_ptr().cast::<u8>().wrapping_add(AHEAD), len);
     }
+}
+
+/// Asks for all of a row.
+#[inline(always)]
+pub(crate) fn ask_for<T>(row: &[T]) {
+    prefetch_lines(row.as_ptr().cast(), size_of_val(row));
+}
+
+#[inline(always)]
+fn prefetch_lines(from: *const u8, len: usize) {
+    (0..len).step_by(64).for_each(|at| prefetch(from.wrapping_add(at)));
 }
 
 /// The array of `f(0)`, `f(1)` and so on.

@@ -10,7 +10,7 @@ use super::value::{Layout, Meta, OrCopy, Value};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};
-use crate::kernels::threads;
+use crate::kernels::{simd, threads};
 use crate::shape::{MAX_RANK, Shape, Strides};
 
 /// The result of a map of this shape and dtype.
@@ -223,7 +223,7 @@ fn run_rows(
         ($ty:ty, $variant:ident) => {{
             let out = &mut out.as_mut::<$ty>()[start..start + total];
             if !simple {
-                let high = BAND.max(PIECE / n);
+                let high = TILE / wide(n);
                 let bands = out.chunks_mut(high * n).enumerate();
                 threads::for_each(total >= SHARED, bands, |(i, out)| {
                     let done = band(kernel, values, windows, i * high, n, out, |out| {
@@ -254,9 +254,17 @@ fn run_rows(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// The rows of a band, which one thread takes, and the columns of it that are done at a time.
-const BAND: usize = 128;
-const WIDE: usize = 512;
+/// The elements of a tile, of which one thread takes a band; and its columns where rows are long.
+const TILE: usize = 1 << 16;
+const WIDE: usize = 256;
+
+/// The columns of a tile: whole rows, if they are short.
+fn wide(n: usize) -> usize {
+    if n <= 2 * WIDE { n } else { WIDE }
+}
+
+/// How many rows ahead a tile asks for memory: parts of rows are too short for the processor to see what comes.
+const AHEAD: usize = 2;
 
 /// Rows from row `top` on, some columns at a time: what does not lie along the rows is copied, and the copy is still near when it is used.
 fn band<T>(
@@ -269,8 +277,8 @@ fn band<T>(
     output: impl Fn(&mut [T]) -> Output<'_>,
 ) -> Result<()> {
     let rows = out.len() / n;
-    for first in (0..n).step_by(WIDE) {
-        let wide = WIDE.min(n - first);
+    for first in (0..n).step_by(wide(n)) {
+        let wide = wide(n).min(n - first);
         let mut parts: SmallVec<[(OrCopy<'_>, Window); 3]> = SmallVec::new();
         for (v, w) in values.iter().zip(windows) {
             parts.push(w.part(v, [top, first], [rows, wide])?);
@@ -282,10 +290,25 @@ fn band<T>(
             for (v, w) in &parts {
                 inputs.push(input(v, &w.of_row(row), 0, 0, wide));
             }
+            if row + AHEAD < rows {
+                for (v, w) in parts.iter().filter(|(_, w)| w.along == 1) {
+                    ask_for(&input(v, &w.of_row(row + AHEAD), 0, 0, wide));
+                }
+                simd::ask_for(&out[(row + AHEAD) * n + first..][..wide]);
+            }
             kernel.tile(&inputs, wide, output(&mut out[row * n + first..][..wide]));
         }
     }
     Ok(())
+}
+
+fn ask_for(row: &Input<'_>) {
+    match row {
+        Input::F32(x) => simd::ask_for(x.data),
+        Input::F64(x) => simd::ask_for(x.data),
+        Input::I64(x) => simd::ask_for(x.data),
+        Input::Bool(x) => simd::ask_for(x.data),
+    }
 }
 
 /// The operand from row `row` and element `first` of the row on. A single row of `n` elements is cut to those: the kernels of unary maps take it
