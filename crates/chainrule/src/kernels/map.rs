@@ -42,8 +42,9 @@ vectorized! {
     pub fn unary[T, U, F](x: &[T], out: &mut [U], f: F) where [T: Copy, F: Fn(T) -> U] = unary_body
 }
 
-/// How many copies of a repeated element are laid out at a time.
+/// How many copies of a repeated element are laid out at a time, and of what they are a multiple: a rest would be done one by one.
 const SPREAD: usize = 256;
+const FULL: usize = 16;
 
 /// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
 ///
@@ -82,19 +83,21 @@ impl<T: Copy> Spread<T> {
     #[inline(always)]
     fn turn(&mut self, rows: &Rows<'_, T>, i: usize, n: usize) {
         if rows.splat && (rows.step != 0 || i == 0) {
-            spread(&mut self.copies[..n], MaybeUninit::new(rows.one(i)));
-            self.filled = n;
+            self.filled = n.next_multiple_of(FULL).min(SPREAD);
+            spread(&mut self.copies[..self.filled], MaybeUninit::new(rows.one(i)));
         }
     }
 }
 
 #[inline(always)]
 fn spread_body<const FMA: bool, T: Copy>(copies: &mut [T], x: T) {
-    copies.fill(x);
+    let (full, rest) = copies.as_chunks_mut::<FULL>();
+    full.iter_mut().for_each(|copies| *copies = [x; FULL]);
+    debug_assert!(rest.is_empty());
 }
 
 vectorized! {
-    /// Lays out copies of an element, in stores as wide as the loads that follow.
+    /// Lays out copies of an element, a multiple of [`FULL`], in stores as wide as the loads that follow.
     fn spread[T](copies: &mut [T], x: T) where [T: Copy] = spread_body
 }
 
