@@ -109,14 +109,22 @@ impl Window {
 const FEW: usize = 32;
 const SMALL: usize = 1 << 12;
 
+/// Whether a map reads its operands where they lie, or tile by tile, rather than copies of them.
+fn in_place(dims: &[usize], strides: &[Strides]) -> bool {
+    let [rows, n] = matrix(dims);
+    let large = rows.min(n) >= FEW && (rows * n >= SMALL || dims.len() < 3);
+    // The kernel of a map of one operand takes elements, and no element that stands for a row.
+    let elements = strides.len() > 1 || strides[0][dims.len() - 1] != 0;
+    // Steps back, as of a flipped view, are left to the copy.
+    large && elements && strides.iter().flatten().all(|&s| s >= 0)
+}
+
 /// A map whose operands differ in shape or layout: brought to as few axes as possible, then run two axes at a time.
 fn broadcast(kernel: &dyn MapKernel, values: &[Arc<Value>], out: &mut Value) -> Result<()> {
     let shape = out.meta.shape;
     let mut values = Values::from(values);
     let (mut dims, mut strides) = collapse(&shape, &values);
-    let [rows, n] = matrix(&dims);
-    let worth = rows.min(n) >= FEW && (rows * n >= SMALL || dims.len() < 3);
-    if !(worth && strides.iter().flatten().all(|&s| s >= 0)) {
+    if !in_place(&dims, &strides) {
         for v in &mut values {
             *v = v.contiguous()?;
         }
@@ -352,7 +360,8 @@ mod tests {
     }
 
     /// Views of `[rows, n]` whose elements lie in different ways.
-    fn views([rows, n]: [usize; 2]) -> Vec<(&'static str, Tensor)> {
+    fn views(size: [usize; 2]) -> Vec<(&'static str, Tensor)> {
+        let [rows, n] = size;
         let wide = numbers(&[rows + 3, 2 * n + 5], 7);
         let cut = |step| {
             let columns =
@@ -370,6 +379,9 @@ mod tests {
                 numbers(&[n + 2, rows + 1], 11).t().narrow(0, 1, rows).narrow(1, 2, n),
             ),
             ("flipped", numbers(&[rows, n], 13).flip([1])),
+            ("a row stretched", numbers(&[n], 29).expand(size)),
+            ("a column stretched", numbers(&[rows, 1], 31).expand(size)),
+            ("a number stretched", numbers(&[1], 37).expand(size)),
             ("one row", numbers(&[n], 17)),
             ("one column", numbers(&[rows, 1], 19)),
             ("a number of a longer row", numbers(&[9], 23).narrow(0, 4, 1)),
@@ -381,11 +393,8 @@ mod tests {
         for size in SIZES {
             let views = views(size);
             for (one, a) in &views {
-                assert_eq!(
-                    a.neg().to_vec::<i64>(),
-                    a.to_vec::<i64>().iter().map(|x| -x).collect::<Vec<_>>(),
-                    "{one} {size:?}"
-                );
+                let (plain, negated) = (a.to_vec::<i64>(), a.neg().to_vec::<i64>());
+                assert!(plain.iter().map(|x| -x).eq(negated), "{one} {size:?}");
                 let whole = a.expand(size).to_vec::<i64>();
                 for (other, b) in &views {
                     let sum = (a + b).expand(size).to_vec::<i64>();
