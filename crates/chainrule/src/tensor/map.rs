@@ -110,13 +110,15 @@ const FEW: usize = 32;
 const SMALL: usize = 1 << 12;
 
 /// Whether a map reads its operands where they lie, or tile by tile, rather than copies of them.
-fn in_place(dims: &[usize], strides: &[Strides]) -> bool {
+fn in_place(dims: &[usize], values: &[Arc<Value>]) -> bool {
     let [rows, n] = matrix(dims);
     let large = rows.min(n) >= FEW && (rows * n >= SMALL || dims.len() < 3);
-    // The kernel of a map of one operand takes elements, and no element that stands for a row.
-    let elements = strides.len() > 1 || strides[0][dims.len() - 1] != 0;
-    // Steps back, as of a flipped view, are left to the copy.
-    large && elements && strides.iter().flatten().all(|&s| s >= 0)
+    // A view that steps back, or stretches an element, is left to the copy: not all kernels take an element for a row.
+    let forward = |v: &Arc<Value>| {
+        let mut axes = v.shape().iter().zip(v.layout().strides);
+        axes.all(|(&d, stride)| d == 1 || stride > 0)
+    };
+    large && values.iter().all(forward)
 }
 
 /// A map whose operands differ in shape or layout: brought to as few axes as possible, then run two axes at a time.
@@ -124,7 +126,7 @@ fn broadcast(kernel: &dyn MapKernel, values: &[Arc<Value>], out: &mut Value) -> 
     let shape = out.meta.shape;
     let mut values = Values::from(values);
     let (mut dims, mut strides) = collapse(&shape, &values);
-    if !in_place(&dims, &strides) {
+    if !in_place(&dims, &values) {
         for v in &mut values {
             *v = v.contiguous()?;
         }
@@ -218,9 +220,8 @@ fn run_rows(
 ) -> Result<()> {
     let total = rows * n;
     let dtype = out.dtype();
-    // A kernel takes rows of any distance, unless it is of one operand: then it takes just one row.
-    let simple = |w: &Window| w.along == 0 || (w.along == 1 && (values.len() > 1 || rows == 1));
-    let simple = windows.iter().all(simple);
+    let close = |w: &Window| w.along == 0 || (w.along == 1 && [0, n].contains(&w.step));
+    let apart = !windows.iter().all(close);
     let failed = OnceLock::new();
     let tile = |first_row: usize, first: usize, n: usize, out: Output<'_>| {
         let inputs: SmallVec<[Input<'_>; 3]> =
@@ -230,7 +231,7 @@ fn run_rows(
     macro_rules! run {
         ($ty:ty, $variant:ident) => {{
             let out = &mut out.as_mut::<$ty>()[start..start + total];
-            if !simple {
+            if apart {
                 let high = TILE / wide(n);
                 let bands = out.chunks_mut(high * n).enumerate();
                 threads::for_each(total >= SHARED, bands, |(i, out)| {
@@ -274,7 +275,8 @@ fn wide(n: usize) -> usize {
 /// How many rows ahead a tile asks for memory: parts of rows are too short for the processor to see what comes.
 const AHEAD: usize = 2;
 
-/// Rows from row `top` on, some columns at a time: what does not lie along the rows is copied, and the copy is still near when it is used.
+/// Rows from row `top` on, some columns at a time, and each row by itself where not all are one: kernels take rows that follow each other. What does
+/// not lie along the rows is copied, and the copy is still near when it is used.
 fn band<T>(
     kernel: &dyn MapKernel,
     values: &[Arc<Value>],
@@ -346,22 +348,23 @@ fn input<'a>(value: &'a Value, w: &Window, row: usize, first: usize, n: usize) -
 
 #[cfg(test)]
 mod tests {
-    use crate::Tensor;
+    use crate::{DType, Generator, Tensor};
 
     /// Rows and columns around the sizes of tiles, of bands and of what several threads share.
     const SIZES: [[usize; 2]; 7] =
         [[1, 1], [3, 70], [33, 31], [31, 513], [130, 512], [300, 530], [1, 200_000]];
 
     /// `shape` filled with small whole numbers that differ from place to place.
-    fn numbers(shape: &[usize], scale: i64) -> Tensor {
+    fn numbers(dtype: DType, shape: &[usize], scale: i64) -> Tensor {
         let count: usize = shape.iter().product();
         let all: Vec<i64> = (0..count as i64).map(|i| (i * scale) % 251 - 125).collect();
-        Tensor::from_slice(&all, shape)
+        Tensor::from_slice(&all, shape).to_dtype(dtype)
     }
 
     /// Views of `[rows, n]` whose elements lie in different ways.
-    fn views(size: [usize; 2]) -> Vec<(&'static str, Tensor)> {
+    fn views(dtype: DType, size: [usize; 2]) -> Vec<(&'static str, Tensor)> {
         let [rows, n] = size;
+        let numbers = |shape: &[usize], scale| numbers(dtype, shape, scale);
         let wide = numbers(&[rows + 3, 2 * n + 5], 7);
         let cut = |step| {
             let columns =
@@ -391,7 +394,7 @@ mod tests {
     #[test]
     fn maps_read_every_layout_as_its_elements_in_order() {
         for size in SIZES {
-            let views = views(size);
+            let views = views(DType::I64, size);
             for (one, a) in &views {
                 let (plain, negated) = (a.to_vec::<i64>(), a.neg().to_vec::<i64>());
                 assert!(plain.iter().map(|x| -x).eq(negated), "{one} {size:?}");
@@ -405,15 +408,29 @@ mod tests {
         }
     }
 
+    /// The kernel of dropout takes both operands as one row.
+    #[test]
+    fn dropout_of_a_view_is_that_of_its_elements() {
+        for size in SIZES {
+            for (one, x) in views(DType::F32, size) {
+                let drop = |x: &Tensor| {
+                    x.dropout(0.5, true, &mut Generator::manual_seed(3)).to_vec::<f32>()
+                };
+                let copy = Tensor::from_slice(&x.to_vec::<f32>(), x.shape());
+                assert!(drop(&x) == drop(&copy), "{one} {size:?}");
+            }
+        }
+    }
+
     #[test]
     fn maps_read_permuted_axes_and_operands_of_several_dtypes() {
         for [d, e, f] in [[2, 3, 4], [3, 70, 65], [70, 3, 33], [5, 64, 600]] {
-            let x = numbers(&[d, e, f], 7);
+            let x = numbers(DType::I64, &[d, e, f], 7);
             let orders = [([0, 2, 1], [d, f, e]), ([1, 0, 2], [e, d, f]), ([2, 1, 0], [f, e, d])];
             for (order, shape) in orders {
-                let view = numbers(&shape, 3).permute(&order);
-                let row = numbers(&[f], 5).to_dtype(crate::DType::F32);
-                let picked = (view.gt(&x)).where_(&view.to_dtype(crate::DType::F32), &row);
+                let view = numbers(DType::I64, &shape, 3).permute(&order);
+                let row = numbers(DType::F32, &[f], 5);
+                let picked = (view.gt(&x)).where_(&view.to_dtype(DType::F32), &row);
                 let (view, x) = (view.to_vec::<i64>(), x.to_vec::<i64>());
                 let row = row.to_vec::<f32>();
                 let expected = (0..d * e * f)
