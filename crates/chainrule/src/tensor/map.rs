@@ -106,8 +106,9 @@ impl Window {
 }
 
 /// Operands whose elements are apart are copied as a whole where there are fewer rows or columns than this, or where many matrices are smaller.
-const FEW: usize = 32;
-const SMALL: usize = 1 << 12;
+/// In tests all but vectors are large, so that the samples of every op go through tiles.
+const FEW: usize = if cfg!(test) { 2 } else { 32 };
+const SMALL: usize = if cfg!(test) { 4 } else { 1 << 12 };
 
 /// Whether a map reads its operands where they lie, or tile by tile, rather than copies of them.
 fn in_place(dims: &[usize], values: &[Arc<Value>]) -> bool {
