@@ -1,6 +1,6 @@
 //! Products of blocks that other kernels keep in the cache: on the calling thread, nothing packed, the output with any row stride.
 
-use super::tile::{Element, Panel, Source};
+use super::tile::{Ahead, Element, Panel, Source};
 
 /// A matrix by address: element `(i, j)` is at `data + i * row + j * col`.
 #[derive(Clone, Copy)]
@@ -44,6 +44,7 @@ pub unsafe fn block<T: Element>(
             b: b.wrapping_add(j),
             b_row,
             packed: std::ptr::null_mut(),
+            ahead: Ahead::NOTHING,
             cols: width.min(n - j),
             alpha,
             add,

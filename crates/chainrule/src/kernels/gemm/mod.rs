@@ -4,10 +4,11 @@
 //! contiguous rows. Small products read their operands in place; larger ones pack them first and use the thread pool.
 //! The bits of a result depend on the sizes, the strides and the level of [`simd`](super::simd), never on the threads.
 //!
-//! `drive` decides, `tile` computes, `vector` names the registers.
+//! `drive` says what a product is, `plan` cuts it, `tile` computes, `vector` names the registers.
 
 mod block;
 pub(super) mod drive;
+mod plan;
 #[cfg(test)]
 mod tests;
 pub(super) mod tile;

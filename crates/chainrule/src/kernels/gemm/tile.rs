@@ -26,6 +26,7 @@ pub(super) struct Panel<T> {
     pub b_row: usize,
     /// Where the first strip, which must be a full one, lays the rows of the right operand side by side for the others. Null: they read it where it is.
     pub packed: *mut T,
+    pub ahead: Ahead<T>,
     /// How many columns the panel has: at most those of a full one.
     pub cols: usize,
     pub alpha: T,
@@ -35,6 +36,22 @@ pub(super) struct Panel<T> {
     pub plus_row: usize,
     pub out: *mut T,
     pub out_row: usize,
+}
+
+/// How far ahead of the multiplications the packing on the way asks for rows.
+const ROWS_AHEAD: usize = 8;
+
+/// What will be read after a panel, and is asked for on the way: after each `STRETCH` depths so many lines, so far apart, each time `step` further on.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<T> {
+    /// May be null.
+    pub data: *const T,
+    pub lines: (usize, usize),
+    pub step: usize,
+}
+
+impl<T> Ahead<T> {
+    pub const NOTHING: Ahead<T> = Ahead { data: std::ptr::null(), lines: (0, 0), step: 0 };
 }
 
 /// An operand as the packing reads it: `len` lines of depth `k`; packed lines lie side by side, `width` to a panel.
@@ -51,8 +68,8 @@ pub(crate) struct Source<T> {
 /// From so many rows and depths on a tile asks for its part of the output ahead: that of a smaller product is near.
 const LARGE: usize = 64;
 
-/// How far ahead of the multiplications the packing on the way asks for rows.
-const ROWS_AHEAD: usize = 8;
+/// Depths after which a tile asks for more of what comes next: so much of a row of f32 is a line.
+pub(super) const STRETCH: usize = 16;
 
 type PanelFn<T> = unsafe fn(&Panel<T>);
 
@@ -161,27 +178,37 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, cons
                 (0..C).for_each(|j| prefetch(out.wrapping_add(i * panel.out_row + at(j))));
             }
         }
-        let (mut b, mut packed) = (panel.b, panel.packed);
-        for _ in 0..panel.k {
-            let mut right = [V::zero(); C];
-            for (j, right) in right.iter_mut().enumerate() {
-                *right = load(b.add(at(j)));
+        let (mut b, mut packed, mut left) = (panel.b, panel.packed, panel.k);
+        let Ahead { data: mut ahead, lines: (lines, line), step } = panel.ahead;
+        while left > 0 {
+            let mut stretch = left;
+            if !ahead.is_null() {
+                stretch = left.min(STRETCH);
+                (0..lines).for_each(|i| prefetch(ahead.wrapping_add(i * line)));
+                ahead = ahead.wrapping_add(step);
+            }
+            left -= stretch;
+            for _ in 0..stretch {
+                let mut right = [V::zero(); C];
+                for (j, right) in right.iter_mut().enumerate() {
+                    *right = load(b.add(at(j)));
+                    if PACK {
+                        prefetch(b.wrapping_add(at(j) + ROWS_AHEAD * panel.b_row));
+                        store(*right, packed.add(at(j)));
+                    }
+                }
                 if PACK {
-                    prefetch(b.wrapping_add(at(j) + ROWS_AHEAD * panel.b_row));
-                    store(*right, packed.add(at(j)));
+                    packed = packed.wrapping_add(panel.cols.next_multiple_of(V::LANES));
                 }
-            }
-            if PACK {
-                packed = packed.wrapping_add(C * V::LANES);
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let left = V::splat(*a.add(i * panel.a_row));
-                for (sum, right) in sums.iter_mut().zip(right) {
-                    *sum = left.mul_add(right, *sum);
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let left = V::splat(*a.add(i * panel.a_row));
+                    for (sum, right) in sums.iter_mut().zip(right) {
+                        *sum = left.mul_add(right, *sum);
+                    }
                 }
+                a = a.wrapping_add(panel.a_col);
+                b = b.wrapping_add(panel.b_row);
             }
-            a = a.wrapping_add(panel.a_col);
-            b = b.wrapping_add(panel.b_row);
         }
         let alpha = V::splat(panel.alpha);
         for (i, mut sums) in sums.into_iter().enumerate() {
@@ -217,7 +244,7 @@ unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::El
             rows: panel.rows - V::ROWS,
             a: panel.a.wrapping_add(panel.a_strip),
             b: panel.packed,
-            b_row: C * V::LANES,
+            b_row: panel.cols.next_multiple_of(V::LANES),
             packed: std::ptr::null_mut(),
             plus: panel.plus.wrapping_add(V::ROWS * panel.plus_row),
             out: panel.out.wrapping_add(V::ROWS * panel.out_row),
@@ -369,33 +396,30 @@ where
     }
 }
 
-/// Packs lines that lie side by side already: copies runs of `W` numbers.
+/// Packs lines that lie side by side already: copies runs of `W` numbers. A few depths at a time, so that both sides are long runs.
 #[inline(always)]
 unsafe fn copy<T: Copy, const W: usize>(from: &Source<T>, to: *mut T, unit: usize) {
-    // So many panels at a time that their write positions, a power of two apart, share a cache set without harm.
-    const GROUP: usize = 8;
+    const DEPTHS: usize = 8;
     // SAFETY: reads `len` numbers of each of `k` rows; writes inside the panels that `Kernels::pack` describes.
     unsafe {
-        let mut first = 0;
-        while first < from.len {
-            let last = from.len.min(first + GROUP * W);
-            for p in 0..from.k {
-                let source = from.data.add(p * from.depth);
-                let mut j = first;
-                while j + W <= last {
-                    std::ptr::copy_nonoverlapping(source.add(j), to.add(j * from.k + p * W), W);
-                    j += W;
+        for first in (0..from.k).step_by(DEPTHS) {
+            let depths = first..from.k.min(first + DEPTHS);
+            let mut j = 0;
+            while j + W <= from.len {
+                for p in depths.clone() {
+                    let source = from.data.add(p * from.depth + j);
+                    std::ptr::copy_nonoverlapping(source, to.add(j * from.k + p * W), W);
                 }
-                if j < last {
-                    let width = (last - j).next_multiple_of(unit);
-                    std::ptr::copy_nonoverlapping(
-                        source.add(j),
-                        to.add(j * from.k + p * width),
-                        last - j,
-                    );
+                j += W;
+            }
+            if j < from.len {
+                let left = from.len - j;
+                let width = left.next_multiple_of(unit);
+                for p in depths {
+                    let source = from.data.add(p * from.depth + j);
+                    std::ptr::copy_nonoverlapping(source, to.add(j * from.k + p * width), left);
                 }
             }
-            first = last;
         }
     }
 }
