@@ -1,6 +1,6 @@
 //! Products of blocks that other kernels keep in the cache: on the calling thread, nothing packed, the output with any row stride.
 
-use super::tile::{Ahead, Element, Panel, Source};
+use super::tile::{Ahead, Element, Kernels, Panel, Source};
 
 /// A matrix by address: element `(i, j)` is at `data + i * row + j * col`.
 #[derive(Clone, Copy)]
@@ -21,19 +21,38 @@ pub fn panel_lines<T: Element>() -> usize {
 ///
 /// All elements of `a` and `b` must be readable, those of `out` (whose rows are `out_row` apart) writable and no part of `a` or `b`.
 pub unsafe fn block<T: Element>(
+    sizes: [usize; 3],
+    alpha: T,
+    a: Block<T>,
+    b: (*const T, usize),
+    add: bool,
+    out: (*mut T, usize),
+) {
+    let plus = add.then_some((out.0.cast_const(), out.1));
+    // SAFETY: the caller's promise.
+    unsafe { panels(T::current(), sizes, alpha, a, b, plus, out) }
+}
+
+/// As [`block`], with any rows added.
+///
+/// # Safety
+///
+/// As [`block`]; what is added must be readable, and no part of `out` unless it is all of it.
+#[inline]
+pub(super) unsafe fn panels<T: Element>(
+    kernels: &'static Kernels<T>,
     [m, k, n]: [usize; 3],
     alpha: T,
     a: Block<T>,
     (b, b_row): (*const T, usize),
-    add: bool,
+    plus: Option<(*const T, usize)>,
     (out, out_row): (*mut T, usize),
 ) {
-    let kernels = T::current();
     // Panels of nearly the same width: a narrow last one would wait for its own sums.
     let panels = n.div_ceil(kernels.cols).max(1);
     let width = n.div_ceil(panels).next_multiple_of(kernels.lanes);
+    let (added, plus_row) = plus.unwrap_or((out, out_row));
     for j in (0..n).step_by(width.max(1)) {
-        let out = out.wrapping_add(j);
         let panel = Panel {
             rows: m,
             k,
@@ -47,10 +66,10 @@ pub unsafe fn block<T: Element>(
             ahead: Ahead::NOTHING,
             cols: width.min(n - j),
             alpha,
-            add,
-            plus: out,
-            plus_row: out_row,
-            out,
+            add: plus.is_some(),
+            plus: added.wrapping_add(j),
+            plus_row,
+            out: out.wrapping_add(j),
             out_row,
         };
         // SAFETY: the caller's promise, for some of the columns.

@@ -1,6 +1,7 @@
 //! What a product is made of, and where it goes: one that has a single row or column is computed here, in a way of its own that is as fixed as that of the others.
 
-use super::plan::Plan;
+use super::block::{Block, panels};
+use super::plan::{Plan, fits};
 use super::tile::{Element, Kernels};
 use crate::kernels::threads;
 use std::cell::Cell;
@@ -159,6 +160,20 @@ pub(super) unsafe fn product<T: Element>(
             row(kernels, alpha, a, b, add, out, parallel);
             if let Some(finish) = finish {
                 finish(0, out.cast(), b.cols);
+            }
+            return;
+        }
+        if !parallel && fits(&a, &b) {
+            let left = Block { data: a.data, row: a.row, col: a.col };
+            let plus = match addend {
+                Addend::Nothing => None,
+                Addend::Output => Some((out.cast_const(), b.cols)),
+                Addend::Row(row) => Some((row.at(0).cast_const(), 0)),
+            };
+            let (sizes, right) = ([a.rows, a.cols, b.cols], (b.data, b.row));
+            panels(kernels, sizes, alpha, left, right, plus, (out, b.cols));
+            if let Some(finish) = finish {
+                finish(0, out.cast(), a.rows * b.cols);
             }
             return;
         }

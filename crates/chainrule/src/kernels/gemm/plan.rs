@@ -52,12 +52,21 @@ const THREADED_PACK: usize = 24 << 10;
 const DIRECT_B: usize = 16 << 10;
 /// A left operand of up to so many numbers is read where it lies.
 const DIRECT_A: usize = 16 << 10;
+/// Up to so many depths, a panel stays in the nearest cache while all rows of a task go by.
+const FLAT: usize = 128;
 /// Up to so many depths, the rows of the result are finished one after the other.
 const SHALLOW: usize = 16;
 
 thread_local! {
     /// What this thread has packed of a right operand, and of which product.
     static RIGHT: (Room, Cell<u64>) = const { (Room::new(), Cell::new(0)) };
+}
+
+/// Whether all of a product is near: then there is nothing to plan, on one thread.
+pub(super) fn fits<T>(a: &Operand<T>, b: &Operand<T>) -> bool {
+    let (left, right) = (a.rows.saturating_mul(a.cols), b.rows.saturating_mul(b.cols));
+    let depths = SHALLOW + 1..=DEPTH;
+    b.col == 1 && left <= DIRECT_A && right <= DIRECT_B && depths.contains(&a.cols)
 }
 
 /// A product and the decisions that its sizes and strides lead to.
@@ -381,8 +390,10 @@ impl<T: Element> Part<'_, T> {
         let Group { plan, row, start, depth, .. } = *self.group;
         let Plan { kernels, alpha, b, addend, out, .. } = *plan;
         let (left, packed) = (self.left(from, k), plan.right != Right::Direct);
-        // Panels that are read where they lie go down all rows, but with few depths writing the result is the work: it goes row by row.
-        let step = match packed {
+        // A strip goes along the panels; but a panel that is read where it lies, or fits beside the strips, goes down all rows. With few depths writing the
+        // result is the work: it goes row by row.
+        let along = packed && k > FLAT && all.len() > kernels.cols;
+        let step = match along {
             _ if depth <= SHALLOW => 2 * kernels.rows,
             true => kernels.rows,
             false => self.rows.len().max(1),
@@ -390,7 +401,7 @@ impl<T: Element> Part<'_, T> {
         for first in (0..self.rows.len()).step_by(step) {
             let rows = step.min(self.rows.len() - first);
             let strip = |first: usize| left.data.wrapping_add(first / kernels.rows * left.strip);
-            let asks = packed && first + step < self.rows.len();
+            let asks = along && first + step < self.rows.len();
             for col in all.clone().step_by(kernels.cols) {
                 let cols = kernels.cols.min(all.end - col);
                 let at = right.wrapping_add((col - all.start) * k);

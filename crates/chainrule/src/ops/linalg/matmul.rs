@@ -5,7 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 use crate::tensor::op::{Epilogue, Plus, ProductKernel};
-use crate::tensor::value::OrCopy;
+use crate::tensor::value::{Layout, OrCopy};
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
 #[derive(Debug, Clone, Copy)]
@@ -105,11 +105,11 @@ impl WholeKernel for MatMul {
             self.multiply(&[&inputs[0], &inputs[1]], Epilogue::default(), &mut value)?;
             return Ok(value.into());
         }
-        let (a, b) = (forward(&inputs[0])?, forward(&inputs[1])?);
+        let (a, b) = (Operand::of(&inputs[0])?, Operand::of(&inputs[1])?);
         let (a_strides, b_strides) = strides(&a, &b, &out.shape);
         let products = batch(&out.shape, &a_strides, &b_strides);
         let Output::I64(o) = output(&mut value) else { unreachable!("infer admits no bools") };
-        gemm::batched_i64(1, matrix(&a), matrix(&b), products, Accum::Replace, o);
+        gemm::batched_i64(1, a.matrix(), b.matrix(), products, Accum::Replace, o);
         Ok(value.into())
     }
 
@@ -120,13 +120,13 @@ impl WholeKernel for MatMul {
 
 impl ProductKernel for MatMul {
     fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()> {
-        let (a, b) = (forward(inputs[0])?, forward(inputs[1])?);
+        let (a, b) = (Operand::of(inputs[0])?, Operand::of(inputs[1])?);
         let shape = *out.shape();
         let (a_strides, b_strides) = strides(&a, &b, &shape);
         let products = batch(&shape, &a_strides, &b_strides);
         match output(out) {
-            Output::F32(o) => product((matrix(&a), matrix(&b)), products, epilogue, o),
-            Output::F64(o) => product((matrix(&a), matrix(&b)), products, epilogue, o),
+            Output::F32(o) => product((a.matrix(), b.matrix()), products, epilogue, o),
+            Output::F64(o) => product((a.matrix(), b.matrix()), products, epilogue, o),
             _ => unreachable!("a product of floats"),
         }
         Ok(())
@@ -154,44 +154,60 @@ pub(in crate::ops) fn product<T: Real + Stored + gemm::Element>(
     gemm::finished(alpha, operands, batch, plus, epilogue.finish, out);
 }
 
+/// An operand and how it lies.
+struct Operand<'a> {
+    value: OrCopy<'a>,
+    layout: Layout,
+}
+
+impl<'a> Operand<'a> {
+    /// The value, copied if it steps backward along an axis: products take strides from 0 up.
+    fn of(value: &'a Value) -> Result<Self> {
+        let layout = value.layout();
+        if layout.strides.iter().all(|&s| s >= 0) {
+            return Ok(Operand { value: OrCopy::Same(value), layout });
+        }
+        let copy = value.copied()?;
+        Ok(Operand { layout: copy.layout(), value: OrCopy::Copy(copy) })
+    }
+
+    /// The first matrix.
+    fn matrix<T: Stored>(&self) -> Mat<'_, T> {
+        let (shape, strides) = (self.value.shape(), &self.layout.strides);
+        let rank = shape.rank();
+        let data = match shape.numel() {
+            0 => &[],
+            _ => &self.value.strided()[self.layout.offset..],
+        };
+        Mat {
+            data,
+            rows: shape[rank - 2],
+            cols: shape[rank - 1],
+            row_stride: strides[rank - 2],
+            col_stride: strides[rank - 1],
+        }
+    }
+
+    /// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0 where they are stretched.
+    fn batch_strides(&self, batch: usize) -> Strides {
+        let (shape, mut out) = (self.value.shape(), [0; MAX_RANK]);
+        let own = shape.rank() - 2;
+        for i in 0..own {
+            out[batch - own + i] = if shape[i] == 1 { 0 } else { self.layout.strides[i] };
+        }
+        out
+    }
+}
+
 /// The strides of the batch axes of both operands.
-fn strides(a: &Value, b: &Value, out: &Shape) -> (Strides, Strides) {
+fn strides(a: &Operand<'_>, b: &Operand<'_>, out: &Shape) -> (Strides, Strides) {
     let batch = out.rank() - 2;
-    (batch_strides(a, batch), batch_strides(b, batch))
+    (a.batch_strides(batch), b.batch_strides(batch))
 }
 
 fn batch<'a>(out: &'a Shape, a_strides: &'a Strides, b_strides: &'a Strides) -> Batch<'a> {
     let batch = out.rank() - 2;
     Batch { sizes: &out[..batch], a_strides: &a_strides[..batch], b_strides: &b_strides[..batch] }
-}
-
-/// The value, copied if it steps backward along an axis: products take strides from 0 up.
-fn forward(value: &Value) -> Result<OrCopy<'_>> {
-    value.copied_unless(value.layout().strides.iter().all(|&s| s >= 0))
-}
-
-/// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0 where they are stretched.
-fn batch_strides(value: &Value, batch: usize) -> Strides {
-    let (own, strides) = (value.shape().rank() - 2, value.layout().strides);
-    let mut out = [0; MAX_RANK];
-    for i in 0..own {
-        out[batch - own + i] = if value.shape()[i] == 1 { 0 } else { strides[i] };
-    }
-    out
-}
-
-/// The first matrix.
-fn matrix<T: Stored>(value: &Value) -> Mat<'_, T> {
-    let (shape, layout) = (value.shape(), value.layout());
-    let rank = shape.rank();
-    let data = if shape.numel() == 0 { &[] } else { &value.strided()[layout.offset..] };
-    Mat {
-        data,
-        rows: shape[rank - 2],
-        cols: shape[rank - 1],
-        row_stride: layout.strides[rank - 2],
-        col_stride: layout.strides[rank - 1],
-    }
 }
 
 methods! {
