@@ -57,6 +57,12 @@ pub trait Summed: Copy + Default + Send + Sync {
         x.into_iter().fold(total, |total, x| total.plus(x.widen()))
     }
 
+    /// The sum of a few rows, if there is no need of totals for it. Says whether it is done.
+    #[inline(always)]
+    fn sum_few(_x: &[Self], _out: &mut [Self]) -> bool {
+        false
+    }
+
     /// The sum of each row of `count` elements.
     fn sum_rows(x: &[Self], count: usize, out: &mut [Self::Total]) {
         plain_rows(x, count, out)
@@ -104,17 +110,20 @@ impl Summed for f32 {
         total as f32
     }
 
-    /// In pairs.
     #[inline(always)]
-    fn plus_all<const N: usize>(total: f64, mut x: [f32; N]) -> f64 {
-        let mut width = N / 2;
-        while width > 0 {
-            for i in 0..width {
-                x[i] += x[i + width];
-            }
-            width /= 2;
+    fn plus_all<const N: usize>(total: f64, x: [f32; N]) -> f64 {
+        total + in_pairs(x) as f64
+    }
+
+    /// Four or eight, which are added as they are.
+    #[inline(always)]
+    fn sum_few(x: &[f32], out: &mut [f32]) -> bool {
+        match x.len() / out.len() {
+            4 => sum_group::<4>(x, out),
+            8 => sum_group::<8>(x, out),
+            _ => return false,
         }
-        total + x[0] as f64
+        true
     }
 
     fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
@@ -127,6 +136,29 @@ impl Summed for f32 {
             Level::Portable => {}
         }
         single_rows(x, count, out)
+    }
+}
+
+#[inline(always)]
+fn in_pairs<const N: usize>(mut x: [f32; N]) -> f32 {
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            x[i] += x[i + width];
+        }
+        width /= 2;
+    }
+    x[0]
+}
+
+/// The sum of `N` rows.
+#[inline(always)]
+fn sum_group<const N: usize>(x: &[f32], out: &mut [f32]) {
+    let n = out.len();
+    let rows: [&[f32]; N] = array(|i| &x[i * n..][..n]);
+    for (j, out) in out.iter_mut().enumerate() {
+        // As a total begins: the sum of negative zeros is zero.
+        *out = 0.0 + in_pairs::<N>(array(|i| rows[i][j]));
     }
 }
 
@@ -263,6 +295,9 @@ fn columns_body<const FMA: bool, T: Summed>(x: &[T], count: usize, inner: usize,
     let arrays = x.chunks_exact(count * inner);
     if count <= BLOCK && inner <= TILE {
         for (out, x) in out.chunks_exact_mut(inner).zip(arrays) {
+            if T::sum_few(x, out) {
+                continue;
+            }
             let mut totals = [T::Total::default(); TILE];
             let totals = &mut totals[..inner];
             add_rows(totals, x);
@@ -357,6 +392,23 @@ fn sum_here<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_rows_are_summed_as_totals_are() {
+        for count in 1..=17 {
+            for inner in [2usize, 15, 16, 17, 250, 256] {
+                let x: Vec<f32> =
+                    (0..count * inner).map(|i| ((i * 7919) % 1009) as f32 / 7.0 - 60.0).collect();
+                let (mut sums, mut totals) = (vec![f32::NAN; inner], vec![0.0; inner]);
+                sum_columns(&x, count, inner, &mut sums);
+                add_block(&x, &mut totals);
+                let totals: Vec<f32> = totals.into_iter().map(f32::narrow).collect();
+                assert_eq!(sums, totals, "{count}x{inner}");
+                sum_columns(&vec![-0.0f32; count * inner], count, inner, &mut sums);
+                assert!(sums.iter().all(|sum| sum.to_bits() == 0), "{count}x{inner}");
+            }
+        }
+    }
 
     #[test]
     fn sums_match_plain_sums_at_odd_sizes() {
