@@ -14,6 +14,7 @@
 
 use super::drive::{Addend, Finish, Operand, Room, Shared, TASK_WORK, Target, run, with_buffer};
 use super::tile::{Ahead, Element, Kernels, Panel, STRETCH, Source};
+use crate::kernels::threads;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -112,7 +113,9 @@ impl<'a, T: Element> Plan<'a, T> {
     ) -> Self {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let large = k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows && k > SHALLOW;
-        let near = k.saturating_mul(n).saturating_mul(size_of::<T>()) <= NEAR;
+        // All of it is packed only where there are rows for several tasks.
+        let near = k.saturating_mul(n).saturating_mul(size_of::<T>()) <= NEAR
+            && (!target.parallel || m >= few() * LEAST_ROWS);
         Plan {
             kernels,
             alpha,
@@ -184,12 +187,20 @@ impl<'a, T: Element> Plan<'a, T> {
             (Right::Far, None) => cut(n, OWN_COLS, OWN_LEAST_COLS, wanted),
             (Right::Direct, None) => cut(n, TASK_COLS, LEAST_COLS, wanted),
         };
-        let (most, least) = match self.right {
-            Right::Far => (usize::MAX, OWN_LEAST_ROWS),
-            _ => (TASK_ROWS, LEAST_ROWS),
-        };
-        (cut(m, most, least, wanted.div_ceil(across)), across)
+        if self.right != Right::Far {
+            return (cut(m, TASK_ROWS, LEAST_ROWS, wanted.div_ceil(across)), across);
+        }
+        let down = cut(m, usize::MAX, OWN_LEAST_ROWS, wanted.div_ceil(across));
+        // Rather small tasks, for which more is packed, than threads without one.
+        let few = wanted.min(few());
+        let across = across.max(cut(n, FINISHED_COLS, OWN_LEAST_COLS, few.div_ceil(down)));
+        (down.max(cut(m, usize::MAX, LEAST_ROWS, few.div_ceil(across))), across)
     }
+}
+
+/// With fewer tasks some thread may have none while another has two.
+fn few() -> usize {
+    2 * threads::num_threads()
 }
 
 /// Some rows of a product, and some of the common axis: what is packed for all tasks at a time.
