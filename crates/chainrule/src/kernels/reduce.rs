@@ -112,7 +112,7 @@ impl Summed for f32 {
 
     #[inline(always)]
     fn plus_all<const N: usize>(total: f64, x: [f32; N]) -> f64 {
-        total + in_pairs(x) as f64
+        total + fold(x) as f64
     }
 
     /// Four or eight, which are added as they are.
@@ -139,18 +139,6 @@ impl Summed for f32 {
     }
 }
 
-#[inline(always)]
-fn in_pairs<const N: usize>(mut x: [f32; N]) -> f32 {
-    let mut width = N / 2;
-    while width > 0 {
-        for i in 0..width {
-            x[i] += x[i + width];
-        }
-        width /= 2;
-    }
-    x[0]
-}
-
 /// The sum of `N` rows.
 #[inline(always)]
 fn sum_group<const N: usize>(x: &[f32], out: &mut [f32]) {
@@ -158,7 +146,7 @@ fn sum_group<const N: usize>(x: &[f32], out: &mut [f32]) {
     let rows: [&[f32]; N] = array(|i| &x[i * n..][..n]);
     for (j, out) in out.iter_mut().enumerate() {
         // As a total begins: the sum of negative zeros is zero.
-        *out = 0.0 + in_pairs::<N>(array(|i| rows[i][j]));
+        *out = 0.0 + fold::<f32, N>(array(|i| rows[i][j]));
     }
 }
 
@@ -179,8 +167,8 @@ fn lanes<T: Summed, U: Copy>(x: &[U], f: &impl Fn(U) -> T) -> T {
 
 /// Brings lanes together in halves.
 #[inline(always)]
-fn fold<T: Summed>(mut acc: [T; LANES]) -> T {
-    let mut width = LANES / 2;
+fn fold<T: Summed, const N: usize>(mut acc: [T; N]) -> T {
+    let mut width = N / 2;
     while width > 0 {
         for i in 0..width {
             acc[i] = acc[i].plus(acc[i + width]);
