@@ -43,7 +43,7 @@ impl Then {
 pub fn chain<T: Real>(
     first: Arithmetic,
     then: Then,
-    rows: [Rows<'_, T>; 3],
+    rows: [&Rows<'_, T>; 3],
     n: usize,
     out: &mut [T],
 ) {
@@ -92,7 +92,7 @@ mod tests {
                         chain(
                             first,
                             Then::new(second, swapped),
-                            [whole(&a), row, one],
+                            [&whole(&a), &row, &one],
                             n,
                             &mut out,
                         );

@@ -107,8 +107,10 @@ type Loop<'a, const N: usize, T, U> = &'a mut dyn FnMut([&[T]; N], &mut [U]);
 /// Cuts rows into slices of the same length, and calls `f` on each set of them.
 ///
 /// It knows nothing of what `f` computes: so it is compiled once for a type of element, and only the plain loops once for each op and level.
+///
+/// Operands come by reference here and in what calls it: what was just written field by field is slow to copy as a whole.
 fn by_rows<const N: usize, T: Copy, U>(
-    rows: [Rows<'_, T>; N],
+    rows: [&Rows<'_, T>; N],
     n: usize,
     out: &mut [U],
     f: Loop<'_, N, T, U>,
@@ -128,9 +130,9 @@ fn by_rows<const N: usize, T: Copy, U>(
     let part = SPREAD.min(n);
     let mut spread: [Spread<T>; N] = std::array::from_fn(|_| Spread::new());
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        spread.iter_mut().zip(&rows).for_each(|(s, r)| s.turn(r, i, part));
+        spread.iter_mut().zip(rows).for_each(|(s, r)| s.turn(r, i, part));
         for (k, out) in out.chunks_mut(part).enumerate() {
-            f(array(|j| spread[j].part(&rows[j], i, n, k * part, out.len())), out);
+            f(array(|j| spread[j].part(rows[j], i, n, k * part, out.len())), out);
         }
     }
 }
@@ -154,8 +156,8 @@ vectorized! {
 
 /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
 pub fn binary<T: Copy, U>(
-    a: Rows<'_, T>,
-    b: Rows<'_, T>,
+    a: &Rows<'_, T>,
+    b: &Rows<'_, T>,
     n: usize,
     out: &mut [U],
     f: impl Fn(T, T) -> U,
@@ -201,8 +203,8 @@ vectorized! {
 
 /// `out[i, j] = f(a[i, j], b[i, j])` for rows of `n` elements.
 pub fn function2<T: Real>(
-    a: Rows<'_, T>,
-    b: Rows<'_, T>,
+    a: &Rows<'_, T>,
+    b: &Rows<'_, T>,
     n: usize,
     out: &mut [T],
     f: impl Function2,
@@ -226,7 +228,7 @@ vectorized! {
 }
 
 /// `out[i, j] = f(a[i, j], b[i, j], c[i, j])` for rows of `n` elements.
-pub fn ternary<T: Copy>(rows: [Rows<'_, T>; 3], n: usize, out: &mut [T], f: impl Fn(T, T, T) -> T) {
+pub fn ternary<T: Copy>(rows: [&Rows<'_, T>; 3], n: usize, out: &mut [T], f: impl Fn(T, T, T) -> T) {
     by_rows(rows, n, out, &mut |rows, out| triples(rows, out, &f));
 }
 
@@ -300,8 +302,8 @@ mod tests {
                 (Rows { data: &b, step: 0, splat: true }, |_, _| 0),
             ] {
                 let (mut ab, mut ba) = (vec![0.0f32; rows * n], vec![0.0f32; rows * n]);
-                binary(full, b, n, &mut ab, |x, y| x - 2.0 * y);
-                binary(b, full, n, &mut ba, |x, y| x - 2.0 * y);
+                binary(&full, &b, n, &mut ab, |x, y| x - 2.0 * y);
+                binary(&b, &full, n, &mut ba, |x, y| x - 2.0 * y);
                 for i in 0..rows {
                     for j in 0..n {
                         let (x, y) = (a[i * n + j], b.data[at(i, j)]);

@@ -62,6 +62,12 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         SmallVec::new()
     }
 
+    /// Which of its further results is what `other` computes of the same inputs, to the bit, if one is.
+    fn also_gives(&self, other: &dyn Op) -> Option<usize> {
+        let _ = other;
+        None
+    }
+
     /// The input that a result is the new value of, in an update of parameters: the kernel is then an [`UpdateKernel`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;
@@ -386,7 +392,7 @@ macro_rules! tile {
     ($inputs:expr, $n:expr, $out:expr; $($a:ident, $b:ident => $o:ident: $f:expr;)+) => {
         match ($inputs, $out) {
             $(([$crate::tensor::op::Input::$a(a), $crate::tensor::op::Input::$b(b)], $crate::tensor::op::Output::$o(out)) =>
-                $crate::kernels::map::binary(*a, *b, $n, out, $f),)+
+                $crate::kernels::map::binary(a, b, $n, out, $f),)+
             _ => unreachable!("infer admits no other dtypes"),
         }
     };

@@ -71,7 +71,7 @@ impl MapKernel for ClampTensors {
         /// NaN fails every comparison: that of `x` stays, that of a bound must be asked for.
         macro_rules! hold {
             ($x:expr, $min:expr, $max:expr, $out:expr) => {
-                ternary([*$x, *$min, *$max], n, $out, |x, min, max| {
+                ternary([$x, $min, $max], n, $out, |x, min, max| {
                     let y = if x < min || min.is_nan() { min } else { x };
                     let y = if max < y || max.is_nan() { max } else { y };
                     if x.is_nan() { x } else { y }
@@ -86,7 +86,7 @@ impl MapKernel for ClampTensors {
                 hold!(x, min, max, out)
             }
             ([Input::I64(x), Input::I64(min), Input::I64(max)], Output::I64(out)) => {
-                ternary([*x, *min, *max], n, out, |x, min, max| x.max(min).min(max))
+                ternary([x, min, max], n, out, |x, min, max| x.max(min).min(max))
             }
             _ => unreachable!("infer admits no other dtypes"),
         }

@@ -65,10 +65,10 @@ impl MapKernel for Lerp {
         }
         match (inputs, out) {
             ([Input::F32(a), Input::F32(b), Input::F32(w)], Output::F32(out)) => {
-                ternary([*a, *b, *w], n, out, part)
+                ternary([a, b, w], n, out, part)
             }
             ([Input::F64(a), Input::F64(b), Input::F64(w)], Output::F64(out)) => {
-                ternary([*a, *b, *w], n, out, part)
+                ternary([a, b, w], n, out, part)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }

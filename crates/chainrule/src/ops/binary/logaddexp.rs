@@ -61,10 +61,10 @@ impl MapKernel for Logaddexp {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         match (inputs, out) {
             ([Input::F32(a), Input::F32(b)], Output::F32(out)) => {
-                map::function2(*a, *b, n, out, *self)
+                map::function2(a, b, n, out, *self)
             }
             ([Input::F64(a), Input::F64(b)], Output::F64(out)) => {
-                map::function2(*a, *b, n, out, *self)
+                map::function2(a, b, n, out, *self)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }

@@ -138,10 +138,10 @@ impl MapKernel for MaximumGrad {
         }
         match (inputs, out) {
             ([Input::F32(x), Input::F32(other), Input::F32(g)], Output::F32(out)) => {
-                ternary([*x, *other, *g], n, out, share)
+                ternary([x, other, g], n, out, share)
             }
             ([Input::F64(x), Input::F64(other), Input::F64(g)], Output::F64(out)) => {
-                ternary([*x, *other, *g], n, out, share)
+                ternary([x, other, g], n, out, share)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }

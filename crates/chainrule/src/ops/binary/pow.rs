@@ -68,10 +68,10 @@ fn log_base(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 impl MapKernel for Pow {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         match (inputs, out) {
-            ([Input::F32(a), Input::F32(b)], Output::F32(out)) => power(*a, *b, n, out),
-            ([Input::F64(a), Input::F64(b)], Output::F64(out)) => power(*a, *b, n, out),
+            ([Input::F32(a), Input::F32(b)], Output::F32(out)) => power(a, b, n, out),
+            ([Input::F64(a), Input::F64(b)], Output::F64(out)) => power(a, b, n, out),
             ([Input::I64(a), Input::I64(b)], Output::I64(out)) => {
-                map::binary(*a, *b, n, out, integer_power)
+                map::binary(a, b, n, out, integer_power)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }
@@ -79,7 +79,7 @@ impl MapKernel for Pow {
 }
 
 /// Row by row, with the loops for one exponent where a row has just one.
-fn power<T: Real>(a: Rows<'_, T>, b: Rows<'_, T>, n: usize, out: &mut [T]) {
+fn power<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, n: usize, out: &mut [T]) {
     if n == 0 {
         return;
     }
@@ -182,10 +182,10 @@ impl MapKernel for PowGrad {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         match (inputs, out) {
             ([Input::F32(a), Input::F32(b), Input::F32(g)], Output::F32(out)) => {
-                power_grad(*a, *b, *g, n, out)
+                power_grad(a, b, g, n, out)
             }
             ([Input::F64(a), Input::F64(b), Input::F64(g)], Output::F64(out)) => {
-                power_grad(*a, *b, *g, n, out)
+                power_grad(a, b, g, n, out)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }
@@ -200,7 +200,7 @@ fn inverse_root<T: Real>(x: T) -> T {
 }
 
 /// The common exponents have loops of their own, without a call of the power function.
-fn power_grad<T: Real>(a: Rows<'_, T>, b: Rows<'_, T>, g: Rows<'_, T>, n: usize, out: &mut [T]) {
+fn power_grad<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, g: &Rows<'_, T>, n: usize, out: &mut [T]) {
     let real = T::from_f64;
     let slope = |a: T, b: T, g: T| match b == T::ZERO {
         true => T::ZERO,

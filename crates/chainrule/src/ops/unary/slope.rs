@@ -125,10 +125,10 @@ impl<C: Curve> MapKernel for Scaled<C> {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         match (inputs, out) {
             ([Input::F32(s), Input::F32(g)], Output::F32(out)) => {
-                map::function2(*s, *g, n, out, *self)
+                map::function2(s, g, n, out, *self)
             }
             ([Input::F64(s), Input::F64(g)], Output::F64(out)) => {
-                map::function2(*s, *g, n, out, *self)
+                map::function2(s, g, n, out, *self)
             }
             _ => unreachable!("infer admits no other dtypes"),
         }

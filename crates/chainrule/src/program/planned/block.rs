@@ -26,6 +26,10 @@ const SHARED: usize = 1 << 16;
 const PIECE: usize = 1 << 15;
 /// What begins at a multiple of this is aligned for the widest instructions.
 const ALIGNED: usize = 64;
+/// Rows of fewer elements than this cost more one by one than together.
+const SHORT: usize = 512;
+/// Copies of rows pay from so many elements of a group on.
+const REPEATED: usize = 1 << 11;
 
 /// The rows of a group and what is done with each tile of them.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub(super) struct Block {
     pub inputs: Vec<(Id, usize)>,
     /// What is written to memory.
     pub outputs: Vec<Id>,
+    /// Rows that each row of a tile takes, laid out as a tile of copies.
+    pub repeats: Vec<Repeat>,
     /// Bytes that a tile needs for what stays inside.
     pub scratch: usize,
     /// How many sums of columns there are.
@@ -56,6 +62,17 @@ pub(super) struct Product {
     /// Where in the scratch a tile of it goes first, if who takes it may not find it there.
     pub moved: Option<usize>,
     /// Bytes of an element.
+    pub size: usize,
+}
+
+/// A row that is laid out once for each row of a tile.
+#[derive(Debug)]
+pub(super) struct Repeat {
+    /// Which of the inputs it is.
+    pub input: usize,
+    /// Where in the scratch its copies are.
+    pub place: usize,
+    /// Its bytes.
     pub size: usize,
 }
 
@@ -149,6 +166,7 @@ impl Block {
             members: Vec::with_capacity(members.len()),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            repeats: Vec::new(),
             scratch: 0,
             sums: 0,
             product: None,
@@ -173,6 +191,7 @@ impl Block {
             let step = block.step(program, layouts, (at, pass), &mut inside, &mut needs, &wanted);
             block.members.push(step);
         }
+        block.repeat_rows(&mut needs);
         block.cut(&needs);
         block
     }
@@ -238,6 +257,36 @@ impl Block {
         Step { op: instruction.op.clone(), kind, inputs, out, chain, flat, sum }
     }
 
+    /// Has short rows that each row of a tile takes laid out as a tile of copies, so that members which take them need not go row by row.
+    fn repeat_rows(&mut self, needs: &mut Vec<Need>) {
+        if self.product.is_some() || self.n >= SHORT || self.rows * self.n < REPEATED {
+            return;
+        }
+        let last = self.members.len() - 1;
+        for step in self.members.iter_mut().filter(|step| step.kind == Kind::Map && !step.flat) {
+            let fits = |arg: &Arg| match arg.part {
+                Part::Whole | Part::Single => true,
+                Part::Row => matches!(arg.at, At::Input(_)),
+                Part::Column => false,
+            };
+            if !step.inputs.iter().all(fits) {
+                continue;
+            }
+            step.flat = true;
+            for arg in step.inputs.iter_mut().filter(|arg| arg.part == Part::Row) {
+                let At::Input(input) = arg.at else { unreachable!("the others were left out") };
+                let known = self.repeats.iter().find(|repeat| repeat.input == input);
+                let place = known.map_or(needs.len(), |repeat| repeat.place);
+                if place == needs.len() {
+                    let size = self.n * arg.dtype.size();
+                    needs.push(Need { size, from: 0, to: last });
+                    self.repeats.push(Repeat { input, place, size });
+                }
+                (arg.at, arg.part) = (At::Scratch(place), Part::Whole);
+            }
+        }
+    }
+
     /// Decides how many rows a tile has, and where in the scratch everything goes.
     fn cut(&mut self, needs: &[Need]) {
         let apart = memory::lay_out(needs);
@@ -276,6 +325,9 @@ impl Block {
                     *need = places.starts[*need];
                 }
             }
+        }
+        for repeat in &mut self.repeats {
+            repeat.place = places.starts[repeat.place];
         }
         if let Some(Product { moved: Some(need), .. }) = &mut self.product {
             *need = places.starts[*need];

@@ -131,6 +131,11 @@ impl Block {
     ///
     /// As [`Block::run`]; the scratch must have the room that was planned.
     unsafe fn piece(&self, arrays: &Arrays, piece: usize, scratch: *mut u8, totals: &mut [f64]) {
+        for repeat in &self.repeats {
+            let (from, to) = (arrays.inputs[repeat.input], scratch.wrapping_add(repeat.place));
+            // SAFETY: the caller's promise; the scratch has room for a tile of copies.
+            unsafe { lay_out(from, repeat.size, self.tile, to) }
+        }
         let end = self.rows.min((piece + 1) * self.piece);
         for row in (piece * self.piece..end).step_by(self.tile) {
             let tile = Tile { arrays, scratch, row, rows: self.tile.min(end - row), n: self.n };
@@ -175,13 +180,31 @@ impl Block {
 /// Two steps of arithmetic, see [`chain`].
 fn two_steps(first: Arithmetic, then: Then, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
     match (inputs, out) {
-        (&[Input::F32(a), Input::F32(b), Input::F32(c)], Output::F32(out)) => {
+        ([Input::F32(a), Input::F32(b), Input::F32(c)], Output::F32(out)) => {
             chain(first, then, [a, b, c], n, out);
         }
-        (&[Input::F64(a), Input::F64(b), Input::F64(c)], Output::F64(out)) => {
+        ([Input::F64(a), Input::F64(b), Input::F64(c)], Output::F64(out)) => {
             chain(first, then, [a, b, c], n, out);
         }
         _ => unreachable!("chains have three operands of one type of float"),
+    }
+}
+
+/// Writes copies of a row of `size` bytes one behind the other.
+///
+/// # Safety
+///
+/// The row must be readable, and room for all copies writable and apart from it.
+unsafe fn lay_out(row: *const u8, size: usize, copies: usize, to: *mut u8) {
+    // SAFETY: the caller's promise; what is copied further was written before.
+    unsafe {
+        row.copy_to_nonoverlapping(to, size);
+        let mut there = 1;
+        while there < copies {
+            let more = there.min(copies - there);
+            to.copy_to_nonoverlapping(to.wrapping_add(there * size), more * size);
+            there += more;
+        }
     }
 }
 
