@@ -3,7 +3,7 @@
 //! The mean is rounded, and with few digits and a mean far from 0 that would show in the variance. So the deviations are
 //! summed as well: they would add up to 0, and what they do add up to corrects the sum of squares.
 
-use super::{BLOCK, LANES, Summed, sum_of};
+use super::{BLOCK, LANES, Summed, sum, sum_of};
 use crate::kernels::map::Rows;
 use crate::kernels::math::Real;
 use crate::kernels::simd::vectorized;
@@ -20,20 +20,20 @@ pub(super) fn corrected<T: Real>(squares: T, rest: T, n: T) -> T {
 /// How many columns are treated together: what is kept for each of them stands in arrays of this length.
 const TILE: usize = 256;
 
-/// f32 or f64, with the moments of rows.
+/// f32 or f64, with the squared deviations of rows.
 pub trait Centred: Real + Summed {
-    /// For each row of `count` elements the mean, and the squared deviations from it divided by `scale`.
-    fn moments_rows(x: &[Self], count: usize, scale: Self, mean: &mut [Self], var: &mut [Self]) {
+    /// For each row of `count` elements the squared deviations from its mean, divided by `scale`.
+    fn squares_rows(x: &[Self], count: usize, scale: Self, mean: &[Self], var: &mut [Self]) {
         plain_rows(x, count, scale, mean, var)
     }
 }
 impl Centred for f64 {}
 impl Centred for f32 {
-    fn moments_rows(x: &[f32], count: usize, scale: f32, mean: &mut [f32], var: &mut [f32]) {
+    fn squares_rows(x: &[f32], count: usize, scale: f32, mean: &[f32], var: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
         if level() == Level::Avx512 {
             // SAFETY: the processor has what this level stands for.
-            return unsafe { super::wide::moments_rows(x, count, scale, mean, var) };
+            return unsafe { super::wide::squares_rows(x, count, scale, mean, var) };
         }
         plain_rows(x, count, scale, mean, var)
     }
@@ -44,62 +44,28 @@ fn rows_body<const FMA: bool, T: Centred>(
     x: &[T],
     count: usize,
     scale: T,
-    mean: &mut [T],
+    mean: &[T],
     var: &mut [T],
 ) {
     let n = T::from_f64(count as f64);
-    for (i, (mean, var)) in mean.iter_mut().zip(var).enumerate() {
-        let x = &x[i * count..][..count];
-        let m = sum_of(x, |x| x) / n;
+    for (i, (&m, var)) in mean.iter().zip(var).enumerate() {
         let (mut squares, mut rest) = (T::ZERO, T::ZERO);
-        for block in x.chunks(BLOCK * LANES) {
+        for block in x[i * count..][..count].chunks(BLOCK * LANES) {
             squares += sum_of(block, |x| (x - m) * (x - m));
             rest += sum_of(block, |x| x - m);
         }
-        *mean = m;
         *var = corrected(squares, rest, n) / scale;
     }
 }
 
 vectorized! {
-    fn plain_rows[T](x: &[T], count: usize, scale: T, mean: &mut [T], var: &mut [T]) where [T: Centred] = rows_body
+    fn plain_rows[T](x: &[T], count: usize, scale: T, mean: &[T], var: &mut [T]) where [T: Centred] = rows_body
 }
 
 /// The rows of a tile of columns: each `inner` elements after the one before it.
 #[inline(always)]
 fn rows<T>(x: &[T], inner: usize, from: usize, width: usize) -> impl Iterator<Item = &[T]> {
     x.chunks_exact(inner).map(move |row| &row[from..][..width])
-}
-
-#[inline(always)]
-fn tile_mean<T: Real>(x: &[T], inner: usize, from: usize, mean: &mut [T]) {
-    let n = T::from_f64((x.len() / inner) as f64);
-    let width = mean.len();
-    mean.fill(T::ZERO);
-    let mut part = [T::ZERO; TILE];
-    let part = &mut part[..width];
-    for block in x.chunks(BLOCK * inner) {
-        part.fill(T::ZERO);
-        let mut group = block.chunks_exact(4 * inner);
-        for four in group.by_ref() {
-            let row = |i: usize| &four[i * inner + from..][..width];
-            let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-            for j in 0..width {
-                part[j] = part[j] + a[j] + b[j] + c[j] + d[j];
-            }
-        }
-        for row in rows(group.remainder(), inner, from, width) {
-            for (p, &x) in part.iter_mut().zip(row) {
-                *p += x;
-            }
-        }
-        for (m, &p) in mean.iter_mut().zip(part.iter()) {
-            *m += p;
-        }
-    }
-    for m in mean {
-        *m = *m / n;
-    }
 }
 
 #[inline(always)]
@@ -119,8 +85,8 @@ fn tile_squares<T: Real>(
         for j in 0..width {
             let m = mean[j];
             let (a, b, c, d) = (a[j] - m, b[j] - m, c[j] - m, d[j] - m);
-            squares[j] = squares[j] + a * a + b * b + c * c + d * d;
-            rest[j] = rest[j] + a + b + c + d;
+            squares[j] += (a * a + b * b) + (c * c + d * d);
+            rest[j] += (a + b) + (c + d);
         }
     }
     for row in rows(group.remainder(), inner, from, width) {
@@ -133,27 +99,21 @@ fn tile_squares<T: Real>(
 }
 
 #[inline(always)]
-fn moments_columns_body<const FMA: bool, T: Real>(
+fn squares_columns_body<const FMA: bool, T: Real>(
     x: &[T],
     count: usize,
     inner: usize,
     scale: T,
-    mean: &mut [T],
+    mean: &[T],
     var: &mut [T],
 ) {
-    if inner == 0 {
-        return;
-    }
     let n = T::from_f64(count as f64);
-    for (o, (mean, var)) in
-        mean.chunks_exact_mut(inner).zip(var.chunks_exact_mut(inner)).enumerate()
-    {
+    for (o, (mean, var)) in mean.chunks_exact(inner).zip(var.chunks_exact_mut(inner)).enumerate() {
         let x = &x[o * count * inner..][..count * inner];
         for from in (0..inner).step_by(TILE) {
             let width = TILE.min(inner - from);
-            let mean = &mut mean[from..][..width];
+            let mean = &mean[from..][..width];
             let var = &mut var[from..][..width];
-            tile_mean(x, inner, from, mean);
             let (mut squares, mut rest) = ([T::ZERO; TILE], [T::ZERO; TILE]);
             let (squares, rest) = (&mut squares[..width], &mut rest[..width]);
             var.fill(T::ZERO);
@@ -172,12 +132,12 @@ fn moments_columns_body<const FMA: bool, T: Real>(
 }
 
 vectorized! {
-    /// Over the middle axis of `[outer, count, inner]` the mean, and the squared deviations from it divided by `scale`.
-    pub fn moments_columns[T](x: &[T], count: usize, inner: usize, scale: T, mean: &mut [T], var: &mut [T])
-        where [T: Real] = moments_columns_body
+    /// Over the middle axis of `[outer, count, inner]` the squared deviations from the mean, divided by `scale`.
+    fn squares_columns[T](x: &[T], count: usize, inner: usize, scale: T, mean: &[T], var: &mut [T])
+        where [T: Real] = squares_columns_body
 }
 
-/// Over the middle axis of `[outer, count, inner]` the mean, and the squared deviations from it divided by `scale`.
+/// Over the middle axis of `[outer, count, inner]` the mean, which is the sum divided, and the squared deviations from it divided by `scale`.
 pub fn moments<T: Centred>(
     x: &[T],
     count: usize,
@@ -186,10 +146,13 @@ pub fn moments<T: Centred>(
     mean: &mut [T],
     var: &mut [T],
 ) {
-    if inner == 1 {
-        T::moments_rows(x, count, scale, mean, var)
-    } else {
-        moments_columns(x, count, inner, scale, mean, var)
+    sum(x, count, inner, mean);
+    let n = T::from_f64(count as f64);
+    mean.iter_mut().for_each(|mean| *mean = *mean / n);
+    match inner {
+        0 => {}
+        1 => T::squares_rows(x, count, scale, mean, var),
+        _ => squares_columns(x, count, inner, scale, mean, var),
     }
 }
 
@@ -296,10 +259,10 @@ mod tests {
     fn every_level_gives_the_same_bits() {
         for n in [1usize, 8, 9, 10, 15, 16, 17, 27, 127, 128, 129, 2048, 2049, 5000] {
             let x: Vec<f32> = (0..2 * n).map(|i| (i as f32 * 0.37).sin() + 3.0).collect();
-            let (mut m, mut v) = ([[0.0; 2]; 2], [[0.0; 2]; 2]);
-            plain_rows(&x, n, 3.0, &mut m[0], &mut v[0]);
-            f32::moments_rows(&x, n, 3.0, &mut m[1], &mut v[1]);
-            assert_eq!((m[0], v[0]), (m[1], v[1]), "{n}");
+            let (mean, mut v) = ([2.9, 3.1], [[0.0; 2]; 2]);
+            plain_rows(&x, n, 3.0, &mean, &mut v[0]);
+            f32::squares_rows(&x, n, 3.0, &mean, &mut v[1]);
+            assert_eq!(v[0], v[1], "{n}");
         }
     }
 

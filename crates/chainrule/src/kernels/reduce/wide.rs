@@ -104,23 +104,20 @@ pub fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
     }
 }
 
-/// For each row of `count` elements the mean, and the squared deviations from it divided by `scale`.
+/// For each row of `count` elements the squared deviations from its mean, divided by `scale`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub fn moments_rows(x: &[f32], count: usize, scale: f32, mean: &mut [f32], var: &mut [f32]) {
+pub fn squares_rows(x: &[f32], count: usize, scale: f32, mean: &[f32], var: &mut [f32]) {
     let n = count as f32;
-    for (i, (mean, var)) in mean.iter_mut().zip(var).enumerate() {
-        let x = &x[i * count..][..count];
-        let m = sum_of(x, |v| v) / n;
-        let shift = _mm512_set1_ps(m);
+    for (i, (&mean, var)) in mean.iter().zip(var).enumerate() {
+        let shift = _mm512_set1_ps(mean);
         let (mut squares, mut rest) = (0.0, 0.0);
-        for block in x.chunks(BLOCK * LANES) {
+        for block in x[i * count..][..count].chunks(BLOCK * LANES) {
             squares += sum_of(block, |v| {
                 let d = _mm512_sub_ps(v, shift);
                 _mm512_mul_ps(d, d)
             });
             rest += sum_of(block, |v| _mm512_sub_ps(v, shift));
         }
-        *mean = m;
         *var = super::moments::corrected(squares, rest, n) / scale;
     }
 }

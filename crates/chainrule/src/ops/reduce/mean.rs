@@ -5,8 +5,8 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct Mean {
-    axes: Axes,
-    keepdim: bool,
+    pub(super) axes: Axes,
+    pub(super) keepdim: bool,
 }
 
 impl Op for Mean {

@@ -1,6 +1,6 @@
 //! `std`: the standard deviation over axes.
 
-use super::var::{var_grad, var_tangent, variance};
+use super::var::{mean_beside, var_grad, var_tangent, variance};
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
@@ -24,6 +24,10 @@ impl Op for Std {
 
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
+    }
+
+    fn also_gives(&self, other: &dyn Op) -> Option<usize> {
+        mean_beside(other, self.axes)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -1,5 +1,6 @@
 //! `var`: the variance over axes, and its backward as one kernel.
 
+use super::mean::Mean;
 use crate::kernels::reduce::moments;
 use crate::ops::prelude::*;
 use crate::tensor::run::adjacent;
@@ -24,6 +25,10 @@ impl Op for Var {
 
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
+    }
+
+    fn also_gives(&self, other: &dyn Op) -> Option<usize> {
+        mean_beside(other, self.axes)
     }
 
     fn saves(&self, _: Wanted) -> Saves {
@@ -70,6 +75,12 @@ pub(super) fn variance(
         _ => unreachable!("infer admits no other dtypes"),
     }
     Ok(Outcome { value: var.share(), extra: smallvec![mean.share()] })
+}
+
+/// For [`Op::also_gives`]: the mean beside a variance, whose kernel takes it by the same sum.
+pub(super) fn mean_beside(other: &dyn Op, axes: Axes) -> Option<usize> {
+    let other = (other as &dyn std::any::Any).downcast_ref::<Mean>()?;
+    (other.axes == axes && other.keepdim).then_some(1)
 }
 
 /// The gradient of the variance of input 0 from that of the variance: one pass, with the mean of the forward pass. When it is

@@ -9,11 +9,13 @@
 //! A group may begin with a product: it adds a row itself (a bias), and the elementwise instructions that follow take its elements as they are computed.
 //!
 //! - `split`: ops that become several.
+//! - `beside`: results that an instruction has beside its own.
 //! - `layout`: where the elements of views lie.
 //! - `member`: which instructions can be part of a group.
 //! - `head`: products that a group can begin with.
 //! - `cluster`: which of them form one.
 
+mod beside;
 mod cluster;
 pub(super) mod head;
 pub(super) mod layout;
@@ -45,6 +47,7 @@ impl Program {
     pub fn fused(&self) -> Program {
         let mut program = self.clone();
         split::split(&mut program);
+        beside::take(&mut program);
         let whole = program.clone();
         let layouts = Layouts::of(&whole);
         let mut instructions: Vec<Option<_>> =

@@ -67,7 +67,7 @@ pub(in crate::program) fn key_of_op(op: &dyn Op) -> Key {
 }
 
 /// A name that the user gave outlives one that was made up.
-fn keep_name(program: &mut Program, later: Id, earlier: Id) {
+pub(in crate::program) fn keep_name(program: &mut Program, later: Id, earlier: Id) {
     let (given, made_up) = (&program.values[later.index()], &program.values[earlier.index()]);
     if given.given && !made_up.given {
         let name = std::mem::take(&mut program.values[later.index()].name);

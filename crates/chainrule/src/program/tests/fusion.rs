@@ -49,7 +49,7 @@ fn chains_are_right_at_odd_sizes() {
 #[test]
 fn arithmetic_of_any_operands_has_the_same_bits_two_at_a_time() {
     let g = &mut Generator::manual_seed(5);
-    for (rows, n) in [(1, 1), (3, 1), (1, 9), (7, 33), (40, 200), (300, 129)] {
+    for (rows, n) in [(1, 1), (3, 1), (1, 9), (7, 33), (40, 200), (300, 129), (900, 100)] {
         for dtype in [DType::F32, DType::F64] {
             let [x, y, row, column, one] =
                 [vec![rows, n], vec![rows, n], vec![n], vec![rows, 1], vec![1]]
@@ -268,6 +268,31 @@ fn joined_heads_are_views() {
             for _ in 0..2 {
                 let got = program.run(&[&qkv]).unwrap();
                 assert_eq!(distance(&got, &want, 1e-12), None, "{program}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mean_is_taken_from_the_variance_beside_it() {
+    let g = &mut Generator::manual_seed(11);
+    for shape in [vec![32, 200], vec![7, 9], vec![2, 300, 17], vec![1, 1]] {
+        for dtype in [DType::F32, DType::F64] {
+            for axis in [0, -1] {
+                let x = Tensor::randn(shape.clone(), dtype, g) + 3.0;
+                let function = |x: &Tensor| {
+                    let mean = x.mean(axis, true).named("center");
+                    let hat = (x - &mean) * (x.var(axis, 1, true) + 0.1).pow(-0.5);
+                    Ok(vec![hat, mean, x.std(axis, 0, true), x.mean(axis, false)])
+                };
+                let program = Program::trace([("x", &x)], |args| function(&args[0])).unwrap();
+                let fused = program.optimized().fused();
+                let listing = fused.to_string();
+                assert_eq!(listing.matches(" = mean(").count(), 1, "{listing}");
+                assert!(listing.contains("center"), "{listing}");
+                let (got, want) = (fused.run(&[&x]).unwrap(), function(&x).unwrap());
+                assert_eq!(distance(&got[..3], &want[..3], 0.0), None, "{shape:?} {axis}");
+                assert_eq!(distance(&got, &want, 1e-6), None, "{shape:?} {axis}");
             }
         }
     }
