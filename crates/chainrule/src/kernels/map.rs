@@ -228,7 +228,12 @@ vectorized! {
 }
 
 /// `out[i, j] = f(a[i, j], b[i, j], c[i, j])` for rows of `n` elements.
-pub fn ternary<T: Copy>(rows: [&Rows<'_, T>; 3], n: usize, out: &mut [T], f: impl Fn(T, T, T) -> T) {
+pub fn ternary<T: Copy>(
+    rows: [&Rows<'_, T>; 3],
+    n: usize,
+    out: &mut [T],
+    f: impl Fn(T, T, T) -> T,
+) {
     by_rows(rows, n, out, &mut |rows, out| triples(rows, out, &f));
 }
 

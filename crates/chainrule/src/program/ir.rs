@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::error::Error;
 use crate::tensor::node::Leaf;
 use crate::tensor::op::Op;
 use crate::tensor::place::Place;
@@ -67,6 +68,14 @@ impl Instruction {
     /// The place in Rust code, for errors; a script tells where it is itself.
     pub fn rust_location(&self) -> Option<&'static Location<'static>> {
         self.location.as_ref().and_then(Place::rust)
+    }
+
+    /// The error with the place in Rust code that called for this, if there is one.
+    pub fn placed(&self, e: Error) -> Error {
+        match self.rust_location() {
+            Some(location) => e.at(location),
+            None => e,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::tensor::log::{self, Drawn};
 use crate::tensor::node::{Source, lock};
-use crate::tensor::op::{Kernel, UpdateKernel};
+use crate::tensor::op::{GRADIENT, Kernel, LEARNING_RATE, UpdateKernel};
 use crate::tensor::run::compute_as;
 use crate::tensor::value::Value;
 
@@ -138,14 +138,11 @@ impl Program {
         }
         let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
         for (i, instruction) in self.instructions.iter().enumerate() {
-            let placed = |e: Error| match instruction.rust_location() {
-                Some(location) => e.at(location),
-                None => e,
-            };
+            let placed = |e: Error| instruction.placed(e);
             if let Some(places) = plan.in_place.get(&i) {
                 let dropped = (&plan.dropped[i][..], asked);
-                self.update(instruction, places, values, dropped, |kernel, inputs| {
-                    kernel.update(inputs)
+                self.update(instruction, places, values, dropped, |kernel, kept, [g, lr]| {
+                    kernel.update(kept, g, lr)
                 })
                 .map_err(placed)?;
             } else {
@@ -173,7 +170,7 @@ impl Program {
         places: &[InPlace],
         values: &mut Values,
         (dropped, asked): (&[Id], &[Id]),
-        run: impl FnOnce(&dyn UpdateKernel, &mut [&mut Arc<Value>]) -> Result<()>,
+        run: impl FnOnce(&dyn UpdateKernel, &mut [&mut Arc<Value>], [&Value; 2]) -> Result<()>,
     ) -> Result<()> {
         let ids = &instruction.inputs;
         let mut held: SmallVec<[_; 5]> = SmallVec::new();
@@ -191,36 +188,40 @@ impl Program {
             }
             held.push(leaf);
         }
-        let in_place = |at: usize| places.iter().position(|place| place.input == at);
+        let in_place = |at: usize| places.iter().any(|place| place.input == at);
+        // What a leaf holds that is changed here has to be held once more, so that a copy is changed.
+        let twice = |at: usize| {
+            let same = places.iter().position(|place| ids[place.input] == ids[at]);
+            same.map(|same| held[same].clone())
+        };
+        let is_read = |at: &usize| [GRADIENT, LEARNING_RATE].contains(at);
         let mut others: SmallVec<[Arc<Value>; 5]> = SmallVec::new();
-        for (at, id) in ids.iter().enumerate() {
-            if in_place(at).is_none() {
-                let value = match places.iter().position(|place| ids[place.input] == *id) {
-                    Some(same) => Some(&*held[same]),
-                    None => values[id.index()].as_ref(),
-                };
-                // A gradient that is added as it is computed is nowhere.
-                others.push(value.unwrap_or(&EMPTY).clone());
-            }
+        for at in (0..ids.len()).filter(|at| !is_read(at) && !in_place(*at)) {
+            let value = twice(at).or_else(|| values[ids[at].index()].clone());
+            others.push(value.expect("the check found it defined"));
         }
+        let read_twice = [GRADIENT, LEARNING_RATE].map(twice);
+        let read = [GRADIENT, LEARNING_RATE].map(|at| values[ids[at].index()].as_ref());
+        // A gradient that is added as it is computed is nowhere.
+        let [g, lr] = [0, 1].map(|i| &**read_twice[i].as_ref().or(read[i]).unwrap_or(&EMPTY));
         let (mut leaves, mut rest) = (held.iter_mut(), others.iter_mut());
-        let mut inputs: SmallVec<[&mut Arc<Value>; 8]> = SmallVec::new();
-        for at in 0..ids.len() {
+        let mut kept: SmallVec<[&mut Arc<Value>; 8]> = SmallVec::new();
+        for at in (0..ids.len()).filter(|at| !is_read(at)) {
             // Both come in the order of the inputs.
-            inputs.push(match in_place(at) {
-                Some(_) => leaves.next().expect("one for each place"),
-                None => rest.next().expect("one for each other input"),
+            kept.push(match in_place(at) {
+                true => leaves.next().expect("one for each place"),
+                false => rest.next().expect("one for each other input"),
             });
         }
         let Kernel::Whole(kernel) = instruction.op.kernel() else {
             unreachable!("an op that replaces values has a kernel")
         };
-        run(kernel.update_kernel().expect("which updates them"), &mut inputs)?;
+        run(kernel.update_kernel().expect("which updates them"), &mut kept, [g, lr])?;
         for (output, &id) in instruction.outputs.iter().enumerate() {
             let in_place = places.iter().find(|place| place.output == output);
             if in_place.is_none_or(|place| place.kept || asked.contains(&id)) {
-                let input = instruction.op.replaces(output).expect("an update gives nothing else");
-                values[id.index()] = Some(inputs[input].clone());
+                // The results are what is kept, in its order.
+                values[id.index()] = Some(kept[output].clone());
             }
         }
         Ok(())

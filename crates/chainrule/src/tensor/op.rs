@@ -189,22 +189,28 @@ pub(crate) enum Plus<'a> {
     Output(f64),
 }
 
-/// The kernel of an update. Those inputs that become results ([`Op::replaces`]) are changed into them; where somebody else holds one, the
+/// The kernel of an update. Its inputs are the parameter, the gradient, the learning rate, and what is kept from step to step. The gradient and the
+/// learning rate are read; the others, in their order, become results ([`Op::replaces`]) and are changed into them. Where somebody else holds one, the
 /// reference gets a copy first.
 pub(crate) trait UpdateKernel: Sync {
-    /// Updates the inputs.
-    fn update(&self, inputs: &mut [&mut Arc<Value>]) -> Result<()>;
+    /// Updates what is kept.
+    fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()>;
 
     /// Whether it takes no more of the gradient than to subtract a multiple of it from the parameter.
     fn descends(&self) -> bool;
 
-    /// As [`UpdateKernel::update`], of one that descends; the gradient, the second input, is not read: `add` adds it to the parameter so many times.
+    /// As [`UpdateKernel::update`], of one that descends: `add` adds the gradient to the parameter so many times.
     fn descend(
         &self,
-        inputs: &mut [&mut Arc<Value>],
+        kept: &mut [&mut Arc<Value>],
         add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
+        lr: &Value,
     ) -> Result<()>;
 }
+
+/// Which inputs of an update are read only.
+pub(crate) const GRADIENT: usize = 1;
+pub(crate) const LEARNING_RATE: usize = 2;
 
 /// What a kernel gives beside the result.
 pub(crate) type Extra = SmallVec<[Arc<Value>; 4]>;

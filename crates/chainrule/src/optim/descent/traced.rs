@@ -12,7 +12,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
 use crate::tensor::node::Source;
 use crate::tensor::op::{
-    Grads, Kernel, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
+    Grads, Kernel, LEARNING_RATE, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
 };
 use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
@@ -107,21 +107,21 @@ impl<R: Rule> Op for Update<R> {
         false
     }
 
-    /// Of the inputs only the gradient and the learning rate stay.
     fn replaces(&self, output: usize) -> Option<usize> {
-        Some(if output == 0 { 0 } else { output + 2 })
+        Some(if output == 0 { 0 } else { LEARNING_RATE + output })
     }
 }
 
 impl<R: Rule> WholeKernel for Update<R> {
     fn run(&self, inputs: &[Arc<Value>], _: Meta) -> Result<Outcome> {
-        let mut inputs: SmallVec<[Arc<Value>; 8]> = inputs.iter().cloned().collect();
-        let mut places: SmallVec<[&mut Arc<Value>; 8]> = inputs.iter_mut().collect();
-        self.update(&mut places)?;
-        drop(places);
-        let mut results = inputs.into_iter();
+        let [p, g, lr, rest @ ..] = inputs else { unreachable!("infer counted them") };
+        let mut values: SmallVec<[Arc<Value>; 8]> = [p].into_iter().chain(rest).cloned().collect();
+        let mut kept: SmallVec<[&mut Arc<Value>; 8]> = values.iter_mut().collect();
+        self.update(&mut kept, g, lr)?;
+        drop(kept);
+        let mut results = values.into_iter();
         let value = results.next().expect("the parameter");
-        Ok(Outcome { value, extra: results.skip(2).collect() })
+        Ok(Outcome { value, extra: results.collect() })
     }
 
     fn update_kernel(&self) -> Option<&dyn UpdateKernel> {
@@ -130,10 +130,10 @@ impl<R: Rule> WholeKernel for Update<R> {
 }
 
 impl<R: Rule> UpdateKernel for Update<R> {
-    fn update(&self, inputs: &mut [&mut Arc<Value>]) -> Result<()> {
-        match inputs[0].dtype() {
-            DType::F32 => self.update_as::<f32>(inputs),
-            DType::F64 => self.update_as::<f64>(inputs),
+    fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()> {
+        match gradient.dtype() {
+            DType::F32 => self.update_as::<f32>(kept, gradient, lr),
+            DType::F64 => self.update_as::<f64>(kept, gradient, lr),
             _ => unreachable!("infer admits floats"),
         }
     }
@@ -144,10 +144,11 @@ impl<R: Rule> UpdateKernel for Update<R> {
 
     fn descend(
         &self,
-        inputs: &mut [&mut Arc<Value>],
+        kept: &mut [&mut Arc<Value>],
         add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
+        lr: &Value,
     ) -> Result<()> {
-        let [p, _, lr, step] = inputs else { unreachable!("a plain rule keeps no arrays") };
+        let [p, step] = kept else { unreachable!("a plain rule keeps no arrays") };
         let rate = self.rate.of(lr.first());
         make_own(p)?;
         let step = own::<i64>(step)?;
@@ -172,11 +173,16 @@ fn own<T: Stored>(value: &mut Arc<Value>) -> Result<&mut [T]> {
 }
 
 impl<R: Rule> Update<R> {
-    fn update_as<T: Real + Stored>(&self, inputs: &mut [&mut Arc<Value>]) -> Result<()> {
-        let [p, g, lr, step, slots @ ..] = inputs else { unreachable!("infer counted them") };
+    fn update_as<T: Real + Stored>(
+        &self,
+        kept: &mut [&mut Arc<Value>],
+        g: &Value,
+        lr: &Value,
+    ) -> Result<()> {
+        let [p, step, slots @ ..] = kept else { unreachable!("infer counted them") };
         let step = own::<i64>(step)?;
         let at = At { lr: self.rate.of(lr.first()), step: (step[0] + 1) as u64, shape: *p.shape() };
-        let g = g.contiguous()?;
+        let g = g.row_major()?;
         let g = g.slice::<T>().expect("made contiguous");
         let mut slices: Slices<'_, T> = slots.iter_mut().map(|s| own(s)).collect::<Result<_>>()?;
         self.rule.update(at, own(p)?, g, &mut slices)?;

@@ -212,7 +212,7 @@ impl Machine {
         };
         let target = block.outputs[0];
         let kernel = head::product(program, instruction).expect("the plan found a product");
-        match &self.places[target.index()] {
+        let outcome = match &self.places[target.index()] {
             Some(place) => {
                 let mut value = Value::placed(program.info(target).meta, place.clone());
                 kernel.multiply(&inputs, epilogue, &mut value)
@@ -222,7 +222,8 @@ impl Machine {
                 let (_, value) = found.expect("what has no place is fresh");
                 kernel.multiply(&inputs, epilogue, value)
             }
-        }
+        };
+        outcome.map_err(|e| instruction.placed(e))
     }
 
     fn inputs(&self, instruction: &Instruction) -> SmallVec<[Arc<Value>; 4]> {
@@ -250,10 +251,7 @@ impl Machine {
         let outcome = compute_as(&*instruction.op, inputs, meta);
         drop(planned);
         self.lasting[at] = lasting;
-        let outcome = outcome.map_err(|e| match instruction.rust_location() {
-            Some(location) => e.at(location),
-            None => e,
-        })?;
+        let outcome = outcome.map_err(|e| instruction.placed(e))?;
         self.settle(&instruction.outputs, outcome)
     }
 
@@ -295,20 +293,19 @@ impl Machine {
         let instruction = &program.instructions[instruction];
         let operands =
             product.map(|i| (&program.instructions[i], self.inputs(&program.instructions[i])));
-        let run = |kernel: &dyn UpdateKernel, inputs: &mut [&mut Arc<Value>]| {
-            let Some((maker, operands)) = &operands else { return kernel.update(inputs) };
-            let product = head::product(program, maker).expect("the plan found a product");
-            kernel.descend(inputs, &mut |times, to| {
-                let epilogue = Epilogue { plus: Plus::Output(times), finish: None };
-                let operands: SmallVec<[&Value; 4]> = operands.iter().map(|v| &**v).collect();
-                product.multiply(&operands, epilogue, to)
-            })
-        };
+        let run =
+            |kernel: &dyn UpdateKernel, kept: &mut [&mut Arc<Value>], [g, lr]: [&Value; 2]| {
+                let Some((maker, operands)) = &operands else { return kernel.update(kept, g, lr) };
+                let product = head::product(program, maker).expect("the plan found a product");
+                let mut add = |times, to: &mut Value| {
+                    let epilogue = Epilogue { plus: Plus::Output(times), finish: None };
+                    let operands: SmallVec<[&Value; 4]> = operands.iter().map(|v| &**v).collect();
+                    product.multiply(&operands, epilogue, to)
+                };
+                kernel.descend(kept, &mut add, lr)
+            };
         let outcome = program.update(instruction, places, &mut self.values, (dropped, &[]), run);
-        outcome.map_err(|e| match instruction.rust_location() {
-            Some(location) => e.at(location),
-            None => e,
-        })
+        outcome.map_err(|e| instruction.placed(e))
     }
 
     /// Forgets everything that is another in each run.

@@ -124,6 +124,9 @@ impl Steps {
             } else if let Some(places) = plan.in_place.get(&i) {
                 let (product, places) = (descents.get(&i).copied(), places.clone());
                 Step::Update(Update { instruction: i, product, places })
+            } else if is_product(program, &layouts, i) {
+                let wanted = |id: Id| homes[id.index()] != Home::Inside;
+                Step::Group(Block::of(program, &layouts, range, wanted))
             } else if layouts.is_view(program.instructions[i].result()) {
                 match homes[program.instructions[i].result().index()] {
                     Home::Loose => Step::View(i),
@@ -139,6 +142,14 @@ impl Steps {
         let read = program.cells.iter().map(|cell| is_read(program, plan, cell.read)).collect();
         Steps { steps, dropped, homes, read, size, lower_bound, layouts }
     }
+}
+
+/// Whether an instruction is a product of floats whose result lies row by row: such a one runs as the head of a group does.
+fn is_product(program: &Program, layouts: &Layouts, i: usize) -> bool {
+    let instruction = &program.instructions[i];
+    let result = instruction.result();
+    let in_rows = || layouts.layout(result).is_row_major(&program.info(result).meta.shape);
+    head::product(program, instruction).is_some() && in_rows()
 }
 
 /// Whether anything reads a cell but its own update.
