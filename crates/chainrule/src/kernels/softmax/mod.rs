@@ -40,15 +40,16 @@ fn exp_rows<const FMA: bool, T: Row>(
     shift_of: impl Fn(T) -> T,
 ) -> Rows<T> {
     let mut rows = Rows { shift: [T::ZERO; TILE_ROWS], sum: [T::ONE; TILE_ROWS] };
-    let count = x.len() / n;
-    T::rows_max(x, n, &mut rows.shift[..count]);
-    for (row, (x, shift)) in x.chunks(n).zip(&mut rows.shift).enumerate() {
+    for (row, x) in x.chunks(n).enumerate() {
         look_ahead(x);
-        *shift = shift_of(*shift);
-        T::row_minus(x, *shift, T::ZERO, &mut e[row * n..]);
+        let shift = shift_of(T::row_max(x));
+        rows.shift[row] = shift;
+        T::row_minus(x, shift, T::ZERO, &mut e[row * n..]);
     }
     exp_in_place::<FMA, T>(e);
-    T::rows_sum(e, n, &mut rows.sum[..count]);
+    for (e, sum) in e.chunks(n).zip(&mut rows.sum) {
+        *sum = T::row_sum(e);
+    }
     rows
 }
 

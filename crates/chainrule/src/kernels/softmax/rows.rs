@@ -25,10 +25,6 @@ pub trait Row: Real {
     fn row_max(x: &[Self]) -> Self;
     /// The sum.
     fn row_sum(x: &[Self]) -> Self;
-    /// The largest element of each row of `n`, as [`Row::row_max`] has it.
-    fn rows_max(x: &[Self], n: usize, out: &mut [Self]);
-    /// The sum of each row of `n`, as [`Row::row_sum`] has it.
-    fn rows_sum(x: &[Self], n: usize, out: &mut [Self]);
     /// The sum of products.
     fn row_dot(a: &[Self], b: &[Self]) -> Self;
     /// `out = (x - first) - second`.
@@ -48,8 +44,6 @@ macro_rules! row {
         row! { impl $t, $wide {
             fn row_max(x: &[$t]) -> $t;
             fn row_sum(x: &[$t]) -> $t;
-            fn rows_max(x: &[$t], n: usize, out: &mut [$t]) -> ();
-            fn rows_sum(x: &[$t], n: usize, out: &mut [$t]) -> ();
             fn row_dot(a: &[$t], b: &[$t]) -> $t;
             fn row_minus(x: &[$t], first: $t, second: $t, out: &mut [$t]) -> ();
             fn row_scale(x: &[$t], factor: $t, out: &mut [$t]) -> ();
@@ -107,16 +101,6 @@ mod plain {
     #[inline(always)]
     pub fn row_sum<T: Real>(x: &[T]) -> T {
         sum_of(x, x, |x, _| x)
-    }
-
-    #[inline(always)]
-    pub fn rows_max<T: Real>(x: &[T], n: usize, out: &mut [T]) {
-        x.chunks(n).zip(out).for_each(|(x, out)| *out = row_max(x));
-    }
-
-    #[inline(always)]
-    pub fn rows_sum<T: Real>(x: &[T], n: usize, out: &mut [T]) {
-        x.chunks(n).zip(out).for_each(|(x, out)| *out = row_sum(x));
     }
 
     #[inline(always)]
@@ -199,7 +183,13 @@ macro_rules! wide_rows {
         #[inline]
         #[target_feature(enable = $features)]
         pub fn row_max(x: &[f32]) -> f32 {
-            fold::<true>(lanes::<true>(x))
+            let least = splat(f32::NEG_INFINITY);
+            let mut m = least;
+            for block in x.chunks(LANES) {
+                // The second operand wins against NaN.
+                m = max(load(block, least), m);
+            }
+            fold::<true>(m)
         }
 
         #[inline]
@@ -207,41 +197,13 @@ macro_rules! wide_rows {
         pub fn row_sum(x: &[f32]) -> f32 {
             let mut total = 0.0;
             for group in x.chunks(GROUP) {
-                total += f64::from(fold::<false>(lanes::<false>(group)));
+                let mut lanes = splat(0.0);
+                for block in group.chunks(LANES) {
+                    lanes = add(lanes, load(block, splat(0.0)));
+                }
+                total += f64::from(fold::<false>(lanes));
             }
             total as f32
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        pub fn rows_max(x: &[f32], n: usize, out: &mut [f32]) {
-            let done = many_rows::<true>(x, n, out);
-            for (x, out) in x.chunks(n).zip(out).skip(done) {
-                *out = row_max(x);
-            }
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        pub fn rows_sum(x: &[f32], n: usize, out: &mut [f32]) {
-            let done = if n <= GROUP { many_rows::<false>(x, n, out) } else { 0 };
-            for (x, out) in x.chunks(n).zip(out).skip(done) {
-                *out = row_sum(x);
-            }
-        }
-
-        /// The blocks of a row brought together, by the maximum or by addition.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn lanes<const MAX: bool>(x: &[f32]) -> V {
-            let none = splat(if MAX { f32::NEG_INFINITY } else { 0.0 });
-            let mut all = none;
-            for block in x.chunks(LANES) {
-                let block = load(block, none);
-                // The second operand wins against NaN.
-                all = if MAX { max(block, all) } else { add(all, block) };
-            }
-            all
         }
 
         #[inline]
@@ -382,37 +344,6 @@ pub(in crate::kernels) mod avx512 {
         (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))
     }
 
-    /// The largest elements or the sums of as many rows as come in sixteens, whose lanes are folded together, in the order of `fold`. Says how many
-    /// rows that were.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    fn many_rows<const MAX: bool>(x: &[f32], n: usize, out: &mut [f32]) -> usize {
-        let f = |a, b| if MAX { max(a, b) } else { add(a, b) };
-        let (sixteens, _) = out.as_chunks_mut::<LANES>();
-        let done = sixteens.len() * LANES;
-        for (x, out) in x.chunks_exact(LANES * n).zip(sixteens) {
-            // Two rows of eight lanes, and from two such four rows of four.
-            let two = |i: usize, j: usize| {
-                let (a, b) = (lanes::<MAX>(&x[i * n..][..n]), lanes::<MAX>(&x[j * n..][..n]));
-                f(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b))
-            };
-            let four = |i: usize| {
-                let (a, b) = (two(i, i + 4), two(i + 8, i + 12));
-                f(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
-            };
-            let eight = |i: usize| {
-                let (a, b) = (_mm512_castps_pd(four(i)), _mm512_castps_pd(four(i + 1)));
-                let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
-                f(_mm512_castpd_ps(low), _mm512_castpd_ps(high))
-            };
-            let (a, b) = (eight(0), eight(2));
-            let all = f(_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xdd>(a, b));
-            // A sum begins with zero, which is not negative.
-            store(out, if MAX { all } else { add(splat(0.0), all) });
-        }
-        done
-    }
-
     one_by_one! { "avx512f,avx512dq";
         splat(x: f32) => _mm512_set1_ps(x);
         max(a: V, b: V) => _mm512_max_ps(a, b);
@@ -487,12 +418,6 @@ pub(in crate::kernels) mod avx2 {
     #[target_feature(enable = "avx2,fma")]
     fn halves(v: V) -> (__m256, __m256) {
         v
-    }
-
-    /// With 16 registers there is no room for it.
-    #[inline]
-    fn many_rows<const MAX: bool>(_x: &[f32], _n: usize, _out: &mut [f32]) -> usize {
-        0
     }
 
     one_by_one! { "avx2,fma";
