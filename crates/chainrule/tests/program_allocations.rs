@@ -72,6 +72,17 @@ fn a_compiled_step_allocates_nothing() {
         calls(&names, &mut sgd, batch, |b| names.try_forward(&b[0])?.try_cross_entropy(&b[1]));
     assert_eq!(found, [0; 5], "names");
 
+    // Columns that are too many or too long for totals on the stack; by ops of the table, as the lecture writes them.
+    let config = NamesMlpConfig { hidden: 300, ..NamesMlpConfig::default() };
+    let wide = NamesMlp::new(config, g).with_primitive_batch_norm();
+    let batch = [Tensor::randint(0, 27, [200, 3], g), Tensor::randint(0, 27, [200], g)];
+    let mut sgd = Sgd::new(wide.parameters(), 0.1);
+    let found = calls(&wide, &mut sgd, batch, |b| {
+        let spread = wide.embedding.try_var(0, 1, false)?.try_sum_all()?;
+        wide.try_forward(&b[0])?.try_cross_entropy(&b[1])?.try_add(&spread)
+    });
+    assert_eq!(found, [0; 5], "names, wide");
+
     let digits = DigitsMlp::try_new(&[32, 16], g).unwrap();
     let batch = [Tensor::rand([8, 784], DType::F32, g), Tensor::randint(0, 10, [8], g)];
     let mut adamw = AdamW::new(digits.parameters(), 0.1);

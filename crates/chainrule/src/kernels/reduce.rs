@@ -21,6 +21,9 @@ mod wide;
 
 pub use logsumexp::logsumexp_columns;
 
+use std::cell::Cell;
+use std::thread::LocalKey;
+
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, level};
 use super::simd::{array, vectorized};
@@ -38,7 +41,7 @@ const PARALLEL: usize = 1 << 21;
 const PIECE: usize = 1 << 15;
 
 /// A number that sums are taken of.
-pub trait Summed: Copy + Default + Send + Sync {
+pub trait Summed: Copy + Default + Send + Sync + 'static {
     /// What the sum is kept in until it is whole.
     type Total: Summed<Total = Self::Total>;
 
@@ -67,6 +70,20 @@ pub trait Summed: Copy + Default + Send + Sync {
     fn sum_rows(x: &[Self], count: usize, out: &mut [Self::Total]) {
         plain_rows(x, count, out)
     }
+
+    /// The totals that this thread summed up last, to be used again.
+    fn totals() -> &'static LocalKey<Cell<Vec<Self::Total>>>;
+}
+
+/// Calls `f` with so many totals, all zero, in memory that is used again: what runs again and again allocates nothing.
+fn with_totals<T: Summed, R>(n: usize, f: impl FnOnce(&mut [T::Total]) -> R) -> R {
+    // Taken, not borrowed: while this thread waits for others it may come here again.
+    let mut totals = T::totals().take();
+    totals.clear();
+    totals.resize(n, T::Total::default());
+    let result = f(&mut totals);
+    T::totals().set(totals);
+    result
 }
 
 macro_rules! own_total {
@@ -85,6 +102,12 @@ macro_rules! own_total {
             #[inline(always)]
             fn narrow(total: $ty) -> $ty {
                 total
+            }
+            fn totals() -> &'static LocalKey<Cell<Vec<$ty>>> {
+                thread_local! {
+                    static TOTALS: Cell<Vec<$ty>> = const { Cell::new(Vec::new()) };
+                }
+                &TOTALS
             }
         }
     };
@@ -136,6 +159,10 @@ impl Summed for f32 {
             Level::Portable => {}
         }
         single_rows(x, count, out)
+    }
+
+    fn totals() -> &'static LocalKey<Cell<Vec<f64>>> {
+        f64::totals()
     }
 }
 
@@ -275,13 +302,17 @@ fn add_blocks<T: Summed<Total = T>>(out: &mut [T], sums: &mut [T], inner: usize)
 /// Columns that are summed together when there are few rows: what they need stays in the nearest cache.
 const TILE: usize = 256;
 
+/// `totals` is all zero, and enough for `inner` totals and as many for each block of rows; if they are few, for none.
 #[inline(always)]
-fn columns_body<const FMA: bool, T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
-    if count == 0 || inner == 0 {
-        return out.fill(T::default());
-    }
+fn columns_body<const FMA: bool, T: Summed>(
+    x: &[T],
+    count: usize,
+    inner: usize,
+    totals: &mut [T::Total],
+    out: &mut [T],
+) {
     let arrays = x.chunks_exact(count * inner);
-    if count <= BLOCK && inner <= TILE {
+    if are_few(count, inner) {
         for (out, x) in out.chunks_exact_mut(inner).zip(arrays) {
             if T::sum_few(x, out) {
                 continue;
@@ -293,17 +324,22 @@ fn columns_body<const FMA: bool, T: Summed>(x: &[T], count: usize, inner: usize,
         }
         return;
     }
-    let mut sums = vec![T::Total::default(); count.div_ceil(BLOCK) * inner];
-    let mut totals = vec![T::Total::default(); inner];
+    let (totals, sums) = totals.split_at_mut(inner);
     for (out, x) in out.chunks_exact_mut(inner).zip(arrays) {
-        sums.fill(T::Total::default());
-        totals.fill(T::Total::default());
         for (sum, block) in sums.chunks_exact_mut(inner).zip(x.chunks(BLOCK * inner)) {
             add_rows(sum, block);
         }
-        add_blocks(&mut totals, &mut sums, inner);
-        store(&totals, out);
+        add_blocks(totals, sums, inner);
+        store(totals, out);
+        sums.fill(T::Total::default());
+        totals.fill(T::Total::default());
     }
+}
+
+/// Whether the totals of columns stay in registers and the nearest cache, so that they need no memory of their own.
+#[inline(always)]
+fn are_few(count: usize, inner: usize) -> bool {
+    count <= BLOCK && inner <= TILE
 }
 
 /// Rounds totals to the type of the elements.
@@ -315,8 +351,19 @@ fn store<T: Summed>(totals: &[T::Total], out: &mut [T]) {
 }
 
 vectorized! {
-    /// The sum over the middle axis of `[outer, count, inner]`.
-    pub fn sum_columns[T](x: &[T], count: usize, inner: usize, out: &mut [T]) where [T: Summed] = columns_body
+    fn columns[T](x: &[T], count: usize, inner: usize, totals: &mut [T::Total], out: &mut [T]) where [T: Summed] = columns_body
+}
+
+/// The sum over the middle axis of `[outer, count, inner]`.
+pub fn sum_columns<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
+    if count == 0 || inner == 0 {
+        return out.fill(T::default());
+    }
+    if are_few(count, inner) {
+        return columns(x, count, inner, &mut [], out);
+    }
+    let all = (1 + count.div_ceil(BLOCK)) * inner;
+    with_totals::<T, _>(all, |totals| columns(x, count, inner, totals, out));
 }
 
 #[inline(always)]
@@ -341,26 +388,27 @@ pub fn sum<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
         return threads::for_each(true, pieces, |(out, x)| sum_here(x, count, inner, out));
     }
     // One array: the sums of its blocks, and then their sum.
-    let zero = T::Total::default();
-    let (mut sums, mut totals) = (Vec::new(), vec![zero; inner]);
-    if inner == 1 {
-        sums.resize(count.div_ceil(BLOCK * LANES), zero);
-        let pieces = sums.chunks_mut(PIECE / (BLOCK * LANES)).zip(x.chunks(PIECE));
-        threads::for_each(true, pieces, |(sums, x)| {
-            let whole = x.len() / (BLOCK * LANES);
-            T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
-            let rest = &x[whole * BLOCK * LANES..];
-            T::sum_rows(rest, rest.len(), &mut sums[whole..]);
-        });
-    } else if count > BLOCK {
-        sums.resize(count.div_ceil(BLOCK) * inner, zero);
-        let blocks = sums.chunks_mut(inner).zip(x.chunks(BLOCK * inner));
-        threads::for_each(true, blocks, |(sums, x)| add_block(x, sums));
-    } else {
+    if inner > 1 && count <= BLOCK {
         return sum_here(x, count, inner, out);
     }
-    add_blocks(&mut totals, &mut sums, inner);
-    store(&totals, out);
+    let blocks = if inner == 1 { count.div_ceil(BLOCK * LANES) } else { count.div_ceil(BLOCK) };
+    with_totals::<T, _>((1 + blocks) * inner, |totals| {
+        let (totals, sums) = totals.split_at_mut(inner);
+        if inner == 1 {
+            let pieces = sums.chunks_mut(PIECE / (BLOCK * LANES)).zip(x.chunks(PIECE));
+            threads::for_each(true, pieces, |(sums, x)| {
+                let whole = x.len() / (BLOCK * LANES);
+                T::sum_rows(x, BLOCK * LANES, &mut sums[..whole]);
+                let rest = &x[whole * BLOCK * LANES..];
+                T::sum_rows(rest, rest.len(), &mut sums[whole..]);
+            });
+        } else {
+            let blocks = sums.chunks_mut(inner).zip(x.chunks(BLOCK * inner));
+            threads::for_each(true, blocks, |(sums, x)| add_block(x, sums));
+        }
+        add_blocks(totals, sums, inner);
+        store(totals, out);
+    });
 }
 
 fn sum_here<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
