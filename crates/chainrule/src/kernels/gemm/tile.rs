@@ -80,8 +80,8 @@ pub struct Kernels<T> {
     pub rows: usize,
     /// Columns of a full panel.
     pub cols: usize,
-    /// By the number of vectors, and by whether the last one is full.
-    panels: [[PanelFn<T>; 2]; 3],
+    /// By the number of vectors. The first is for less than one.
+    panels: [PanelFn<T>; 4],
     /// `out[j] += sum_p a[p * a_step] * b[p * b_row + j]` for `n` columns, the sums scaled by alpha.
     pub row: unsafe fn(
         k: usize,
@@ -108,10 +108,9 @@ impl<T: Copy> Kernels<T> {
     /// The addresses that the fields of `panel` describe must be readable, those of `out` writable by nobody else.
     #[inline]
     pub(super) unsafe fn panel(&self, panel: &Panel<T>) {
-        let vectors = panel.cols.div_ceil(self.lanes);
-        let ragged = !panel.cols.is_multiple_of(self.lanes);
+        let vectors = if panel.cols < self.lanes { 0 } else { panel.cols.div_ceil(self.lanes) };
         // SAFETY: the caller's promise; the table belongs to a level that the processor has.
-        unsafe { self.panels[vectors - 1][ragged as usize](panel) }
+        unsafe { self.panels[vectors](panel) }
     }
 
     /// Packs one panel of lines of any strides, `width` to a row.
@@ -148,10 +147,10 @@ impl<T: Copy> Kernels<T> {
     }
 }
 
-/// A tile of `R` rows and `C` vectors, of which the last is not full with `TAIL`. Of one vector only the lanes of `mask` exist then; of several
-/// the last begins earlier and computes some elements once more, since masks cost more than that. With `PACK` it packs the right operand on the way.
+/// A tile of `R` rows and `C` vectors. With `PART` only the lanes of `mask` exist of the one vector. The last of several begins earlier where it would
+/// not be full, and computes some elements once more: masks cost more than that. With `PACK` it packs the right operand on the way.
 #[inline(always)]
-unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, const PACK: bool>(
+unsafe fn tile<V: Vector, const R: usize, const C: usize, const PART: bool, const PACK: bool>(
     panel: &Panel<V::Elem>,
     mut a: *const V::Elem,
     plus: *const V::Elem,
@@ -159,18 +158,17 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, cons
     mask: V::Mask,
 ) {
     // Where a vector begins.
-    let at = |j: usize| match TAIL && C > 1 && j + 1 == C {
+    let at = |j: usize| match j > 0 && j + 1 == C {
         true => panel.cols - V::LANES,
         false => j * V::LANES,
     };
-    let part = TAIL && C == 1;
     // SAFETY: `panel` promises all rows, columns and depths below; the pointers only wrap past the end after their
     // last use.
     unsafe {
-        let load = |from| if part { V::load_part(from, mask) } else { V::load(from) };
+        let load = |from| if PART { V::load_part(from, mask) } else { V::load(from) };
         let mut sums = [[V::zero(); C]; R];
         let store = |value: V, to| {
-            if part { value.store_part(to, mask) } else { value.store(to) }
+            if PART { value.store_part(to, mask) } else { value.store(to) }
         };
         // What it will be written over is on its way while the sums are made.
         if panel.k >= LARGE && panel.rows >= LARGE {
@@ -229,16 +227,16 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const TAIL: bool, cons
 
 /// All strips of a panel.
 #[inline(always)]
-unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::Elem>) {
+unsafe fn panel<V: Vector, const C: usize, const PART: bool>(panel: &Panel<V::Elem>) {
     // SAFETY: the caller's promise; what the first strip has packed is as the others read it.
     unsafe {
         let mask = V::mask(panel.cols.min(V::LANES));
         if panel.packed.is_null() {
-            return strips::<V, C, TAIL>(panel, mask);
+            return strips::<V, C, PART>(panel, mask);
         }
         match V::ROWS {
-            8 => tile::<V, 8, C, TAIL, true>(panel, panel.a, panel.plus, panel.out, mask),
-            _ => tile::<V, 6, C, TAIL, true>(panel, panel.a, panel.plus, panel.out, mask),
+            8 => tile::<V, 8, C, PART, true>(panel, panel.a, panel.plus, panel.out, mask),
+            _ => tile::<V, 6, C, PART, true>(panel, panel.a, panel.plus, panel.out, mask),
         }
         let rest = Panel {
             rows: panel.rows - V::ROWS,
@@ -250,13 +248,13 @@ unsafe fn panel<V: Vector, const C: usize, const TAIL: bool>(panel: &Panel<V::El
             out: panel.out.wrapping_add(V::ROWS * panel.out_row),
             ..*panel
         };
-        strips::<V, C, TAIL>(&rest, mask)
+        strips::<V, C, PART>(&rest, mask)
     }
 }
 
 /// The strips of a panel, one after the other.
 #[inline(always)]
-unsafe fn strips<V: Vector, const C: usize, const TAIL: bool>(
+unsafe fn strips<V: Vector, const C: usize, const PART: bool>(
     panel: &Panel<V::Elem>,
     mask: V::Mask,
 ) {
@@ -268,7 +266,7 @@ unsafe fn strips<V: Vector, const C: usize, const TAIL: bool>(
         let split = V::ROWS == 6 && panel.a_strip == V::ROWS * panel.a_row;
         while left > 0 {
             if split && (left == 7 || left == 8) {
-                tile::<V, 4, C, TAIL, false>(panel, a, plus, out, mask);
+                tile::<V, 4, C, PART, false>(panel, a, plus, out, mask);
                 a = a.wrapping_add(4 * panel.a_row);
                 out = out.wrapping_add(4 * panel.out_row);
                 plus = plus.wrapping_add(4 * panel.plus_row);
@@ -277,14 +275,14 @@ unsafe fn strips<V: Vector, const C: usize, const TAIL: bool>(
             }
             // `ROWS` is 6 or 8, so that tiles of 7 and 8 are only compiled where they fit.
             match left {
-                8.. if V::ROWS >= 8 => tile::<V, 8, C, TAIL, false>(panel, a, plus, out, mask),
-                7 if V::ROWS >= 7 => tile::<V, 7, C, TAIL, false>(panel, a, plus, out, mask),
-                6.. => tile::<V, 6, C, TAIL, false>(panel, a, plus, out, mask),
-                5 => tile::<V, 5, C, TAIL, false>(panel, a, plus, out, mask),
-                4 => tile::<V, 4, C, TAIL, false>(panel, a, plus, out, mask),
-                3 => tile::<V, 3, C, TAIL, false>(panel, a, plus, out, mask),
-                2 => tile::<V, 2, C, TAIL, false>(panel, a, plus, out, mask),
-                _ => tile::<V, 1, C, TAIL, false>(panel, a, plus, out, mask),
+                8.. if V::ROWS >= 8 => tile::<V, 8, C, PART, false>(panel, a, plus, out, mask),
+                7 if V::ROWS >= 7 => tile::<V, 7, C, PART, false>(panel, a, plus, out, mask),
+                6.. => tile::<V, 6, C, PART, false>(panel, a, plus, out, mask),
+                5 => tile::<V, 5, C, PART, false>(panel, a, plus, out, mask),
+                4 => tile::<V, 4, C, PART, false>(panel, a, plus, out, mask),
+                3 => tile::<V, 3, C, PART, false>(panel, a, plus, out, mask),
+                2 => tile::<V, 2, C, PART, false>(panel, a, plus, out, mask),
+                _ => tile::<V, 1, C, PART, false>(panel, a, plus, out, mask),
             }
             a = a.wrapping_add(panel.a_strip);
             out = out.wrapping_add(V::ROWS * panel.out_row);
@@ -469,9 +467,9 @@ macro_rules! kernels {
             type V = $vector;
             type T = $elem;
             $(#[$features])?
-            unsafe fn some_panel<const C: usize, const TAIL: bool>(p: &Panel<T>) {
+            unsafe fn some_panel<const C: usize, const PART: bool>(p: &Panel<T>) {
                 // SAFETY: the caller's promise.
-                unsafe { panel::<V, C, TAIL>(p) }
+                unsafe { panel::<V, C, PART>(p) }
             }
             $(#[$features])?
             #[allow(clippy::too_many_arguments)]
@@ -502,10 +500,10 @@ macro_rules! kernels {
                 rows: <V as Vector>::ROWS,
                 cols: <V as Vector>::WIDE * <V as Vector>::LANES,
                 panels: [
-                    [some_panel::<1, false>, some_panel::<1, true>],
-                    [some_panel::<2, false>, some_panel::<2, true>],
-                    [
- some_panel::<{ <V as Vector>::WIDE }, false>, some_panel::<{ <V as Vector>::WIDE }, true>],
+                    some_panel::<1, true>,
+                    some_panel::<1, false>,
+                    some_panel::<2, false>,
+                    some_panel::<{ <V as Vector>::WIDE }, false>,
                 ],
                 row: some_row,
                 dot: some_dot,
