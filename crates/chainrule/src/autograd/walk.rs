@@ -294,7 +294,7 @@ impl Walk<'_> {
 /// The slice that a node is, if it is one. Its gradient waits as it is for those of the other slices, and they are put into one array.
 #[inline]
 fn slice(node: &Node) -> Option<&SliceOp> {
-    (log::inner(node.op.as_ref()) as &dyn Any).downcast_ref()
+    (node.op.as_ref() as &dyn Any).downcast_ref()
 }
 
 /// The sum of the first part of `target` and the further ones: those of slices joined, the others in the order in which they arrived.

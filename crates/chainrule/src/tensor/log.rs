@@ -4,7 +4,6 @@
 //! of what an op made may go. A leaf gets a stand-in for its value when it is first met, so that its value is not taken for a constant that shares its
 //! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means is the business of `program/`.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
@@ -14,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::Tensor;
 use super::node::{Leaf, Mode, ModeGuard, Source, lock, next_number};
-use super::op::{Definition, Grads, Kernel, Op, Outcome, Saved, Saves, Wanted};
+use super::op::{Op, Outcome};
 use super::place::{Place, Script};
 use super::value::{Meta, Value};
 use crate::error::{Error, Result};
@@ -388,59 +387,4 @@ pub(crate) fn draws(generator: &Generator) {
             log.generators.push(Drawn { generator: generator.share(), before, fresh });
         }
     })
-}
-
-/// An op that the log and the tape share.
-#[derive(Debug)]
-pub(super) struct Shared(pub Arc<dyn Op>);
-
-/// The op itself, where the tape shares it with a log.
-#[inline]
-pub(crate) fn inner(op: &dyn Op) -> &dyn Op {
-    match (op as &dyn Any).downcast_ref::<Shared>() {
-        Some(shared) => &*shared.0,
-        None => op,
-    }
-}
-
-impl Op for Shared {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        self.0.infer(inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        self.0.kernel()
-    }
-
-    fn saves(&self, wanted: Wanted) -> Saves {
-        self.0.saves(wanted)
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        self.0.vjp(at, cotangent, wanted)
-    }
-
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        self.0.jvp(at, tangents)
-    }
-
-    fn definition(&self) -> Option<Definition<'_>> {
-        self.0.definition()
-    }
-
-    fn is_differentiable(&self) -> bool {
-        self.0.is_differentiable()
-    }
-
-    fn generator(&self) -> Option<&Generator> {
-        self.0.generator()
-    }
-
-    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
-        self.0.tensors()
-    }
 }

@@ -118,7 +118,7 @@ impl Leaf {
 /// One use of an op on the tape.
 pub(crate) struct Node {
     pub number: u64,
-    pub op: Box<dyn Op>,
+    pub op: Arc<dyn Op>,
     /// Of the result.
     pub meta: Meta,
     /// The line that called the op.
@@ -152,7 +152,7 @@ impl Node {
     /// Records a use of `op`. `extra` is what the kernel gave beside the result.
     #[inline]
     pub fn record(
-        op: Box<dyn Op>,
+        op: Arc<dyn Op>,
         inputs: &[&Tensor],
         values: &[Arc<Value>],
         output: &Arc<Value>,

@@ -28,12 +28,11 @@ pub(crate) fn apply(op: impl Op, inputs: &[&Tensor]) -> Result<Tensor> {
 pub(crate) fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     let location = Location::caller();
     let ran = run(&op, inputs, location)?;
-    // All that is compiled for each op is where the op is kept.
-    match ran.flow {
-        Flow::Constant => Ok(ran.constant()),
-        Flow::Gradient => Ok(ran.on_tape(Box::new(op), inputs, location)),
-        Flow::Traced => Ok(ran.traced(Arc::new(op), inputs, location)),
+    if ran.flow == Flow::Constant {
+        return Ok(ran.constant());
     }
+    // All that is compiled for each op is where it is kept.
+    Ok(ran.recorded(Arc::new(op), inputs, location))
 }
 
 /// An op that ran: its inputs, what it gave, and what becomes of that.
@@ -45,7 +44,7 @@ struct Ran {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
-    /// Nothing needs to be known of how it was made.
+    /// Nothing needs to be known of how the result was made.
     Constant,
     /// A gradient can flow: it goes on the tape.
     Gradient,
@@ -60,9 +59,22 @@ impl Ran {
     }
 
     #[inline(never)]
+    fn recorded(
+        self,
+        op: Arc<dyn Op>,
+        inputs: &[&Tensor],
+        location: &'static Location<'static>,
+    ) -> (Tensor, Extra) {
+        if self.flow == Flow::Traced {
+            return self.traced(op, inputs, location);
+        }
+        self.on_tape(op, inputs, location)
+    }
+
+    #[inline]
     fn on_tape(
         self,
-        op: Box<dyn Op>,
+        op: Arc<dyn Op>,
         inputs: &[&Tensor],
         location: &'static Location<'static>,
     ) -> (Tensor, Extra) {
@@ -83,7 +95,7 @@ impl Ran {
         if !flows(&*op, inputs, &self.outcome.value) {
             return self.constant();
         }
-        let (out, extra) = self.on_tape(Box::new(log::Shared(op)), inputs, location);
+        let (out, extra) = self.on_tape(op, inputs, location);
         if let Source::Node(node) = out.source() {
             log::numbered(node.number, &out.value());
         }
