@@ -66,6 +66,12 @@ pub trait Summed: Copy + Default + Send + Sync + 'static {
         false
     }
 
+    /// Adds rows to `out` eight at a time, and gives back those that are left.
+    #[inline(always)]
+    fn add_eights<'a>(out: &mut [Self::Total], x: &'a [Self]) -> &'a [Self] {
+        add_groups::<8, Self>(out, x)
+    }
+
     /// The sum of each row of `count` elements.
     fn sum_rows(x: &[Self], count: usize, out: &mut [Self::Total]) {
         plain_rows(x, count, out)
@@ -147,6 +153,16 @@ impl Summed for f32 {
             _ => return false,
         }
         true
+    }
+
+    #[inline(always)]
+    fn add_eights<'a>(out: &mut [f64], x: &'a [f32]) -> &'a [f32] {
+        #[cfg(target_arch = "x86_64")]
+        if out.len() >= wide::STRIP && level() == Level::Avx512 {
+            // SAFETY: the processor has what this level stands for.
+            return unsafe { wide::add_strips(out, x) };
+        }
+        add_groups::<8, f32>(out, x)
     }
 
     fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
@@ -270,7 +286,7 @@ vectorized! {
 /// Adds rows of `out.len()` elements to `out` from the top, eight or four at a time: `out` is then loaded and stored less often.
 #[inline(always)]
 fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
-    let rest = add_groups::<8, T>(out, x);
+    let rest = T::add_eights(out, x);
     let rest = add_groups::<4, T>(out, rest);
     add_groups::<1, T>(out, rest);
 }
@@ -513,6 +529,20 @@ mod tests {
                 // Three roundings of numbers below 4.
                 let bound = x.len() as f64 * f32::EPSILON as f64;
                 assert!((best - exact.sum::<f64>()).abs() <= bound, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_added_in_the_same_order_at_every_width() {
+        for n in [1usize, 63, 64, 65, 100, 127, 128, 129, 250, 1000] {
+            for count in [7usize, 8, 9, 24, 129] {
+                let x: Vec<f32> = (0..count * n).map(|i| (i as f32 * 0.37).sin()).collect();
+                let first: Vec<f64> = (0..n).map(|j| (j as f64 * 0.11).cos()).collect();
+                let (mut plain, mut best) = (first.clone(), first);
+                let left = add_groups::<8, f32>(&mut plain, &x);
+                assert_eq!(f32::add_eights(&mut best, &x), left, "{count}x{n}");
+                assert_eq!(plain, best, "{count}x{n}");
             }
         }
     }

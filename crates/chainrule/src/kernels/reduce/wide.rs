@@ -3,7 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCK, LANES};
+use super::{BLOCK, LANES, Summed};
+use crate::kernels::simd::array;
 
 /// The last few elements, fewer than 16, and the mask of their lanes. The other lanes hold 0.
 #[inline]
@@ -102,6 +103,40 @@ pub fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
         }
         *o = total;
     }
+}
+
+/// So many columns have their totals in registers while the rows go by; narrower vectors have no room for enough of them.
+pub const STRIP: usize = 64;
+
+/// Adds rows of `out.len()` elements, at least [`STRIP`], to `out` eight at a time, strip after strip of columns. Gives back the rows that are left.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub fn add_strips<'a>(out: &mut [f64], x: &'a [f32]) -> &'a [f32] {
+    let n = out.len();
+    let (groups, rest) = x.split_at(x.len() / (8 * n) * (8 * n));
+    // The last strip begins earlier if it would not be full. What it adds once more, it adds to the same totals.
+    let mut last = [0.0; STRIP];
+    last.copy_from_slice(&out[n - STRIP..]);
+    for (i, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
+        add_strip(out, groups, n, i * STRIP);
+    }
+    if !n.is_multiple_of(STRIP) {
+        add_strip(&mut last, groups, n, n - STRIP);
+        out[n - STRIP..].copy_from_slice(&last);
+    }
+    rest
+}
+
+/// Adds the columns from `first` on of groups of eight rows of `n`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn add_strip(out: &mut [f64; STRIP], groups: &[f32], n: usize, first: usize) {
+    let mut totals = *out;
+    for group in groups.chunks_exact(8 * n) {
+        let rows: [&[f32]; 8] = array(|i| &group[i * n + first..][..STRIP]);
+        for (j, total) in totals.iter_mut().enumerate() {
+            *total = f32::plus_all::<8>(*total, array(|i| rows[i][j]));
+        }
+    }
+    *out = totals;
 }
 
 /// For each row of `count` elements the squared deviations from its mean, divided by `scale`.
