@@ -179,7 +179,7 @@ pub trait IntoShape {
     fn into_shape(self, op: &'static str) -> Result<Shape>;
 }
 
-fn shape_of(op: &'static str, sizes: impl ExactSizeIterator<Item = i128>) -> Result<Shape> {
+fn shape_of(op: &'static str, sizes: &mut dyn ExactSizeIterator<Item = i128>) -> Result<Shape> {
     if sizes.len() > MAX_RANK {
         return Err(Error::argument(
             op,
@@ -342,17 +342,17 @@ macro_rules! integers {
     ($($int:ty)*) => {$(
         impl IntoShape for $int {
             fn into_shape(self, op: &'static str) -> Result<Shape> {
-                shape_of(op, [self as i128].into_iter())
+                shape_of(op, &mut [self as i128].into_iter())
             }
         }
         impl<const N: usize> IntoShape for [$int; N] {
             fn into_shape(self, op: &'static str) -> Result<Shape> {
-                shape_of(op, self.iter().map(|&d| d as i128))
+                shape_of(op, &mut self.iter().map(|&d| d as i128))
             }
         }
         impl IntoShape for &[$int] {
             fn into_shape(self, op: &'static str) -> Result<Shape> {
-                shape_of(op, self.iter().map(|&d| d as i128))
+                shape_of(op, &mut self.iter().map(|&d| d as i128))
             }
         }
         impl IntoShape for Vec<$int> {

@@ -45,9 +45,20 @@ impl Program {
         arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Program> {
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let mut f = Some(f);
+        Program::of_call(script, &arguments, &mut |x| f.take().expect("it is called once")(x))
+    }
+
+    /// The part that is the same for all functions, so that it is compiled once.
+    fn of_call(
+        script: Option<Script>,
+        arguments: &[(&str, &Tensor)],
+        f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Program> {
         let mut builder = Builder::default();
         let mut given = Vec::new();
-        for (i, (name, argument)) in arguments.into_iter().enumerate() {
+        for (i, (name, argument)) in arguments.iter().enumerate() {
             let value = argument.value();
             // A value of its own, so that it is not taken for a constant that `f` captured.
             let own = Arc::new(Value::view(&value, *value.shape(), value.layout()));
