@@ -58,6 +58,7 @@ impl Ran {
         (Tensor::from_parts(value, Source::None), extra)
     }
 
+    /// Puts the op on the tape if a gradient can flow, and into the log of a trace if there is one.
     #[inline(never)]
     fn recorded(
         self,
@@ -65,41 +66,19 @@ impl Ran {
         inputs: &[&Tensor],
         location: &'static Location<'static>,
     ) -> (Tensor, Extra) {
-        if self.flow == Flow::Traced {
-            return self.traced(op, inputs, location);
+        let traced = self.flow == Flow::Traced;
+        if traced {
+            log::applied(op.clone(), &self.values, &self.outcome, location);
+            if !flows(&*op, inputs, &self.outcome.value) {
+                return self.constant();
+            }
         }
-        self.on_tape(op, inputs, location)
-    }
-
-    #[inline]
-    fn on_tape(
-        self,
-        op: Arc<dyn Op>,
-        inputs: &[&Tensor],
-        location: &'static Location<'static>,
-    ) -> (Tensor, Extra) {
         let Outcome { value, extra } = self.outcome;
         let node = Node::record(op, inputs, &self.values, &value, &extra, location);
+        if traced {
+            log::numbered(node.number, &value);
+        }
         (Tensor::from_parts(value, Source::Node(node)), extra)
-    }
-
-    /// Puts the op into the log of the trace, and on the tape if a gradient can flow.
-    #[cold]
-    fn traced(
-        self,
-        op: Arc<dyn Op>,
-        inputs: &[&Tensor],
-        location: &'static Location<'static>,
-    ) -> (Tensor, Extra) {
-        log::applied(op.clone(), &self.values, &self.outcome, location);
-        if !flows(&*op, inputs, &self.outcome.value) {
-            return self.constant();
-        }
-        let (out, extra) = self.on_tape(op, inputs, location);
-        if let Source::Node(node) = out.source() {
-            log::numbered(node.number, &out.value());
-        }
-        (out, extra)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Rows of f32 on AVX-512, where a mask cuts the last block: rows of 10 or 27 are mostly remainder. The same order of additions as
-//! the plain loops, so the same bits.
+//! Rows of f32 on AVX-512, where a mask cuts the last block: rows of 10 or 27 are mostly remainder. And columns, whose totals have room in the
+//! many registers. The same order of additions as the plain loops, so the same bits.
 
 use std::arch::x86_64::*;
 
