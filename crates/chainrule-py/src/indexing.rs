@@ -248,9 +248,10 @@ fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
                 "an index is an integer or bool tensor, not a float one",
             ));
         }
-        return Ok(match t.rank() {
-            0 if t.dtype() == chainrule::DType::I64 => {
-                Index::Slice(Slice::At(t.to_vec::<i64>()[0]))
+        // A single position whose value is known takes a view; in a trace it may be another in each run.
+        return Ok(match t.try_item() {
+            Ok(at) if t.rank() == 0 && t.dtype() == chainrule::DType::I64 => {
+                Index::Slice(Slice::At(at as i64))
             }
             _ => Index::Tensor(t),
         });

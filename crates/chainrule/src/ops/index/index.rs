@@ -1,7 +1,8 @@
 //! `index`: indexing as in NumPy and PyTorch, with arrays of integers, masks and slices for the axes. It is made of `slice` and
 //! `index_select`, with the rules of those ops.
 
-use super::{expect_indices, nonzero, wrapped};
+use super::wrap::wrapped;
+use super::{expect_indices, nonzero};
 use crate::Slice;
 use crate::ops::prelude::*;
 
@@ -167,7 +168,7 @@ impl Plan {
         let (first, last) = (one.first, end.last);
         let check = |a: &Array| {
             let size = shape[a.first..=a.last].iter().product();
-            wrapped(op, &a.positions, size, format_args!("axis {}", a.first))
+            wrapped(op, &a.positions, size, format!("axis {}", a.first))
         };
         let metas: Vec<Meta> = self.arrays.iter().map(|a| a.positions.meta()).collect();
         let common = broadcast_shapes(op, &metas)?;

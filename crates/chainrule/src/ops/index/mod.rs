@@ -21,6 +21,7 @@ family! {
 }
 
 mod place;
+mod wrap;
 
 pub(super) use gather::GatherGrad;
 pub(super) use index_select::IndexSelectGrad;
@@ -30,8 +31,8 @@ use std::fmt::Arguments;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::gather::first_outside;
-use crate::tensor::value::{Meta, Value};
-use crate::tensor::{Tensor, log};
+use crate::tensor::Tensor;
+use crate::tensor::value::Meta;
 
 /// The error for indices that are no integers.
 fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {
@@ -59,31 +60,6 @@ fn expect_inside(
     let why =
         format!("index {} at position {at} is outside {what} of size {size}; {range}", indices[at]);
     Err(Error::argument(op, why))
-}
-
-/// The indices with negative ones counted from the end; `what` names the thing of that size.
-fn wrapped(op: &'static str, indices: &Tensor, size: usize, what: Arguments<'_>) -> Result<Tensor> {
-    expect_indices(op, &indices.meta())?;
-    log::check_read(op, &indices.value_ref())?;
-    let value = indices.value().contiguous()?;
-    let list: &[i64] = value.slice().expect("made contiguous");
-    if first_outside(list, size).is_none() {
-        return Ok(indices.clone());
-    }
-    let n = size as i64;
-    let outside = |i: &i64| !(-n..n).contains(i);
-    if let Some(at) = list.iter().position(outside) {
-        let range = match n {
-            0 => "it is empty".to_string(),
-            _ => format!("indices run from {} to {}", -n, n - 1),
-        };
-        let why =
-            format!("index {} at position {at} is outside {what} of size {n}; {range}", list[at]);
-        return Err(Error::argument(op, why));
-    }
-    let wrap = |(out, &i): (&mut i64, &i64)| *out = if i < 0 { i + n } else { i };
-    let value = Value::build(op, indices.shape(), |out| out.iter_mut().zip(list).for_each(wrap))?;
-    Ok(Tensor::constant(value))
 }
 
 /// The error for a mask that is not bool.

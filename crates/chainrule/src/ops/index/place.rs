@@ -77,25 +77,82 @@ impl Target {
 
     /// Which of the source's elements stay when later ones overwrite earlier ones: bools that broadcast to its shape, or `None` for all.
     fn staying(self, indices: &Tensor, shape: &Shape) -> Result<Option<Tensor>> {
-        log::check_read("scatter", &indices.value_ref())?;
-        let (list, axis) = (indices.value().contiguous()?, self.axis());
-        let list: &[i64] = list.slice().expect("made contiguous");
-        let own = indices.shape();
-        let strides = shape.contiguous_strides();
-        let (places, len, wide) = match self {
-            Target::Rows(_) => {
-                let mut wide = vec![1; shape.rank()];
-                wide[axis] = list.len();
-                let one = Places { indices: list, shape: &own, strides: &[1], axis: 0 };
-                (one, shape[axis], Shape::new(&wide))
-            }
-            Target::Elements(_) => {
-                (Places { indices: list, shape: &own, strides: &strides, axis }, shape.numel(), own)
-            }
-        };
-        let stay = Value::build("scatter", wide, |out: &mut [u8]| places.last(len, out))?;
+        let staying = Staying { target: self, shape: *shape };
+        if log::is_on() {
+            return apply(staying, &[indices]).map(Some);
+        }
+        let list = indices.value().contiguous()?;
+        let stay = staying.value(list.slice().expect("made contiguous"), &indices.shape())?;
         let all = stay.slice::<u8>().is_some_and(|s| !s.contains(&0));
         Ok((!all).then(|| Tensor::constant(stay)))
+    }
+}
+
+/// Which indices no later one equals, as an op: so that a program finds it anew in each run.
+#[derive(Clone, Debug)]
+struct Staying {
+    target: Target,
+    /// Of what is written to.
+    shape: Shape,
+}
+
+impl Staying {
+    /// The shape of the result for indices of this shape.
+    fn wide(&self, own: &Shape) -> Shape {
+        let Target::Rows(axis) = self.target else { return *own };
+        let mut wide = vec![1; self.shape.rank()];
+        wide[axis] = own.numel();
+        Shape::new(&wide)
+    }
+
+    fn value(&self, list: &[i64], own: &Shape) -> Result<Value> {
+        let axis = self.target.axis();
+        let all = self.shape.contiguous_strides();
+        let (strides, len): (&[isize], usize) = match self.target {
+            Target::Rows(_) => (&[1], self.shape[axis]),
+            Target::Elements(_) => (&all, self.shape.numel()),
+        };
+        let at = if let Target::Rows(_) = self.target { 0 } else { axis };
+        let places = Places { indices: list, shape: own, strides, axis: at };
+        Value::build("scatter", self.wide(own), |out: &mut [u8]| places.last(len, out))
+    }
+}
+
+impl Op for Staying {
+    fn name(&self) -> &'static str {
+        "staying"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
+        Ok(Meta::new(self.wide(&inputs[0].shape), DType::Bool))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::Whole(self)
+    }
+
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::NOTHING
+    }
+
+    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+
+    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
+        Err(Error::gradient(self.name(), "an index has no derivative"))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+}
+
+impl WholeKernel for Staying {
+    fn run(&self, inputs: &[Arc<Value>], _: Meta) -> Result<Outcome> {
+        let indices = inputs[0].contiguous()?;
+        let list = self.target.checked("scatter", &indices, &self.shape)?;
+        Ok(self.value(list, inputs[0].shape())?.into())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `take` and `take_along_axis`: elements by their place in row-major order, and by their position along an axis.
 
-use super::{expect_indices, wrapped};
+use super::expect_indices;
+use super::wrap::wrapped;
 use crate::ops::prelude::*;
 
 methods! {
@@ -13,7 +14,7 @@ methods! {
     /// assert_eq!(x.take(&Tensor::from([2i64, -1])).to_vec::<f32>(), [3.0, 4.0]);
     /// ```
     pub fn take / try_take(&self, indices: &Tensor) -> Tensor {
-        let flat = wrapped("take", indices, self.numel(), format_args!("a tensor"))?;
+        let flat = wrapped("take", indices, self.numel(), "a tensor")?;
         let places = flat.try_reshape([indices.numel()])?;
         self.try_reshape([self.numel()])?.try_index_select(0, &places)?.try_reshape(indices.shape())
     }

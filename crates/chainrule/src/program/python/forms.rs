@@ -203,6 +203,8 @@ const INDICES: Table = &[
     ("one_hot", "np.equal({0}[..., None], np.arange({classes})).astype(np.int64)"),
     ("scatter", "_put({0}, {1}, {2}, {target_axis}, False, False)"),
     ("scatter_add", "_put({0}, {1}, {2}, {target_axis}, False, True)"),
+    ("wrap", "np.where({0} < 0, {0} + {size}, {0})"),
+    ("staying", "_staying({0}, {target_axis}, {shape})"),
     ("SearchSorted", "_searchsorted({0}, {1}, {right})"),
 ];
 

@@ -205,6 +205,17 @@ def _put(x, source, index, axis, rows, add):
     return out
 
 
+def _staying(index, axis, shape):
+    """Which indices no later one equals: of rows, or of elements along an axis."""
+    places = list(np.ndindex(index.shape))
+    if index.ndim > 1:
+        places = [(*at[:axis], int(index[at]), *at[axis + 1 :]) for at in places]
+    else:
+        places = [(int(index[at]),) for at in places]
+    last = {place: k for k, place in enumerate(places)}
+    return np.array([last[place] == k for k, place in enumerate(places)], bool).reshape(shape)
+
+
 def _searchsorted(sequence, values, right):
     side = "right" if right else "left"
     if sequence.ndim == 1:
