@@ -274,7 +274,9 @@ fn inside(
                 ..=MOVED => group.clone().rfind(takes).map_or(i, |last| last.max(i)),
                 _ => i,
             };
-            (first + 1..group.end).any(|j| is_like(program.instructions[j].result()))
+            // A window has no memory of its own to compute in.
+            let result = |j: usize| program.instructions[j].result();
+            (first + 1..group.end).any(|j| !layouts.is_view(result(j)) && is_like(result(j)))
         }
         Some(head) if head.has(i) => true,
         _ => matches!(instruction.op.kernel(), Kernel::Map(_)),
