@@ -1,6 +1,6 @@
 //! Optimizers, compiled functions, and the checks of gradients.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use chainrule::check;
@@ -8,7 +8,7 @@ use chainrule::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
     MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
 };
-use chainrule::program::Program;
+use chainrule::program::{Optimised, Program};
 use chainrule::{DType, Result, Slice, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -200,7 +200,7 @@ fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor
 
 /// A function as a program.
 #[pyclass(name = "Program", module = "chainrule._chainrule", frozen)]
-pub struct PyProgram(Program);
+pub struct PyProgram(RwLock<Optimised>);
 
 #[pymethods]
 impl PyProgram {
@@ -217,17 +217,20 @@ impl PyProgram {
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
             let program = Program::trace_script(PYTHON, pairs, |x| call("compile", &f, x))?;
-            let program =
-                if simplify { program.simplified()?.program } else { program.optimized() };
-            Ok(if fuse { program.fused() } else { program })
+            Ok(program.optimise(simplify, fuse))
         })?;
-        Ok(PyProgram(program))
+        Ok(PyProgram(RwLock::new(program)))
+    }
+
+    /// Which optimisations were left out, and why; complete after the first run.
+    fn warnings(&self) -> Vec<String> {
+        self.read().warnings().iter().map(ToString::to_string).collect()
     }
 
     /// The results for these arguments; the lock of the interpreter is released.
     fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
-        let out = py.detach(|| run(|| self.0.run(&inputs.iter().collect::<Vec<_>>())))?;
+        let out = py.detach(|| run(|| self.run_once(&inputs.iter().collect::<Vec<_>>())))?;
         Ok(out.into_iter().map(PyTensor::from).collect())
     }
 
@@ -259,16 +262,16 @@ impl PyProgram {
 
     /// The program as the text of a NumPy script that runs on its own.
     fn to_python(&self) -> PyResult<String> {
-        run(|| self.0.to_python())
+        run(|| self.read().program().to_python())
     }
 
     #[getter]
     fn listing(&self) -> String {
-        self.0.to_string()
+        self.read().program().to_string()
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.read().program().len()
     }
 
     /// The instructions: name, op, parameters, inputs, shape, dtype, phase, rule.
@@ -285,7 +288,8 @@ impl PyProgram {
         &'static str,
         Option<String>,
     )> {
-        self.0
+        self.read()
+            .program()
             .lines()
             .map(|l| {
                 let shape = l.shape().dims().to_vec();
@@ -305,6 +309,20 @@ impl PyProgram {
 }
 
 impl PyProgram {
+    fn read(&self) -> RwLockReadGuard<'_, Optimised> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One run. The first is compared with the plain program, which may take its place.
+    fn run_once(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let optimised = self.read();
+        if !optimised.is_pending() {
+            return optimised.program().run(inputs);
+        }
+        drop(optimised);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).run(inputs)
+    }
+
     /// Runs with the rows `from` and later ones, for a tenth of a second or to the end: the row to go on with.
     fn some_rows(
         &self,
@@ -319,7 +337,7 @@ impl PyProgram {
                 .iter()
                 .map(|t| t.try_slice(&[Slice::At(i as i64)]))
                 .collect::<Result<Vec<Tensor>>>()?;
-            let out = self.0.run(&row.iter().collect::<Vec<&Tensor>>())?;
+            let out = self.run_once(&row.iter().collect::<Vec<&Tensor>>())?;
             all.resize_with(out.len(), Vec::new);
             all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
             if began.elapsed() > Duration::from_millis(100) {

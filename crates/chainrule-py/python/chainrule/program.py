@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
@@ -34,6 +35,7 @@ class Compiled:
         self._passes = simplify, fuse
         self._programs: dict[Any, _Traced] = {}
         self._last: _c.Program | None = None
+        self._told: set[_c.Program] = set()
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
 
@@ -89,14 +91,26 @@ class Compiled:
         traced = self._program(args)
         for optimizer in LIVE:
             optimizer._tell_rates()
-        return self._results(traced, args, traced.program.run(list(args)))
+        out = traced.program.run(list(args))
+        self._tell(traced)
+        return self._results(traced, args, out)
 
     def run_many(self, *args: Tensor) -> Any:
         """Many runs in one call: each argument has one more axis in front, a row for each run, and so have the results."""
         traced = self._program(tuple(a.detach()[0].requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in args))
         for optimizer in LIVE:
             optimizer._tell_rates()
-        return self._results(traced, args, traced.program.run_many(list(args)))
+        out = traced.program.run_many(list(args))
+        self._tell(traced)
+        return self._results(traced, args, out)
+
+    def _tell(self, traced: _Traced) -> None:
+        """Warns, after the first run of a program, of what was left out of it."""
+        if traced.program in self._told:
+            return
+        self._told.add(traced.program)
+        for why in traced.program.warnings():
+            warnings.warn(f"compile: {why}", RuntimeWarning, stacklevel=3)
 
     def trace(self, *args: Tensor) -> Compiled:
         """Makes the program for these arguments without running it."""

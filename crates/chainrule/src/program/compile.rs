@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Program;
+use super::optimise::{Optimised, Passes, Warning};
 use crate::error::Result;
 use crate::nn::{Field, Module, Training};
 use crate::optim::Optimizer;
@@ -26,31 +27,8 @@ pub struct Compiled<F> {
     names: Vec<String>,
     function: F,
     passes: Passes,
-    programs: Vec<Program>,
+    programs: Vec<Optimised>,
     retraces: Vec<Retrace>,
-}
-
-/// What is done to a program after its trace.
-#[derive(Clone, Copy)]
-struct Passes {
-    simplification: bool,
-    fusion: bool,
-}
-
-impl Default for Passes {
-    fn default() -> Self {
-        Passes { simplification: true, fusion: true }
-    }
-}
-
-impl Passes {
-    fn apply(self, program: &Program) -> Result<Program> {
-        let program = match self.simplification {
-            true => program.simplified()?.program,
-            false => program.optimized(),
-        };
-        Ok(if self.fusion { program.fused() } else { program })
-    }
 }
 
 /// Why a function was traced again. Its `Display` says what differs from the trace before.
@@ -95,30 +73,41 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 
     /// The results of the function, by the program for the shapes of these arguments. Errors as [`Program::trace`] and [`Program::run`] do.
     pub fn run(&mut self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let fits = |p: &Program| p.mismatch(arguments).is_none();
+        let fits = |p: &Optimised| p.program().mismatch(arguments).is_none();
         let at = match self.programs.iter().position(fits) {
             Some(at) => at,
             None => {
-                let why = self.programs.last().and_then(|p| p.mismatch(arguments));
-                let program = self.trace(arguments)?;
+                let why = self.programs.last().and_then(|p| p.program().mismatch(arguments));
+                let program = self.optimised(arguments)?;
                 self.retraces.extend(why.map(|why| Retrace { why }));
                 self.programs.push(program);
                 self.programs.len() - 1
             }
         };
-        self.programs[at].run(arguments)
+        let mut results = Vec::new();
+        run_and_tell(&mut self.programs[at], arguments, &mut results)?;
+        Ok(results)
     }
 
     /// The program for these arguments, as it is traced, with the passes applied. It is not kept.
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
+        Ok(self.optimised(arguments)?.program().clone())
+    }
+
+    fn optimised(&mut self, arguments: &[&Tensor]) -> Result<Optimised> {
         let named = named(&self.names, arguments);
         let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-        self.passes.apply(&Program::trace(pairs, |x| (self.function)(x))?)
+        Ok(self.passes.apply(&Program::trace(pairs, |x| (self.function)(x))?))
     }
 
     /// The programs made so far, one for each set of shapes.
-    pub fn programs(&self) -> &[Program] {
-        &self.programs
+    pub fn programs(&self) -> Vec<&Program> {
+        self.programs.iter().map(Optimised::program).collect()
+    }
+
+    /// Which optimisations were left out, and why. The first run of a program also writes them to the standard error stream.
+    pub fn warnings(&self) -> Vec<&Warning> {
+        self.programs.iter().flat_map(Optimised::warnings).collect()
     }
 
     /// Why the function was traced again, each time that it was.
@@ -137,7 +126,7 @@ pub struct Step<'a> {
     optimizer: &'a mut dyn Optimizer,
     loss: Box<Loss<'a>>,
     passes: Passes,
-    programs: Vec<Program>,
+    programs: Vec<Optimised>,
     /// For each program which of the switches were on.
     modes: Vec<Vec<bool>>,
     retraces: Vec<Retrace>,
@@ -212,22 +201,22 @@ impl Step<'_> {
     /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
         let at = self.program_for(batch)?;
-        self.programs[at].run_into(batch, &mut self.results)?;
+        run_and_tell(&mut self.programs[at], batch, &mut self.results)?;
         Ok(self.results[0].clone())
     }
 
     /// The number of the program for this batch, which is traced if there is none yet.
     fn program_for(&mut self, batch: &[&Tensor]) -> Result<usize> {
-        let mut why = self.programs.last().and_then(|p| p.mismatch(batch));
+        let mut why = self.programs.last().and_then(|p| p.program().mismatch(batch));
         for (i, (program, before)) in self.programs.iter().zip(&self.modes).enumerate() {
-            if program.mismatch(batch).is_none() {
+            if program.program().mismatch(batch).is_none() {
                 match self.switched(before) {
                     None => return Ok(i),
                     switched => why = switched,
                 }
             }
         }
-        let program = self.trace(batch)?;
+        let program = self.passes.apply(&self.trace_raw(batch)?);
         self.programs.push(program);
         self.modes.push(self.switches.iter().map(|s| s.is_on()).collect());
         self.retraces.extend(why.map(|why| Retrace { why }));
@@ -245,7 +234,7 @@ impl Step<'_> {
 
     /// The program of a step on this batch, with the passes applied. It is not kept.
     pub fn trace(&mut self, batch: &[&Tensor]) -> Result<Program> {
-        self.passes.apply(&self.trace_raw(batch)?)
+        Ok(self.passes.apply(&self.trace_raw(batch)?).program().clone())
     }
 
     /// As it is traced.
@@ -267,14 +256,33 @@ impl Step<'_> {
     }
 
     /// The programs made so far.
-    pub fn programs(&self) -> &[Program] {
-        &self.programs
+    pub fn programs(&self) -> Vec<&Program> {
+        self.programs.iter().map(Optimised::program).collect()
+    }
+
+    /// Which optimisations were left out, and why. The first run of a program also writes them to the standard error stream.
+    pub fn warnings(&self) -> Vec<&Warning> {
+        self.programs.iter().flat_map(Optimised::warnings).collect()
     }
 
     /// Why the step was traced again, each time that it was.
     pub fn retraces(&self) -> &[Retrace] {
         &self.retraces
     }
+}
+
+/// Runs a program; what is left out of it is told once, after its first run.
+fn run_and_tell(
+    program: &mut Optimised,
+    arguments: &[&Tensor],
+    results: &mut Vec<Tensor>,
+) -> Result<()> {
+    let first = program.is_pending();
+    program.run_into(arguments, results)?;
+    if first {
+        program.warnings().iter().for_each(|w| eprintln!("chainrule: warning: {w}"));
+    }
+    Ok(())
 }
 
 /// The arguments with their names; those beyond the list are `x2`, `x3`, ...

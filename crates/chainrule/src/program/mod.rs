@@ -47,6 +47,7 @@ mod fuse;
 mod ir;
 mod listing;
 mod names;
+mod optimise;
 mod passes;
 mod plan;
 mod planned;
@@ -64,6 +65,7 @@ pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
+pub use optimise::{Optimised, Warning};
 pub use planned::Memory;
 
 use std::ops::Range;

@@ -32,6 +32,15 @@ fn drop_all(values: &mut Values, dropped: &[Id], asked: &[Id]) {
     }
 }
 
+/// The error for a run inside a trace.
+pub(super) fn not_traced() -> Result<()> {
+    if log::is_on() {
+        let why = "a program is run inside a trace, which would take its results for constants; call the function itself";
+        return Err(Error::argument("run", why));
+    }
+    Ok(())
+}
+
 impl Program {
     /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that the program changes get their new values at the
     /// end, updates at the end of the program in place; after an error they are as before, unless an update itself failed.
@@ -73,10 +82,7 @@ impl Program {
         asked: &[Id],
         results: &mut Vec<Tensor>,
     ) -> Result<()> {
-        if log::is_on() {
-            let why = "a program is run inside a trace, which would take its results for constants; call the function itself";
-            return Err(Error::argument("run", why));
-        }
+        not_traced()?;
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
         // What somebody asks for may be inside a group.
@@ -227,7 +233,7 @@ impl Program {
         Ok(())
     }
 
-    fn check_arguments(&self, arguments: &[&Tensor]) -> Result<()> {
+    pub(super) fn check_arguments(&self, arguments: &[&Tensor]) -> Result<()> {
         match self.mismatch(arguments) {
             None => Ok(()),
             Some(why) => Err(Error::argument(

@@ -1,0 +1,103 @@
+//! Whether two runs agree up to the rounding that the plain one shows.
+
+use std::sync::Arc;
+
+use super::twin::{Twin, numbers};
+use crate::dtype::DType;
+use crate::tensor::value::Value;
+
+/// How much larger than the measured rounding error of an array a difference may be: other orders of summation, and luck in what was measured.
+const SLACK: f64 = 16.0;
+
+/// Roundings that count in any case, relative to the largest element of the array.
+const ROUNDINGS: f64 = 16.0;
+
+/// The same for the largest of all arrays of a kind: a difference that no array of a size would notice is not one.
+const SLACK_OF_ALL: f64 = 8.0;
+const ROUNDINGS_OF_ALL: f64 = 16.0;
+
+/// A root that parts.
+pub(super) struct Apart {
+    /// Which of the roots.
+    pub root: usize,
+    pub by: f64,
+    pub size: f64,
+    pub allowed: f64,
+}
+
+/// What the plain program says of an array: its size, and how far rounding moves it.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    size: f64,
+    rounding: f64,
+    unit: f64,
+}
+
+/// The root that parts the most, if any does.
+pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
+    let known: Vec<Known> =
+        (0..new.len()).map(|i| known(&twin.plain[i], twin.other.get(i))).collect();
+    let most = |f: fn(&Known) -> f64| known.iter().map(f).fold(0.0, f64::max);
+    let largest = most(|k| k.size);
+    let of_all = most(|k| SLACK_OF_ALL * k.rounding + k.unit * ROUNDINGS_OF_ALL * k.size);
+    let all = known.iter().enumerate().filter_map(|(root, k)| {
+        // An array of zeros has no size of its own.
+        let own = if k.size > 0.0 { ROUNDINGS * k.size } else { largest };
+        let allowed = (SLACK * k.rounding + k.unit * own).min(of_all);
+        let by = distance(&new[root], &twin.plain[root]);
+        (by > allowed).then_some(Apart { root, by, size: k.size, allowed })
+    });
+    all.max_by(|a, b| (a.by / a.allowed).total_cmp(&(b.by / b.allowed)))
+}
+
+fn known(plain: &Value, other: Option<&Arc<Value>>) -> Known {
+    if !plain.dtype().is_float() {
+        return Known::default();
+    }
+    let unit = if plain.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let rounding = other.map_or(0.0, |other| largest_difference(&numbers(other), &numbers(plain)));
+    Known { size: size(plain), rounding, unit }
+}
+
+/// The largest difference of elements that are finite in both.
+fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
+    let pairs = a.iter().zip(b).filter(|(a, b)| a.is_finite() && b.is_finite());
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// How far the values are apart, where the plain one is finite: where it overflows there is nothing to compare with.
+fn distance(new: &Value, plain: &Value) -> f64 {
+    if !plain.dtype().is_float() {
+        return if bytes(new) == bytes(plain) { 0.0 } else { f64::INFINITY };
+    }
+    let (new, plain) = (numbers(new), numbers(plain));
+    let lost = |(new, plain): (&f64, &f64)| plain.is_finite() && !new.is_finite();
+    match new.iter().zip(&plain).any(lost) {
+        true => f64::INFINITY,
+        false => largest_difference(&new, &plain),
+    }
+}
+
+/// The largest finite element.
+fn size(value: &Value) -> f64 {
+    if !value.dtype().is_float() {
+        return 0.0;
+    }
+    numbers(value).into_iter().map(f64::abs).filter(|x| x.is_finite()).fold(0.0, f64::max)
+}
+
+fn bytes(value: &Value) -> Vec<i64> {
+    match value.dtype() {
+        DType::I64 => {
+            let mut out = vec![0i64; value.numel()];
+            value.copy_to(&mut out);
+            out
+        }
+        DType::Bool => {
+            let mut out = vec![0u8; value.numel()];
+            value.copy_to(&mut out);
+            out.into_iter().map(i64::from).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,197 @@
+//! From a trace to the program that runs: simplified and fused, and nothing of that believed before it was seen.
+//!
+//! The first run of an optimised program is compared with the plain one on the user's own values (`validate`). Where the two part, or where a pass
+//! fails or panics, the plain program runs instead, and a [`Warning`] says why. So nobody loses a run, or a gradient, to the optimiser.
+
+mod compare;
+mod twin;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Program;
+use super::ir::{Id, Out, Phase};
+use crate::error::Result;
+use crate::tensor::Tensor;
+use validate::Pending;
+
+/// Why a program runs without an optimisation. Its `Display` names the pass, and the rule and the value where the results part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    why: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// What is done to a program after its trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passes {
+    pub simplification: bool,
+    pub fusion: bool,
+}
+
+impl Default for Passes {
+    fn default() -> Self {
+        Passes { simplification: true, fusion: true }
+    }
+}
+
+/// A program with the passes applied, beside the plain one until the first run has shown that they give the same.
+pub struct Optimised {
+    program: Program,
+    pending: Option<Box<Pending>>,
+    warnings: Vec<Warning>,
+}
+
+impl Program {
+    /// The program as [`compile`](super::compile) runs it: [simplified](Program::simplified) and [fused](Program::fused), as asked.
+    ///
+    /// A pass that fails is left out. The first [`Optimised::run`] compares both programs on the arguments, parameters and random draws that it gets: every
+    /// output, every gradient and every new value of a parameter. The tolerance is the rounding error of the plain program, measured against a run in f64 (of a
+    /// program in f64: against a run on inputs changed in their last bits). If they part, the plain program runs, then and later.
+    ///
+    /// ```
+    /// use chainrule::{Tensor, program::Program};
+    /// let x = Tensor::from([1.0f32, 2.0]);
+    /// let program = Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all()]))?;
+    /// let mut optimised = program.optimise(true, true);
+    /// assert_eq!(optimised.run(&[&x])?[0].item(), program.run(&[&x])?[0].item());
+    /// assert!(optimised.warnings().is_empty());
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn optimise(&self, simplification: bool, fusion: bool) -> Optimised {
+        Passes { simplification, fusion }.apply(self)
+    }
+
+    /// The gradients that updates take: what a comparison has to look at beside the results.
+    fn gradients(&self) -> Vec<Id> {
+        let mut made_backward = vec![false; self.values.len()];
+        let mut out = Vec::new();
+        for instruction in &self.instructions {
+            match instruction.phase {
+                Phase::Backward => {
+                    instruction.outputs.iter().for_each(|id| made_backward[id.index()] = true)
+                }
+                Phase::Update => {
+                    let taken = instruction.inputs.iter().copied();
+                    out.extend(taken.filter(|id| made_backward[id.index()]));
+                }
+                Phase::Forward => {}
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+impl Passes {
+    pub fn apply(self, traced: &Program) -> Optimised {
+        let plain = traced.optimized();
+        if !self.simplification && !self.fusion {
+            return Optimised { program: plain, pending: None, warnings: Vec::new() };
+        }
+        let mut warnings = Vec::new();
+        // With the gradients among the results, so that they can be compared.
+        let mut probe = plain.clone();
+        let gradients = probe.gradients();
+        let names = gradients.iter().map(|id| Out { name: plain.name(*id).to_string(), id: *id });
+        probe.outputs.extend(names);
+        let mut rules = Vec::new();
+        let mut simple = probe.clone();
+        if self.simplification {
+            match guarded(|| probe.simplified()) {
+                Ok(found) => {
+                    rules = found.steps.iter().map(|step| step.rule).collect();
+                    rules.sort_unstable();
+                    rules.dedup();
+                    simple = found.program;
+                }
+                Err(why) => warnings.push(left_out("simplified", &why)),
+            }
+        }
+        let mut program = simple.clone();
+        program.outputs.truncate(plain.outputs.len());
+        let mut program = program.optimized();
+        if self.fusion {
+            let fused = guarded(|| {
+                let fused = program.fused();
+                fused.memory();
+                Ok(fused)
+            });
+            match fused {
+                Ok(fused) => program = fused,
+                Err(why) => warnings.push(left_out("fused", &why)),
+            }
+        }
+        let pending = Pending { plain, probe, simple, rules, simplified: self.simplification };
+        Optimised { program, pending: Some(Box::new(pending)), warnings }
+    }
+}
+
+fn left_out(pass: &str, why: &str) -> Warning {
+    Warning { why: format!("the program is not {pass}, since that failed: {why}") }
+}
+
+/// The result, or why there is none; a panic is no more than an error here.
+fn guarded<T>(f: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(result) => result.map_err(|e| e.to_string()),
+        Err(panic) => Err(match panic.downcast_ref::<&str>() {
+            Some(text) => (*text).to_string(),
+            None => panic.downcast_ref::<String>().cloned().unwrap_or("a panic".to_string()),
+        }),
+    }
+}
+
+impl Optimised {
+    /// The program that runs.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Whether the next run is compared with the plain program.
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// What was left out, and why; after the first run also whether the plain program runs.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// As [`Program::run`]; the first run is compared with the plain program.
+    pub fn run(&mut self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let mut results = Vec::new();
+        self.run_into(arguments, &mut results)?;
+        Ok(results)
+    }
+
+    /// As [`Program::run_into`].
+    pub fn run_into(&mut self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
+        let Some(pending) = self.pending.take() else {
+            return self.program.run_into(arguments, results);
+        };
+        match pending.first_run(&self.program, arguments, results) {
+            validate::Outcome::Same => Ok(()),
+            validate::Outcome::Error(e) => {
+                // The next run may be one that can be compared.
+                self.pending = Some(pending);
+                Err(e)
+            }
+            validate::Outcome::Parted { why, plain } => {
+                self.warnings.push(Warning { why });
+                self.program = plain;
+                Ok(())
+            }
+        }
+    }
+}
