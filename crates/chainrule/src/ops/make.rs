@@ -50,6 +50,11 @@ pub(crate) fn expand(shape: Shape) -> Arc<dyn Op> {
     Arc::new(shape::expand::Expand { shape })
 }
 
+/// The first element along these axes, which stay with size 1.
+pub(crate) fn first_along(axes: &[usize], shape: &Shape) -> Arc<dyn Op> {
+    Arc::new(shape::slice::SliceOp::first_along(axes, shape))
+}
+
 pub(crate) fn permute(from: &[u8]) -> Arc<dyn Op> {
     Arc::new(shape::permute::Permute { from: from.iter().copied().collect() })
 }

@@ -153,6 +153,15 @@ impl ViewKernel for SliceOp {
 }
 
 impl SliceOp {
+    /// The first element along these axes of an array of this shape; the axes stay with size 1.
+    pub(crate) fn first_along(axes: &[usize], shape: &Shape) -> SliceOp {
+        let count = |a: usize| if axes.contains(&a) { 1 } else { shape[a] };
+        let counts: SmallVec<[usize; 8]> = (0..shape.rank()).map(count).collect();
+        let cuts = counts.iter().map(|&count| Cut { start: 0, count, step: 1 }).collect();
+        let from = (0..shape.rank()).map(Some).collect();
+        SliceOp { cuts, from, out: Shape::new(&counts) }
+    }
+
     /// Where the result lies in an array of this layout.
     fn layout(&self, layout: &Layout) -> Layout {
         let mut offset = layout.offset as isize;

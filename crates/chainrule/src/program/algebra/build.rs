@@ -20,20 +20,20 @@ impl Terms {
         all.sort_by_key(|s| s.0);
         let mut out = Summands::new();
         let mut merged = false;
-        // The size of what was added up, to know rounding when it is all that is left.
-        let mut size = 0.0;
+        // What rounding can leave of coefficients that cancel.
+        let mut noise = 0.0;
         for (m, c) in all {
             match out.last_mut() {
                 Some((last, sum)) if *last == m && self.on(Is::LikeTerms) => {
                     merged = true;
-                    size += c.abs();
+                    noise += self.noise(c);
                     *sum = tidy(*sum + c);
-                    if sum.abs() <= self.epsilon * size {
+                    if sum.abs() <= noise {
                         *sum = 0.0;
                     }
                 }
                 _ => {
-                    size = c.abs();
+                    noise = self.noise(c);
                     out.push((m, c));
                 }
             }
@@ -48,6 +48,12 @@ impl Terms {
             self.applied(Is::LikeTerms, Before::Add(parts.iter().copied().collect()), t);
         }
         t
+    }
+
+    /// How far a coefficient may be from the number that was meant: a fraction of small numbers is exact, others were rounded once to the dtype.
+    fn noise(&self, c: f64) -> f64 {
+        let unit = if super::term::is_fraction(c) { 0.0 } else { self.epsilon };
+        (unit + super::term::ROUNDINGS) * c.abs()
     }
 
     /// Without the rule of like terms each summand keeps to itself.
@@ -253,11 +259,24 @@ impl Terms {
         match f {
             Fun::Exp => self.exp(t),
             Fun::Log => self.log(t),
+            // Along an axis that the term does not have all elements are the same.
+            Fun::Softmax(var) if self.is_constant_along(t, var) => {
+                let n = self.numel(&[var]) as f64;
+                self.number(1.0 / n)
+            }
+            Fun::LogSumExp(var) if self.is_constant_along(t, var) => {
+                let n = self.numel(&[var]) as f64;
+                self.add(&[(t, 1.0), (ONE, n.ln())])
+            }
             _ => {
                 let b = self.fn_base(f, t);
                 self.power(b, 1.0)
             }
         }
+    }
+
+    fn is_constant_along(&self, t: T, var: Var) -> bool {
+        self.numel(&[var]) > 0 && !self.vars(t).contains(&var)
     }
 
     /// `exp(c t) = exp(t)^c`, and the logarithms among the summands come out.

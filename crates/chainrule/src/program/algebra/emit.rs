@@ -46,7 +46,9 @@ impl Stage {
     ) -> Option<Written> {
         let target = self.dims[like.result().index()].clone();
         let frame = frame_of(plan, root, &target);
-        if frame.len() > MAX_RANK {
+        // Of no elements none is the first.
+        let lacks = |v: &Var| !target.contains(&Some(*v)) && self.terms.sizes[v.0 as usize] == 0;
+        if frame.len() > MAX_RANK || plan.nodes[root].vars.iter().any(lacks) {
             return None;
         }
         let mut writer = Writer {
@@ -350,8 +352,25 @@ impl Writer<'_> {
         (self.laid_out(id, dims, &wanted), wanted)
     }
 
+    /// Without axes that are not wanted: the formula says that all elements along them are the same.
+    fn without_others(&mut self, id: Id, dims: &Dims, wanted: &Dims) -> (Id, Dims) {
+        let other = |v: &Option<Var>| v.is_some() && !wanted.contains(v);
+        let axes: Vec<usize> = (0..dims.len()).filter(|a| other(&dims[*a])).collect();
+        if axes.is_empty() {
+            return (id, dims.clone());
+        }
+        let dtype = self.stage.program.info(id).meta.dtype;
+        let (op, shape) = (make::first_along(&axes, &self.shape(id)), self.shape(id));
+        let sizes = (0..shape.rank()).map(|a| if axes.contains(&a) { 1 } else { shape[a] });
+        let id = self.push(op, &[id], Shape::new(&sizes.collect::<SmallVec<[usize; 8]>>()));
+        self.stage.set_dtype(id, dtype);
+        (id, dims.iter().map(|v| v.filter(|v| wanted.contains(&Some(*v)))).collect())
+    }
+
     /// The array with its axes as `wanted` has them; axes that it does not have are of size 1.
     fn laid_out(&mut self, id: Id, dims: &Dims, wanted: &Dims) -> Id {
+        let (id, dims) = self.without_others(id, dims, wanted);
+        let dims = &dims;
         let has = |v: Var| dims.contains(&Some(v));
         let wanted: Dims = wanted.iter().map(|v| v.filter(|v| has(*v))).collect();
         if *dims == wanted {

@@ -55,6 +55,7 @@ impl Stage {
         let float = dtype.is_float();
         if float {
             self.dtype = dtype;
+            self.terms.epsilon = half_a_unit(dtype);
         }
         let known =
             (float && instruction.phase != Phase::Update && instruction.op.generator().is_none())
@@ -70,9 +71,15 @@ impl Stage {
             }
         };
         self.verify(instruction, &inputs, t, is_known)?;
+        if is_forward && is_known && self.loses_an_axis(&inputs, t, instruction) {
+            self.is_degenerate = true;
+        }
+        self.values[result.index()] = t;
+        self.follow(instruction);
         let original = self.original_cost(at);
         let cost = match instruction.phase {
-            Phase::Backward => self.cost(t).min(original),
+            Phase::Backward if self.may_be_written(t, result) => self.cost(t).min(original),
+            Phase::Backward => original,
             _ => 0.0,
         };
         self.note_events(at, original - cost);
@@ -86,6 +93,17 @@ impl Stage {
             self.define(*id, t, Price::default());
         }
         Ok(())
+    }
+
+    /// Whether what an elementwise instruction computes does not depend on an axis that its operands have: all its elements along it are roundings of one
+    /// number.
+    fn loses_an_axis(&self, inputs: &[T], t: T, instruction: &Instruction) -> bool {
+        if !matches!(ops::shapes(&self.program, instruction), Shapes::Elementwise) {
+            return false;
+        }
+        let left = self.terms.vars(t);
+        let lost = |x: &T| self.terms.vars(*x).iter().any(|v| !left.contains(v));
+        self.terms.as_number(t).is_none() && inputs.iter().any(lost)
     }
 
     /// The term of operand `k`; where its axes stand for something else already it is an atom with axes of its own.
@@ -141,7 +159,8 @@ impl Stage {
 
     /// A constant that is `a x + b` for another constant `x`, as folding makes them.
     fn like_another(&mut self, id: Id, numbers: &[f64], dtype: DType) -> Option<T> {
-        let slack = if dtype == DType::F32 { 3e-7 } else { 1e-15 };
+        // Roundings of the product and of the sum, which may be twice as large.
+        let slack = 3.0 * half_a_unit(dtype);
         let second = numbers.iter().position(|x| *x != numbers[0])?;
         let found = self.arrays.iter().rev().take(LOOKED_AT).find_map(|(other, t, x)| {
             let same = self.dims[other.index()] == self.dims[id.index()]
@@ -150,16 +169,11 @@ impl Stage {
                 return None;
             }
             let a = nice((numbers[0] - numbers[second]) / (x[0] - x[second]), dtype);
-            let a = if (a - a.round()).abs() < 8.0 * slack { a.round() } else { a };
-            let b = nice(numbers[0] - a * x[0], dtype);
-            let b = if b.abs() < 8.0 * slack * numbers[0].abs().max((a * x[0]).abs()) {
-                0.0
-            } else {
-                b
-            };
+            let a = snapped(a);
+            let b = snapped(nice(numbers[0] - a * x[0], dtype));
             let fits = |(x, y): (&f64, &f64)| {
                 let size = (a * x).abs().max(b.abs());
-                (a * x + b - y).abs() <= 4.0 * slack * size
+                (a * x + b - y).abs() <= slack * size
             };
             x.iter().zip(numbers).all(fits).then_some((*t, a, b))
         });
@@ -209,13 +223,13 @@ impl Stage {
     }
 
     /// The axes of the first operand at these places.
-    fn axes_of(&self, instruction: &Instruction, axes: &[usize]) -> Vars {
+    pub(super) fn axes_of(&self, instruction: &Instruction, axes: &[usize]) -> Vars {
         let dims: &Dims = &self.dims[instruction.inputs[0].index()];
         super::term::rising(axes.iter().filter_map(|a| dims[*a]).collect())
     }
 
     /// How many elements these axes of the first operand have.
-    fn count(&self, instruction: &Instruction, axes: &[usize]) -> f64 {
+    pub(super) fn count(&self, instruction: &Instruction, axes: &[usize]) -> f64 {
         let shape = self.program.info(instruction.inputs[0]).meta.shape;
         axes.iter().map(|&a| shape[a]).product::<usize>() as f64
     }
@@ -457,8 +471,29 @@ fn nice(c: f64, dtype: DType) -> f64 {
     format!("{}", c as f32).parse().unwrap_or(c)
 }
 
+/// The fraction of small whole numbers that may be meant; whether it is, the caller sees by all elements.
+fn snapped(c: f64) -> f64 {
+    const NEAR: f64 = 1e-6;
+    const DENOMINATOR: f64 = 1e4;
+    let (mut x, mut q, mut q0) = (c.abs(), 1.0, 0.0);
+    while q <= DENOMINATOR {
+        let p = (c * q).round();
+        if (p / q - c).abs() <= NEAR * NEAR.max(c.abs()) || (q == 1.0 && (p - c).abs() <= NEAR) {
+            return p / q;
+        }
+        x = 1.0 / (x - x.trunc());
+        (q, q0) = (x.trunc() * q + q0, q);
+    }
+    c
+}
+
+/// The relative error of one rounding.
+fn half_a_unit(dtype: DType) -> f64 {
+    0.5 * if dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
+}
+
 /// The elements of a float value in f64.
-pub(super) fn elements(value: &Value) -> Vec<f64> {
+pub(in crate::program) fn elements(value: &Value) -> Vec<f64> {
     match value.dtype() {
         DType::F32 => {
             let mut out = vec![0f32; value.numel()];

@@ -9,6 +9,7 @@
 //!
 //! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
 
+mod accuracy;
 mod axes;
 mod build;
 mod checked;
@@ -19,6 +20,7 @@ mod numbers;
 mod ops;
 mod plan;
 mod rules;
+mod samples;
 mod stage;
 mod steps;
 mod sums;
@@ -29,6 +31,7 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
+pub(super) use lower::elements;
 pub use rules::{Rule, rules};
 
 use stage::{Stage, total_cost};
@@ -132,17 +135,22 @@ impl Program {
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
         how.check()?;
         let before = self.optimized();
-        let Some(mut stage) = Stage::new(&before, &how.on, how.seed) else {
-            return Ok(Simplified { program: before, steps: Vec::new() });
-        };
-        stage.read()?;
-        let cost = total_cost(&before);
-        let program = stage.write_all()?.optimized();
-        let steps = stage.steps();
-        program.check()?;
-        if total_cost(&program) > cost {
-            return Ok(Simplified { program: before, steps: Vec::new() });
+        // What is cheaper for large arrays may be longer. Then each instruction counts as a few elements, and in the end as many.
+        for overhead in [1.0, 64.0, 4096.0] {
+            let Some(mut stage) = Stage::new(&before, &how.on, how.seed, overhead) else { break };
+            stage.read()?;
+            // An array all of whose rows are roundings of one is not what its formula says.
+            if stage.is_degenerate {
+                break;
+            }
+            let program = stage.write_all()?.optimized();
+            let steps = stage.steps();
+            program.check()?;
+            let cheaper = total_cost(&program, overhead) <= total_cost(&before, overhead);
+            if cheaper && program.len() <= before.len() {
+                return Ok(Simplified { program, steps });
+            }
         }
-        Ok(Simplified { program, steps })
+        Ok(Simplified { program: before, steps: Vec::new() })
     }
 }

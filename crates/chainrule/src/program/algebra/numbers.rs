@@ -26,7 +26,7 @@ const HELD: usize = 1 << 22;
 /// Terms with more elements than this are not evaluated.
 pub(super) const LARGEST: usize = 1 << 20;
 
-fn mixed(seed: u64, a: u64, b: u64) -> u64 {
+pub(super) fn mixed(seed: u64, a: u64, b: u64) -> u64 {
     let mut x =
         seed ^ a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
     for _ in 0..2 {
@@ -38,7 +38,7 @@ fn mixed(seed: u64, a: u64, b: u64) -> u64 {
 }
 
 /// Between 0 and 1.
-fn uniform(x: u64) -> f64 {
+pub(super) fn uniform(x: u64) -> f64 {
     ((x >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 

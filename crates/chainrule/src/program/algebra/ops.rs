@@ -1,5 +1,9 @@
 //! What the algebra knows of the ops of the table: how their axes go, and which are linear.
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use crate::program::Program;
 use crate::program::access::fields;
 use crate::program::ir::Instruction;
@@ -149,18 +153,38 @@ pub(super) fn gathers_one(program: &Program, instruction: &Instruction) -> bool 
 
 /// Whether the op gives zeros for these zero operands, whatever the others are.
 pub(super) fn gives_zero(name: &str, zero: impl Fn(usize) -> bool, operands: usize) -> bool {
+    linear_in(name, operands).into_iter().any(|mut group| group.all(&zero))
+}
+
+/// Groups of operands in each of which the op is linear: it gives zeros where all of a group are zero. An op that takes several parts is linear in
+/// all of them together, and one zero part says nothing of the others.
+pub(super) fn linear_in(name: &str, operands: usize) -> SmallVec<[Range<usize>; 2]> {
     match name {
-        "matmul" => zero(0) || zero(1),
-        "permute" | "reshape" | "expand" | "slice" | "unslice" | "roll" | "cumsum" | "place"
-        | "pick" | "gather" | "gather_grad" | "index_select" | "index_select_grad"
-        | "embedding_grad" | "tril" | "triu" | "remap_grad" | "remap" | "flip" => zero(0),
-        "cat" | "stack" => (0..operands).all(zero),
-        "where" | "where_" => operands == 3 && zero(1) && zero(2),
-        "softmax_grad" | "log_softmax_grad" => zero(1),
+        "matmul" => [0..1, 1..2].into_iter().collect(),
+        "cat" | "stack" | "unslice" => [0..operands].into_iter().collect(),
+        "where" if operands == 3 => [1..3].into_iter().collect(),
+        "permute" | "reshape" | "expand" | "slice" | "roll" | "flip" | "cumsum" | "tril"
+        | "triu" | "remap" | "remap_grad"
+            if operands == 1 =>
+        {
+            [0..1].into_iter().collect()
+        }
+        // The second operand is an index.
+        "place" | "pick" | "gather" | "gather_grad" | "index_select" | "index_select_grad"
+        | "embedding_grad"
+            if operands == 2 =>
+        {
+            [0..1].into_iter().collect()
+        }
+        "softmax_grad" | "log_softmax_grad" if operands == 2 => [1..2].into_iter().collect(),
         // The slopes of ops on one tensor, times a gradient.
         "relu_grad" | "abs_grad" | "elu_grad" | "gelu_grad" | "gelu_tanh_grad" | "silu_grad"
         | "softplus_grad" | "leaky_relu_grad" | "erf_grad" | "clamp_grad" | "log_sigmoid_grad"
-        | "log2_grad" | "exp2_grad" | "log1p_grad" | "expm1_grad" | "mish_grad" => zero(1),
-        _ => false,
+        | "log2_grad" | "exp2_grad" | "log1p_grad" | "expm1_grad" | "mish_grad"
+            if operands == 2 =>
+        {
+            [1..2].into_iter().collect()
+        }
+        _ => SmallVec::new(),
     }
 }

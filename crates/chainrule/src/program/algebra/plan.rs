@@ -230,7 +230,7 @@ impl Stage {
             Step::One => 0.0,
             // One-hot rows are made with any number for the 1.
             Step::Scale(a, _) if matches!(plan.nodes[*a].step, Step::Hot(_) | Step::One) => 0.0,
-            step => weight(step) * numel + 1.0,
+            step => weight(step) * numel + self.overhead,
         };
         plan.nodes.push(Node { step: step.clone(), vars, cost });
         plan.index.insert(step, plan.nodes.len() - 1);
@@ -270,7 +270,8 @@ impl Stage {
         let mut d = fresh / c;
         plan.depth -= 1;
         if let Some((id, e, cost)) = there
-            && cost + self.factor_cost(t, e) <= plan.cost() - before
+            && (cost + self.factor_cost(t, e) <= plan.cost() - before
+                || !self.is_accurate_beside(plan, (fresh, n), id, c / e))
         {
             plan.back_to(mark);
             n = self.have(plan, id);
@@ -322,12 +323,8 @@ impl Stage {
         let mut c = c;
         let (mut above, mut below): (Vec<N>, Vec<N>) = (Vec::new(), Vec::new());
         while let Some((id, part, d)) = self.cover(plan, &rest, m) {
-            for (b, e) in self.terms.factors(part).clone() {
-                let at = rest.iter().position(|(o, f)| *o == b && f * e > 0.0);
-                let at = at.expect("the part divides the product");
-                rest[at].1 -= e;
-            }
-            rest.retain(|(_, e)| e.abs() > 1e-12);
+            let Some(left) = without(&rest, self.terms.factors(part)) else { break };
+            rest = left;
             c /= d;
             above.push(self.have(plan, id));
         }
@@ -551,6 +548,16 @@ impl Stage {
         let n = if present.is_empty() { n } else { self.step(plan, Step::Sum(n, present)) };
         (c, n)
     }
+}
+
+/// The factors of a product without those of a part of it.
+fn without(whole: &Factors, part: &Factors) -> Option<Factors> {
+    let mut left = whole.clone();
+    for (b, e) in part {
+        left.iter_mut().find(|(o, f)| o == b && f * e > 0.0)?.1 -= e;
+    }
+    left.retain(|(_, e)| e.abs() > 1e-12);
+    Some(left)
 }
 
 impl Plan {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use super::accuracy::Accuracy;
 use super::axes::Layouts;
 use super::emit::Written;
 use super::plan::{Known, N, Plan};
@@ -53,13 +54,19 @@ pub(super) struct Stage {
     pub noted: Vec<Noted>,
     /// Constants that are no single number.
     pub arrays: Vec<(Id, T, Vec<f64>)>,
+    /// The values and terms at sample points, with their rounding errors.
+    pub accuracy: Accuracy,
+    /// What an instruction costs beside its elements.
+    pub overhead: f64,
+    /// Whether a formula of the forward pass lacks an axis of its value.
+    pub is_degenerate: bool,
     /// In checked mode.
     pub seed: Option<u64>,
 }
 
 impl Stage {
     /// `None` where the axes of the program cannot be told apart.
-    pub fn new(program: &Program, on: &[bool], seed: Option<u64>) -> Option<Stage> {
+    pub fn new(program: &Program, on: &[bool], seed: Option<u64>, overhead: f64) -> Option<Stage> {
         let layouts = Layouts::of(program)?;
         let n = program.values.len();
         let mut names = Names::default();
@@ -76,8 +83,7 @@ impl Stage {
         }
         let floats = || program.values.iter().map(|v| v.meta.dtype).filter(|d| d.is_float());
         let narrow = floats().any(|d| d == DType::F32);
-        let epsilon = if narrow { 4e-7 } else { 4e-15 };
-        let terms = Terms::new(on, layouts.sizes, epsilon);
+        let terms = Terms::new(on, layouts.sizes);
         Some(Stage {
             program: program.clone(),
             terms,
@@ -97,6 +103,9 @@ impl Stage {
             is_forward: true,
             noted: Vec::new(),
             arrays: Vec::new(),
+            accuracy: Accuracy::default(),
+            is_degenerate: false,
+            overhead,
             seed,
         })
     }
@@ -105,7 +114,7 @@ impl Stage {
     pub fn original_cost(&self, at: usize) -> f64 {
         let instruction = &self.program.instructions[at];
         let inputs = instruction.inputs.iter().copied();
-        own_cost(&self.program, instruction) + self.pay(&mut Vec::new(), inputs)
+        own_cost(&self.program, instruction, self.overhead) + self.pay(&mut Vec::new(), inputs)
     }
 
     /// The price of the result of an instruction: as it is written, or `cost` if another form of it is cheaper.
@@ -115,7 +124,7 @@ impl Stage {
             return Price { own: cost, needs: SmallVec::new() };
         }
         let needs = instruction.inputs.iter().copied().filter(|id| !self.live[id.index()]);
-        Price { own: own_cost(&self.program, instruction), needs: needs.collect() }
+        Price { own: own_cost(&self.program, instruction, self.overhead), needs: needs.collect() }
     }
 
     /// The program with each value that the roots need in its cheapest form.
@@ -186,9 +195,10 @@ impl Stage {
         let original = self.original_cost(at);
         let mut plan = Plan::new(at + 1);
         let (c, n): (f64, N) = self.plan_term(&mut plan, t);
-        let scale = if c.abs() == 1.0 && c > 0.0 { 0.0 } else { meta.shape.numel() as f64 + 1.0 };
+        let scale =
+            if c.abs() == 1.0 && c > 0.0 { 0.0 } else { meta.shape.numel() as f64 + self.overhead };
         let worth = plan.cost_to(n) + scale < original;
-        if !worth {
+        if !worth || !self.is_accurate_for(&plan, c, n, result) {
             return Ok(None);
         }
         self.verify_plan(&plan, c, n, t, instruction)?;
@@ -256,7 +266,7 @@ impl Stage {
 }
 
 /// What an instruction costs by itself.
-fn own_cost(program: &Program, instruction: &Instruction) -> f64 {
+fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 {
     let numel = program.info(instruction.result()).meta.shape.numel() as f64;
     let first = instruction.inputs.first();
     let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
@@ -269,12 +279,12 @@ fn own_cost(program: &Program, instruction: &Instruction) -> f64 {
     };
     match instruction.op.kernel() {
         Kernel::View(_) => 0.0,
-        Kernel::Reduce(..) => taken + 1.0,
-        _ => each * numel + 1.0,
+        Kernel::Reduce(..) => taken + overhead,
+        _ => each * numel + overhead,
     }
 }
 
 /// What all instructions cost.
-pub(super) fn total_cost(program: &Program) -> f64 {
-    program.instructions.iter().map(|i| own_cost(program, i)).sum()
+pub(super) fn total_cost(program: &Program, overhead: f64) -> f64 {
+    program.instructions.iter().map(|i| own_cost(program, i, overhead)).sum()
 }

@@ -133,7 +133,7 @@ pub(super) const ONE: T = T(1);
 pub(super) const UNIT: M = M(0);
 
 impl Terms {
-    pub fn new(on: &[bool], sizes: Vec<usize>, epsilon: f64) -> Terms {
+    pub fn new(on: &[bool], sizes: Vec<usize>) -> Terms {
         let mut terms = Terms {
             sums: Vec::new(),
             products: Vec::new(),
@@ -149,7 +149,7 @@ impl Terms {
             sizes,
             on: on.to_vec(),
             events: Vec::new(),
-            epsilon,
+            epsilon: 0.0,
         };
         terms.product(Factors::new());
         terms.sum(Summands::new());
@@ -347,6 +347,31 @@ impl Terms {
 /// Deeper terms are cut into values.
 const DEEPEST: u32 = 24;
 
+/// A few roundings in f64, by which coefficients that came about on different ways may differ.
+pub(super) const ROUNDINGS: f64 = 1e-15;
+
+/// Whether a coefficient is a fraction of small whole numbers, and so no rounding of something else.
+pub(super) fn is_fraction(c: f64) -> bool {
+    const DENOMINATOR: f64 = 1e4;
+    let (mut x, mut q, mut q0) = (c.abs(), 1.0, 0.0);
+    if x > DENOMINATOR {
+        return x == x.trunc();
+    }
+    for _ in 0..12 {
+        let rest = x - x.trunc();
+        let p = (c.abs() * q).round();
+        if (p / q - c.abs()).abs() <= ROUNDINGS * c.abs() {
+            return true;
+        }
+        x = 1.0 / rest;
+        (q, q0) = (x.trunc() * q + q0, q);
+        if q > DENOMINATOR {
+            return false;
+        }
+    }
+    false
+}
+
 /// The fraction of small whole numbers that this is up to rounding, so that 1/3 is the same number however it came about.
 pub(super) fn tidy(c: f64) -> f64 {
     const DENOMINATOR: f64 = 1e6;
@@ -356,7 +381,7 @@ pub(super) fn tidy(c: f64) -> f64 {
     let (mut p, mut q, mut p0, mut q0) = (c.trunc(), 1.0, 1.0, 0.0);
     let mut rest = c - c.trunc();
     for _ in 0..24 {
-        if (p / q - c).abs() <= 4e-15 * c.abs() {
+        if (p / q - c).abs() <= ROUNDINGS * c.abs() {
             return p / q;
         }
         if rest == 0.0 {
@@ -374,9 +399,9 @@ pub(super) fn tidy(c: f64) -> f64 {
     c
 }
 
-/// The bits by which equal coefficients are found: without the last eight.
+/// The bits by which equal coefficients are found: without the last three, which are rounding.
 fn key_of(c: f64) -> u64 {
-    (c.to_bits() + 0x80) >> 8
+    (c.to_bits() + 4) >> 3
 }
 
 pub(super) fn rising(mut vars: Vars) -> Vars {

@@ -41,7 +41,10 @@ impl Stage {
                 let since = self.terms.events.len();
                 let apart = self.terms.reduce_apart(vars, form);
                 let apart = self.best(apart);
-                if apart != best && self.cost(apart) < self.cost(best) {
+                if apart != best
+                    && self.cost(apart) < self.cost(best)
+                    && self.is_accurate_form(apart, best)
+                {
                     let before = Before::Reduce(vars.iter().copied().collect(), t);
                     self.terms.applied(Is::SumOfSum, before, apart);
                     best = apart;
@@ -75,7 +78,8 @@ impl Stage {
                     false => (self.cost(best), self.cost(form)),
                 };
                 let length = |stage: &Stage, t: T| stage.terms.summands(t).len();
-                if new < old || (new == old && length(self, form) < length(self, best)) {
+                let shorter = new < old || (new == old && length(self, form) < length(self, best));
+                if shorter && (self.is_forward || self.is_accurate_form(form, t)) {
                     self.terms.applied(rule, Before::Term(best), form);
                     best = form;
                 }

@@ -1,6 +1,7 @@
 //! The algebra stage against the eager mode.
 
 mod compositions;
+mod far;
 mod formulas;
 mod terms;
 mod wide;

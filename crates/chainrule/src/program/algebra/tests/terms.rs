@@ -5,7 +5,7 @@ use super::super::term::{Base, Dims, Facts, Fun, ONE, Range, T, Terms, Var, ZERO
 use crate::program::ir::Id;
 
 fn terms() -> Terms {
-    Terms::new(&vec![true; rules().len()], vec![4, 3], 4e-15)
+    Terms::new(&vec![true; rules().len()], vec![4, 3])
 }
 
 /// An atom over both axes, or the first only.
