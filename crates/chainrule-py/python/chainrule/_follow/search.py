@@ -1,0 +1,496 @@
+"""The search for the edit that makes a backward pass right."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .bench import Bench, silent, target_of
+from .case import Array, Case, Point, Quantity
+from .edits import Edit, Edits, Scope, fits, number_of
+from .known import Known, Match
+from .numbers import Numbers, numbers_at_hand
+from .record import Hook, hooked, watched
+from .units import Statement, Unit, called, unit_of
+
+
+@dataclass
+class Step:
+    """A statement of the backward pass as it ran."""
+
+    unit: Unit
+    statement: Statement
+    order: int
+    names: dict[str, Any]
+    results: list[Match | None]
+    """What each result is, as far as it is known."""
+    known: bool
+    """Whether all tensors that it reads are quantities of the right passes."""
+    touches: set[int] = field(default_factory=set)
+    """The gradients that depend on its value."""
+    rank: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        """Whether its result is a quantity of the right passes."""
+        return bool(self.results) and all(m is not None and m.exact for m in self.results)
+
+
+@dataclass
+class Hit:
+    """An edit after which all gradients are right, or more of them than before."""
+
+    step: Step
+    edit: Edit
+    right: set[int]
+    error: float
+    local: Match | None = None
+
+    @property
+    def cost(self) -> float:
+        return self.edit.cost + self.step.rank
+
+
+@dataclass
+class Found:
+    """What the search came to."""
+
+    case: Case
+    wrong: list[int]
+    steps: list[Step]
+    hits: list[list[Hit]] = field(default_factory=list)
+    """For each mistake its corrections, the best first."""
+    located: tuple[Step, Quantity] | None = None
+    error: float = 0.0
+    known: Known | None = None
+    values: dict[int, list[Any]] = field(default_factory=dict)
+    runs: int = 0
+
+
+class Search:
+    """One search, at a point of which everything is recorded; what is found is confirmed at another one."""
+
+    def __init__(self, case: Case, seconds: float) -> None:
+        self.case = case
+        self.point = case.point(1, quantities=True)
+        self.others = [case.point(2), case.point(0)]
+        self.base = case.gradients(self.point)
+        self.wrong = self._wrong(self.base, self.point)
+        if not self.wrong and (given := self._wrong(case.gradients(self.others[1]), self.others[1])):
+            self.point, self.wrong = case.point(0, quantities=True), given
+            self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
+        self.engine = case.engine
+        self.numbers = itertools.count()
+        self.hook = Hook(self.engine.keep)
+        self.units = self._units(lambda: case.gradients(self.point))
+        self.forwards = self._units(lambda: case.run_forward(self.point.inputs))
+        self.bench = Bench(case, self.point, self.units, self.hook, seconds)
+
+    def _wrong(self, found: list[Array], point: Point) -> list[int]:
+        return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance]
+
+    def _units(self, run: Any) -> list[Unit]:
+        units = [unit_of(functions, self.numbers) for functions in called(run)]
+        return [u for u in units if u is not None]
+
+    # -- recording
+
+    def record(self) -> None:
+        """Runs both passes with all values kept, and says of each statement what is known of it."""
+        forward_names = self._forward_names()
+        hook = self.hook
+        hook.values, hook.moments, hook.recording = {}, [], True
+        with hooked(self.units, [watched(u) for u in self.units], hook):
+            self.case.gradients(self.point)
+        hook.recording = False
+        engine, moments = self.engine, hook.moments
+        self.values = hook.values
+        for m in moments:
+            for name, v in m.names.items():
+                if engine.is_float(v):
+                    forward_names.setdefault(_key(engine.array(v)), name)
+        self.known = self._known(forward_names)
+        self.constants = self._constants()
+        self.steps = self._steps(moments)
+
+    def _forward_names(self) -> dict[Any, str]:
+        """The variables of the forward pass by their values."""
+        hook = Hook(self.engine.keep)
+        with hooked(self.forwards, [watched(u) for u in self.forwards], hook):
+            self.case.run_forward(self.point.inputs)
+        names: dict[Any, str] = {}
+        self.forward_moments = hook.moments
+        for i in self.case.graded:
+            names[_key(self.engine.array(self.point.inputs[i]))] = self.case.names[i]
+        for m in hook.moments:
+            for name, v in m.names.items():
+                if self.engine.is_float(v):
+                    names.setdefault(_key(self.engine.array(v)), name)
+        return names
+
+    def _known(self, names: dict[Any, str]) -> Known:
+        engine, point = self.engine, self.point
+        given = [Quantity(f"`{self.case.names[i]}`", engine.array(point.inputs[i]), False, self.case.names[i]) for i in self.case.graded]
+        given += [Quantity(f"the gradient of `{self.case.names[i]}`", r, True, self.case.names[i]) for i, r in zip(self.case.graded, point.right)]
+        given += [Quantity("the gradient that comes in", engine.array(g), True) for g in point.above if g is not None]
+        last: dict[int, str] = {}
+        for i, q in enumerate(point.quantities):
+            name = names.get(_key(q.value), "") if not q.is_gradient else last.get(i - 1, "")
+            if not q.is_gradient:
+                last[i] = name
+            if name and not q.words.startswith("a part"):
+                q.name, q.words = name, f"the gradient of `{name}`" if q.is_gradient else f"`{name}`"
+        for m in self.forward_moments:
+            for name, v in m.names.items():
+                if engine.is_float(v):
+                    given.append(Quantity(f"`{name}`", engine.array(v), False, name))
+        # Named ones are found first, and gradients of named ones before parts of gradients.
+        point.quantities.sort(key=lambda q: (not q.name, q.words.startswith("a part")))
+        return Known(point, given)
+
+    def _constants(self) -> list[float]:
+        found = []
+        for unit in [*self.forwards, *self.units]:
+            for n in ast.walk(unit.node):
+                x = number_of(n)
+                if x is not None and x not in found and not (isinstance(x, int) and abs(x) < 3):
+                    found.append(x)
+        return found[:24]
+
+    def _match(self, v: Any) -> Match | None:
+        return self.known.match(self.engine.array(v)) if self.engine.is_float(v) else None
+
+    def _steps(self, moments: list[Any]) -> list[Step]:
+        first: dict[int, Any] = {}
+        after: dict[int, list[Any]] = {}
+        order: dict[int, int] = {}
+        for at, m in enumerate(moments):
+            if m.after:
+                after.setdefault(m.statement, []).append(m)
+            else:
+                first.setdefault(m.statement, m)
+                order.setdefault(m.statement, at)
+        steps = []
+        for unit in self.units:
+            for s in unit.statements:
+                if s.number not in first:
+                    continue
+                names = first[s.number].names
+                results = self._results(s, after.get(s.number, []))
+                steps.append(Step(unit, s, order[s.number], names, results, self._reads_known(s, names)))
+        return steps
+
+    def _results(self, s: Statement, after: list[Any]) -> list[Match | None]:
+        if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+            target = target_of(s.node)
+            if target is not None:
+                return [self._match(m.names[target]) for m in after if self.engine.is_float(m.names.get(target))]
+            if isinstance(s.node, ast.Assign) and isinstance(s.node.targets[0], ast.Tuple):
+                names = [n.id for n in s.node.targets[0].elts if isinstance(n, ast.Name)]
+                return [self._match(m.names[n]) for m in after for n in names if self.engine.is_float(m.names.get(n))]
+            return []
+        value = s.node.value if isinstance(s.node, ast.Return) else s.node
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self.engine.is_float(v)]
+
+    def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
+        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        floats = [names[n] for n in reads if n in names and self.engine.is_float(names[n])]
+        return all((m := self._match(v)) is not None and m.exact or not self.engine.array(v).any() for v in floats)
+
+    # -- where
+
+    def localise(self) -> None:
+        """Orders the statements by how likely the mistake is in them: by the gradients that depend on them, and by what is known of their values."""
+        wrong = set(self.wrong)
+        hook, engine = self.hook, self.engine
+        noise = np.random.default_rng(3)
+
+        def other(v: Any, _: int) -> Any:
+            if engine.is_float(v) and not engine.is_bool(v):
+                a = engine.array(v)
+                return engine.tensor(a * (1 + 0.01 * noise.random(a.shape)) + 1e-3 * (float(np.abs(a).max(initial=0.0)) or 1.0) * noise.random(a.shape), v)
+            if type(v) in (list, tuple):
+                return type(v)(other(y, 0) for y in v)
+            return v
+
+        with hooked(self.units, [watched(u) for u in self.units], hook):
+            for step in self.steps:
+                node = step.statement.node
+                root = node if step.statement.head else getattr(node, "value", None)
+                hook.place, hook.turn, hook.other = getattr(root, "number", -1), 0, other
+                if isinstance(root, (ast.Tuple, ast.Constant)) or root is None:
+                    hook.place = -1
+                found = self.bench.run() if hook.place >= 0 else None
+                hook.place = -1
+                if found is None:
+                    step.touches = set(range(len(self.base)))
+                else:
+                    step.touches = {i for i, (a, b) in enumerate(zip(found, self.base)) if self._moved(i, a, b)}
+                if not step.touches:
+                    # The value is no tensor (a number, an index): what depends on it is not told this way.
+                    step.touches = set(range(len(self.base))) if not self._floats(root) else set()
+        for step in self.steps:
+            step.rank = self._rank(step, wrong)
+        self.steps.sort(key=lambda s: (s.rank, s.order))
+
+    def _moved(self, i: int, a: Array, b: Array) -> bool:
+        """Whether a gradient is another one than before, by more than rounding."""
+        return a.shape != b.shape or not bool(np.all((np.abs(a - b) <= 1e-12 * self._size(i)) | (a == b) | (np.isnan(a) & np.isnan(b))))
+
+    def _floats(self, root: Any) -> bool:
+        return any(self.engine.is_float(v) for v in self.values.get(getattr(root, "number", -1), []))
+
+    def _rank(self, step: Step, wrong: set[int]) -> float:
+        if not step.touches & wrong:
+            return 9.0
+        rank = 0.0 if wrong <= step.touches else 1.0
+        is_all = len(step.touches) == len(self.base)
+        if step.touches - wrong and not (is_all and not step.results):
+            rank += 1.0
+        if step.right:
+            rank += 0.5
+        elif not step.known:
+            rank += 0.3
+        elif any(m is not None for m in step.results):
+            rank += 0.1
+        return rank
+
+    # -- what
+
+    def scope(self, step: Step) -> Scope:
+        """What is at hand where a statement runs."""
+        engine, names = self.engine, dict(step.names)
+        mentioned = {n.id for u in [*self.units, *self.forwards] for n in ast.walk(u.node) if isinstance(n, ast.Name)}
+        for name, v in step.unit.functions[0].__globals__.items():
+            if name in mentioned and name not in names and (engine.is_tensor(v) or isinstance(v, (int, float))) and not name.startswith("__"):
+                names[name] = v
+        source = "".join(step.unit.lines[step.unit.node.lineno - 1 : step.unit.node.end_lineno])
+        slices = [step.unit.text(n) for n in ast.walk(step.unit.node) if isinstance(n, ast.Slice)]
+        masks = [n for n, v in names.items() if engine.is_bool(v)]
+        transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
+        numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose)
+
+    def judge(self, found: list[Array] | None) -> tuple[set[int], float]:
+        """Which gradients are right, and how far off the worst is."""
+        if found is None:
+            return set(), math.inf
+        errors = self.case.errors(self.point, found)
+        return {i for i, e in enumerate(errors) if e <= self.case.tolerance}, max(errors, default=0.0)
+
+    def try_edits(self, step: Step, edits: list[Edit]) -> list[Hit]:
+        """The edits after which all gradients are right here and elsewhere; better ones than now are kept in `partial`."""
+        hits: list[Hit] = []
+        before = set(range(len(self.base))) - set(self.wrong)
+        for chunk in _chunks(edits, 150):
+            with self.bench.beside(step.unit, step.statement, [e.text() for e in chunk]) as valid:
+                for k, i in enumerate(valid, 1):
+                    if self.bench.left() < 0:
+                        break
+                    self.hook.k, self.hook.taken = k, None
+                    found = self.bench.run()
+                    if found is None:
+                        continue
+                    right, error = self.judge(found)
+                    local = None
+                    if len(right) == len(self.base) and not self._confirmed():
+                        continue
+                    if len(right) < len(self.base) and not step.right and self.hook.taken is not None:
+                        m = self._match(self.hook.taken)
+                        local = m if m is not None and m.exact else None
+                    hit = Hit(step, chunk[i], right, error, local)
+                    if len(right) == len(self.base):
+                        hits.append(hit)
+                    elif right > before or (local is not None and right >= before):
+                        self.partial.append(hit)
+        return hits
+
+    def _confirmed(self) -> bool:
+        for point in self.others:
+            found = self.bench.run(point)
+            if found is None or self._wrong(found, point):
+                return False
+        return True
+
+    partial: list[Hit]
+
+    def one(self) -> list[Hit]:
+        """The corrections by one edit, the best first."""
+        self.partial = []
+        hits: list[Hit] = []
+        suspects = [s for s in self.steps if s.rank < 9]
+        for later in (self._small, self._factors, self._more):
+            for step in suspects:
+                if self.bench.left() < 0:
+                    break
+                if hits and step.rank > min(h.cost for h in hits):
+                    break
+                found = later(step)
+                hits += found
+            if hits:
+                break
+        hits.sort(key=lambda h: (h.cost, h.step.order))
+        return hits
+
+    def _small(self, step: Step) -> list[Hit]:
+        step_scope = self.scope(step)
+        return self.try_edits(step, Edits(step.unit, step.statement, step_scope).all())
+
+    def _terms(self, step: Step) -> list[Any]:
+        """The expressions of a statement for which a factor is looked for."""
+        node = step.statement.node
+        root = node if step.statement.head else getattr(node, "value", None)
+        if root is None:
+            return []
+        out = []
+        for n in ast.walk(root):
+            if not isinstance(n, ast.expr) or not self.engine.is_float((self.values.get(getattr(n, "number", -1)) or [None])[0]):
+                continue
+            out.append(n)
+        parents = {id(c): p for p in ast.walk(root) for c in ast.iter_child_nodes(p)}
+        keep = []
+        for n in out:
+            p = parents.get(id(n))
+            # A factor of a factor is one of the product.
+            if p is None or isinstance(p, (ast.Call, ast.Tuple, ast.List)) or isinstance(p, ast.BinOp) and isinstance(p.op, (ast.Add, ast.Sub, ast.Pow)):
+                keep.append(n)
+        return keep
+
+    def _factors(self, step: Step) -> list[Hit]:
+        """A factor, or a number in the place of a written one: it is solved for, and then must be a number that has a meaning."""
+        edits: list[Edit] = []
+        scope = self.scope(step)
+        for node in self._terms(step):
+            text = step.unit.text(node)
+            c = self._solved(step, node, lambda c: f"__chainrule__.c * ({text})", 1.0)
+            for cost, form in scope.numbers.texts(c)[:3] if c is not None else []:
+                if form == "0":
+                    continue
+                new = _times(form, text, node)
+                edits.append(Edit(step.unit, step.statement, [(node, new)], 2.0 + 0.4 * cost, f"the factor {form} is missing", node))
+        for node in ast.walk(step.statement.node):
+            x = number_of(node) if isinstance(node, ast.expr) else None
+            if x is None or isinstance(node, ast.Constant) and isinstance(node.value, bool):
+                continue
+            c = self._solved(step, node, lambda c: "__chainrule__.c", float(x))
+            for cost, form in scope.numbers.texts(c)[:3] if c is not None else []:
+                edits.append(Edit(step.unit, step.statement, [(node, form)], 1.2 + 0.4 * cost, f"{form} for {x!r}", node))
+        edits.sort(key=lambda e: e.cost)
+        return self.try_edits(step, edits) if edits else []
+
+    def _solved(self, step: Step, node: Any, text: Any, now: float) -> float | None:
+        """The number that makes all wrong gradients right, if they depend on it as a straight line."""
+        edit = Edit(step.unit, step.statement, [(node, text(0))], 0, "")
+        try:
+            with self.bench.beside(step.unit, step.statement, [edit.text()]) as valid:
+                if not valid:
+                    return None
+                self.hook.k, self.hook.c = 1, now + 1.0
+                found = self.bench.run()
+        except (SyntaxError, ValueError):
+            return None
+        return self._line(found, now)
+
+    def _line(self, found: list[Array] | None, now: float) -> float | None:
+        if found is None or any(a.shape != b.shape for a, b in zip(found, self.base)):
+            return None
+        slope = np.concatenate([(a - b).reshape(-1) / self._size(i) for i, (a, b) in enumerate(zip(found, self.base))])
+        due = np.concatenate([(r - b).reshape(-1) / self._size(i) for i, (r, b) in enumerate(zip(self.point.right, self.base)) if r.shape == b.shape])
+        if slope.shape != due.shape or not np.isfinite(slope).all() or not np.isfinite(due).all():
+            return None
+        square = float(slope @ slope)
+        if square < 1e-24:
+            return None
+        c = float(slope @ due) / square
+        if np.abs(slope * c - due).max() > 1e-7:
+            return None
+        return now + c
+
+    def _size(self, i: int) -> float:
+        size = float(np.abs(self.point.right[i]).max(initial=0.0))
+        return size if size > 1e-12 * self.point.scale else self.point.scale
+
+    def _more(self, step: Step) -> list[Hit]:
+        """A factor or a term that is forgotten, of the variables at hand."""
+        scope = self.scope(step)
+        edits: list[Edit] = []
+        for node in self._terms(step):
+            shape = scope.shape(node)
+            if shape is None:
+                continue
+            text = step.unit.text(node)
+            for name, forms in _atoms(scope, shape):
+                for cost, form in forms:
+                    what = f"the factor `{form}` is missing"
+                    edits.append(Edit(step.unit, step.statement, [(node, _times(form, text, node))], 2.2 + cost, what, node))
+                    edits.append(Edit(step.unit, step.statement, [(node, f"{_pow(text, node)} / {_wrap(form)}")], 2.4 + cost, f"the division by `{form}` is missing", node))
+                    if cost < 1:
+                        edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {form}")], 2.6 + cost, f"the term `{form}` is missing", node))
+                        edits.append(Edit(step.unit, step.statement, [(node, f"{text} - {form}")], 2.6 + cost, f"the term `{form}` is missing", node))
+            for x in scope.constants:
+                edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {x!r}")], 2.4, f"`{x!r}` is missing", node))
+                edits.append(Edit(step.unit, step.statement, [(node, f"{x!r} * {_pow(text, node)}")], 2.4, f"the factor {x!r} is missing", node))
+        edits.sort(key=lambda e: e.cost)
+        return self.try_edits(step, edits)
+
+
+def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tuple[float, str]]]]:
+    """Values at hand that fit beside one of a shape, and what is often made of them."""
+    for name, other in scope.tensors():
+        if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
+            continue
+        yield name, [(0.0, name), (0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
+
+
+def _wrap(text: str) -> str:
+    return text if text.isidentifier() or text.startswith("(") else f"({text})"
+
+
+def _pow(text: str, node: Any) -> str:
+    return text if isinstance(node, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) or isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult)) else f"({text})"
+
+
+def _times(form: str, text: str, node: Any) -> str:
+    """A text times a number, as one writes it."""
+    inner = _pow(text, node)
+    if form.startswith("1 / "):
+        return f"{inner} / {form[4:]}"
+    if form == "-1":
+        return f"-{inner}"
+    if " / " in form or " * " in form:
+        return f"{inner} * ({form})" if not form.startswith("(") else f"{inner} * {form}"
+    return f"{form} * {inner}"
+
+
+def _chunks(edits: list[Edit], n: int) -> Iterator[list[Edit]]:
+    for i in range(0, len(edits), n):
+        yield edits[i : i + n]
+
+
+def _key(x: Array) -> Any:
+    return x.shape, x.tobytes()
+
+
+def find(case: Case, seconds: float = 1.6) -> Found | None:
+    """The mistake in a backward pass; None where its gradients are right or nothing can be said."""
+    with silent():
+        search = Search(case, seconds)
+        found = Found(case, search.wrong, [])
+        if not search.wrong or not search.units:
+            return found if search.wrong else None
+        search.record()
+        search.localise()
+        hits = search.one()
+        if hits:
+            found.hits.append(hits)
+        found.steps, found.known, found.values, found.runs = search.steps, search.known, search.values, search.bench.runs
+        found.search = search  # type: ignore[attr-defined]
+    return found
