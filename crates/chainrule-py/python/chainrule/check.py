@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,11 @@ class Report:
     def __init__(self, passed: bool, text: str) -> None:
         self.passed, self.text = passed, without_places(text)
 
+    def with_line(self, found: str) -> Report:
+        """The report with the line of the mistake in front of all that the numbers tell; entries that say the same of them are one."""
+        head, _, rest = self.text.partition("\n")
+        return Report(self.passed, "\n".join([head, found, *_one_entry(rest)]))
+
     def __bool__(self) -> bool:
         return self.passed
 
@@ -24,6 +30,16 @@ class Report:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _one_entry(text: str) -> list[str]:
+    """Of the catalogue's entries the first, if all are the same mistake; otherwise none: the line tells more than a choice of names."""
+    entries = re.split(r"^(?=- )", text, flags=re.MULTILINE)[1:]
+    names = {entry.partition(" in `")[0] for entry in entries}
+    if len(names) != 1:
+        return []
+    rows = entries[0].rstrip().splitlines()
+    return ["in the catalogue", *(row for row in rows if not row.startswith("("))]
 
 
 def _list(inputs: Any) -> list[Tensor]:

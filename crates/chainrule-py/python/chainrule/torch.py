@@ -120,6 +120,7 @@ def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, seeds: int = 3) ->
     a `reference` may be given (a function of chainrule's tensors that computes the same; for a module of its inputs, and then of its parameters);
     without one the numbers are read beside differences.
     """
+    inputs_given = inputs
     count = 1 if isinstance(inputs, _torch.Tensor) else len(list(inputs))
     names = [f"input {i}" for i in range(count)]
     plain = fn
@@ -145,7 +146,15 @@ def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, seeds: int = 3) ->
     if report.passed:
         where = "differences of the function" if reference is None else "those of what the forward pass computes"
         return check.Report(True, f"the gradients are right: they agree with {where}")
-    return report
+    return _named_line(report, fn, inputs_given)
+
+
+def _named_line(report: check.Report, fn: Any, inputs: Any) -> check.Report:
+    """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
+    from ._follow.of_torch import followed
+
+    found = followed(fn, inputs)
+    return report.with_line("\n".join(map(str, found))) if found else report
 
 
 def _takes(reference: Any) -> int | None:

@@ -16,8 +16,10 @@ from .record import HOOK, Hook, hooked
 from .units import Statement, Unit
 
 
-def _of_hook(name: str) -> Any:
-    return ast.Attribute(ast.Name(HOOK, ast.Load()), name, ast.Load())
+def _assigned(name: str, value: Any) -> Any:
+    row: Any = ast.parse(f"{name} = 0").body[0]
+    row.value = value
+    return row
 
 
 class _Splice(ast.NodeTransformer):
@@ -27,10 +29,9 @@ class _Splice(ast.NodeTransformer):
         self.statement, self.trees = statement, trees
 
     def _cases(self, rows: list[Any]) -> list[Any]:
-        out = []
-        for k, row in enumerate(rows):
-            test = ast.Compare(_of_hook("k"), [ast.Eq()], [ast.Constant(k)])
-            out.append(ast.If(test, [row], []))
+        out: list[Any] = ast.parse("\n".join(f"if {HOOK}.k == {k}: pass" for k in range(len(rows)))).body
+        for test, row in zip(out, rows):
+            test.body = [row]
         return out
 
     def visit(self, node: Any) -> Any:
@@ -42,8 +43,8 @@ class _Splice(ast.NodeTransformer):
         head = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.If) else node.value if isinstance(node, ast.Return) else None
         if head is not None and getattr(head, "number", None) == number:
             name = "__head__"
-            rows = self._cases([ast.Assign([ast.Name(name, ast.Store())], e) for e in [head, *self.trees]])
-            read = ast.Name(name, ast.Load())
+            rows = self._cases([_assigned(name, e) for e in [head, *self.trees]])
+            read = ast.copy_location(ast.Name(name, ast.Load()), head)
             if isinstance(node, ast.For):
                 node.iter = read
             elif isinstance(node, ast.If):
@@ -57,7 +58,7 @@ class _Splice(ast.NodeTransformer):
         target = target_of(node)
         if target is None:
             return []
-        return [ast.Expr(ast.Call(_of_hook("take"), [ast.Name(target, ast.Load())], []))]
+        return ast.parse(f"{HOOK}.take({target})").body
 
 
 def target_of(node: Any) -> str | None:

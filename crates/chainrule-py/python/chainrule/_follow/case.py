@@ -87,8 +87,10 @@ class Case:
             if size < 1e-12 * point.scale:
                 size = point.scale
             with np.errstate(all="ignore"):
-                error = np.abs(given - right)
-            error[(np.isnan(given) & np.isnan(right)) | (given == right)] = 0.0
-            worst = float(error.max(initial=0.0)) / size
+                worst = float(np.abs(given - right).max(initial=0.0)) / size
+                if not np.isfinite(worst):
+                    error = np.abs(given - right)
+                    error[(np.isnan(given) & np.isnan(right)) | (given == right)] = 0.0
+                    worst = float(error.max(initial=0.0)) / size
             out.append(float("inf") if np.isnan(worst) else worst)
         return out

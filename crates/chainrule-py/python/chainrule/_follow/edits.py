@@ -95,6 +95,10 @@ def fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all(x == y or x == 1 or y == 1 for x, y in zip(a[::-1], b[::-1]))
 
 
+def _same_but_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return [d for d in a if d != 1] == [d for d in b if d != 1]
+
+
 def number_of(node: Any) -> float | None:
     """The value of a literal number, with its sign."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
@@ -136,7 +140,8 @@ class Edits:
         """The expressions of the statement that are read, outer ones first."""
         node = self.statement.node
         keep = (ast.expr,)
-        return [n for n in ast.walk(node) if isinstance(n, keep) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load) and id(n) not in self.calls]
+        signed = {id(n.operand) for n in ast.walk(node) if isinstance(n, ast.UnaryOp) and number_of(n) is not None}
+        return [n for n in ast.walk(node) if id(n) not in signed and isinstance(n, keep) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load) and id(n) not in self.calls]
 
     def all(self) -> list[Edit]:
         """All edits, the smallest first."""
@@ -258,6 +263,10 @@ class Edits:
             return
         for child in ast.walk(node):
             if child is not node and isinstance(child, ast.expr) and id(child) not in self.calls and (inner := self.scope.shape(child)) is not None and fits(inner, shape):
+                trailing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and child is node.func.value
+                if trailing:
+                    yield self._edit(node, self.text(child), 1.2, f"`{_without(self.text(node), self.text(child))}` is one too many")
+                    continue
                 rest = _without(self.text(node), self.text(child))
                 depth = self.text(node).count("(") - self.text(child).count("(")
                 yield self._edit(node, self.text(child), 1.3 + 0.2 * max(depth, 0) + 0.01 * len(rest), f"`{rest}` is one too many" if rest else "a part too many")
@@ -269,7 +278,7 @@ class Edits:
             if name == mine or node is getattr(self.statement.node, "value", None) and name == self._target():
                 continue
             if fits(other, shape):
-                yield self._edit(node, name, cost + (0.2 if other != shape else 0.0), "another variable")
+                yield self._edit(node, name, cost + (0.0 if other == shape else 0.3 if _same_but_ones(other, shape) else 0.9), "another variable")
             elif len(other) == 2 and fits(other[::-1], shape):
                 yield self._edit(node, name + self.scope.transpose, cost + 1.2, "another variable")
             elif len(other) == len(shape) + 1 and self._count(other) == self._count(shape) or sorted(d for d in other if d > 1) == sorted(d for d in shape if d > 1):
@@ -318,6 +327,8 @@ class Edits:
                     yield self._edit(node, f"{text}.masked_fill(~{mask}, 0)", 2.5, f"the mask `{mask}` is forgotten")
 
     def _constant(self, node: Any, x: float) -> Iterator[Edit]:
+        if isinstance(node, ast.UnaryOp):
+            yield self._edit(node, self.text(node.operand), 0.9, f"{-x!r} for {x!r}: the sign")
         others: list[tuple[float, float]] = []
         if isinstance(x, int):
             others += [(x + 1, 1.2), (x - 1, 1.2), (-x, 1.2)]

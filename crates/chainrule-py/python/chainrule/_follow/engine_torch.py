@@ -83,6 +83,9 @@ class Torch:
         return new
 
     def array(self, x: Any) -> Array:
+        if x.dtype == torch.float64 and x.device.type == "cpu":
+            found: Array = x.detach().numpy()
+            return found
         x = x.detach().cpu()
         return np.asarray((x.double() if x.is_floating_point() else x).numpy())
 
@@ -117,15 +120,22 @@ class Torch:
         return (drawn + 0.3 * drawn.sign()).to(y.dtype)
 
     @contextmanager
-    def quiet(self, seed: int) -> Iterator[None]:
-        """No recording, and random numbers that are the same each time."""
-        state = torch.random.get_rng_state()
-        torch.manual_seed(seed)
+    def apart(self) -> Iterator[None]:
+        """Threads and random numbers are afterwards as they were."""
+        state, threads = torch.random.get_rng_state(), torch.get_num_threads()
+        torch.set_num_threads(1)
         try:
-            with torch.no_grad():
-                yield
+            yield
         finally:
             torch.random.set_rng_state(state)
+            torch.set_num_threads(threads)
+
+    @contextmanager
+    def quiet(self, seed: int) -> Iterator[None]:
+        """No recording, and random numbers that are the same each time."""
+        torch.default_generator.manual_seed(seed)
+        with torch.no_grad():
+            yield
 
     def as_gradient(self, g: Any, x: Any) -> Array:
         """A returned gradient as PyTorch takes it: none is zero, and what was stretched is summed."""
@@ -143,8 +153,7 @@ class Torch:
         leaves = [x.detach().clone().requires_grad_() if self.is_float(x) else x for x in inputs]
         wanted = [leaves[i] for i in case.graded]
         ops = _Ops()
-        state = torch.random.get_rng_state()
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
         try:
             with torch.enable_grad(), ops:
                 outputs, _ = case.forward([x.view_as(x) if self.is_float(x) else x for x in leaves])
@@ -153,8 +162,6 @@ class Torch:
             found = torch.autograd.grad([y for y, _ in pairs], targets, [g for _, g in pairs], allow_unused=True)
         except RuntimeError:
             return self._differences(case, inputs, above), []
-        finally:
-            torch.random.set_rng_state(state)
         right = [np.zeros(tuple(x.shape)) if g is None else self.array(g) for x, g in zip(wanted, found)]
         if not self._agrees(case, inputs, above, right):
             return self._differences(case, inputs, above), []

@@ -39,7 +39,8 @@ class Known:
     """The quantities of the right passes at one point."""
 
     def __init__(self, point: Point, given: list[Quantity]) -> None:
-        self._by_size: dict[int, list[tuple[Quantity, Array, Array]]] = {}
+        self._by_size: dict[int, list[Quantity]] = {}
+        self._tables: dict[int, tuple[Array, Array]] = {}
         self.all = [*given, *point.quantities]
         above = [g for g in point.above if g is not None]
         one = float(np.asarray(above[0].reshape(-1)[0].item())) if len(above) == 1 and above[0].numel() == 1 else 1.0
@@ -53,34 +54,39 @@ class Known:
         x = q.value
         if x.dtype != np.float64 or not x.size or not np.isfinite(x).all() or not x.any():
             return
-        rows = self._by_size.setdefault(x.size, [])
-        rows.append((q, np.ascontiguousarray(x).reshape(-1), _shape_of_sorted(x)))
+        self._by_size.setdefault(x.size, []).append(q)
+
+    def _table(self, size: int) -> tuple[Array, Array]:
+        """The elements of all quantities of a size, a row for each; as they are, and sorted."""
+        if size not in self._tables:
+            rows = np.stack([np.ascontiguousarray(q.value).reshape(-1) for q in self._by_size[size]])
+            self._tables[size] = rows, np.stack([_shape_of_sorted(row) for row in rows])
+        return self._tables[size]
 
     def match(self, x: Any) -> Match | None:
         """The quantity that a value is, the exact one if there is one."""
-        if not isinstance(x, np.ndarray) or x.dtype != np.float64 or not x.size or not np.isfinite(x).all() or not x.any():
+        if not isinstance(x, np.ndarray) or x.dtype != np.float64 or x.size not in self._by_size or not np.isfinite(x).all() or not x.any():
             return None
-        rows = self._by_size.get(x.size)
-        if not rows:
-            return None
+        quantities = self._by_size[x.size]
+        rows, ordered = self._table(x.size)
         flat = np.ascontiguousarray(x).reshape(-1)
-        size = float(np.abs(flat).max())
-        shape = _squeezed(x.shape)
-        for q, known, _ in rows:
-            if shape == _squeezed(q.value.shape) and np.abs(known - flat).max() <= NEAR * size:
-                return Match(q, 1.0, False)
+        size, shape = float(np.abs(flat).max()), _squeezed(x.shape)
+        like = np.array([_squeezed(q.value.shape) == shape for q in quantities])
+        exact = np.flatnonzero(like & (np.abs(rows - flat).max(1) <= NEAR * size))
+        if exact.size:
+            return Match(quantities[exact[0]], 1.0, False)
         if x.size < 3:
             # Of so few elements every value is a multiple of every other one.
             return None
         at = int(np.abs(flat).argmax())
-        for q, known, _ in rows:
-            if shape == _squeezed(q.value.shape) and known[at]:
-                factor = flat[at] / known[at]
-                if np.abs(known * factor - flat).max() <= NEAR * size:
-                    return Match(q, float(factor), False)
-        order, turned = _shape_of_sorted(x), _shape_of_sorted(-x)
-        for q, known, sorted_known in rows:
-            for sign, mine in ((1.0, order), (-1.0, turned)):
-                if np.abs(mine - sorted_known).max() <= NEAR:
-                    return Match(q, sign * size / float(np.abs(known).max()), True)
+        with np.errstate(all="ignore"):
+            factors = flat[at] / rows[:, at]
+            off = np.abs(rows * factors[:, None] - flat).max(1)
+        multiple = np.flatnonzero(like & (off <= NEAR * size))
+        if multiple.size:
+            return Match(quantities[multiple[0]], float(factors[multiple[0]]), False)
+        for sign, mine in ((1.0, _shape_of_sorted(flat)), (-1.0, _shape_of_sorted(-flat))):
+            turned = np.flatnonzero(np.abs(ordered - mine).max(1) <= NEAR)
+            if turned.size:
+                return Match(quantities[turned[0]], sign * size / float(np.abs(rows[turned[0]]).max()), True)
         return None

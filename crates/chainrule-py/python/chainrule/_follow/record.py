@@ -127,7 +127,7 @@ class _Watch(ast.NodeTransformer):
 
 def watched(unit: Unit) -> Any:
     """The code of the unit with its values watched."""
-    return unit.compiled(lambda node: _Watch(unit).visit(node))
+    return unit.compiled(lambda node: _Watch(unit).visit(node), fix=True)
 
 
 @contextmanager

@@ -52,6 +52,9 @@ class Hit:
     right: set[int]
     error: float
     local: Match | None = None
+    before: Array | None = None
+    """The statement's result before and after the edit."""
+    after: Array | None = None
 
     @property
     def cost(self) -> float:
@@ -69,9 +72,25 @@ class Found:
     """For each mistake its corrections, the best first."""
     located: tuple[Step, Quantity] | None = None
     error: float = 0.0
-    known: Known | None = None
-    values: dict[int, list[Any]] = field(default_factory=dict)
     runs: int = 0
+    is_whole: bool = True
+    search: Any = None
+
+    def match_of(self, node: Any) -> Match | None:
+        """What the value of an expression is."""
+        v = (self.search.values.get(getattr(node, "number", -1)) or [None])[0]
+        match: Match | None = self.search._match(v)
+        return match
+
+    def match_of_text(self, hit: Hit, edit: Edit) -> Match | None:
+        """What the variable is that an edit puts there."""
+        match: Match | None = self.search._match(hit.step.names.get(edit.pieces[0][1])) if edit.pieces else None
+        return match
+
+    def numbers_of(self, step: Step) -> Numbers:
+        """The numbers at hand in a statement."""
+        numbers: Numbers = self.search.scope(step).numbers
+        return numbers
 
 
 class Search:
@@ -89,15 +108,15 @@ class Search:
         self.engine = case.engine
         self.numbers = itertools.count()
         self.hook = Hook(self.engine.keep)
-        self.units = self._units(lambda: case.gradients(self.point))
-        self.forwards = self._units(lambda: case.run_forward(self.point.inputs))
+        backward, forward = called(lambda: case.gradients(self.point), lambda: case.run_forward(self.point.inputs))
+        self.units, self.forwards = self._units(backward), self._units(forward)
         self.bench = Bench(case, self.point, self.units, self.hook, seconds)
 
     def _wrong(self, found: list[Array], point: Point) -> list[int]:
         return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance]
 
-    def _units(self, run: Any) -> list[Unit]:
-        units = [unit_of(functions, self.numbers) for functions in called(run)]
+    def _units(self, found: list[Any]) -> list[Unit]:
+        units = [unit_of(functions, self.numbers) for functions in found]
         return [u for u in units if u is not None]
 
     # -- recording
@@ -191,14 +210,21 @@ class Search:
         if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
             target = target_of(s.node)
             if target is not None:
-                return [self._match(m.names[target]) for m in after if self.engine.is_float(m.names.get(target))]
+                return [self._match(m.names[target]) for m in after if self._telling(m.names.get(target))]
             if isinstance(s.node, ast.Assign) and isinstance(s.node.targets[0], ast.Tuple):
                 names = [n.id for n in s.node.targets[0].elts if isinstance(n, ast.Name)]
-                return [self._match(m.names[n]) for m in after for n in names if self.engine.is_float(m.names.get(n))]
+                return [self._match(m.names[n]) for m in after for n in names if self._telling(m.names.get(n))]
             return []
         value = s.node.value if isinstance(s.node, ast.Return) else s.node
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
-        return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self.engine.is_float(v)]
+        return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self._telling(v)]
+
+    def _telling(self, v: Any) -> bool:
+        """Whether a value can be told from others: zeros and ones stand everywhere."""
+        if not self.engine.is_float(v):
+            return False
+        a = self.engine.array(v)
+        return bool(a.size) and not bool((a == 0).all()) and not bool((a == 1).all())
 
     def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
         reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
@@ -216,7 +242,7 @@ class Search:
         def other(v: Any, _: int) -> Any:
             if engine.is_float(v) and not engine.is_bool(v):
                 a = engine.array(v)
-                return engine.tensor(a * (1 + 0.01 * noise.random(a.shape)) + 1e-3 * (float(np.abs(a).max(initial=0.0)) or 1.0) * noise.random(a.shape), v)
+                return engine.tensor(a * (1 + 0.01 * noise.random(a.shape)) + 1e-3 * max(float(np.abs(a).max(initial=0.0)), self.point.scale) * noise.random(a.shape), v)
             if type(v) in (list, tuple):
                 return type(v)(other(y, 0) for y in v)
             return v
@@ -249,13 +275,17 @@ class Search:
         return any(self.engine.is_float(v) for v in self.values.get(getattr(root, "number", -1), []))
 
     def _rank(self, step: Step, wrong: set[int]) -> float:
+        """0 for a statement whose operands are all right and whose result is not; more for others."""
         if not step.touches & wrong:
             return 9.0
         rank = 0.0 if wrong <= step.touches else 1.0
-        is_all = len(step.touches) == len(self.base)
-        if step.touches - wrong and not (is_all and not step.results):
+        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) > 1e-12 * self.point.scale}
+        if still and step.results:
+            # A wrong value would have made these gradients wrong, too.
             rank += 1.0
-        if step.right:
+        if not step.results:
+            rank += 0.6
+        elif step.right:
             rank += 0.5
         elif not step.known:
             rank += 0.3
@@ -325,19 +355,35 @@ class Search:
     def one(self) -> list[Hit]:
         """The corrections by one edit, the best first."""
         self.partial = []
-        hits: list[Hit] = []
         suspects = [s for s in self.steps if s.rank < 9]
-        for later in (self._small, self._factors, self._more):
-            for step in suspects:
-                if self.bench.left() < 0:
+        tiers = (self._small, self._factors, self._more)
+        groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.2), (0.2, 0.45), (0.45, 0.55), (0.55, 1), (1, 9))]
+        hits: list[Hit] = []
+        for steps, tier in [(g, t) for g in groups for t in tiers]:
+            for step in steps:
+                if self.bench.left() < 0 or hits and step.rank > min(h.cost for h in hits):
                     break
-                if hits and step.rank > min(h.cost for h in hits):
-                    break
-                found = later(step)
-                hits += found
+                hits += tier(step)
             if hits:
                 break
         hits.sort(key=lambda h: (h.cost, h.step.order))
+        return hits
+
+    def measured(self, hits: list[Hit]) -> list[Hit]:
+        """The best hit gets its results before and after the edit, and the worst error of all points."""
+        hit = hits[0]
+        with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
+            for k in (0, 1):
+                self.hook.k, self.hook.taken = k, None
+                self.bench.run()
+                if self.engine.is_float(self.hook.taken):
+                    taken = np.array(self.engine.array(self.hook.taken))
+                    hit.before, hit.after = (taken, hit.after) if k == 0 else (hit.before, taken)
+            errors = [hit.error]
+            for point in self.others:
+                found = self.bench.run(point)
+                errors += self.case.errors(point, found) if found is not None else []
+            hit.error = max(errors)
         return hits
 
     def _small(self, step: Step) -> list[Hit]:
@@ -481,16 +527,17 @@ def _key(x: Array) -> Any:
 
 def find(case: Case, seconds: float = 1.6) -> Found | None:
     """The mistake in a backward pass; None where its gradients are right or nothing can be said."""
-    with silent():
+    with silent(), case.engine.apart():
         search = Search(case, seconds)
         found = Found(case, search.wrong, [])
         if not search.wrong or not search.units:
             return found if search.wrong else None
         search.record()
         search.localise()
+        found.search, found.steps = search, search.steps
         hits = search.one()
         if hits:
-            found.hits.append(hits)
-        found.steps, found.known, found.values, found.runs = search.steps, search.known, search.values, search.bench.runs
-        found.search = search  # type: ignore[attr-defined]
+            found.hits.append(search.measured(hits))
+            found.error = hits[0].error
+        found.runs = search.bench.runs
     return found

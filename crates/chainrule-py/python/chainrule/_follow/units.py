@@ -7,6 +7,7 @@ import copy
 import gc
 import linecache
 import os
+import pickle
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -48,6 +49,7 @@ class Unit:
             self._add(node.body, node, True, numbers)
         else:
             self._collect(node.body, numbers)
+        self._pickled = pickle.dumps(node)
 
     def _add(self, node: Any, owner: Any, head: bool, numbers: Iterator[int]) -> None:
         self.statements.append(Statement(next(numbers), node, owner, head))
@@ -72,24 +74,24 @@ class Unit:
         rows[0] = rows[0][node.col_offset :]
         return b"".join(rows).decode()
 
-    def compiled(self, change: Callable[[Any], Any]) -> CodeType:
-        """The code of the function after a change of (a copy of) its tree; it has the same free variables."""
-        node = copy.deepcopy(self.node)
+    def compiled(self, change: Callable[[Any], Any], fix: bool = False) -> CodeType:
+        """The code of the function after a change of (a copy of) its tree; it has the same free variables. `fix` gives new nodes a place."""
+        node = pickle.loads(self._pickled)
         if isinstance(node, ast.Lambda):
             returned = ast.copy_location(ast.Return(node.body), node.body)
             node = ast.copy_location(ast.FunctionDef("__lambda__", node.args, [returned], [], None), node)
         node = change(node)
         free = self.original.co_freevars
+        factory: Any = ast.parse(f"def __factory__({', '.join(free)}):\n    pass").body[0]
         if free:
             # A free variable that the change no longer mentions stays one.
             keep = ast.parse(f"if 0: ({', '.join(free)},)").body
             node.body = [*node.body, *keep]
         node.decorator_list, node.returns = [], None
         node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
-        parameters = ast.arguments([], [ast.arg(n) for n in free], None, [], [], None, [])
-        factory = ast.FunctionDef("__factory__", parameters, [node], [], None)
-        module = ast.fix_missing_locations(ast.Module([factory], []))
-        outer = next(c for c in compile(module, self.file, "exec").co_consts if isinstance(c, CodeType))
+        factory.body = [node]
+        module = ast.Module([factory], [])
+        outer = next(c for c in compile(ast.fix_missing_locations(module) if fix else module, self.file, "exec").co_consts if isinstance(c, CodeType))
         code = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name == node.name)
         if code.co_freevars != free:
             raise ValueError("the edit needs a variable that the function does not have")
@@ -132,30 +134,33 @@ class Unit:
         return None
 
 
-def called(run: Callable[[], Any]) -> list[list[FunctionType]]:
-    """The user's functions that run in a call, in the order of their first calls, without those that are made in it.
+def called(*runs: Callable[[], Any]) -> list[list[list[FunctionType]]]:
+    """The user's functions that run in each of some calls, in the order of their first calls, without those that are made in it.
 
     Closures that share one code are told apart by nothing that is at hand here, so they come together.
     """
-    codes: dict[CodeType, None] = {}
+    codes: list[dict[CodeType, None]] = []
 
     def watch(frame: Any, event: str, _: Any) -> None:
         if event == "call":
-            codes.setdefault(frame.f_code)
+            codes[-1].setdefault(frame.f_code)
 
-    before = sys.getprofile()
-    sys.setprofile(watch)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    users = [c for c in codes if is_users(c.co_filename)]
-    found = []
-    for code in users:
-        functions = [f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code]
-        if functions:
-            found.append(functions)
-    return found
+    before = sys.gettrace()
+    for run in runs:
+        codes.append({})
+        sys.settrace(watch)
+        try:
+            run()
+        finally:
+            sys.settrace(before)
+    users = [[c for c in each if is_users(c.co_filename)] for each in codes]
+    # One walk over all objects for all of them.
+    holders = gc.get_referrers(*(c for each in users for c in each))
+    by_code: dict[CodeType, list[FunctionType]] = {}
+    for f in holders:
+        if isinstance(f, FunctionType):
+            by_code.setdefault(f.__code__, []).append(f)
+    return [[by_code[c] for c in each if c in by_code] for each in users]
 
 
 _trees: dict[tuple[str, int], Any] = {}
