@@ -31,7 +31,7 @@ class _Splice(ast.NodeTransformer):
     def _cases(self, rows: list[Any]) -> list[Any]:
         out: list[Any] = ast.parse("\n".join(f"if {HOOK}.k == {k}: pass" for k in range(len(rows)))).body
         for test, row in zip(out, rows):
-            test.body = [row]
+            test.body = row if isinstance(row, list) else [row]
         return out
 
     def visit(self, node: Any) -> Any:
@@ -59,6 +59,24 @@ class _Splice(ast.NodeTransformer):
         if target is None:
             return []
         return ast.parse(f"{HOOK}.take({target})").body
+
+
+class _Before(ast.NodeTransformer):
+    """Puts statements before one."""
+
+    def __init__(self, statement: Statement, text: str) -> None:
+        self.statement, self.text = statement, text
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, ast.stmt):
+            return node
+        new = self.generic_visit(node)
+        return [*ast.parse(self.text).body, new] if getattr(node, "number", None) == self.statement.node.number else new
+
+
+def before(unit: Unit, statement: Statement, text: str) -> Any:
+    """The code of the unit with another statement before one."""
+    return unit.compiled(lambda node: ast.NodeTransformer.generic_visit(_Before(statement, text), node))
 
 
 def target_of(node: Any) -> str | None:
@@ -95,11 +113,12 @@ class Bench:
     @contextmanager
     def beside(self, unit: Unit, statement: Statement, texts: list[str]) -> Iterator[list[int]]:
         """The unit with these texts beside the statement; gives which of them are valid. `hook.k` picks one: the first valid one is 1."""
-        trees, valid = [], []
+        trees: list[Any] = []
+        valid: list[int] = []
         for i, text in enumerate(texts):
             try:
-                tree = ast.parse(text).body
-                trees.append(tree[0].value if statement.head else tree[0])  # type: ignore[attr-defined]
+                tree: list[Any] = ast.parse(text).body
+                trees.append(tree[0].value if statement.head else tree)
                 valid.append(i)
             except (SyntaxError, AttributeError, IndexError):
                 continue

@@ -7,6 +7,7 @@ another number, a part more or less. Whether one of them is due is for the run o
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,10 +41,7 @@ class Edit:
     def shown(self) -> str:
         """The text without the brackets that it does not need."""
         full, bare = self.text(), self.text(bare=True)
-        try:
-            return bare if ast.dump(_parsed(full)) == ast.dump(_parsed(bare)) else full
-        except SyntaxError:
-            return full
+        return _without_brackets(bare if _same(full, bare) else full)
 
 
 def _bracketed(text: str) -> str:
@@ -173,7 +171,7 @@ class Edits:
             target, value = text(node.target), text(node.value)
             others = {ast.Add: ["=", "-="], ast.Sub: ["+=", "="], ast.Mult: ["/=", "="], ast.Div: ["*=", "="]}.get(type(node.op), [])
             for op in others:
-                yield self._whole(f"{target} {op} {value}", 1.5, f"`{op}` for `{_sign(node.op)}=`", node)
+                yield self._whole(f"{target} {op} {value}", 1.5 if op == "=" else 1.0, f"`{op}` for `{_sign(node.op)}=`", node)
             if isinstance(node.target, ast.Subscript):
                 yield from self._scattered(node.target, value, "+" if isinstance(node.op, ast.Add) else "")
             yield self._whole("pass", 2.5, "the statement is one too many", node)
@@ -338,6 +336,8 @@ class Edits:
         if x:
             others.append((1 / x, 1.8))
         seen = set()
+        named = [v for v in self.scope.names.values() if isinstance(v, (int, float))]
+        others = [(v, cost + 0.3 if any(v == n for n in named) else cost) for v, cost in others]
         for value, cost in others:
             if isinstance(value, float) and value.is_integer() and (isinstance(x, int) or abs(value) < 5):
                 value = int(value)
@@ -347,7 +347,7 @@ class Edits:
         if not isinstance(x, int) or abs(x) < 100:
             for name, v in self.scope.names.items():
                 if isinstance(v, (int, float)) and not isinstance(v, bool):
-                    yield self._edit(node, name, 1.6, f"`{name}` for {x!r}")
+                    yield self._edit(node, name, 1.35, f"`{name}` for {x!r}")
 
     def _literal(self, node: Any) -> Iterator[Edit]:
         if isinstance(node.value, bool):
@@ -515,6 +515,22 @@ class Edits:
 def _of_texts(node: Any) -> bool:
     """Whether strings are compared: a choice that the user made elsewhere, not a mistake in a formula."""
     return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node))
+
+
+def _same(a: str, b: str) -> bool:
+    try:
+        return ast.dump(_parsed(a)) == ast.dump(_parsed(b))
+    except SyntaxError:
+        return False
+
+
+def _without_brackets(text: str) -> str:
+    """The text without brackets around single names and numbers, where they are of no use."""
+    for m in reversed(list(re.finditer(r"(?<![\w\])])\(([\w.]+)\)", text))):
+        shorter = text[: m.start()] + m.group(1) + text[m.end() :]
+        if _same(text, shorter):
+            text = shorter
+    return text
 
 
 def _tail(node: ast.Attribute) -> Any:

@@ -18,6 +18,7 @@ from .edits import Edit, Edits, Scope, fits, number_of
 from .known import Known, Match
 from .numbers import Numbers, numbers_at_hand
 from .record import Hook, hooked, watched
+from .synthesis import due, insertions, proposals
 from .units import Statement, Unit, called, unit_of
 
 
@@ -36,6 +37,11 @@ class Step:
     touches: set[int] = field(default_factory=set)
     """The gradients that depend on its value."""
     rank: float = 0.0
+
+    @property
+    def is_whole_gradient(self) -> bool:
+        """Whether its result is all of the gradient of a variable."""
+        return all(m is not None and m.quantity.is_gradient and m.quantity.words.startswith("the gradient") for m in self.results)
 
     @property
     def right(self) -> bool:
@@ -107,6 +113,8 @@ class Search:
             self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
         self.engine = case.engine
         self.numbers = itertools.count()
+        self._due: dict[int, Any] = {}
+        self._codes: dict[Unit, Any] = {}
         self.hook = Hook(self.engine.keep)
         backward, forward = called(lambda: case.gradients(self.point), lambda: case.run_forward(self.point.inputs))
         self.units, self.forwards = self._units(backward), self._units(forward)
@@ -126,7 +134,7 @@ class Search:
         forward_names = self._forward_names()
         hook = self.hook
         hook.values, hook.moments, hook.recording = {}, [], True
-        with hooked(self.units, [watched(u) for u in self.units], hook):
+        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
             self.case.gradients(self.point)
         hook.recording = False
         engine, moments = self.engine, hook.moments
@@ -238,6 +246,7 @@ class Search:
         wrong = set(self.wrong)
         hook, engine = self.hook, self.engine
         noise = np.random.default_rng(3)
+        silent_steps: list[Step] = []
 
         def other(v: Any, _: int) -> Any:
             if engine.is_float(v) and not engine.is_bool(v):
@@ -247,7 +256,7 @@ class Search:
                 return type(v)(other(y, 0) for y in v)
             return v
 
-        with hooked(self.units, [watched(u) for u in self.units], hook):
+        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
             for step in self.steps:
                 node = step.statement.node
                 root = node if step.statement.head else getattr(node, "value", None)
@@ -255,17 +264,34 @@ class Search:
                 if isinstance(root, (ast.Tuple, ast.Constant)) or root is None:
                     hook.place = -1
                 found = self.bench.run() if hook.place >= 0 else None
+                if hook.place < 0 and not isinstance(root, ast.Tuple):
+                    silent_steps.append(step)
+                    continue
                 hook.place = -1
                 if found is None:
                     step.touches = set(range(len(self.base)))
                 else:
                     step.touches = {i for i, (a, b) in enumerate(zip(found, self.base)) if self._moved(i, a, b)}
-                if not step.touches:
-                    # The value is no tensor (a number, an index): what depends on it is not told this way.
-                    step.touches = set(range(len(self.base))) if not self._floats(root) else set()
+                if not step.touches and not self._floats(root):
+                    # The value is no tensor of floats (a number, an index): what depends on it follows from who reads it.
+                    silent_steps.append(step)
+        self._spread(silent_steps)
         for step in self.steps:
             step.rank = self._rank(step, wrong)
         self.steps.sort(key=lambda s: (s.rank, s.order))
+
+    def _spread(self, steps: list[Step]) -> None:
+        """The gradients that depend on a statement without a tensor: those that depend on a statement that reads its variable, or stands in its block."""
+        for step in reversed(sorted(steps, key=lambda s: s.order)):
+            node, owner = step.statement.node, step.statement.owner
+            targets = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            inside = {id(n) for n in ast.walk(owner)} if step.statement.head and not isinstance(owner, ast.Lambda) else set()
+            for other in self.steps:
+                reads = {n.id for n in ast.walk(other.statement.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+                if other is not step and other.unit is step.unit and (id(other.statement.node) in inside or targets & reads and other.order > step.order):
+                    step.touches |= other.touches
+            if not step.touches and not targets and not inside:
+                step.touches = set(range(len(self.base)))
 
     def _moved(self, i: int, a: Array, b: Array) -> bool:
         """Whether a gradient is another one than before, by more than rounding."""
@@ -284,9 +310,10 @@ class Search:
             # A wrong value would have made these gradients wrong, too.
             rank += 1.0
         if not step.results:
-            rank += 0.6
+            rank += 0.25 if step.touches == wrong else 0.6
         elif step.right:
-            rank += 0.5
+            # A right quantity, but perhaps not the one that is due.
+            rank += 0.3 if step.touches == wrong else 0.5
         elif not step.known:
             rank += 0.3
         elif any(m is not None for m in step.results):
@@ -315,6 +342,12 @@ class Search:
             return set(), math.inf
         errors = self.case.errors(self.point, found)
         return {i for i, e in enumerate(errors) if e <= self.case.tolerance}, max(errors, default=0.0)
+
+    def watched_code(self, unit: Unit) -> Any:
+        """The unit's code with its values watched."""
+        if unit not in self._codes:
+            self._codes[unit] = watched(unit)
+        return self._codes[unit]
 
     def try_edits(self, step: Step, edits: list[Edit]) -> list[Hit]:
         """The edits after which all gradients are right here and elsewhere; better ones than now are kept in `partial`."""
@@ -356,18 +389,31 @@ class Search:
         """The corrections by one edit, the best first."""
         self.partial = []
         suspects = [s for s in self.steps if s.rank < 9]
-        tiers = (self._small, self._factors, self._more)
+        tiers = (self._small, self._factors, self._more, self._inserted)
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.2), (0.2, 0.45), (0.45, 0.55), (0.55, 1), (1, 9))]
         hits: list[Hit] = []
         for steps, tier in [(g, t) for g in groups for t in tiers]:
             for step in steps:
                 if self.bench.left() < 0 or hits and step.rank > min(h.cost for h in hits):
                     break
-                hits += tier(step)
+                if tier == self._inserted or not self._is_elsewhere(step):
+                    hits += tier(step)
             if hits:
                 break
         hits.sort(key=lambda h: (h.cost, h.step.order))
         return hits
+
+    def due_of(self, step: Step) -> Any:
+        """What is due in the place of a statement's value; False where it is not the value that is wrong, None where nothing is known."""
+        if id(step) not in self._due:
+            self._due[id(step)] = due(self, step)
+        return self._due[id(step)]
+
+    def _is_elsewhere(self, step: Step) -> bool:
+        """Whether no value of the assigned variable could make all gradients right."""
+        node = step.statement.node
+        plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        return plain and self.due_of(step) is False
 
     def measured(self, hits: list[Hit]) -> list[Hit]:
         """The best hit gets its results before and after the edit, and the worst error of all points."""
@@ -464,9 +510,20 @@ class Search:
         size = float(np.abs(self.point.right[i]).max(initial=0.0))
         return size if size > 1e-12 * self.point.scale else self.point.scale
 
+    def _inserted(self, step: Step) -> list[Hit]:
+        found = insertions(self, step, self.scope(step))
+        return self.try_edits(step, found) if found else []
+
     def _more(self, step: Step) -> list[Hit]:
         """A factor or a term that is forgotten, of the variables at hand."""
         scope = self.scope(step)
+        found = proposals(self, step, scope)
+        if found:
+            hits = self.try_edits(step, found)
+            if hits:
+                return hits
+        if self.due_of(step) is not None:
+            return []
         edits: list[Edit] = []
         for node in self._terms(step):
             shape = scope.shape(node)
