@@ -7,6 +7,7 @@ another number, a part more or less. Whether one of them is due is for the run o
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -73,6 +74,8 @@ class Scope:
     masks: list[str] = field(default_factory=list)
     slices: list[str] = field(default_factory=list)
     transpose: str = ".T"
+    donors: list[tuple[str, Any]] = field(default_factory=list)
+    """Expressions of both passes that could stand here, with their values."""
 
     def value(self, node: Any) -> Any:
         seen = self.values.get(getattr(node, "number", -1))
@@ -146,6 +149,7 @@ class Edits:
         found = [*self._statement()]
         for node in self.sites():
             found += self._expression(node)
+        found += self._exchanged_variables()
         base, seen, out = ast.dump(_parsed(self.unit.text(self.statement.node))), set(), []
         for e in sorted(found, key=lambda e: e.cost):
             try:
@@ -154,8 +158,43 @@ class Edits:
                 continue
             if tree != base and tree not in seen:
                 seen.add(tree)
+                if self._is_alias(e):
+                    e.cost += 0.5
                 out.append(e)
-        return out
+        return sorted(out, key=lambda e: e.cost)
+
+    def _is_alias(self, edit: Edit) -> bool:
+        """Whether nothing is left of the statement but another name for a variable: then more likely it is used in the wrong place."""
+        node = self.statement.node
+        if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Name) or len(edit.pieces) != 1:
+            return False
+        return edit.pieces[0][0] is node.value and edit.pieces[0][1].isidentifier()
+
+    def _exchanged_variables(self) -> Iterator[Edit]:
+        """Two variables of one shape, each in the place of the other."""
+        names = [n for n in self.sites() if isinstance(n, ast.Name) and self.scope.shape(n) is not None]
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                if a.id != b.id and fits(self.scope.shape(a) or (), self.scope.shape(b) or ()):
+                    yield Edit(self.unit, self.statement, [(a, b.id), (b, a.id)], 1.6, f"`{a.id}` and `{b.id}` are exchanged", a)
+
+    def donated(self) -> list[Edit]:
+        """Other expressions of the forward or the backward pass in the place of one here."""
+        out = []
+        for node in self.sites():
+            v = self.scope.value(node)
+            shape = self.scope.shape(node)
+            mine = self.text(node)
+            for text, other in self.scope.donors:
+                if text == mine or isinstance(v, bool) or v is None:
+                    continue
+                number = isinstance(v, (int, float)) and (isinstance(other, (int, float)) or tuple(other.shape) == ())
+                tensor = shape is not None and self.scope.engine.is_tensor(other) and tuple(other.shape) == shape
+                if number or tensor:
+                    # The more of it there is here already, the smaller the edit.
+                    alike = difflib.SequenceMatcher(None, mine, text).ratio()
+                    out.append(self._edit(node, text, 2.0 + 0.8 * (1 - alike) + 0.004 * len(text), f"`{text}` is due here"))
+        return sorted(out, key=lambda e: e.cost)[:150]
 
     def _edit(self, node: Any, text: str, cost: float, what: str, due: str = "") -> Edit:
         return Edit(self.unit, self.statement, [(node, text)], cost, what, node, due)
@@ -189,7 +228,7 @@ class Edits:
             if isinstance(target, ast.Subscript):
                 yield from self._scattered(target, value, "")
             if isinstance(target, ast.Tuple):
-                yield from self._exchanged(target.elts, 1.5)
+                yield from self._exchanged(target.elts, 1.9)
         if isinstance(node, ast.Expr):
             yield self._whole("pass", 2.5, "the statement is one too many", node)
         if isinstance(node, (ast.Assign, ast.AugAssign)):
@@ -301,6 +340,8 @@ class Edits:
         if len(shape) >= 3:
             yield self._edit(node, f"{text}.transpose(-1, -2)", 1.4, "the transposed one is due")
             yield self._edit(node, f"{text}.transpose(0, 1)", 1.8, "the transposed one is due")
+        if len(shape) == 2 and shape[0] == shape[1] and shape[0] > 1:
+            yield self._edit(node, f"({text} + {text}{self.scope.transpose})", 1.9, "the transposed one is to be added")
         for d in range(len(shape)):
             yield self._edit(node, f"{text}.flip({d})", 3.2, f"the order along axis {d} is due the other way round")
             for f in ("sum", "mean"):
@@ -344,6 +385,9 @@ class Edits:
             if repr(value) not in seen and value != x:
                 seen.add(repr(value))
                 yield self._edit(node, repr(value), cost, f"{value!r} for {x!r}")
+        if node is getattr(self.statement.node, "value", None):
+            for name, _ in self.scope.tensors():
+                yield self._edit(node, name, 1.9, f"`{name}` for {x!r}")
         if not isinstance(x, int) or abs(x) < 100:
             for name, v in self.scope.names.items():
                 if isinstance(v, (int, float)) and not isinstance(v, bool):
@@ -380,7 +424,7 @@ class Edits:
                 yield self._edit(node, name, cost, "another number")
         if isinstance(x, int):
             for step in ("- 1", "+ 1"):
-                yield self._edit(node, f"{mine} {step}", 1.2, f"`{self.text(node)} {step}` is due")
+                yield self._edit(node, f"{mine} {step}", 2.0 if isinstance(node, (ast.Subscript, ast.Call)) else 1.2, f"`{self.text(node)} {step}` is due")
         yield self._edit(node, f"-{mine}", 1.3, "the sign is wrong")
         if x > 0:
             yield self._edit(node, f"{mine} ** 0.5", 1.8, "its root is due")
@@ -430,6 +474,17 @@ class Edits:
         positional = [a for a in node.args if not isinstance(a, ast.Starred)]
         if 1 < len(positional) <= 4:
             yield from self._exchanged(positional, 1.4)
+        if name.startswith("cum") and isinstance(function, ast.Attribute) and name not in ("cumulative_trapezoid",):
+            at = next((a for a in [*positional, *(k.value for k in node.keywords)] if number_of(a) is not None), None)
+            if at is not None:
+                d, receiver = self.text(at), _operand(self.text(function.value), function.value)
+                inner = self.text(node)[len(self.text(function.value)) :]
+                if not isinstance(function.value, ast.Name) or function.value.id not in ("torch", "np"):
+                    yield self._edit(node, f"{receiver}.flip({d}){inner}.flip({d})", 1.6, "the sum is to run from the other end")
+        if name == "reversed" and len(positional) == 1:
+            yield self._edit(node, self.text(positional[0]), 1.2, "the order is the other way round")
+        if name == "range":
+            yield self._edit(node, f"reversed({self.text(node)})", 1.5, "the order is the other way round")
         if name in ("where",) and len(positional) == 3:
             yield self._edit(positional[1], self.text(positional[2]), 2.0, "")
             yield self._edit(positional[2], self.text(positional[1]), 2.0, "")

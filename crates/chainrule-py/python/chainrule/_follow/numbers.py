@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 NEAR = 1e-9
@@ -28,7 +29,7 @@ class Numbers:
             add(text, value)
         for text, size in sizes.items():
             if size > 2:
-                add(text, size)
+                add(text, size, False)
         for value in constants:
             add(_plain(value), value)
         self.constants = [v for _, v, _ in self._atoms]
@@ -49,7 +50,7 @@ class Numbers:
             if _near(size * three[1], three[0]):
                 found.append((1, f"{three[0]} / {three[1]}"))
         for text, atom, _ in self._atoms:
-            a, brackets = abs(atom), text if text.isidentifier() or _is_number(text) else f"({text})"
+            a, brackets = abs(atom), text if re.fullmatch(r"[\w.]+(\[-?\d+\]|\(\))?", text) else f"({text})"
             if atom < 0:
                 brackets = f"abs({text})"
             forms = [(1, a, brackets), (2, 1 / a, f"1 / {brackets}"), (3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2")]
@@ -68,7 +69,8 @@ class Numbers:
 
     def _pairs(self, size: float) -> list[tuple[int, str]]:
         out = []
-        atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, _ in self._atoms]
+        # Of two sizes nearly every small fraction can be made; that would be no evidence.
+        atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]
         for i, (a, x) in enumerate(atoms):
             for j, (b, y) in enumerate(atoms):
                 if i < j and _near(size, x * y):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import itertools
 import math
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ from .synthesis import due, insertions, proposals
 from .units import Statement, Unit, called, unit_of
 
 
+SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
+
+
 @dataclass
 class Step:
     """A statement of the backward pass as it ran."""
@@ -34,6 +38,9 @@ class Step:
     """What each result is, as far as it is known."""
     known: bool
     """Whether all tensors that it reads are quantities of the right passes."""
+    reads_parts: bool = False
+    is_named: bool | None = None
+    """Whether its result is the gradient that its variable is named for."""
     touches: set[int] = field(default_factory=set)
     """The gradients that depend on its value."""
     rank: float = 0.0
@@ -113,6 +120,7 @@ class Search:
             self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
         self.engine = case.engine
         self.numbers = itertools.count()
+        self._attributes: list[tuple[str, Any]] | None = None
         self._due: dict[int, Any] = {}
         self._codes: dict[Unit, Any] = {}
         self.hook = Hook(self.engine.keep)
@@ -145,7 +153,17 @@ class Search:
                     forward_names.setdefault(_key(engine.array(v)), name)
         self.known = self._known(forward_names)
         self.constants = self._constants()
+        self.still = self._still()
         self.steps = self._steps(moments)
+
+    def _still(self) -> set[Any]:
+        """Values that are the same at another point: constants, which tell nothing."""
+        point = self.others[0]
+        hook = Hook(self.engine.keep)
+        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
+            self.bench.run(point)
+        mine = {_key(self.engine.array(v)) for m in self.hook.moments for v in m.names.values() if self.engine.is_float(v)}
+        return mine & {_key(self.engine.array(v)) for m in hook.moments for v in m.names.values() if self.engine.is_float(v)}
 
     def _forward_names(self) -> dict[Any, str]:
         """The variables of the forward pass by their values."""
@@ -153,7 +171,7 @@ class Search:
         with hooked(self.forwards, [watched(u) for u in self.forwards], hook):
             self.case.run_forward(self.point.inputs)
         names: dict[Any, str] = {}
-        self.forward_moments = hook.moments
+        self.forward_moments, self.forward_values = hook.moments, hook.values
         for i in self.case.graded:
             names[_key(self.engine.array(self.point.inputs[i]))] = self.case.names[i]
         for m in hook.moments:
@@ -178,6 +196,7 @@ class Search:
             for name, v in m.names.items():
                 if engine.is_float(v):
                     given.append(Quantity(f"`{name}`", engine.array(v), False, name))
+        given += [Quantity(f"`{text}` of {q.words}", v, False) for q in [*given, *point.quantities] if not q.is_gradient for text, v in _derived(q.value)]
         # Named ones are found first, and gradients of named ones before parts of gradients.
         point.quantities.sort(key=lambda q: (not q.name, q.words.startswith("a part")))
         return Known(point, given)
@@ -211,8 +230,22 @@ class Search:
                     continue
                 names = first[s.number].names
                 results = self._results(s, after.get(s.number, []))
-                steps.append(Step(unit, s, order[s.number], names, results, self._reads_known(s, names)))
+                steps.append(Step(unit, s, order[s.number], names, results, self._reads_known(s, names), self._reads_parts(s, names)))
+        last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
+        for st in steps:
+            st.is_named = self._as_named(st) if last[st.unit, target_of(st.statement.node)] is st else None
         return steps
+
+    def _as_named(self, step: Step) -> bool | None:
+        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`) speaks of; None where it speaks of none."""
+        target = target_of(step.statement.node)
+        if target is None or not step.results:
+            return None
+        for q in self.known.all:
+            if q.is_gradient and q.name and target in (f"d{q.name}", f"d_{q.name}", f"g{q.name}", f"g_{q.name}", f"grad_{q.name}", f"{q.name}_grad", f"{q.name}_bar", f"{q.name}bar", f"dl_d{q.name}"):
+                return any(m is not None and m.exact and m.quantity.is_gradient and m.quantity.name == q.name for m in step.results)
+        return None
+
 
     def _results(self, s: Statement, after: list[Any]) -> list[Match | None]:
         if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
@@ -232,12 +265,18 @@ class Search:
         if not self.engine.is_float(v):
             return False
         a = self.engine.array(v)
-        return bool(a.size) and not bool((a == 0).all()) and not bool((a == 1).all())
+        return bool(a.size) and _key(a) not in self.still and bool(a.any())
 
     def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
         reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         floats = [names[n] for n in reads if n in names and self.engine.is_float(names[n])]
-        return all((m := self._match(v)) is not None and m.exact or not self.engine.array(v).any() for v in floats)
+        return all(_key(self.engine.array(v)) in self.still or (m := self._match(v)) is not None and m.exact for v in floats)
+
+    def _reads_parts(self, s: Statement, names: dict[str, Any]) -> bool:
+        """Whether it reads what is but a part of a gradient, which may be due there or the whole of it."""
+        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        matches = [self._match(names[n]) for n in reads if n in names]
+        return any(m is not None and m.quantity.is_gradient and not m.quantity.words.startswith("the gradient of `") for m in matches)
 
     # -- where
 
@@ -272,8 +311,8 @@ class Search:
                     step.touches = set(range(len(self.base)))
                 else:
                     step.touches = {i for i, (a, b) in enumerate(zip(found, self.base)) if self._moved(i, a, b)}
-                if not step.touches and not self._floats(root):
-                    # The value is no tensor of floats (a number, an index): what depends on it follows from who reads it.
+                if not step.touches:
+                    # The value is no tensor of floats (a number, an index), or it is changed in place: what depends on it follows from who reads it.
                     silent_steps.append(step)
         self._spread(silent_steps)
         for step in self.steps:
@@ -285,6 +324,8 @@ class Search:
         for step in reversed(sorted(steps, key=lambda s: s.order)):
             node, owner = step.statement.node, step.statement.owner
             targets = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            changed = target_of(node)
+            targets |= {changed} if changed else set()
             inside = {id(n) for n in ast.walk(owner)} if step.statement.head and not isinstance(owner, ast.Lambda) else set()
             for other in self.steps:
                 reads = {n.id for n in ast.walk(other.statement.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
@@ -311,13 +352,20 @@ class Search:
             rank += 1.0
         if not step.results:
             rank += 0.25 if step.touches == wrong else 0.6
+        elif step.is_named:
+            rank += 0.6
         elif step.right:
             # A right quantity, but perhaps not the one that is due.
             rank += 0.3 if step.touches == wrong else 0.5
         elif not step.known:
             rank += 0.3
+        elif step.reads_parts:
+            rank += 0.15
         elif any(m is not None for m in step.results):
             rank += 0.1
+        if step.is_named is False:
+            rank -= 0.2
+        rank = max(rank, 0.0)
         return rank
 
     # -- what
@@ -329,12 +377,41 @@ class Search:
         for name, v in step.unit.functions[0].__globals__.items():
             if name in mentioned and name not in names and (engine.is_tensor(v) or isinstance(v, (int, float))) and not name.startswith("__"):
                 names[name] = v
+        for text, v in self._fixed():
+            names.setdefault(text, v)
         source = "".join(step.unit.lines[step.unit.node.lineno - 1 : step.unit.node.end_lineno])
         slices = [step.unit.text(n) for n in ast.walk(step.unit.node) if isinstance(n, ast.Slice)]
         masks = [n for n, v in names.items() if engine.is_bool(v)]
         transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
         numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose)
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._donors(step, names))
+
+    def _fixed(self) -> list[tuple[str, Any]]:
+        """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand everywhere."""
+        if self._attributes is None:
+            self._attributes = []
+            for unit, values in [*((u, self.values) for u in self.units), *((u, self.forward_values) for u in self.forwards)]:
+                for n in ast.walk(unit.node):
+                    if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and isinstance(unit.functions[0].__globals__.get(n.value.id), type):
+                        v = (values.get(n.number) or [None])[0]  # type: ignore[attr-defined]
+                        if v is not None and (unit.text(n), v) not in self._attributes if not self.engine.is_tensor(v) else unit.text(n) not in [t for t, _ in self._attributes]:
+                            self._attributes.append((unit.text(n), v))
+        return self._attributes
+
+    def _donors(self, step: Step, names: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Expressions of both passes whose variables are at hand here."""
+        out: dict[str, Any] = {}
+        at_hand = set(names) | set(step.unit.functions[0].__globals__) | set(dir(builtins))
+        for unit, values in [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]:
+            for n in ast.walk(unit.node):
+                if not isinstance(n, (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)) or not isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
+                    continue
+                seen = values.get(n.number)  # type: ignore[union-attr]
+                text = unit.text(n)
+                free = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
+                if seen and free and free <= at_hand and "\n" not in text and text not in out and "saved_tensors" not in text:
+                    out[text] = seen[0]
+        return list(out.items())
 
     def judge(self, found: list[Array] | None) -> tuple[set[int], float]:
         """Which gradients are right, and how far off the worst is."""
@@ -389,17 +466,17 @@ class Search:
         """The corrections by one edit, the best first."""
         self.partial = []
         suspects = [s for s in self.steps if s.rank < 9]
-        tiers = (self._small, self._factors, self._more, self._inserted)
-        groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.2), (0.2, 0.45), (0.45, 0.55), (0.55, 1), (1, 9))]
+        # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
+        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._donated, 2.0), (self._more, 2.2), (self._inserted, 2.6))
+        groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
         hits: list[Hit] = []
-        for steps, tier in [(g, t) for g in groups for t in tiers]:
-            for step in steps:
-                if self.bench.left() < 0 or hits and step.rank > min(h.cost for h in hits):
-                    break
-                if tier == self._inserted or not self._is_elsewhere(step):
-                    hits += tier(step)
-            if hits:
-                break
+        for steps in groups:
+            for tier, least in tiers:
+                for step in steps:
+                    if self.bench.left() < 0 or hits and step.rank + least >= min(h.cost for h in hits):
+                        continue
+                    if tier == self._inserted or not self._is_elsewhere(step):
+                        hits += tier(step)
         hits.sort(key=lambda h: (h.cost, h.step.order))
         return hits
 
@@ -413,7 +490,10 @@ class Search:
         """Whether no value of the assigned variable could make all gradients right."""
         node = step.statement.node
         plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        return plain and self.due_of(step) is False
+        if not plain or any(isinstance(n, ast.Call) and _name_of(n) in SHAPING for n in ast.walk(node.value)):
+            # A value of another shape may be due, for which none was solved.
+            return False
+        return self.due_of(step) is False
 
     def measured(self, hits: list[Hit]) -> list[Hit]:
         """The best hit gets its results before and after the edit, and the worst error of all points."""
@@ -510,6 +590,9 @@ class Search:
         size = float(np.abs(self.point.right[i]).max(initial=0.0))
         return size if size > 1e-12 * self.point.scale else self.point.scale
 
+    def _donated(self, step: Step) -> list[Hit]:
+        return self.try_edits(step, Edits(step.unit, step.statement, self.scope(step)).donated())
+
     def _inserted(self, step: Step) -> list[Hit]:
         found = insertions(self, step, self.scope(step))
         return self.try_edits(step, found) if found else []
@@ -551,6 +634,22 @@ def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tup
         if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
             continue
         yield name, [(0.0, name), (0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
+
+
+def _name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _derived(x: Array) -> list[tuple[str, Array]]:
+    """What a backward pass often makes of a value of the forward pass, where that does it in one op."""
+    if x.dtype != np.float64 or not x.size or x.size > 20_000 or not np.isfinite(x).all():
+        return []
+    with np.errstate(all="ignore"):
+        out = [("sigmoid", 1 / (1 + np.exp(-x))), ("tanh", np.tanh(x)), ("exp", np.exp(x)), ("log", np.log(x)), ("1 /", 1 / x), ("sqrt", np.sqrt(x)), ("square", x * x), ("1 / sqrt", 1 / np.sqrt(x))]
+        for axis in range(x.ndim):
+            e = np.exp(x - x.max(axis, keepdims=True))
+            out.append(("softmax", e / e.sum(axis, keepdims=True)))
+    return [(t, v) for t, v in out if np.isfinite(v).all()]
 
 
 def _wrap(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -143,6 +144,10 @@ def _atoms(search: Search, step: Step, scope: Scope, shape: tuple[int, ...]) -> 
         v = scope.value(node)
         if isinstance(node, (ast.Call, ast.Subscript)) and search.engine.is_float(v):
             plain.append((step.unit.text(node), search.engine.array(v), 0.2))
+    have = {text for text, _, _ in plain}
+    for text, v in scope.donors:
+        if search.engine.is_float(v) and text not in have and len(text) < 60 and tuple(v.shape) and len(plain) < 60:
+            plain.append((text if text.endswith((")", "]")) and "(" in text and not text.startswith("-") and " " not in text.split("(")[0] else f"({text})", search.engine.array(v), 0.6))
     out: list[Atom] = []
     with np.errstate(all="ignore"):
         for text, x, cost in plain:
@@ -162,7 +167,7 @@ def _atoms(search: Search, step: Step, scope: Scope, shape: tuple[int, ...]) -> 
             forms = [(f"(1 - {text})", 1 - x, 0.4), (f"(1 + {text})", 1 + x, 0.5), (f"(1 - {text} ** 2)", 1 - x * x, 0.4), (f"{text} * (1 - {text})", x * (1 - x), 0.5), (f"{text} ** 2", x * x, 0.4)]
             forms += [(f"1 / {text}", 1 / x, 0.4), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
             out += [Atom(t, v, cost + c) for t, v, c in forms if np.isfinite(v).all() and v.any()]
-    return out[:240]
+    return sorted(out, key=lambda a: a.cost)[:260]
 
 
 def _reductions(search: Search, scope: Scope, shape: tuple[int, ...]) -> Iterator[Atom]:
@@ -195,6 +200,8 @@ class Fit:
         self.size = float(np.abs(self.target).max(initial=0.0))
         self.factor = None if factor is None else np.broadcast_to(factor, target.shape).reshape(-1)
         self.atoms = atoms
+        # Comparing is cheap beside running, but not for large values.
+        self.until = time.monotonic() + 0.25
         self.rows = np.stack([np.broadcast_to(a.value, target.shape).reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
 
     def numbers(self, rows: Array) -> Iterator[tuple[int, float]]:
@@ -217,12 +224,16 @@ class Fit:
         if deepest < 2:
             return
         for i in range(len(atoms)):
+            if time.monotonic() > self.until:
+                return
             for j, c in self.numbers(rows[i] * rows[i:]):
                 yield 0.3 + atoms[i].cost + atoms[i + j].cost, c, [atoms[i], atoms[i + j]]
         if deepest < 3:
             return
         cheap = [i for i, a in enumerate(atoms) if a.cost <= 0.75][:60]
         for n, i in enumerate(cheap):
+            if time.monotonic() > self.until:
+                return
             for m, j in enumerate(cheap[n:], n):
                 for k, c in self.numbers((rows[i] * rows[j]) * rows[cheap[m:]]):
                     third = cheap[m + k]
