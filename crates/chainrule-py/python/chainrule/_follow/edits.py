@@ -96,6 +96,11 @@ def fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all(x == y or x == 1 or y == 1 for x, y in zip(a[::-1], b[::-1]))
 
 
+def stretches(a: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a value of one shape can be stretched to another."""
+    return len(a) <= len(to) and all(x in (1, y) for x, y in zip(a[::-1], to[::-1]))
+
+
 def _same_but_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return [d for d in a if d != 1] == [d for d in b if d != 1]
 
@@ -418,7 +423,7 @@ class Edits:
         if isinstance(node, ast.Call) and not isinstance(x, (int, float)):
             return
         mine = _operand(self.text(node), node)
-        cost = 1.0 if isinstance(node, ast.Name) else 1.5
+        cost = 1.05 if isinstance(node, ast.Name) else 1.5
         for name, v in self.scope.names.items():
             if isinstance(v, (int, float)) and not isinstance(v, bool) and name != self.text(node):
                 yield self._edit(node, name, cost, "another number")
@@ -430,8 +435,10 @@ class Edits:
             yield self._edit(node, f"{mine} ** 0.5", 1.8, "its root is due")
             yield self._edit(node, f"1 / {mine}", 1.8, "one over it is due")
             yield self._edit(node, f"{mine} ** 2", 1.8, "its square is due")
+        yield self._edit(node, f"2 * {mine}", 1.9, "twice as much is due")
+        yield self._edit(node, f"{mine} / 2", 1.9, "half of it is due")
         if isinstance(node, ast.BinOp):
-            yield self._edit(node, self.text(node.left), 1.1, "")
+            yield self._edit(node, self.text(node.left), 0.95, "")
             yield self._edit(node, self.text(node.right), 1.3, "")
 
     def _operator(self, node: Any) -> Iterator[Edit]:

@@ -120,6 +120,7 @@ class Search:
             self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
         self.engine = case.engine
         self.numbers = itertools.count()
+        self._matches: dict[Any, Match | None] = {}
         self._attributes: list[tuple[str, Any]] | None = None
         self._due: dict[int, Any] = {}
         self._codes: dict[Unit, Any] = {}
@@ -211,7 +212,13 @@ class Search:
         return found[:24]
 
     def _match(self, v: Any) -> Match | None:
-        return self.known.match(self.engine.array(v)) if self.engine.is_float(v) else None
+        if not self.engine.is_float(v):
+            return None
+        a = self.engine.array(v)
+        key = _key(a)
+        if key not in self._matches:
+            self._matches[key] = self.known.match(a)
+        return self._matches[key]
 
     def _steps(self, moments: list[Any]) -> list[Step]:
         first: dict[int, Any] = {}
@@ -229,8 +236,9 @@ class Search:
                 if s.number not in first:
                     continue
                 names = first[s.number].names
+                runs = [m.names for m in moments if m.statement == s.number and not m.after][:12]
                 results = self._results(s, after.get(s.number, []))
-                steps.append(Step(unit, s, order[s.number], names, results, self._reads_known(s, names), self._reads_parts(s, names)))
+                steps.append(Step(unit, s, order[s.number], names, results, all(self._reads_known(s, n) for n in runs), any(self._reads_parts(s, n) for n in runs)))
         last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
         for st in steps:
             st.is_named = self._as_named(st) if last[st.unit, target_of(st.statement.node)] is st else None
@@ -241,11 +249,10 @@ class Search:
         target = target_of(step.statement.node)
         if target is None or not step.results:
             return None
-        for q in self.known.all:
-            if q.is_gradient and q.name and target in (f"d{q.name}", f"d_{q.name}", f"g{q.name}", f"g_{q.name}", f"grad_{q.name}", f"{q.name}_grad", f"{q.name}_bar", f"{q.name}bar", f"dl_d{q.name}"):
-                return any(m is not None and m.exact and m.quantity.is_gradient and m.quantity.name == q.name for m in step.results)
-        return None
-
+        named = [q.value for q in self.known.all if q.is_gradient and q.name and target in _gradient_names(q.name)]
+        if not named:
+            return None
+        return all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named) for m in step.results)
 
     def _results(self, s: Statement, after: list[Any]) -> list[Match | None]:
         if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
@@ -363,7 +370,7 @@ class Search:
             rank += 0.15
         elif any(m is not None for m in step.results):
             rank += 0.1
-        if step.is_named is False:
+        if step.is_named is False and not step.reads_parts:
             rank -= 0.2
         rank = max(rank, 0.0)
         return rank
@@ -638,6 +645,11 @@ def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tup
 
 def _name_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _gradient_names(name: str) -> set[str]:
+    """How one calls the gradient of a variable."""
+    return {f"d{name}", f"d_{name}", f"g{name}", f"g_{name}", f"grad_{name}", f"grad{name}", f"{name}_grad", f"{name}_bar", f"{name}bar", f"dl_d{name}"}
 
 
 def _derived(x: Array) -> list[tuple[str, Array]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .case import Array
-from .edits import Edit, Scope, fits
+from .edits import Edit, Scope, fits, stretches
 from .bench import before, target_of
 from .record import HOOK, hooked
 
@@ -48,12 +48,12 @@ class Due:
 
     value: Array
     wanted: Array
-    seen: Array | None
-    """The directions on which the gradients depend, a column for each; None for all."""
+    seen: Array
+    """The directions on which the gradients depend, a column for each, by how much they do."""
 
     def projected(self, rows: Array) -> Array:
         """What the gradients see of some values, a row for each."""
-        out: Array = rows if self.seen is None else rows @ self.seen
+        out: Array = rows @ self.seen
         return out
 
 
@@ -112,7 +112,8 @@ def _solved(search: Search, step: Step, value: Array, code: Any, place: int) -> 
     if np.abs(jacobian @ solved - rest).max() > 1e-7:
         # Not here, if the gradients depend on the value as a straight line.
         return False if _is_line(search, step, code, place, value, jacobian, flat) else None
-    return Due(value, value + solved.reshape(value.shape), right_vectors[:rank].T if rank < value.size else None)
+    # Values are compared by what the gradients see of them: a direction on which these hardly depend counts as little.
+    return Due(value, value + solved.reshape(value.shape), right_vectors[:rank].T * (sizes[:rank] / sizes[0]))
 
 
 def _is_line(search: Search, step: Step, code: Any, place: int, value: Array, jacobian: Array, flat: Array) -> bool:
@@ -151,15 +152,15 @@ def _atoms(search: Search, step: Step, scope: Scope, shape: tuple[int, ...]) -> 
     out: list[Atom] = []
     with np.errstate(all="ignore"):
         for text, x, cost in plain:
-            if not fits(x.shape, shape) or x.ndim > len(shape):
+            if not stretches(x.shape, shape):
                 if x.ndim + 1 == len(shape):
                     # One axis less: a value for each row.
                     rows = x[..., None]
-                    if fits(rows.shape, shape):
+                    if stretches(rows.shape, shape):
                         text, x, cost = f"{text}.unsqueeze(-1)", rows, cost + 0.3
                     else:
                         continue
-                elif x.ndim == 2 and len(shape) == 2 and fits(x.T.shape, shape):
+                elif x.ndim == 2 and len(shape) == 2 and stretches(x.T.shape, shape):
                     text, x, cost = f"{text}{scope.transpose}", x.T, cost + 0.3
                 else:
                     continue
@@ -187,7 +188,7 @@ def _reductions(search: Search, scope: Scope, shape: tuple[int, ...]) -> Iterato
                     total = product.sum(axis, keepdims=keep)
                     if total.shape == shape:
                         yield Atom(f"{text}.sum({axis}{', keepdim=True' if keep else ''})", total, 0.7)
-                    elif fits(total.shape, shape) and keep:
+                    elif stretches(total.shape, shape) and keep:
                         yield Atom(f"{text}.sum({axis}, keepdim=True)", total, 0.9)
 
 
@@ -201,7 +202,7 @@ class Fit:
         self.factor = None if factor is None else np.broadcast_to(factor, target.shape).reshape(-1)
         self.atoms = atoms
         # Comparing is cheap beside running, but not for large values.
-        self.until = time.monotonic() + 0.25
+        self.until = time.thread_time() + 0.25
         self.rows = np.stack([np.broadcast_to(a.value, target.shape).reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
 
     def numbers(self, rows: Array) -> Iterator[tuple[int, float]]:
@@ -224,7 +225,7 @@ class Fit:
         if deepest < 2:
             return
         for i in range(len(atoms)):
-            if time.monotonic() > self.until:
+            if time.thread_time() > self.until:
                 return
             for j, c in self.numbers(rows[i] * rows[i:]):
                 yield 0.3 + atoms[i].cost + atoms[i + j].cost, c, [atoms[i], atoms[i + j]]
@@ -232,7 +233,7 @@ class Fit:
             return
         cheap = [i for i, a in enumerate(atoms) if a.cost <= 0.75][:60]
         for n, i in enumerate(cheap):
-            if time.monotonic() > self.until:
+            if time.thread_time() > self.until:
                 return
             for m, j in enumerate(cheap[n:], n):
                 for k, c in self.numbers((rows[i] * rows[j]) * rows[cheap[m:]]):
