@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import itertools
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,7 @@ class Hit:
     right: set[int]
     error: float
     local: Match | None = None
+    worth: float = 0.0
     before: Array | None = None
     """The statement's result before and after the edit."""
     after: Array | None = None
@@ -352,7 +354,7 @@ class Search:
         """0 for a statement whose operands are all right and whose result is not; more for others."""
         if not step.touches & wrong:
             return 9.0
-        rank = 0.0 if wrong <= step.touches else 1.0
+        rank = 0.0 if wrong <= step.touches else 0.7
         still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) > 1e-12 * self.point.scale}
         if still and step.results:
             # A wrong value would have made these gradients wrong, too.
@@ -693,8 +695,64 @@ def _key(x: Array) -> Any:
     return x.shape, x.tobytes()
 
 
-def find(case: Case, seconds: float = 1.6) -> Found | None:
-    """The mistake in a backward pass; None where its gradients are right or nothing can be said."""
+@contextmanager
+def after(search: Search, hit: Hit) -> Iterator[Search | None]:
+    """The search that goes on with one edit made; None where that changes the lines."""
+    text = hit.edit.text()
+    if "\n" in text and hit.edit.whole is not None:
+        text = "; ".join(text.split("\n"))
+    unit = hit.step.unit.edited(hit.step.statement.node, text, search.numbers)
+    if unit is None:
+        yield None
+        return
+    with unit.running(unit.compiled(lambda node: node)):
+        new = copy.copy(search)
+        new.units = [unit if u is hit.step.unit else u for u in search.units]
+        new._codes, new._due, new._attributes, new.partial = {}, {}, None, []
+        new.bench = Bench(search.case, search.point, new.units, search.hook, search.bench.left())
+        new.base = search.case.gradients(search.point)
+        new.wrong = new._wrong(new.base, new.point)
+        new.record()
+        new.localise()
+        yield new
+
+
+def _promising(search: Search) -> list[Hit]:
+    """Edits that bring some of the gradients right, or a value to the quantity that its variable is named for; one of each statement."""
+    before = len(search.base) - len(search.wrong)
+    best: dict[int, Hit] = {}
+    for h in search.partial:
+        gain = len(h.right) - before
+        if gain <= 0 and not (h.local is not None and h.local.quantity.is_gradient and h.local.quantity.words.startswith("the gradient of `")):
+            continue
+        h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else 0.0)
+        key = id(h.step)
+        if key not in best or h.worth < best[key].worth:
+            best[key] = h
+    return sorted(best.values(), key=lambda h: h.worth)
+
+
+def _two(search: Search, found: Found, depth: int) -> bool:
+    """Several mistakes, one after the other: an edit that brings something right is kept, and the search goes on from there."""
+    for first in _promising(search)[:4]:
+        if search.bench.left() <= 0:
+            break
+        with after(search, first) as rest:
+            if rest is None:
+                continue
+            hits = rest.one()
+            if not hits and depth > 1 and _two(rest, found, depth - 1):
+                found.hits.insert(0, search.measured([first]))
+                return True
+            if hits:
+                found.hits = [search.measured([first]), rest.measured(hits)]
+                found.error = hits[0].error
+                return True
+    return False
+
+
+def find(case: Case, seconds: float = 1.5) -> Found | None:
+    """The mistakes in a backward pass; None where its gradients are right or nothing can be said."""
     with silent(), case.engine.apart():
         search = Search(case, seconds)
         found = Found(case, search.wrong, [])
@@ -707,5 +765,11 @@ def find(case: Case, seconds: float = 1.6) -> Found | None:
         if hits:
             found.hits.append(search.measured(hits))
             found.error = hits[0].error
+        else:
+            search.bench.until = max(search.bench.until, search.bench.until - search.bench.left() + 0.8 * seconds)
+            if not _two(search, found, 2):
+                first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
+                if first is not None:
+                    found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
         found.runs = search.bench.runs
     return found
