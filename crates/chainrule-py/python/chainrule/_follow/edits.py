@@ -42,7 +42,7 @@ class Edit:
     def shown(self) -> str:
         """The text without the brackets that it does not need."""
         full, bare = self.text(), self.text(bare=True)
-        return _without_brackets(bare if _same(full, bare) else full)
+        return _without_brackets(bare if _same(full, bare) else full, self.unit.text(self.statement.node))
 
 
 def _bracketed(text: str) -> str:
@@ -586,13 +586,32 @@ def _same(a: str, b: str) -> bool:
         return False
 
 
-def _without_brackets(text: str) -> str:
-    """The text without brackets around single names and numbers, where they are of no use."""
-    for m in reversed(list(re.finditer(r"(?<![\w\])])\(([\w.]+)\)", text))):
-        shorter = text[: m.start()] + m.group(1) + text[m.end() :]
-        if _same(text, shorter):
+def _without_brackets(text: str, original: str) -> str:
+    """The text without brackets of no use, apart from those that stood there before."""
+    at = 0
+    for _ in range(60):
+        at = text.find("(", at)
+        if at < 0:
+            break
+        end = _end_of(text, at)
+        inner = text[at + 1 : end]
+        called = at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_])")
+        shorter = text[:at] + inner + text[end + 1 :]
+        if end > 0 and not called and f"({inner})" not in original and _same(text, shorter):
             text = shorter
+        else:
+            at += 1
     return text
+
+
+def _end_of(text: str, at: int) -> int:
+    """Where the bracket closes that opens at a place."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth == 0:
+            return i
+    return -1
 
 
 def _tail(node: ast.Attribute) -> Any:

@@ -20,7 +20,8 @@ from .edits import Edit, Edits, Scope, fits, number_of
 from .known import Known, Match
 from .numbers import Numbers, numbers_at_hand
 from .record import Hook, hooked, watched
-from .synthesis import due, insertions, proposals
+from .solve import due
+from .synthesis import deeper_proposals, insertions, proposals
 from .units import Statement, Unit, called, unit_of
 
 
@@ -476,7 +477,7 @@ class Search:
         self.partial = []
         suspects = [s for s in self.steps if s.rank < 9]
         # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
-        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._donated, 2.0), (self._more, 2.2), (self._inserted, 2.6))
+        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._donated, 2.0), (self._more, 2.2), (self._deeper, 2.4), (self._inserted, 2.6))
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
         hits: list[Hit] = []
         for steps in groups:
@@ -601,6 +602,10 @@ class Search:
 
     def _donated(self, step: Step) -> list[Hit]:
         return self.try_edits(step, Edits(step.unit, step.statement, self.scope(step)).donated())
+
+    def _deeper(self, step: Step) -> list[Hit]:
+        found = deeper_proposals(self, step, self.scope(step))
+        return self.try_edits(step, found) if found else []
 
     def _inserted(self, step: Step) -> list[Hit]:
         found = insertions(self, step, self.scope(step))

@@ -17,15 +17,11 @@ import numpy as np
 
 from .case import Array
 from .edits import Edit, Scope, fits, stretches
-from .bench import before, target_of
-from .record import HOOK, hooked
+from .bench import target_of
+from .solve import Due, due, due_of_variable, operands, root_of
 
 if TYPE_CHECKING:
     from .search import Search, Step
-
-MOST = 160
-"""The most elements of a value that is solved for."""
-
 
 @dataclass
 class Atom:
@@ -34,104 +30,6 @@ class Atom:
     text: str
     value: Array
     cost: float
-
-
-def root_of(step: Step) -> Any:
-    """The expression whose value a statement gives."""
-    node = step.statement.node
-    return node if step.statement.head else getattr(node, "value", None)
-
-
-@dataclass
-class Due:
-    """What is due in the place of a value, as far as the gradients tell: all that is `wanted` up to what no gradient depends on."""
-
-    value: Array
-    wanted: Array
-    seen: Array
-    """The directions on which the gradients depend, a column for each, by how much they do."""
-
-    def projected(self, rows: Array) -> Array:
-        """What the gradients see of some values, a row for each."""
-        out: Array = rows @ self.seen
-        return out
-
-
-def due(search: Search, step: Step) -> Due | bool | None:
-    """What is due in the place of the statement's value, if another value there can make all gradients right; False where none can."""
-    root = root_of(step)
-    seen = search.values.get(getattr(root, "number", -1)) or []
-    if len(seen) != 1 or not search.engine.is_float(seen[0]):
-        return None
-    return _solved(search, step, search.engine.array(seen[0]), search.watched_code(step.unit), root.number)
-
-
-def due_of_variable(search: Search, step: Step, name: str) -> Due | bool | None:
-    """What is due in a variable from a statement on."""
-    code = before(step.unit, step.statement, f"{name} = {HOOK}.see(-2, {name})")
-    return _solved(search, step, search.engine.array(step.names[name]), code, -2)
-
-
-def _solved(search: Search, step: Step, value: Array, code: Any, place: int) -> Due | bool | None:
-    """The value in a place that makes all gradients right, by how each gradient depends on each of its elements."""
-    if not 0 < value.size <= MOST:
-        return None
-    base = search.base
-    flat = np.concatenate([b.reshape(-1) / search._size(i) for i, b in enumerate(base)])
-    right = np.concatenate([r.reshape(-1) / search._size(i) for i, r in enumerate(search.point.right)])
-    if flat.shape != right.shape:
-        return None
-    step_size = 1e-2 * (float(np.abs(value).max()) or search.point.scale)
-    columns = []
-    hook = search.hook
-    with hooked([step.unit], [code], hook):
-        try:
-            hook.place = place
-            for k in range(value.size):
-                def other(v: Any, _: int, k: int = k) -> Any:
-                    a = np.array(search.engine.array(v))
-                    a.reshape(-1)[k] += step_size
-                    return search.engine.tensor(a, v)
-
-                hook.other = other
-                found = search.bench.run()
-                if found is None or search.bench.left() < 0 or any(f.shape != b.shape for f, b in zip(found, base)):
-                    return None
-                columns.append((np.concatenate([f.reshape(-1) / search._size(i) for i, f in enumerate(found)]) - flat) / step_size)
-        finally:
-            hook.place = -1
-    jacobian = np.stack(columns, 1)
-    if not np.isfinite(jacobian).all():
-        return None
-    left, sizes, right_vectors = np.linalg.svd(jacobian, full_matrices=False)
-    rank = int((sizes > 1e-9 * sizes[0]).sum()) if sizes[0] else 0
-    if not rank:
-        return None
-    rest = right - flat
-    solved = right_vectors[:rank].T @ (left[:, :rank].T @ rest / sizes[:rank])
-    if np.abs(jacobian @ solved - rest).max() > 1e-7:
-        # Not here, if the gradients depend on the value as a straight line.
-        return False if _is_line(search, step, code, place, value, jacobian, flat) else None
-    # Values are compared by what the gradients see of them: a direction on which these hardly depend counts as little.
-    return Due(value, value + solved.reshape(value.shape), right_vectors[:rank].T * (sizes[:rank] / sizes[0]))
-
-
-def _is_line(search: Search, step: Step, code: Any, place: int, value: Array, jacobian: Array, flat: Array) -> bool:
-    """Whether the gradients depend on a value as a straight line does, as far as one large change tells."""
-    change = np.random.default_rng(8).standard_normal(value.shape) * (float(np.abs(value).max()) or search.point.scale)
-    hook = search.hook
-    hook.other = lambda v, _: search.engine.tensor(search.engine.array(v) + change, v)
-    with hooked([step.unit], [code], hook):
-        hook.place = place
-        try:
-            found = search.bench.run()
-        finally:
-            hook.place = -1
-    if found is None:
-        return False
-    moved = np.concatenate([f.reshape(-1) / search._size(i) for i, f in enumerate(found)]) - flat
-    along = jacobian @ change.reshape(-1)
-    return moved.shape == along.shape and bool(np.abs(moved - along).max() <= 1e-6 * (float(np.abs(along).max()) + 1e-300))
 
 
 def _atoms(search: Search, step: Step, scope: Scope, shape: tuple[int, ...]) -> list[Atom]:
@@ -166,7 +64,7 @@ def _atoms(search: Search, step: Step, scope: Scope, shape: tuple[int, ...]) -> 
                     continue
             out.append(Atom(text, x, cost))
             forms = [(f"(1 - {text})", 1 - x, 0.4), (f"(1 + {text})", 1 + x, 0.5), (f"(1 - {text} ** 2)", 1 - x * x, 0.4), (f"{text} * (1 - {text})", x * (1 - x), 0.5), (f"{text} ** 2", x * x, 0.4)]
-            forms += [(f"1 / {text}", 1 / x, 0.4), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
+            forms += [(f"1 / {text}", 1 / x, 0.4), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.log()", np.log(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
             out += [Atom(t, v, cost + c) for t, v, c in forms if np.isfinite(v).all() and v.any()]
     return sorted(out, key=lambda a: a.cost)[:260]
 
@@ -259,8 +157,22 @@ def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     """Edits after which the statement's value is the one that is due."""
     solved = search.due_of(step)
     root = root_of(step)
-    if not isinstance(solved, Due):
-        return []
+    return _proposed(search, step, scope, root, solved, 3) if isinstance(solved, Due) else []
+
+
+def deeper_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
+    """As `proposals`, for the operands in the statement."""
+    out: list[Edit] = []
+    for node in operands(search, step):
+        if search.bench.left() < 0:
+            break
+        solved = due(search, step, node)
+        if isinstance(solved, Due):
+            out += _proposed(search, step, scope, node, solved, 2)
+    return sorted(out, key=lambda e: e.cost)[:40]
+
+
+def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, deepest: int) -> list[Edit]:
     value, wanted = solved.value, solved.wanted
     unit, statement = step.unit, step.statement
     text = unit.text(root)
@@ -272,12 +184,13 @@ def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
 
     missing = wanted - value
     sums = list(_reductions(search, scope, value.shape))
-    for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(3), Fit(solved, missing, None, sums).products(1)):
+    shares = [Atom(f"1 / {a.text}", 1 / a.value, a.cost + 0.2) for a in sums if (a.value != 0).all()] + sums
+    for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(deepest), Fit(solved, missing, None, sums).products(1)):
         if (term := _term(scope, c, parts)) is not None:
             add(root, f"{text} {'-' if c < 0 else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
     for node, at in _parts(search, root, value):
         target = at[0] + at[1] * missing
-        for cost, c, parts in Fit(solved, target, at[0], atoms).products(2):
+        for cost, c, parts in itertools.chain(Fit(solved, target, at[0], atoms).products(2), Fit(solved, target, at[0], shares).products(1)):
             if (term := _term(scope, c, parts)) is not None:
                 inner = _factor_text(unit.text(node), node)
                 if term[1].startswith("1 / "):
@@ -334,4 +247,4 @@ def _parts(search: Search, root: Any, value: Array) -> Iterator[tuple[Any, tuple
                     yield node, (at, sign)
 
 
-__all__ = ["Due", "due", "proposals"]
+__all__ = ["deeper_proposals", "insertions", "proposals"]
