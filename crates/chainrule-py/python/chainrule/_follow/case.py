@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,29 @@ class Case:
         scale = max([float(np.abs(r).max(initial=0.0)) for r in right], default=0.0)
         return Point(inputs, above, context, right, scale or 1.0, found)
 
+    def resized(self) -> list[Point]:
+        """Points with other sizes, as far as the forward pass takes them: a size that happens to equal a number is told from it there."""
+        out: list[Point] = []
+        tensors = [i for i, x in enumerate(self.inputs) if self.engine.is_tensor(x)]
+        sizes = sorted({d for i in tensors for d in self.inputs[i].shape if d > 1}, reverse=True)
+        every = [[(i, axis) for i in tensors for axis, d in enumerate(self.inputs[i].shape) if d == size] for size in sizes]
+        alone = [[(i, axis)] for i in tensors for axis, d in enumerate(self.inputs[i].shape) if d > 1]
+        for axes in [*every[:6], *(a for a in alone if a not in every)][:16]:
+            for less in (1, 2):
+                try:
+                    out.append(replace(self, inputs=self._cut(axes, less)).point(3))
+                    break
+                except Exception:
+                    # Sizes that belong together, or that are fixed.
+                    continue
+        return out
+
+    def _cut(self, axes: list[tuple[int, int]], less: int) -> list[Any]:
+        inputs = list(self.inputs)
+        for i, axis in axes:
+            inputs[i] = self.engine.cut(inputs[i], axis, int(inputs[i].shape[axis]) - less)
+        return inputs
+
     def run_forward(self, inputs: list[Any]) -> tuple[list[Any], Any]:
         """The forward pass, with the same random numbers each time."""
         with self.engine.quiet(1):
@@ -74,7 +97,7 @@ class Case:
         engine = self.engine
         with engine.quiet(2):
             found = list(self.backward(engine.copied(point.context if context is None else context), [engine.copy(g) for g in point.above]))
-        return [engine.as_gradient(found[i] if i < len(found) else None, self.inputs[i]) for i in self.graded]
+        return [engine.as_gradient(found[i] if i < len(found) else None, point.inputs[i]) for i in self.graded]
 
     def errors(self, point: Point, found: list[Array]) -> list[float]:
         """How far each gradient is off, relative to its own size."""

@@ -118,7 +118,7 @@ _TWINS = {
     "sum": ["mean"], "mean": ["sum"], "sin": ["cos"], "cos": ["sin"], "tanh": ["sigmoid"], "sigmoid": ["tanh"], "argmax": ["argmin"], "argmin": ["argmax"],
     "triu": ["tril"], "tril": ["triu"], "maximum": ["minimum"], "minimum": ["maximum"], "amax": ["amin", "sum"], "max": ["min"], "min": ["max"], "sinh": ["cosh"],
     "cosh": ["sinh"], "index_copy": ["index_add"], "index_copy_": ["index_add_"], "scatter": ["scatter_add"], "scatter_": ["scatter_add_"], "zeros_like": ["ones_like"],
-    "ones_like": ["zeros_like"], "softmax": ["log_softmax"], "log_softmax": ["softmax"], "exp": ["expm1"], "log": ["log1p"], "log1p": ["log"], "sqrt": ["rsqrt", "square"],
+    "ones_like": ["zeros_like"], "softmax": ["log_softmax"], "log_softmax": ["softmax"], "log": ["log1p"], "log1p": ["log"], "sqrt": ["rsqrt", "square"],
     "rsqrt": ["sqrt"], "square": ["sqrt"], "abs": ["sign"], "sign": ["abs"], "relu": ["sign"], "cumsum": ["cumprod"], "softplus": ["sigmoid"], "floor": ["round"], "sub_": ["add_"],
     "add_": ["sub_"], "mul": ["div"], "div": ["mul"], "var": ["std"], "std": ["var"], "inverse": ["t"], "less": ["greater"], "ge": ["gt"], "gt": ["ge", "lt"], "le": ["lt"], "lt": ["le", "gt"],
 }  # fmt: skip
@@ -155,16 +155,20 @@ class Edits:
         for node in self.sites():
             found += self._expression(node)
         found += self._exchanged_variables()
+        idle = _is_idle(_parsed(self.unit.text(self.statement.node)))
         base, seen, out = ast.dump(_parsed(self.unit.text(self.statement.node))), set(), []
         for e in sorted(found, key=lambda e: e.cost):
             try:
-                tree = ast.dump(_parsed(e.text()))
+                parsed = _parsed(e.text())
+                tree = ast.dump(parsed)
             except SyntaxError:
                 continue
             if tree != base and tree not in seen:
                 seen.add(tree)
                 if self._is_alias(e):
                     e.cost += 0.5
+                if _is_idle(parsed) and not idle:
+                    e.cost += 0.6
                 out.append(e)
         return sorted(out, key=lambda e: e.cost)
 
@@ -307,7 +311,7 @@ class Edits:
             if child is not node and isinstance(child, ast.expr) and id(child) not in self.calls and (inner := self.scope.shape(child)) is not None and fits(inner, shape):
                 trailing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and child is node.func.value
                 if trailing:
-                    yield self._edit(node, self.text(child), 1.2, f"`{_without(self.text(node), self.text(child))}` is one too many")
+                    yield self._edit(node, self.text(child), 1.2 if name_of(node) not in ("sum", "mean") else 1.4, f"`{_without(self.text(node), self.text(child))}` is one too many")
                     continue
                 rest = _without(self.text(node), self.text(child))
                 depth = self.text(node).count("(") - self.text(child).count("(")
@@ -427,7 +431,7 @@ class Edits:
         for name, v in self.scope.names.items():
             if isinstance(v, (int, float)) and not isinstance(v, bool) and name != self.text(node):
                 yield self._edit(node, name, cost, "another number")
-        if isinstance(x, int):
+        if isinstance(x, int) or float(x).is_integer():
             for step in ("- 1", "+ 1"):
                 yield self._edit(node, f"{mine} {step}", 2.0 if isinstance(node, (ast.Subscript, ast.Call)) else 1.2, f"`{self.text(node)} {step}` is due")
         yield self._edit(node, f"-{mine}", 1.3, "the sign is wrong")
@@ -574,9 +578,25 @@ class Edits:
                     yield self._edit(bound, f"{_operand(self.text(bound), bound)} {step}", 1.3, "a bound is off by one")
 
 
+def name_of(call: ast.Call) -> str:
+    """The name of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
 def _of_texts(node: Any) -> bool:
     """Whether strings are compared: a choice that the user made elsewhere, not a mistake in a formula."""
     return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node))
+
+
+def _is_idle(tree: Any) -> bool:
+    """Whether something is multiplied or divided by 1, or added to 0."""
+    for n in ast.walk(tree):
+        if isinstance(n, ast.BinOp):
+            for side in (n.left, n.right):
+                x = number_of(side)
+                if x == 1 and isinstance(n.op, (ast.Mult, ast.Div, ast.Pow)) and (side is n.right or isinstance(n.op, ast.Mult)) or x == 0 and isinstance(n.op, (ast.Add, ast.Sub)):
+                    return True
+    return False
 
 
 def _same(a: str, b: str) -> bool:

@@ -112,6 +112,12 @@ class Torch:
         zeros = (x == 0) * (0.3 * (size if size > 0 else 1.0)) * torch.randn(x.shape, generator=g, dtype=torch.float64)
         return x * away.to(x.dtype) + zeros.to(x.dtype)
 
+    def cut(self, x: Any, axis: int, size: int) -> Any:
+        """A tensor with less along an axis."""
+        if size < 1:
+            raise ValueError("nothing is left")
+        return x.narrow(axis, 0, size).contiguous()
+
     def probe(self, y: Any, seed: int, i: int) -> Any:
         if not self.is_float(y):
             return None

@@ -34,26 +34,26 @@ class Numbers:
             add(_plain(value), value)
         self.constants = [v for _, v, _ in self._atoms]
 
-    def texts(self, value: float) -> list[tuple[int, str]]:
+    def texts(self, value: float) -> list[tuple[float, str]]:
         """Expressions for a number with their costs, the plainest first; none if it is no such number."""
         if not math.isfinite(value):
             return []
         sign, size = ("-" if value < 0 else ""), abs(value)
-        found: list[tuple[int, str]] = []
+        found: list[tuple[float, str]] = []
         for small in (0, 1, 2, 3, 4, 6, 8):
             if _near(size, small) or size == small == 0:
                 found.append((0, str(small)))
         for small in (2, 3, 4, 6, 8):
             if _near(size * small, 1):
-                found.append((1, "0.5" if small == 2 else "0.25" if small == 4 else f"1 / {small}"))
+                found.append((0.5 if small == 2 else 1.2, "0.5" if small == 2 else "0.25" if small == 4 else f"1 / {small}"))
         for three in ((3, 2), (2, 3), (3, 4)):
             if _near(size * three[1], three[0]):
-                found.append((1, f"{three[0]} / {three[1]}"))
-        for text, atom, _ in self._atoms:
+                found.append((1.5, f"{three[0]} / {three[1]}"))
+        for text, atom, plain in self._atoms:
             a, brackets = abs(atom), text if re.fullmatch(r"[\w.]+(\[-?\d+\]|\(\))?", text) else f"({text})"
             if atom < 0:
                 brackets = f"abs({text})"
-            forms = [(1, a, brackets), (2, 1 / a, f"1 / {brackets}"), (3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2")]
+            forms = [(0.5, a, brackets) if plain else (1, a, brackets), (1 if plain else 2, 1 / a, f"1 / {brackets}"), (3, math.sqrt(a), f"{brackets} ** 0.5"), (3, 1 / math.sqrt(a), f"1 / {brackets} ** 0.5"), (3, a * a, f"{brackets} ** 2")]
             forms += [(3, 1 / (a * a), f"1 / {brackets} ** 2"), (3, 2 * a, f"2 * {brackets}"), (3, a / 2, f"{brackets} / 2"), (3, 2 / a, f"2 / {brackets}"), (3, 1 / (2 * a), f"1 / (2 * {brackets})")]
             if a > 1 and a == int(a):
                 forms += [(2, a - 1, f"({brackets} - 1)"), (2, 1 / (a - 1), f"1 / ({brackets} - 1)"), (2, (a - 1) / a, f"({brackets} - 1) / {brackets}"), (2, a / (a - 1), f"{brackets} / ({brackets} - 1)")]
@@ -67,7 +67,7 @@ class Numbers:
         found.sort(key=lambda f: (f[0], len(f[1])))
         return [(cost, sign + text) for cost, text in found]
 
-    def _pairs(self, size: float) -> list[tuple[int, str]]:
+    def _pairs(self, size: float) -> list[tuple[float, str]]:
         out = []
         # Of two sizes nearly every small fraction can be made; that would be no evidence.
         atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]

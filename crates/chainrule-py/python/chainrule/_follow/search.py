@@ -16,7 +16,7 @@ import numpy as np
 
 from .bench import Bench, silent, target_of
 from .case import Array, Case, Point, Quantity
-from .edits import Edit, Edits, Scope, fits, number_of
+from .edits import Edit, Edits, Scope, fits, name_of, number_of
 from .known import Known, Match
 from .numbers import Numbers, numbers_at_hand
 from .record import Hook, hooked, watched
@@ -68,6 +68,8 @@ class Hit:
     error: float
     local: Match | None = None
     worth: float = 0.0
+    sizes: int | None = None
+    """At how many points of other sizes it is right."""
     before: Array | None = None
     """The statement's result before and after the edit."""
     after: Array | None = None
@@ -123,6 +125,7 @@ class Search:
             self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
         self.engine = case.engine
         self.numbers = itertools.count()
+        self._resized: list[Point] | None = None
         self._matches: dict[Any, Match | None] = {}
         self._attributes: list[tuple[str, Any]] | None = None
         self._due: dict[int, Any] = {}
@@ -487,8 +490,25 @@ class Search:
                         continue
                     if tier == self._inserted or not self._is_elsewhere(step):
                         hits += tier(step)
-        hits.sort(key=lambda h: (h.cost, h.step.order))
+        for h in hits:
+            if h.sizes is None:
+                h.sizes = self._elsewhere_right(h) if h.cost < min(g.cost for g in hits) + 1.0 else 0
+        # An edit that is right at other sizes, too, is no chance.
+        most = max((h.sizes or 0 for h in hits), default=0)
+        hits.sort(key=lambda h: (h.cost + 1.0 * (most - (h.sizes or 0) > 0), h.step.order))
         return hits
+
+    def _elsewhere_right(self, hit: Hit) -> int:
+        """At how many points of other sizes the gradients are right with the edit."""
+        if self._resized is None:
+            self._resized = self.case.resized()
+        good = 0
+        with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
+            self.hook.k = 1
+            for point in self._resized:
+                found = self.bench.run(point)
+                good += found is not None and not self._wrong(found, point)
+        return good
 
     def due_of(self, step: Step) -> Any:
         """What is due in the place of a statement's value; False where it is not the value that is wrong, None where nothing is known."""
@@ -500,7 +520,7 @@ class Search:
         """Whether no value of the assigned variable could make all gradients right."""
         node = step.statement.node
         plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        if not plain or any(isinstance(n, ast.Call) and _name_of(n) in SHAPING for n in ast.walk(node.value)):
+        if not plain or any(isinstance(n, ast.Call) and name_of(n) in SHAPING for n in ast.walk(node.value)):
             # A value of another shape may be due, for which none was solved.
             return False
         return self.due_of(step) is False
@@ -648,10 +668,6 @@ def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tup
         if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
             continue
         yield name, [(0.0, name), (0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
-
-
-def _name_of(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def _gradient_names(name: str) -> set[str]:
