@@ -155,6 +155,7 @@ class Edits:
         for node in self.sites():
             found += self._expression(node)
         found += self._exchanged_variables()
+        found += self._everywhere()
         idle = _is_idle(_parsed(self.unit.text(self.statement.node)))
         base, seen, out = ast.dump(_parsed(self.unit.text(self.statement.node))), set(), []
         for e in sorted(found, key=lambda e: e.cost):
@@ -186,6 +187,20 @@ class Edits:
             for b in names[i + 1 :]:
                 if a.id != b.id and fits(self.scope.shape(a) or (), self.scope.shape(b) or ()):
                     yield Edit(self.unit, self.statement, [(a, b.id), (b, a.id)], 1.6, f"`{a.id}` and `{b.id}` are exchanged", a)
+
+    def _everywhere(self) -> Iterator[Edit]:
+        """A variable that is read several times, another one in all these places."""
+        places: dict[str, list[Any]] = {}
+        for n in self.sites():
+            if isinstance(n, ast.Name) and self.scope.value(n) is not None:
+                places.setdefault(n.id, []).append(n)
+        for name, nodes in places.items():
+            shape = self.scope.shape(nodes[0])
+            if len(nodes) < 2 or shape is None:
+                continue
+            for other, its in self.scope.tensors():
+                if other != name and fits(its, shape):
+                    yield Edit(self.unit, self.statement, [(n, other) for n in nodes], 1.05 + (0.0 if its == shape else 0.9), "another variable", nodes[0])
 
     def donated(self) -> list[Edit]:
         """Other expressions of the forward or the backward pass in the place of one here."""

@@ -498,6 +498,13 @@ class Search:
         hits.sort(key=lambda h: (h.cost + 1.0 * (most - (h.sizes or 0) > 0), h.step.order))
         return hits
 
+    def again(self) -> None:
+        """Tries small edits where none can make all gradients right: of several mistakes each makes only some so."""
+        for step in self.steps:
+            if step.rank < 1.2 and self.bench.left() > 0 and self._is_elsewhere(step):
+                self._small(step)
+                self._factors(step)
+
     def _elsewhere_right(self, hit: Hit) -> int:
         """At how many points of other sizes the gradients are right with the edit."""
         if self._resized is None:
@@ -744,13 +751,20 @@ def _promising(search: Search) -> list[Hit]:
     best: dict[int, Hit] = {}
     for h in search.partial:
         gain = len(h.right) - before
-        if gain <= 0 and not (h.local is not None and h.local.quantity.is_gradient and h.local.quantity.words.startswith("the gradient of `")):
+        if gain <= 0 and not (h.local is not None and h.cost < 2.2 and _is_due(h)):
             continue
         h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else 0.0)
         key = id(h.step)
         if key not in best or h.worth < best[key].worth:
             best[key] = h
     return sorted(best.values(), key=lambda h: h.worth)
+
+
+def _is_due(hit: Hit) -> bool:
+    """Whether the statement's result is, with the edit, the gradient that its variable is named for."""
+    target = target_of(hit.step.statement.node)
+    q = hit.local.quantity if hit.local is not None else None
+    return q is not None and q.is_gradient and bool(q.name) and target in _gradient_names(q.name)
 
 
 def _two(search: Search, found: Found, depth: int) -> bool:
@@ -787,6 +801,7 @@ def find(case: Case, seconds: float = 1.5) -> Found | None:
             found.hits.append(search.measured(hits))
             found.error = hits[0].error
         else:
+            search.again()
             search.bench.until = max(search.bench.until, search.bench.until - search.bench.left() + 0.8 * seconds)
             if not _two(search, found, 2):
                 first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
