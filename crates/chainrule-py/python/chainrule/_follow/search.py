@@ -21,7 +21,7 @@ from .known import Known, Match
 from .numbers import Numbers, numbers_at_hand
 from .record import Hook, hooked, watched
 from .solve import due
-from .synthesis import deeper_proposals, insertions, proposals
+from .synthesis import deeper_proposals, insertions, partial_proposals, proposals
 from .units import Statement, Unit, called, unit_of
 
 
@@ -128,6 +128,7 @@ class Search:
         self._resized: list[Point] | None = None
         self._matches: dict[Any, Match | None] = {}
         self._attributes: list[tuple[str, Any]] | None = None
+        self._tried: dict[int, list[Edit]] = {}
         self._due: dict[int, Any] = {}
         self._codes: dict[Unit, Any] = {}
         self.hook = Hook(self.engine.keep)
@@ -480,7 +481,7 @@ class Search:
         self.partial = []
         suspects = [s for s in self.steps if s.rank < 9]
         # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
-        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._donated, 2.0), (self._more, 2.2), (self._deeper, 2.4), (self._inserted, 2.6))
+        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._more, 2.2), (self._deeper, 2.4), (self._inserted, 2.6))
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
         hits: list[Hit] = []
         for steps in groups:
@@ -504,6 +505,9 @@ class Search:
             if step.rank < 1.2 and self.bench.left() > 0 and self._is_elsewhere(step):
                 self._small(step)
                 self._factors(step)
+        for step in self.steps:
+            if step.rank < 0.7 and self.bench.left() > 0:
+                self.try_edits(step, partial_proposals(self, step, self.scope(step)))
 
     def _elsewhere_right(self, hit: Hit) -> int:
         """At how many points of other sizes the gradients are right with the edit."""
@@ -550,8 +554,33 @@ class Search:
         return hits
 
     def _small(self, step: Step) -> list[Hit]:
-        step_scope = self.scope(step)
-        return self.try_edits(step, Edits(step.unit, step.statement, step_scope).all())
+        return self.try_edits(step, [e for e in self._edits(step) if e.cost < 2.3])
+
+    def _large(self, step: Step) -> list[Hit]:
+        return self.try_edits(step, [e for e in self._edits(step) if e.cost >= 2.3])
+
+    def _edits(self, step: Step) -> list[Edit]:
+        if id(step) not in self._tried:
+            self._tried[id(step)] = Edits(step.unit, step.statement, self.scope(step)).all()
+        return self._tried[id(step)]
+
+    def _joined(self, step: Step) -> list[Hit]:
+        """A variable at hand, or a number of either pass, added to a term or multiplied with it."""
+        scope, edits = self.scope(step), []
+        for node in self._terms(step):
+            shape, text = scope.shape(node), step.unit.text(node)
+            if shape is None:
+                continue
+            for name, other in scope.tensors():
+                if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
+                    continue
+                forms = [(2.6, f"{text} + {name}", "term"), (2.6, f"{text} - {name}", "term"), (2.2, _times(name, text, node), "factor"), (2.4, f"{_pow(text, node)} / {name}", "division by")]
+                edits += [Edit(step.unit, step.statement, [(node, new)], cost, f"the {what} `{name}` is missing", node) for cost, new, what in forms]
+            for x in scope.constants:
+                edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {x!r}")], 2.4, f"`{x!r}` is missing", node))
+                edits.append(Edit(step.unit, step.statement, [(node, f"{x!r} * {_pow(text, node)}")], 2.4, f"the factor {x!r} is missing", node))
+        edits.sort(key=lambda e: e.cost)
+        return self.try_edits(step, edits)
 
     def _terms(self, step: Step) -> list[Any]:
         """The expressions of a statement for which a factor is looked for."""
@@ -662,9 +691,6 @@ class Search:
                     if cost < 1:
                         edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {form}")], 2.6 + cost, f"the term `{form}` is missing", node))
                         edits.append(Edit(step.unit, step.statement, [(node, f"{text} - {form}")], 2.6 + cost, f"the term `{form}` is missing", node))
-            for x in scope.constants:
-                edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {x!r}")], 2.4, f"`{x!r}` is missing", node))
-                edits.append(Edit(step.unit, step.statement, [(node, f"{x!r} * {_pow(text, node)}")], 2.4, f"the factor {x!r} is missing", node))
         edits.sort(key=lambda e: e.cost)
         return self.try_edits(step, edits)
 
@@ -674,7 +700,7 @@ def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tup
     for name, other in scope.tensors():
         if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
             continue
-        yield name, [(0.0, name), (0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
+        yield name, [(0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
 
 
 def _gradient_names(name: str) -> set[str]:
@@ -736,6 +762,7 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
     with unit.running(unit.compiled(lambda node: node)):
         new = copy.copy(search)
         new.units = [unit if u is hit.step.unit else u for u in search.units]
+        new._tried = {}
         new._codes, new._due, new._attributes, new.partial = {}, {}, None, []
         new.bench = Bench(search.case, search.point, new.units, search.hook, search.bench.left())
         new.base = search.case.gradients(search.point)

@@ -49,6 +49,15 @@ def due(search: Search, step: Step, node: Any = None) -> Due | bool | None:
     return _Place(search, step, search.watched_code(step.unit), node.number).solved(search.engine.array(seen[0]))
 
 
+def due_for_some(search: Search, step: Step) -> Due | None:
+    """What is due in the place of the statement's value so that some of the wrong gradients become right, and none that is right becomes wrong."""
+    node = root_of(step)
+    seen = search.values.get(getattr(node, "number", -1)) or []
+    if len(seen) != 1 or not search.engine.is_float(seen[0]) or not 0 < search.engine.array(seen[0]).size <= MOST:
+        return None
+    return _Place(search, step, search.watched_code(step.unit), node.number).solved_for_some(np.array(search.engine.array(seen[0])))
+
+
 def due_of_variable(search: Search, step: Step, name: str) -> Due | bool | None:
     """What is due in a variable from a statement on."""
     code = before(step.unit, step.statement, f"{name} = {HOOK}.see(-2, {name})")
@@ -118,10 +127,35 @@ class _Place:
                 if np.abs(found - right).max() <= 1e-9:
                     # Values are compared by what the gradients see of them: a direction on which these hardly depend counts as little.
                     return Due(value, now, rows[:rank].T * (sizes[:rank] / sizes[0]))
-                if value.size * 4 > MOST or np.abs(found - right).max() > 10 * np.abs(at - right).max():
+                if value.size > 64 or np.abs(found - right).max() > 10 * np.abs(at - right).max():
                     return None
                 at = found
         return None
+
+    def solved_for_some(self, value: Array) -> Due | None:
+        """For as many of the wrong gradients as can be right together; a straight line only."""
+        base, right = self.search.base, self.search.point.right
+        ends = np.cumsum([0, *(b.size for b in base)])
+        rows_of = [np.arange(ends[i], ends[i + 1]) for i in range(len(base))]
+        with hooked([self.step.unit], [self.code], self.search.hook):
+            slopes = self._slopes(value, self._flat(base), 1e-2 * (float(np.abs(value).max()) or self.search.point.scale))
+        if slopes is None or any(b.shape != r.shape for b, r in zip(base, right)):
+            return None
+        rest = self._flat(right) - self._flat(base)
+        kept = [i for i in range(len(base)) if i not in self.search.wrong]
+        best: tuple[list[int], Due] | None = None
+        chosen: list[int] = []
+        for i in self.search.wrong:
+            at = np.concatenate([rows_of[j] for j in [*kept, *chosen, i]])
+            if not slopes[rows_of[i]].any():
+                continue
+            left, sizes, rows = np.linalg.svd(slopes[at], full_matrices=False)
+            rank = int((sizes > 1e-9 * sizes[0]).sum())
+            change = rows[:rank].T @ (left[:, :rank].T @ rest[at] / sizes[:rank])
+            if np.abs(slopes[at] @ change - rest[at]).max() <= 1e-7:
+                chosen.append(i)
+                best = chosen, Due(value, value + change.reshape(value.shape), rows[:rank].T * (sizes[:rank] / sizes[0]))
+        return best[1] if best is not None else None
 
     def _is_line(self, value: Array, slopes: Array, at: Array) -> bool:
         """Whether the gradients depend on the value as a straight line does, as far as one large change tells."""

@@ -18,7 +18,7 @@ import numpy as np
 from .case import Array
 from .edits import Edit, Scope, fits, stretches
 from .bench import target_of
-from .solve import Due, due, due_of_variable, operands, root_of
+from .solve import Due, due, due_for_some, due_of_variable, operands, root_of
 
 if TYPE_CHECKING:
     from .search import Search, Step
@@ -160,6 +160,12 @@ def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     return _proposed(search, step, scope, root, solved, 3) if isinstance(solved, Due) else []
 
 
+def partial_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
+    """Edits after which some of the wrong gradients are right."""
+    solved = due_for_some(search, step)
+    return _proposed(search, step, scope, root_of(step), solved, 2) if solved is not None else []
+
+
 def deeper_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     """As `proposals`, for the operands in the statement."""
     out: list[Edit] = []
@@ -185,8 +191,11 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
     missing = wanted - value
     sums = list(_reductions(search, scope, value.shape))
     shares = [Atom(f"1 / {a.text}", 1 / a.value, a.cost + 0.2) for a in sums if (a.value != 0).all()] + sums
-    for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(deepest), Fit(solved, missing, None, sums).products(1)):
+    named = [a for a in atoms if a.cost <= 0.1][:24]
+    projections = ((0.3 + a.cost + cost, c, [a, *parts]) for a in named for cost, c, parts in Fit(solved, missing, a.value, sums).products(1))
+    for cost, c, parts in itertools.chain(Fit(solved, missing, None, atoms).products(deepest), Fit(solved, missing, None, sums).products(1), projections):
         if (term := _term(scope, c, parts)) is not None:
+            # A sum in the place of an operand is bracketed where it needs to be.
             add(root, f"{text} {'-' if c < 0 else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
     for node, at in _parts(search, root, value):
         target = at[0] + at[1] * missing
@@ -247,4 +256,4 @@ def _parts(search: Search, root: Any, value: Array) -> Iterator[tuple[Any, tuple
                     yield node, (at, sign)
 
 
-__all__ = ["deeper_proposals", "insertions", "proposals"]
+__all__ = ["deeper_proposals", "insertions", "partial_proposals", "proposals"]
