@@ -48,7 +48,7 @@ class Numbers:
                 found.append((0.5 if small == 2 else 1.2, "0.5" if small == 2 else "0.25" if small == 4 else f"1 / {small}"))
         for three in ((3, 2), (2, 3), (3, 4)):
             if _near(size * three[1], three[0]):
-                found.append((1.5, f"{three[0]} / {three[1]}"))
+                found.append((3.0, f"{three[0]} / {three[1]}"))
         for text, atom, plain in self._atoms:
             a, brackets = abs(atom), text if re.fullmatch(r"[\w.]+(\[-?\d+\]|\(\))?", text) else f"({text})"
             if atom < 0:

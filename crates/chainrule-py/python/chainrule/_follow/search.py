@@ -444,6 +444,9 @@ class Search:
         """The edits after which all gradients are right here and elsewhere; better ones than now are kept in `partial`."""
         hits: list[Hit] = []
         before = set(range(len(self.base))) - set(self.wrong)
+        target = target_of(step.statement.node)
+        named = [q for q in self.known.all if q.is_gradient and q.name and target in _gradient_names(q.name)] if target and not step.is_named else []
+        due_here = [] if len(step.results) != 1 else named
         for chunk in _chunks(edits, 150):
             with self.bench.beside(step.unit, step.statement, [e.text() for e in chunk]) as valid:
                 for k, i in enumerate(valid, 1):
@@ -457,15 +460,23 @@ class Search:
                     local = None
                     if len(right) == len(self.base) and not self._confirmed():
                         continue
-                    if len(right) < len(self.base) and not step.right and self.hook.taken is not None:
-                        m = self._match(self.hook.taken)
-                        local = m if m is not None and m.exact else None
+                    if len(right) < len(self.base) and right >= before and due_here and self.engine.is_float(self.hook.taken):
+                        local = self._is_one_of(due_here)
                     hit = Hit(step, chunk[i], right, error, local)
                     if len(right) == len(self.base):
                         hits.append(hit)
                     elif right > before or (local is not None and right >= before):
                         self.partial.append(hit)
         return hits
+
+    def _is_one_of(self, quantities: list[Quantity]) -> Match | None:
+        """Whether the statement's result is one of these."""
+        x = self.engine.array(self.hook.taken).reshape(-1)
+        for q in quantities:
+            known = q.value.reshape(-1)
+            if known.shape == x.shape and np.abs(known - x).max(initial=0.0) <= 1e-9 * np.abs(known).max(initial=0.0):
+                return Match(q, 1.0, False)
+        return None
 
     def _confirmed(self) -> bool:
         for point in self.others:
@@ -778,20 +789,13 @@ def _promising(search: Search) -> list[Hit]:
     best: dict[int, Hit] = {}
     for h in search.partial:
         gain = len(h.right) - before
-        if gain <= 0 and not (h.local is not None and h.cost < 2.2 and _is_due(h)):
+        if gain <= 0 and not (h.local is not None and h.cost < 3.5):
             continue
         h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else 0.0)
         key = id(h.step)
         if key not in best or h.worth < best[key].worth:
             best[key] = h
     return sorted(best.values(), key=lambda h: h.worth)
-
-
-def _is_due(hit: Hit) -> bool:
-    """Whether the statement's result is, with the edit, the gradient that its variable is named for."""
-    target = target_of(hit.step.statement.node)
-    q = hit.local.quantity if hit.local is not None else None
-    return q is not None and q.is_gradient and bool(q.name) and target in _gradient_names(q.name)
 
 
 def _two(search: Search, found: Found, depth: int) -> bool:
