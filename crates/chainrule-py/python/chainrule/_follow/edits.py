@@ -74,6 +74,8 @@ class Scope:
     masks: list[str] = field(default_factory=list)
     slices: list[str] = field(default_factory=list)
     transpose: str = ".T"
+    kinds: dict[str, bool] = field(default_factory=dict)
+    """Which variables are gradients, and which values of the forward pass; others are neither."""
     donors: list[tuple[str, Any]] = field(default_factory=list)
     """Expressions of both passes that could stand here, with their values."""
 
@@ -212,7 +214,7 @@ class Edits:
             for text, other in self.scope.donors:
                 if text == mine or isinstance(v, bool) or v is None:
                     continue
-                number = isinstance(v, (int, float)) and (isinstance(other, (int, float)) or tuple(other.shape) == ())
+                number = isinstance(v, (int, float)) and (isinstance(other, (int, float)) or self.scope.engine.is_tensor(other) and tuple(other.shape) == ())
                 tensor = shape is not None and self.scope.engine.is_tensor(other) and tuple(other.shape) == shape
                 if number or tensor:
                     # The more of it there is here already, the smaller the edit.
@@ -237,7 +239,7 @@ class Edits:
                 yield self._whole(f"{target} {op} {value}", 1.5 if op == "=" else 1.0, f"`{op}` for `{_sign(node.op)}=`", node)
             if isinstance(node.target, ast.Subscript):
                 yield from self._scattered(node.target, value, "+" if isinstance(node.op, ast.Add) else "")
-            yield self._whole("pass", 2.5, "the statement is one too many", node)
+            yield self._whole("pass", 1.9, "the statement is one too many", node)
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], text(node.value)
             if isinstance(target, (ast.Name, ast.Subscript)):
@@ -245,7 +247,7 @@ class Edits:
                 if known:
                     for op in ("+=", "-="):
                         yield self._whole(f"{text(target)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
-                    yield self._whole("pass", 2.5, "the statement is one too many", node)
+                    yield self._whole("pass", 1.9 if isinstance(target, ast.Subscript) else 2.3, "the statement is one too many", node)
                 if isinstance(target, ast.Name) and known:
                     name = text(target)
                     yield self._whole(f"{name} = {name} + ({value})", 1.6, "what was there before is lost", node)
@@ -254,7 +256,7 @@ class Edits:
             if isinstance(target, ast.Tuple):
                 yield from self._exchanged(target.elts, 1.9)
         if isinstance(node, ast.Expr):
-            yield self._whole("pass", 2.5, "the statement is one too many", node)
+            yield self._whole("pass", 1.9, "the statement is one too many", node)
         if isinstance(node, (ast.Assign, ast.AugAssign)):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Subscript):
@@ -339,7 +341,7 @@ class Edits:
             if name == mine or node is getattr(self.statement.node, "value", None) and name == self._target():
                 continue
             if fits(other, shape):
-                yield self._edit(node, name, cost + (0.0 if other == shape else 0.3 if _same_but_ones(other, shape) else 0.9), "another variable")
+                yield self._edit(node, name, cost + self._strange(mine, name) + (0.0 if other == shape else 0.3 if _same_but_ones(other, shape) else 0.9), "another variable")
             elif len(other) == 2 and fits(other[::-1], shape):
                 yield self._edit(node, name + self.scope.transpose, cost + 1.2, "another variable")
             elif len(other) == len(shape) + 1 and self._count(other) == self._count(shape) or sorted(d for d in other if d > 1) == sorted(d for d in shape if d > 1):
@@ -349,6 +351,12 @@ class Edits:
                 # A step of a sequence for another one's, by the same index.
                 if isinstance(node, ast.Subscript) and name != self.text(node.value) and i == 0 and other == self.scope.shape(node.value):
                     yield self._edit(node.value, name, 1.0, "another variable")
+
+    def _strange(self, mine: str, name: str) -> float:
+        """What a variable costs in the place of another one: less the more they are alike, in name and in kind."""
+        kinds = self.scope.kinds
+        other_kind = 0.15 if mine in kinds and name in kinds and kinds[mine] != kinds[name] else 0.0
+        return other_kind + 0.1 * (1 - difflib.SequenceMatcher(None, mine, name).ratio())
 
     @staticmethod
     def _count(shape: tuple[int, ...]) -> int:
@@ -394,7 +402,7 @@ class Edits:
             yield self._edit(node, self.text(node.operand), 0.9, f"{-x!r} for {x!r}: the sign")
         others: list[tuple[float, float]] = []
         if isinstance(x, int):
-            others += [(x + 1, 1.2), (x - 1, 1.2), (-x, 1.2)]
+            others += [(x + 1, 1.2), (x - 1, 1.2), (-x, 1.3)]
         others += [(v, 1.8 if v == 1 else 1.4) for v in (0, 1, 2, 3, 0.5, -0.5, -1, -1.5, -2, 1.5, 0.25, 4)]
         others += [(-x, 1.0), (2 * x, 1.4), (x / 2, 1.4), (x - 1, 1.3), (x + 1, 1.5), (x * x, 2.4)]
         others += [(c, 1.3) for c in self.scope.constants]
@@ -406,9 +414,9 @@ class Edits:
         for value, cost in others:
             if isinstance(value, float) and value.is_integer() and (isinstance(x, int) or abs(value) < 5):
                 value = int(value)
-            if repr(value) not in seen and value != x:
+            if repr(value) not in seen and value != x and (isinstance(value, int) or not self._is_argument(node)):
                 seen.add(repr(value))
-                yield self._edit(node, repr(value), cost, f"{value!r} for {x!r}")
+                yield self._edit(node, repr(value), cost + (0.3 if self._is_argument(node) else 0.0), f"{value!r} for {x!r}")
         if node is getattr(self.statement.node, "value", None):
             for name, _ in self.scope.tensors():
                 yield self._edit(node, name, 1.9, f"`{name}` for {x!r}")
@@ -416,6 +424,10 @@ class Edits:
             for name, v in self.scope.names.items():
                 if isinstance(v, (int, float)) and not isinstance(v, bool):
                     yield self._edit(node, name, 1.35, f"`{name}` for {x!r}")
+
+    def _is_argument(self, node: Any) -> bool:
+        """Whether a whole number is an argument of a call, as axes and sizes are."""
+        return isinstance(number_of(node), int) and any(node in n.args for n in ast.walk(self.statement.node) if isinstance(n, ast.Call))
 
     def _literal(self, node: Any) -> Iterator[Edit]:
         if isinstance(node.value, bool):
@@ -606,6 +618,8 @@ def _of_texts(node: Any) -> bool:
 def _is_idle(tree: Any) -> bool:
     """Whether something is multiplied or divided by 1, or added to 0."""
     for n in ast.walk(tree):
+        if isinstance(n, ast.AugAssign) and number_of(n.value) in (0, 1):
+            return True
         if isinstance(n, ast.BinOp):
             for side in (n.left, n.right):
                 x = number_of(side)

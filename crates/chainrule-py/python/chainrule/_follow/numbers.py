@@ -31,7 +31,7 @@ class Numbers:
             if size > 2:
                 add(text, size, False)
         for value in constants:
-            add(_plain(value), value)
+            add(_plain(abs(value)), abs(value))
         self.constants = [v for _, v, _ in self._atoms]
 
     def texts(self, value: float) -> list[tuple[float, str]]:

@@ -42,7 +42,7 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
     return [of_function(engine, cls, args) for cls, args in called.items()]
 
 
-def followed(fn: Any, inputs: Any, seconds: float = 1.5) -> list[Followed]:
+def followed(fn: Any, inputs: Any, seconds: float = 1.2) -> list[Followed]:
     """The mistakes in the backward passes of a function, of a `Function` or of a module."""
     given = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
     try:

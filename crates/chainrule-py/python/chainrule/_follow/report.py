@@ -45,7 +45,7 @@ class Followed:
         return text_of(self)
 
 
-def follow(case: Case, seconds: float = 1.5) -> Followed | None:
+def follow(case: Case, seconds: float = 1.2) -> Followed | None:
     """The mistakes in a backward pass; None where its gradients are right, or where nothing is found."""
     found = find(case, seconds)
     if found is None or not (found.hits or found.located):
@@ -115,7 +115,7 @@ def _why(found: Found, hit: Hit, edit: Edit) -> str:
     factor = _factor(hit)
     was, due = found.match_of(edit.site), found.match_of_text(hit, edit)
     times = f"; the result was {ratio(factor)}{_meaning(found, hit, factor)} times the right one" if factor is not None else ""
-    if edit.what.startswith("another variable") or not edit.what:
+    if edit.what in ("another variable", "another number", "another expression", ""):
         if was is not None and due is not None and was.exact and due.exact and was.quantity.words != due.quantity.words:
             return f"is {was.quantity.words}; due here is {_that(was, due)}{times}"
         new = edit.pieces[0][1] if edit.pieces else ""

@@ -128,6 +128,9 @@ class Search:
         self._resized: list[Point] | None = None
         self._matches: dict[Any, Match | None] = {}
         self._attributes: list[tuple[str, Any]] | None = None
+        self._scopes: dict[int, Scope] = {}
+        self._mentioned: set[str] | None = None
+        self._given: list[tuple[str, Any, set[str]]] | None = None
         self._tried: dict[int, list[Edit]] = {}
         self._due: dict[int, Any] = {}
         self._codes: dict[Unit, Any] = {}
@@ -245,6 +248,8 @@ class Search:
                 names = first[s.number].names
                 runs = [m.names for m in moments if m.statement == s.number and not m.after][:12]
                 results = self._results(s, after.get(s.number, []))
+                if not results:
+                    results = self._constant_results(s, after.get(s.number, []))
                 steps.append(Step(unit, s, order[s.number], names, results, all(self._reads_known(s, n) for n in runs), any(self._reads_parts(s, n) for n in runs)))
         last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
         for st in steps:
@@ -273,6 +278,14 @@ class Search:
         value = s.node.value if isinstance(s.node, ast.Return) else s.node
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
         return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self._telling(v)]
+
+    def _constant_results(self, s: Statement, after: list[Any]) -> list[Match | None]:
+        """What is known of a result that is the same for all inputs, as a gradient may be."""
+        target = target_of(s.node)
+        values = [m.names[target] for m in after if target in m.names] if target else []
+        matches = [self._match(v) for v in values if self.engine.is_float(v) and self.engine.array(v).any()]
+        speaks = any(q.is_gradient and q.name and target in _gradient_names(q.name) for q in self.known.all)
+        return matches if any(m is not None for m in matches) or speaks else []
 
     def _telling(self, v: Any) -> bool:
         """Whether a value can be told from others: zeros and ones stand everywhere."""
@@ -367,7 +380,7 @@ class Search:
         if not step.results:
             rank += 0.25 if step.touches == wrong else 0.6
         elif step.is_named:
-            rank += 0.6
+            rank += 1.0
         elif step.right:
             # A right quantity, but perhaps not the one that is due.
             rank += 0.3 if step.touches == wrong else 0.5
@@ -386,8 +399,15 @@ class Search:
 
     def scope(self, step: Step) -> Scope:
         """What is at hand where a statement runs."""
+        if id(step) not in self._scopes:
+            self._scopes[id(step)] = self._scope(step)
+        return self._scopes[id(step)]
+
+    def _scope(self, step: Step) -> Scope:
         engine, names = self.engine, dict(step.names)
-        mentioned = {n.id for u in [*self.units, *self.forwards] for n in ast.walk(u.node) if isinstance(n, ast.Name)}
+        if self._mentioned is None:
+            self._mentioned = {n.id for u in [*self.units, *self.forwards] for n in ast.walk(u.node) if isinstance(n, ast.Name)}
+        mentioned = self._mentioned
         for name, v in step.unit.functions[0].__globals__.items():
             if name in mentioned and name not in names and (engine.is_tensor(v) or isinstance(v, (int, float))) and not name.startswith("__"):
                 names[name] = v
@@ -398,7 +418,7 @@ class Search:
         masks = [n for n, v in names.items() if engine.is_bool(v)]
         transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
         numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._donors(step, names))
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names))
 
     def _fixed(self) -> list[tuple[str, Any]]:
         """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand everywhere."""
@@ -412,20 +432,30 @@ class Search:
                             self._attributes.append((unit.text(n), v))
         return self._attributes
 
+    def _kinds(self, names: dict[str, Any]) -> dict[str, bool]:
+        return {n: m.quantity.is_gradient for n, v in names.items() if (m := self._match(v)) is not None}
+
     def _donors(self, step: Step, names: dict[str, Any]) -> list[tuple[str, Any]]:
         """Expressions of both passes whose variables are at hand here."""
-        out: dict[str, Any] = {}
+        if self._given is None:
+            self._given = self._all_donors()
         at_hand = set(names) | set(step.unit.functions[0].__globals__) | set(dir(builtins))
+        return [(text, v) for text, v, free in self._given if free <= at_hand]
+
+    def _all_donors(self) -> list[tuple[str, Any, set[str]]]:
+        out: dict[str, tuple[Any, set[str]]] = {}
         for unit, values in [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]:
             for n in ast.walk(unit.node):
                 if not isinstance(n, (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)) or not isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
                     continue
                 seen = values.get(n.number)  # type: ignore[union-attr]
-                text = unit.text(n)
                 free = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
-                if seen and free and free <= at_hand and "\n" not in text and text not in out and "saved_tensors" not in text:
-                    out[text] = seen[0]
-        return list(out.items())
+                if not seen or not free or n.lineno != n.end_lineno:
+                    continue
+                text = unit.text(n)
+                if text not in out and "saved_tensors" not in text:
+                    out[text] = seen[0], free
+        return [(text, v, free) for text, (v, free) in out.items()]
 
     def judge(self, found: list[Array] | None) -> tuple[set[int], float]:
         """Which gradients are right, and how far off the worst is."""
@@ -500,8 +530,12 @@ class Search:
                 for step in steps:
                     if self.bench.left() < 0 or hits and step.rank + least >= min(h.cost for h in hits):
                         continue
-                    if tier == self._inserted or not self._is_elsewhere(step):
-                        hits += tier(step)
+                    try:
+                        if tier == self._inserted or not self._is_elsewhere(step):
+                            hits += tier(step)
+                    except (ValueError, SyntaxError, RecursionError, np.linalg.LinAlgError):
+                        # One statement that cannot be edited so must not hide the others.
+                        continue
         for h in hits:
             if h.sizes is None:
                 h.sizes = self._elsewhere_right(h) if h.cost < min(g.cost for g in hits) + 1.0 else 0
@@ -773,7 +807,7 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
     with unit.running(unit.compiled(lambda node: node)):
         new = copy.copy(search)
         new.units = [unit if u is hit.step.unit else u for u in search.units]
-        new._tried = {}
+        new._tried, new._scopes, new._mentioned, new._given = {}, {}, None, None
         new._codes, new._due, new._attributes, new.partial = {}, {}, None, []
         new.bench = Bench(search.case, search.point, new.units, search.hook, search.bench.left())
         new.base = search.case.gradients(search.point)
@@ -817,7 +851,7 @@ def _two(search: Search, found: Found, depth: int) -> bool:
     return False
 
 
-def find(case: Case, seconds: float = 1.5) -> Found | None:
+def find(case: Case, seconds: float = 1.2) -> Found | None:
     """The mistakes in a backward pass; None where its gradients are right or nothing can be said."""
     with silent(), case.engine.apart():
         search = Search(case, seconds)
