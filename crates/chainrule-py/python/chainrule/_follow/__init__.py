@@ -4,8 +4,8 @@ The user's own backward runs, statement by statement, at random inputs, and ever
 the source text is tried at a time, by running the edited backward; an edit that makes all gradients right, also at fresh inputs, is the correction.
 """
 
-from .case import Case
+from .case import Case, wrong_gradients
 from .functions import of_forward_and_backward, of_function
 from .report import Followed, follow
 
-__all__ = ["Case", "Followed", "follow", "of_forward_and_backward", "of_function"]
+__all__ = ["Case", "Followed", "follow", "of_forward_and_backward", "of_function", "wrong_gradients"]

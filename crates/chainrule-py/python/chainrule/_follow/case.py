@@ -117,3 +117,14 @@ class Case:
                     worst = float(error.max(initial=0.0)) / size
             out.append(float("inf") if np.isnan(worst) else worst)
         return out
+
+
+def wrong_gradients(case: Case) -> list[str]:
+    """The names of the inputs whose gradients are wrong, at the given point or at one of two others."""
+    wrong: dict[int, None] = {}
+    with case.engine.apart():
+        for seed in (0, 1, 2):
+            point = case.point(seed)
+            errors = case.errors(point, case.gradients(point))
+            wrong |= {i: None for i, e in enumerate(errors) if not e <= case.tolerance}
+    return [case.names[case.graded[i]] for i in sorted(wrong)]

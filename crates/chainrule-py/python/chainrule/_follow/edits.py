@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .numbers import Numbers
+from .scalars import Numbers
 from .units import Statement, Unit
 
 

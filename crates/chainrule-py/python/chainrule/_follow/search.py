@@ -18,7 +18,7 @@ from .bench import Bench, silent, target_of
 from .case import Array, Case, Point, Quantity
 from .edits import Edit, Edits, Scope, fits, name_of, number_of
 from .known import Known, Match
-from .numbers import Numbers, numbers_at_hand
+from .scalars import Numbers, numbers_at_hand
 from .record import Hook, hooked, watched
 from .solve import due
 from .synthesis import deeper_proposals, insertions, partial_proposals, proposals
