@@ -33,13 +33,12 @@ class Report:
 
 
 def _one_entry(text: str) -> list[str]:
-    """Of the catalogue's entries the first, if all are the same mistake; otherwise none: the line tells more than a choice of names."""
-    entries = re.split(r"^(?=- )", text, flags=re.MULTILINE)[1:]
-    names = {entry.partition(" in `")[0] for entry in entries}
-    if len(names) != 1:
+    """What the catalogue of mistakes calls it, if it is one mistake there; a choice of several tells less than the line."""
+    entries = re.findall(r"^- (.*?) in `(.*?)`", text, re.MULTILINE)
+    if len({mistake for mistake, _ in entries}) != 1:
         return []
-    rows = entries[0].rstrip().splitlines()
-    return ["in the catalogue", *(row for row in rows if not row.startswith("("))]
+    ops = " or ".join(dict.fromkeys(f"`{op}`" for _, op in entries))
+    return [f"the catalogue of mistakes calls it: {entries[0][0]} in {ops}"]
 
 
 def _list(inputs: Any) -> list[Tensor]:
