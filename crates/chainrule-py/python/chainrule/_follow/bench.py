@@ -35,6 +35,7 @@ class _Splice(ast.NodeTransformer):
         return out
 
     def visit(self, node: Any) -> Any:
+        """A statement, or several in its place."""
         number = self.statement.node.number
         if not isinstance(node, ast.stmt):
             return node
@@ -49,7 +50,7 @@ class _Splice(ast.NodeTransformer):
                 node.iter = read
             elif isinstance(node, ast.If):
                 node.test = read
-            else:
+            elif isinstance(node, ast.Return):
                 node.value = read
             return [*rows, node]
         return self.generic_visit(node)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from .scalars import Numbers
+from .texts import as_operand, bracketed, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, same_text, sign_of, tail_of, text_without, without_brackets
 from .units import Statement, Unit
 
 
@@ -37,28 +37,12 @@ class Edit:
         """The statement's text with the edit."""
         if self.whole is not None:
             return self.whole
-        return replaced(self.unit, self.statement.node, [(n, t if bare or isinstance(n, ast.Slice) else _bracketed(t)) for n, t in self.pieces])
+        return replaced(self.unit, self.statement.node, [(n, t if bare or isinstance(n, ast.Slice) else bracketed(t)) for n, t in self.pieces])
 
     def shown(self) -> str:
         """The text without the brackets that it does not need."""
         full, bare = self.text(), self.text(bare=True)
-        return _without_brackets(bare if _same(full, bare) else full, self.unit.text(self.statement.node))
-
-
-def _bracketed(text: str) -> str:
-    return text if text.isidentifier() or text.replace(".", "").isalnum() or not text else f"({text})"
-
-
-def replaced(unit: Unit, outer: Any, pieces: list[tuple[Any, str]]) -> str:
-    """The text of a node with parts of it replaced."""
-    rows = [row.encode() for row in unit.lines[outer.lineno - 1 : outer.end_lineno]]
-    rows[-1] = rows[-1][: outer.end_col_offset]
-    for node, text in sorted(pieces, key=lambda p: (p[0].lineno, p[0].col_offset), reverse=True):
-        first, last = node.lineno - outer.lineno, node.end_lineno - outer.lineno
-        head, tail = rows[first][: node.col_offset], rows[last][node.end_col_offset :]
-        rows[first : last + 1] = [head + text.encode() + tail]
-    rows[0] = rows[0][outer.col_offset :]
-    return b"".join(rows).decode()
+        return without_brackets(bare if same_text(full, bare) else full, self.unit.text(self.statement.node))
 
 
 @dataclass
@@ -91,29 +75,6 @@ class Scope:
         for name, v in self.names.items():
             if self.engine.is_tensor(v):
                 yield name, tuple(v.shape)
-
-
-def fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether one can stand for the other: they can be stretched to each other."""
-    return all(x == y or x == 1 or y == 1 for x, y in zip(a[::-1], b[::-1]))
-
-
-def stretches(a: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether a value of one shape can be stretched to another."""
-    return len(a) <= len(to) and all(x in (1, y) for x, y in zip(a[::-1], to[::-1]))
-
-
-def _same_but_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    return [d for d in a if d != 1] == [d for d in b if d != 1]
-
-
-def number_of(node: Any) -> float | None:
-    """The value of a literal number, with its sign."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and (x := number_of(node.operand)) is not None:
-        return -x
-    return None
 
 
 _TWINS = {
@@ -158,11 +119,11 @@ class Edits:
             found += self._expression(node)
         found += self._exchanged_variables()
         found += self._everywhere()
-        idle = _is_idle(_parsed(self.unit.text(self.statement.node)))
-        base, seen, out = ast.dump(_parsed(self.unit.text(self.statement.node))), set(), []
+        idle = is_idle(parsed_text(self.unit.text(self.statement.node)))
+        base, seen, out = ast.dump(parsed_text(self.unit.text(self.statement.node))), set(), []
         for e in sorted(found, key=lambda e: e.cost):
             try:
-                parsed = _parsed(e.text())
+                parsed = parsed_text(e.text())
                 tree = ast.dump(parsed)
             except SyntaxError:
                 continue
@@ -170,7 +131,7 @@ class Edits:
                 seen.add(tree)
                 if self._is_alias(e):
                     e.cost += 0.5
-                if _is_idle(parsed) and not idle:
+                if is_idle(parsed) and not idle:
                     e.cost += 0.6
                 out.append(e)
         return sorted(out, key=lambda e: e.cost)
@@ -236,31 +197,31 @@ class Edits:
             target, value = text(node.target), text(node.value)
             others = {ast.Add: ["=", "-="], ast.Sub: ["+=", "="], ast.Mult: ["/=", "="], ast.Div: ["*=", "="]}.get(type(node.op), [])
             for op in others:
-                yield self._whole(f"{target} {op} {value}", 1.5 if op == "=" else 1.0, f"`{op}` for `{_sign(node.op)}=`", node)
+                yield self._whole(f"{target} {op} {value}", 1.5 if op == "=" else 1.0, f"`{op}` for `{sign_of(node.op)}=`", node)
             if isinstance(node.target, ast.Subscript):
                 yield from self._scattered(node.target, value, "+" if isinstance(node.op, ast.Add) else "")
             yield self._whole("pass", 1.9, "the statement is one too many", node)
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], text(node.value)
-            if isinstance(target, (ast.Name, ast.Subscript)):
-                known = isinstance(target, ast.Subscript) or self._is_tensor_name(text(target))
+            left, value = node.targets[0], text(node.value)
+            if isinstance(left, (ast.Name, ast.Subscript)):
+                known = isinstance(left, ast.Subscript) or self._is_tensor_name(text(left))
                 if known:
                     for op in ("+=", "-="):
-                        yield self._whole(f"{text(target)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
-                    yield self._whole("pass", 1.9 if isinstance(target, ast.Subscript) else 2.3, "the statement is one too many", node)
-                if isinstance(target, ast.Name) and known:
-                    name = text(target)
+                        yield self._whole(f"{text(left)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
+                    yield self._whole("pass", 1.9 if isinstance(left, ast.Subscript) else 2.3, "the statement is one too many", node)
+                if isinstance(left, ast.Name) and known:
+                    name = text(left)
                     yield self._whole(f"{name} = {name} + ({value})", 1.6, "what was there before is lost", node)
-            if isinstance(target, ast.Subscript):
-                yield from self._scattered(target, value, "")
-            if isinstance(target, ast.Tuple):
-                yield from self._exchanged(target.elts, 1.9)
+            if isinstance(left, ast.Subscript):
+                yield from self._scattered(left, value, "")
+            if isinstance(left, ast.Tuple):
+                yield from self._exchanged(left.elts, 1.9)
         if isinstance(node, ast.Expr):
             yield self._whole("pass", 1.9, "the statement is one too many", node)
         if isinstance(node, (ast.Assign, ast.AugAssign)):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            if isinstance(target, ast.Subscript):
-                yield from self._index(target)
+            changed = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(changed, ast.Subscript):
+                yield from self._index(changed)
 
     def _target(self) -> str:
         """The variable that the statement assigns."""
@@ -268,7 +229,7 @@ class Edits:
         return self.text(node.targets[0]) if isinstance(node, ast.Assign) else ""
 
     def _is_tensor_name(self, name: str) -> bool:
-        return self.scope.engine.is_tensor(self.scope.names.get(name))
+        return bool(self.scope.engine.is_tensor(self.scope.names.get(name)))
 
     def _scattered(self, target: Any, value: str, op: str) -> Iterator[Edit]:
         """An assignment by an index in which a place may occur several times."""
@@ -307,7 +268,7 @@ class Edits:
             yield from self._operator(node)
         if isinstance(node, ast.UnaryOp):
             yield self._edit(node, self.text(node.operand), 1.0, "the sign is one too many" if isinstance(node.op, ast.USub) else f"`{self.text(node)[0]}` is one too many")
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and not _of_texts(node):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and not of_texts(node):
             for op in _COMPARED.get(type(node.ops[0]), []):
                 yield self._edit(node, f"{self.text(node.left)} {op} {self.text(node.comparators[0])}", 1.2, f"`{op}` is due in the comparison")
         if isinstance(node, ast.Call):
@@ -316,7 +277,7 @@ class Edits:
             yield from self._index(node)
         if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) <= 12:
             yield from self._exchanged(node.elts, 1.5)
-        if isinstance(node, ast.IfExp) and not _of_texts(node.test):
+        if isinstance(node, ast.IfExp) and not of_texts(node.test):
             yield self._edit(node, f"{self.text(node.orelse)} if {self.text(node.test)} else {self.text(node.body)}", 1.5, "the two cases are exchanged")
         yield from self._hoisted(node, shape)
 
@@ -328,9 +289,9 @@ class Edits:
             if child is not node and isinstance(child, ast.expr) and id(child) not in self.calls and (inner := self.scope.shape(child)) is not None and fits(inner, shape):
                 trailing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and child is node.func.value
                 if trailing:
-                    yield self._edit(node, self.text(child), 1.2 if name_of(node) not in ("sum", "mean") else 1.4, f"`{_without(self.text(node), self.text(child))}` is one too many")
+                    yield self._edit(node, self.text(child), 1.2 if name_of(node) not in ("sum", "mean") else 1.4, f"`{text_without(self.text(node), self.text(child))}` is one too many")
                     continue
-                rest = _without(self.text(node), self.text(child))
+                rest = text_without(self.text(node), self.text(child))
                 depth = self.text(node).count("(") - self.text(child).count("(")
                 yield self._edit(node, self.text(child), 1.3 + 0.2 * max(depth, 0) + 0.01 * len(rest), f"`{rest}` is one too many" if rest else "a part too many")
 
@@ -341,7 +302,7 @@ class Edits:
             if name == mine or node is getattr(self.statement.node, "value", None) and name == self._target():
                 continue
             if fits(other, shape):
-                yield self._edit(node, name, cost + self._strange(mine, name) + (0.0 if other == shape else 0.3 if _same_but_ones(other, shape) else 0.9), "another variable")
+                yield self._edit(node, name, cost + self._strange(mine, name) + (0.0 if other == shape else 0.3 if same_but_ones(other, shape) else 0.9), "another variable")
             elif len(other) == 2 and fits(other[::-1], shape):
                 yield self._edit(node, name + self.scope.transpose, cost + 1.2, "another variable")
             elif len(other) == len(shape) + 1 and self._count(other) == self._count(shape) or sorted(d for d in other if d > 1) == sorted(d for d in shape if d > 1):
@@ -366,7 +327,7 @@ class Edits:
         return n
 
     def _turned(self, node: Any, shape: tuple[int, ...]) -> Iterator[Edit]:
-        text = _operand(self.text(node), node)
+        text = as_operand(self.text(node), node)
         if len(shape) == 2:
             yield self._edit(node, text + self.scope.transpose, 1.1 if isinstance(node, ast.Name) else 1.6, "the transposed one is due")
         if len(shape) >= 3:
@@ -453,7 +414,7 @@ class Edits:
     def _other_number(self, node: Any, x: float) -> Iterator[Edit]:
         if isinstance(node, ast.Call) and not isinstance(x, (int, float)):
             return
-        mine = _operand(self.text(node), node)
+        mine = as_operand(self.text(node), node)
         cost = 1.05 if isinstance(node, ast.Name) else 1.5
         for name, v in self.scope.names.items():
             if isinstance(v, (int, float)) and not isinstance(v, bool) and name != self.text(node):
@@ -473,11 +434,11 @@ class Edits:
             yield self._edit(node, self.text(node.right), 1.3, "")
 
     def _operator(self, node: Any) -> Iterator[Edit]:
-        a, b = _operand(self.text(node.left), node.left), _operand(self.text(node.right), node.right)
+        a, b = as_operand(self.text(node.left), node.left), as_operand(self.text(node.right), node.right)
         for op, cost in _SWAPS.get(type(node.op), []):
-            yield self._edit(node, f"{a} {op} {b}", cost, f"`{op}` for `{_sign(node.op)}`")
+            yield self._edit(node, f"{a} {op} {b}", cost, f"`{op}` for `{sign_of(node.op)}`")
         if isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow)):
-            yield self._edit(node, f"{b} {_sign(node.op)} {a}", 1.2, "the operands are exchanged")
+            yield self._edit(node, f"{b} {sign_of(node.op)} {a}", 1.2, "the operands are exchanged")
         if isinstance(node.op, (ast.Add, ast.Sub)):
             yield self._edit(node, f"-{a} + {b}" if isinstance(node.op, ast.Add) else f"-{a} - {b}", 1.3, f"the sign of `{self.text(node.left)}`")
         if isinstance(node.op, ast.MatMult):
@@ -488,26 +449,26 @@ class Edits:
             yield self._edit(node, f"{b} @ {a}{t}", 2.0, "the operands are exchanged")
         if isinstance(node.op, (ast.Mult, ast.Div)) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, (ast.Add, ast.Sub)):
             # A factor that belongs to one term only.
-            inner, sign, op = node.left, _sign(node.left.op), _sign(node.op)
-            yield self._edit(node, f"{self.text(inner.left)} {sign} {_operand(self.text(inner.right), inner.right)} {op} {b}", 2.2, "the factor belongs to one term only")
-            yield self._edit(node, f"{_operand(self.text(inner.left), inner.left)} {op} {b} {sign} {self.text(inner.right)}", 2.2, "the factor belongs to one term only")
+            inner, sign, op = node.left, sign_of(node.left.op), sign_of(node.op)
+            yield self._edit(node, f"{self.text(inner.left)} {sign} {as_operand(self.text(inner.right), inner.right)} {op} {b}", 2.2, "the factor belongs to one term only")
+            yield self._edit(node, f"{as_operand(self.text(inner.left), inner.left)} {op} {b} {sign} {self.text(inner.right)}", 2.2, "the factor belongs to one term only")
         if isinstance(node.op, (ast.Add, ast.Sub)):
             for term, at_left in ((node.left, True), (node.right, False)):
                 # ... and a factor of one term that belongs to both.
                 if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
-                    other, op = (node.right if at_left else node.left), _sign(term.op)
-                    for inner, factor in ((term.left, term.right), (term.right, term.left)):
+                    other, op = (node.right if at_left else node.left), sign_of(term.op)
+                    for part, factor in ((term.left, term.right), (term.right, term.left)):
                         if op == "*" or factor is term.right:
-                            first, second = (inner, other) if at_left else (other, inner)
-                            both = f"({self.text(first)} {_sign(node.op)} {_operand(self.text(second), second)})"
-                            yield self._edit(node, f"{both} {op} {_operand(self.text(factor), factor)}", 2.2, "the factor belongs to both terms")
+                            first, second = (part, other) if at_left else (other, part)
+                            both = f"({self.text(first)} {sign_of(node.op)} {as_operand(self.text(second), second)})"
+                            yield self._edit(node, f"{both} {op} {as_operand(self.text(factor), factor)}", 2.2, "the factor belongs to both terms")
 
     def _call(self, node: Any, shape: tuple[int, ...] | None) -> Iterator[Edit]:
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
         for twin in _TWINS.get(name, []):
             if isinstance(function, ast.Attribute):
-                inner = replaced(self.unit, node, [(_tail(function), twin)])
+                inner = replaced(self.unit, node, [(tail_of(function), twin)])
                 yield Edit(self.unit, self.statement, [(node, inner)], 1.2, f"`{twin}` for `{name}`", node)
         positional = [a for a in node.args if not isinstance(a, ast.Starred)]
         if 1 < len(positional) <= 4:
@@ -515,7 +476,7 @@ class Edits:
         if name.startswith("cum") and isinstance(function, ast.Attribute) and name not in ("cumulative_trapezoid",):
             at = next((a for a in [*positional, *(k.value for k in node.keywords)] if number_of(a) is not None), None)
             if at is not None:
-                d, receiver = self.text(at), _operand(self.text(function.value), function.value)
+                d, receiver = self.text(at), as_operand(self.text(function.value), function.value)
                 inner = self.text(node)[len(self.text(function.value)) :]
                 if not isinstance(function.value, ast.Name) or function.value.id not in ("torch", "np"):
                     yield self._edit(node, f"{receiver}.flip({d}){inner}.flip({d})", 1.6, "the sum is to run from the other end")
@@ -573,7 +534,8 @@ class Edits:
                         yield self._edit(p, f"range({n})", 1.1, "one element of each row is meant, not whole columns")
         if len(parts) > 1:
             yield from self._exchanged(parts, 1.5)
-        for n in ast.walk(index):
+        parts_of_index: Iterator[Any] = ast.walk(index)
+        for n in parts_of_index:
             # In a target the index alone is read; a target's own sites are not among those of the statement.
             if isinstance(getattr(node, "ctx", None), ast.Store) and isinstance(n, ast.expr):
                 x, v = number_of(n), self.scope.value(n)
@@ -582,7 +544,7 @@ class Edits:
                     yield self._edit(n, str(x - 1), 1.2, "the index is off by one")
                 elif isinstance(v, int) and not isinstance(v, bool):
                     for step in ("- 1", "+ 1"):
-                        yield self._edit(n, f"{_operand(self.text(n), n)} {step}", 1.2, "the index is off by one")
+                        yield self._edit(n, f"{as_operand(self.text(n), n)} {step}", 1.2, "the index is off by one")
                     if isinstance(n, ast.BinOp):
                         yield self._edit(n, self.text(n.left), 1.1, "the index is off")
                     for name, other in self.scope.names.items():
@@ -602,103 +564,5 @@ class Edits:
         for bound in (node.lower, node.upper):
             if bound is not None and number_of(bound) is None:
                 for step in ("- 1", "+ 1"):
-                    yield self._edit(bound, f"{_operand(self.text(bound), bound)} {step}", 1.3, "a bound is off by one")
+                    yield self._edit(bound, f"{as_operand(self.text(bound), bound)} {step}", 1.3, "a bound is off by one")
 
-
-def name_of(call: ast.Call) -> str:
-    """The name of what is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-
-
-def _of_texts(node: Any) -> bool:
-    """Whether strings are compared: a choice that the user made elsewhere, not a mistake in a formula."""
-    return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node))
-
-
-def _is_idle(tree: Any) -> bool:
-    """Whether something is multiplied or divided by 1, or added to 0."""
-    for n in ast.walk(tree):
-        if isinstance(n, ast.AugAssign) and number_of(n.value) in (0, 1):
-            return True
-        if isinstance(n, ast.BinOp):
-            for side in (n.left, n.right):
-                x = number_of(side)
-                if x == 1 and isinstance(n.op, (ast.Mult, ast.Div, ast.Pow)) and (side is n.right or isinstance(n.op, ast.Mult)) or x == 0 and isinstance(n.op, (ast.Add, ast.Sub)):
-                    return True
-    return False
-
-
-def _same(a: str, b: str) -> bool:
-    try:
-        return ast.dump(_parsed(a)) == ast.dump(_parsed(b))
-    except SyntaxError:
-        return False
-
-
-def _without_brackets(text: str, original: str) -> str:
-    """The text without brackets of no use, apart from those that stood there before."""
-    at = 0
-    for _ in range(60):
-        at = text.find("(", at)
-        if at < 0:
-            break
-        end = _end_of(text, at)
-        inner = text[at + 1 : end]
-        called = at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_])")
-        shorter = text[:at] + inner + text[end + 1 :]
-        if end > 0 and not called and f"({inner})" not in original and _same(text, shorter):
-            text = shorter
-        else:
-            at += 1
-    return text
-
-
-def _end_of(text: str, at: int) -> int:
-    """Where the bracket closes that opens at a place."""
-    depth = 0
-    for i in range(at, len(text)):
-        depth += (text[i] == "(") - (text[i] == ")")
-        if depth == 0:
-            return i
-    return -1
-
-
-def _tail(node: ast.Attribute) -> Any:
-    """The place of the last name of `a.b`."""
-    place = ast.Name(node.attr)
-    place.lineno = node.end_lineno or node.lineno
-    place.end_lineno = place.lineno
-    place.end_col_offset = node.end_col_offset
-    place.col_offset = (node.end_col_offset or 0) - len(node.attr.encode())
-    return place
-
-
-def _sign(op: Any) -> str:
-    return {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|"}.get(type(op), "?")
-
-
-def _operand(text: str, node: Any) -> str:
-    """Text that can stand beside any operator and before a dot."""
-    if isinstance(node, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) or (text.startswith("(") and _closed(text)):
-        return text
-    return f"({text})"
-
-
-def _closed(text: str) -> bool:
-    """Whether the first bracket closes at the end."""
-    depth = 0
-    for i, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0:
-            return i == len(text) - 1
-    return False
-
-
-def _without(whole: str, part: str) -> str:
-    """What is left of a text without one of its parts, to name it."""
-    left, _, right = whole.partition(part)
-    return (left + right if not left or not right else f"{left}...{right}").strip()
-
-
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)

@@ -32,7 +32,8 @@ def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _shape_of_sorted(x: Array) -> Array:
     """The elements in order of size, over the largest one: the same for all layouts and factors above 0."""
     flat = np.sort(x.reshape(-1))
-    return flat / max(abs(flat[0]), abs(flat[-1]))
+    out: Array = flat / max(abs(flat[0]), abs(flat[-1]))
+    return out
 
 
 class Known:

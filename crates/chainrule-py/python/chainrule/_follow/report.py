@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from .case import Case
-from .edits import Edit, number_of
+from .edits import Edit
+from .texts import number_of
 from .known import Match
-from .search import Found, Hit, Step, find
+from .search import Hit
+from .several import Found, find
+from .steps import Step
 
 
 @dataclass

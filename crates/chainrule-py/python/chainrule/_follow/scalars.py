@@ -68,7 +68,7 @@ class Numbers:
         return [(cost, sign + text) for cost, text in found]
 
     def _pairs(self, size: float) -> list[tuple[float, str]]:
-        out = []
+        out: list[tuple[float, str]] = []
         # Of two sizes nearly every small fraction can be made; that would be no evidence.
         atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]
         for i, (a, x) in enumerate(atoms):

@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import copy
-import itertools
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .bench import Bench, silent, target_of
-from .case import Array, Case, Point, Quantity
-from .edits import Edit, Edits, Scope, fits, name_of, number_of
-from .known import Known, Match
-from .scalars import Numbers, numbers_at_hand
-from .record import Hook, hooked, watched
+from .bench import target_of
+from .case import Array, Quantity
+from .edits import Edit, Edits, Scope
+from .texts import fits, name_of, number_of
+from .known import Match
+from .scopes import Scopes
 from .solve import due
+from .steps import Step, gradient_names
 from .synthesis import deeper_proposals, insertions, partial_proposals, proposals
-from .units import Statement, Unit, called, unit_of
-
 
 SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
-
-
-@dataclass
-class Step:
-    """A statement of the backward pass as it ran."""
-
-    unit: Unit
-    statement: Statement
-    order: int
-    names: dict[str, Any]
-    results: list[Match | None]
-    """What each result is, as far as it is known."""
-    known: bool
-    """Whether all tensors that it reads are quantities of the right passes."""
-    reads_parts: bool = False
-    is_named: bool | None = None
-    """Whether its result is the gradient that its variable is named for."""
-    touches: set[int] = field(default_factory=set)
-    """The gradients that depend on its value."""
-    rank: float = 0.0
-
-    @property
-    def is_whole_gradient(self) -> bool:
-        """Whether its result is all of the gradient of a variable."""
-        return all(m is not None and m.quantity.is_gradient and m.quantity.words.startswith("the gradient") for m in self.results)
-
-    @property
-    def right(self) -> bool:
-        """Whether its result is a quantity of the right passes."""
-        return bool(self.results) and all(m is not None and m.exact for m in self.results)
 
 
 @dataclass
@@ -79,383 +44,8 @@ class Hit:
         return self.edit.cost + self.step.rank
 
 
-@dataclass
-class Found:
-    """What the search came to."""
-
-    case: Case
-    wrong: list[int]
-    steps: list[Step]
-    hits: list[list[Hit]] = field(default_factory=list)
-    """For each mistake its corrections, the best first."""
-    located: tuple[Step, Quantity] | None = None
-    error: float = 0.0
-    runs: int = 0
-    is_whole: bool = True
-    search: Any = None
-
-    def match_of(self, node: Any) -> Match | None:
-        """What the value of an expression is."""
-        v = (self.search.values.get(getattr(node, "number", -1)) or [None])[0]
-        match: Match | None = self.search._match(v)
-        return match
-
-    def match_of_text(self, hit: Hit, edit: Edit) -> Match | None:
-        """What the variable is that an edit puts there."""
-        match: Match | None = self.search._match(hit.step.names.get(edit.pieces[0][1])) if edit.pieces else None
-        return match
-
-    def numbers_of(self, step: Step) -> Numbers:
-        """The numbers at hand in a statement."""
-        numbers: Numbers = self.search.scope(step).numbers
-        return numbers
-
-
-class Search:
+class Search(Scopes):
     """One search, at a point of which everything is recorded; what is found is confirmed at another one."""
-
-    def __init__(self, case: Case, seconds: float) -> None:
-        self.case = case
-        self.point = case.point(1, quantities=True)
-        self.others = [case.point(2), case.point(0)]
-        self.base = case.gradients(self.point)
-        self.wrong = self._wrong(self.base, self.point)
-        if not self.wrong and (given := self._wrong(case.gradients(self.others[1]), self.others[1])):
-            self.point, self.wrong = case.point(0, quantities=True), given
-            self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
-        self.engine = case.engine
-        self.numbers = itertools.count()
-        self._resized: list[Point] | None = None
-        self._matches: dict[Any, Match | None] = {}
-        self._attributes: list[tuple[str, Any]] | None = None
-        self._scopes: dict[int, Scope] = {}
-        self._mentioned: set[str] | None = None
-        self._given: list[tuple[str, Any, set[str]]] | None = None
-        self._tried: dict[int, list[Edit]] = {}
-        self._due: dict[int, Any] = {}
-        self._codes: dict[Unit, Any] = {}
-        self.hook = Hook(self.engine.keep)
-        backward, forward = called(lambda: case.gradients(self.point), lambda: case.run_forward(self.point.inputs))
-        self.units, self.forwards = self._units(backward), self._units(forward)
-        self.bench = Bench(case, self.point, self.units, self.hook, seconds)
-
-    def _wrong(self, found: list[Array], point: Point) -> list[int]:
-        return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance]
-
-    def _units(self, found: list[Any]) -> list[Unit]:
-        units = [unit_of(functions, self.numbers) for functions in found]
-        return [u for u in units if u is not None]
-
-    # -- recording
-
-    def record(self) -> None:
-        """Runs both passes with all values kept, and says of each statement what is known of it."""
-        forward_names = self._forward_names()
-        hook = self.hook
-        hook.values, hook.moments, hook.recording = {}, [], True
-        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
-            self.case.gradients(self.point)
-        hook.recording = False
-        engine, moments = self.engine, hook.moments
-        self.values = hook.values
-        for m in moments:
-            for name, v in m.names.items():
-                if engine.is_float(v):
-                    forward_names.setdefault(_key(engine.array(v)), name)
-        self.known = self._known(forward_names)
-        self.constants = self._constants()
-        self.still = self._still()
-        self.steps = self._steps(moments)
-
-    def _still(self) -> set[Any]:
-        """Values that are the same at another point: constants, which tell nothing."""
-        point = self.others[0]
-        hook = Hook(self.engine.keep)
-        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
-            self.bench.run(point)
-        mine = {_key(self.engine.array(v)) for m in self.hook.moments for v in m.names.values() if self.engine.is_float(v)}
-        return mine & {_key(self.engine.array(v)) for m in hook.moments for v in m.names.values() if self.engine.is_float(v)}
-
-    def _forward_names(self) -> dict[Any, str]:
-        """The variables of the forward pass by their values."""
-        hook = Hook(self.engine.keep)
-        with hooked(self.forwards, [watched(u) for u in self.forwards], hook):
-            self.case.run_forward(self.point.inputs)
-        names: dict[Any, str] = {}
-        self.forward_moments, self.forward_values = hook.moments, hook.values
-        for i in self.case.graded:
-            names[_key(self.engine.array(self.point.inputs[i]))] = self.case.names[i]
-        for m in hook.moments:
-            for name, v in m.names.items():
-                if self.engine.is_float(v):
-                    names.setdefault(_key(self.engine.array(v)), name)
-        return names
-
-    def _known(self, names: dict[Any, str]) -> Known:
-        engine, point = self.engine, self.point
-        given = [Quantity(f"`{self.case.names[i]}`", engine.array(point.inputs[i]), False, self.case.names[i]) for i in self.case.graded]
-        given += [Quantity(f"the gradient of `{self.case.names[i]}`", r, True, self.case.names[i]) for i, r in zip(self.case.graded, point.right)]
-        given += [Quantity("the gradient that comes in", engine.array(g), True) for g in point.above if g is not None]
-        last: dict[int, str] = {}
-        for i, q in enumerate(point.quantities):
-            name = names.get(_key(q.value), "") if not q.is_gradient else last.get(i - 1, "")
-            if not q.is_gradient:
-                last[i] = name
-            if name and not q.words.startswith("a part"):
-                q.name, q.words = name, f"the gradient of `{name}`" if q.is_gradient else f"`{name}`"
-        for m in self.forward_moments:
-            for name, v in m.names.items():
-                if engine.is_float(v):
-                    given.append(Quantity(f"`{name}`", engine.array(v), False, name))
-        given += [Quantity(f"`{text}` of {q.words}", v, False) for q in [*given, *point.quantities] if not q.is_gradient for text, v in _derived(q.value)]
-        # Named ones are found first, and gradients of named ones before parts of gradients.
-        point.quantities.sort(key=lambda q: (not q.name, q.words.startswith("a part")))
-        return Known(point, given)
-
-    def _constants(self) -> list[float]:
-        found = []
-        for unit in [*self.forwards, *self.units]:
-            for n in ast.walk(unit.node):
-                x = number_of(n)
-                if x is not None and x not in found and not (isinstance(x, int) and abs(x) < 3):
-                    found.append(x)
-        return found[:24]
-
-    def _match(self, v: Any) -> Match | None:
-        if not self.engine.is_float(v):
-            return None
-        a = self.engine.array(v)
-        key = _key(a)
-        if key not in self._matches:
-            self._matches[key] = self.known.match(a)
-        return self._matches[key]
-
-    def _steps(self, moments: list[Any]) -> list[Step]:
-        first: dict[int, Any] = {}
-        after: dict[int, list[Any]] = {}
-        order: dict[int, int] = {}
-        for at, m in enumerate(moments):
-            if m.after:
-                after.setdefault(m.statement, []).append(m)
-            else:
-                first.setdefault(m.statement, m)
-                order.setdefault(m.statement, at)
-        steps = []
-        for unit in self.units:
-            for s in unit.statements:
-                if s.number not in first:
-                    continue
-                names = first[s.number].names
-                runs = [m.names for m in moments if m.statement == s.number and not m.after][:12]
-                results = self._results(s, after.get(s.number, []))
-                if not results:
-                    results = self._constant_results(s, after.get(s.number, []))
-                steps.append(Step(unit, s, order[s.number], names, results, all(self._reads_known(s, n) for n in runs), any(self._reads_parts(s, n) for n in runs)))
-        last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
-        for st in steps:
-            st.is_named = self._as_named(st) if last[st.unit, target_of(st.statement.node)] is st else None
-        return steps
-
-    def _as_named(self, step: Step) -> bool | None:
-        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`) speaks of; None where it speaks of none."""
-        target = target_of(step.statement.node)
-        if target is None or not step.results:
-            return None
-        named = [q.value for q in self.known.all if q.is_gradient and q.name and target in _gradient_names(q.name)]
-        if not named:
-            return None
-        return all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named) for m in step.results)
-
-    def _results(self, s: Statement, after: list[Any]) -> list[Match | None]:
-        if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
-            target = target_of(s.node)
-            if target is not None:
-                return [self._match(m.names[target]) for m in after if self._telling(m.names.get(target))]
-            if isinstance(s.node, ast.Assign) and isinstance(s.node.targets[0], ast.Tuple):
-                names = [n.id for n in s.node.targets[0].elts if isinstance(n, ast.Name)]
-                return [self._match(m.names[n]) for m in after for n in names if self._telling(m.names.get(n))]
-            return []
-        value = s.node.value if isinstance(s.node, ast.Return) else s.node
-        parts = value.elts if isinstance(value, ast.Tuple) else [value]
-        return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self._telling(v)]
-
-    def _constant_results(self, s: Statement, after: list[Any]) -> list[Match | None]:
-        """What is known of a result that is the same for all inputs, as a gradient may be."""
-        target = target_of(s.node)
-        values = [m.names[target] for m in after if target in m.names] if target else []
-        matches = [self._match(v) for v in values if self.engine.is_float(v) and self.engine.array(v).any()]
-        speaks = any(q.is_gradient and q.name and target in _gradient_names(q.name) for q in self.known.all)
-        return matches if any(m is not None for m in matches) or speaks else []
-
-    def _telling(self, v: Any) -> bool:
-        """Whether a value can be told from others: zeros and ones stand everywhere."""
-        if not self.engine.is_float(v):
-            return False
-        a = self.engine.array(v)
-        return bool(a.size) and _key(a) not in self.still and bool(a.any())
-
-    def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
-        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        floats = [names[n] for n in reads if n in names and self.engine.is_float(names[n])]
-        return all(_key(self.engine.array(v)) in self.still or (m := self._match(v)) is not None and m.exact for v in floats)
-
-    def _reads_parts(self, s: Statement, names: dict[str, Any]) -> bool:
-        """Whether it reads what is but a part of a gradient, which may be due there or the whole of it."""
-        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        matches = [self._match(names[n]) for n in reads if n in names]
-        return any(m is not None and m.quantity.is_gradient and not m.quantity.words.startswith("the gradient of `") for m in matches)
-
-    # -- where
-
-    def localise(self) -> None:
-        """Orders the statements by how likely the mistake is in them: by the gradients that depend on them, and by what is known of their values."""
-        wrong = set(self.wrong)
-        hook, engine = self.hook, self.engine
-        noise = np.random.default_rng(3)
-        silent_steps: list[Step] = []
-
-        def other(v: Any, _: int) -> Any:
-            if engine.is_float(v) and not engine.is_bool(v):
-                a = engine.array(v)
-                return engine.tensor(a * (1 + 0.01 * noise.random(a.shape)) + 1e-3 * max(float(np.abs(a).max(initial=0.0)), self.point.scale) * noise.random(a.shape), v)
-            if type(v) in (list, tuple):
-                return type(v)(other(y, 0) for y in v)
-            return v
-
-        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
-            for step in self.steps:
-                node = step.statement.node
-                root = node if step.statement.head else getattr(node, "value", None)
-                hook.place, hook.turn, hook.other = getattr(root, "number", -1), 0, other
-                if isinstance(root, (ast.Tuple, ast.Constant)) or root is None:
-                    hook.place = -1
-                found = self.bench.run() if hook.place >= 0 else None
-                if hook.place < 0 and not isinstance(root, ast.Tuple):
-                    silent_steps.append(step)
-                    continue
-                hook.place = -1
-                if found is None:
-                    step.touches = set(range(len(self.base)))
-                else:
-                    step.touches = {i for i, (a, b) in enumerate(zip(found, self.base)) if self._moved(i, a, b)}
-                if not step.touches:
-                    # The value is no tensor of floats (a number, an index), or it is changed in place: what depends on it follows from who reads it.
-                    silent_steps.append(step)
-        self._spread(silent_steps)
-        for step in self.steps:
-            step.rank = self._rank(step, wrong)
-        self.steps.sort(key=lambda s: (s.rank, s.order))
-
-    def _spread(self, steps: list[Step]) -> None:
-        """The gradients that depend on a statement without a tensor: those that depend on a statement that reads its variable, or stands in its block."""
-        for step in reversed(sorted(steps, key=lambda s: s.order)):
-            node, owner = step.statement.node, step.statement.owner
-            targets = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            changed = target_of(node)
-            targets |= {changed} if changed else set()
-            inside = {id(n) for n in ast.walk(owner)} if step.statement.head and not isinstance(owner, ast.Lambda) else set()
-            for other in self.steps:
-                reads = {n.id for n in ast.walk(other.statement.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-                if other is not step and other.unit is step.unit and (id(other.statement.node) in inside or targets & reads and other.order > step.order):
-                    step.touches |= other.touches
-            if not step.touches and not targets and not inside:
-                step.touches = set(range(len(self.base)))
-
-    def _moved(self, i: int, a: Array, b: Array) -> bool:
-        """Whether a gradient is another one than before, by more than rounding."""
-        return a.shape != b.shape or not bool(np.all((np.abs(a - b) <= 1e-12 * self._size(i)) | (a == b) | (np.isnan(a) & np.isnan(b))))
-
-    def _floats(self, root: Any) -> bool:
-        return any(self.engine.is_float(v) for v in self.values.get(getattr(root, "number", -1), []))
-
-    def _rank(self, step: Step, wrong: set[int]) -> float:
-        """0 for a statement whose operands are all right and whose result is not; more for others."""
-        if not step.touches & wrong:
-            return 9.0
-        rank = 0.0 if wrong <= step.touches else 0.7
-        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) > 1e-12 * self.point.scale}
-        if still and step.results:
-            # A wrong value would have made these gradients wrong, too.
-            rank += 1.0
-        if not step.results:
-            rank += 0.25 if step.touches == wrong else 0.6
-        elif step.is_named:
-            rank += 1.0
-        elif step.right:
-            # A right quantity, but perhaps not the one that is due.
-            rank += 0.3 if step.touches == wrong else 0.5
-        elif not step.known:
-            rank += 0.3
-        elif step.reads_parts:
-            rank += 0.15
-        elif any(m is not None for m in step.results):
-            rank += 0.1
-        if step.is_named is False and not step.reads_parts:
-            rank -= 0.2
-        rank = max(rank, 0.0)
-        return rank
-
-    # -- what
-
-    def scope(self, step: Step) -> Scope:
-        """What is at hand where a statement runs."""
-        if id(step) not in self._scopes:
-            self._scopes[id(step)] = self._scope(step)
-        return self._scopes[id(step)]
-
-    def _scope(self, step: Step) -> Scope:
-        engine, names = self.engine, dict(step.names)
-        if self._mentioned is None:
-            self._mentioned = {n.id for u in [*self.units, *self.forwards] for n in ast.walk(u.node) if isinstance(n, ast.Name)}
-        mentioned = self._mentioned
-        for name, v in step.unit.functions[0].__globals__.items():
-            if name in mentioned and name not in names and (engine.is_tensor(v) or isinstance(v, (int, float))) and not name.startswith("__"):
-                names[name] = v
-        for text, v in self._fixed():
-            names.setdefault(text, v)
-        source = "".join(step.unit.lines[step.unit.node.lineno - 1 : step.unit.node.end_lineno])
-        slices = [step.unit.text(n) for n in ast.walk(step.unit.node) if isinstance(n, ast.Slice)]
-        masks = [n for n, v in names.items() if engine.is_bool(v)]
-        transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
-        numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
-        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names))
-
-    def _fixed(self) -> list[tuple[str, Any]]:
-        """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand everywhere."""
-        if self._attributes is None:
-            self._attributes = []
-            for unit, values in [*((u, self.values) for u in self.units), *((u, self.forward_values) for u in self.forwards)]:
-                for n in ast.walk(unit.node):
-                    if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and isinstance(unit.functions[0].__globals__.get(n.value.id), type):
-                        v = (values.get(n.number) or [None])[0]  # type: ignore[attr-defined]
-                        if v is not None and (unit.text(n), v) not in self._attributes if not self.engine.is_tensor(v) else unit.text(n) not in [t for t, _ in self._attributes]:
-                            self._attributes.append((unit.text(n), v))
-        return self._attributes
-
-    def _kinds(self, names: dict[str, Any]) -> dict[str, bool]:
-        return {n: m.quantity.is_gradient for n, v in names.items() if (m := self._match(v)) is not None}
-
-    def _donors(self, step: Step, names: dict[str, Any]) -> list[tuple[str, Any]]:
-        """Expressions of both passes whose variables are at hand here."""
-        if self._given is None:
-            self._given = self._all_donors()
-        at_hand = set(names) | set(step.unit.functions[0].__globals__) | set(dir(builtins))
-        return [(text, v) for text, v, free in self._given if free <= at_hand]
-
-    def _all_donors(self) -> list[tuple[str, Any, set[str]]]:
-        out: dict[str, tuple[Any, set[str]]] = {}
-        for unit, values in [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]:
-            for n in ast.walk(unit.node):
-                if not isinstance(n, (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)) or not isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
-                    continue
-                seen = values.get(n.number)  # type: ignore[union-attr]
-                free = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
-                if not seen or not free or n.lineno != n.end_lineno:
-                    continue
-                text = unit.text(n)
-                if text not in out and "saved_tensors" not in text:
-                    out[text] = seen[0], free
-        return [(text, v, free) for text, (v, free) in out.items()]
 
     def judge(self, found: list[Array] | None) -> tuple[set[int], float]:
         """Which gradients are right, and how far off the worst is."""
@@ -464,18 +54,12 @@ class Search:
         errors = self.case.errors(self.point, found)
         return {i for i, e in enumerate(errors) if e <= self.case.tolerance}, max(errors, default=0.0)
 
-    def watched_code(self, unit: Unit) -> Any:
-        """The unit's code with its values watched."""
-        if unit not in self._codes:
-            self._codes[unit] = watched(unit)
-        return self._codes[unit]
-
     def try_edits(self, step: Step, edits: list[Edit]) -> list[Hit]:
         """The edits after which all gradients are right here and elsewhere; better ones than now are kept in `partial`."""
         hits: list[Hit] = []
         before = set(range(len(self.base))) - set(self.wrong)
         target = target_of(step.statement.node)
-        named = [q for q in self.known.all if q.is_gradient and q.name and target in _gradient_names(q.name)] if target and not step.is_named else []
+        named = [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)] if target and not step.is_named else []
         due_here = [] if len(step.results) != 1 else named
         for chunk in _chunks(edits, 150):
             with self.bench.beside(step.unit, step.statement, [e.text() for e in chunk]) as valid:
@@ -697,10 +281,6 @@ class Search:
             return None
         return now + c
 
-    def _size(self, i: int) -> float:
-        size = float(np.abs(self.point.right[i]).max(initial=0.0))
-        return size if size > 1e-12 * self.point.scale else self.point.scale
-
     def _donated(self, step: Step) -> list[Hit]:
         return self.try_edits(step, Edits(step.unit, step.statement, self.scope(step)).donated())
 
@@ -748,23 +328,6 @@ def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tup
         yield name, [(0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
 
 
-def _gradient_names(name: str) -> set[str]:
-    """How one calls the gradient of a variable."""
-    return {f"d{name}", f"d_{name}", f"g{name}", f"g_{name}", f"grad_{name}", f"grad{name}", f"{name}_grad", f"{name}_bar", f"{name}bar", f"dl_d{name}"}
-
-
-def _derived(x: Array) -> list[tuple[str, Array]]:
-    """What a backward pass often makes of a value of the forward pass, where that does it in one op."""
-    if x.dtype != np.float64 or not x.size or x.size > 20_000 or not np.isfinite(x).all():
-        return []
-    with np.errstate(all="ignore"):
-        out = [("sigmoid", 1 / (1 + np.exp(-x))), ("tanh", np.tanh(x)), ("exp", np.exp(x)), ("log", np.log(x)), ("1 /", 1 / x), ("sqrt", np.sqrt(x)), ("square", x * x), ("1 / sqrt", 1 / np.sqrt(x))]
-        for axis in range(x.ndim):
-            e = np.exp(x - x.max(axis, keepdims=True))
-            out.append(("softmax", e / e.sum(axis, keepdims=True)))
-    return [(t, v) for t, v in out if np.isfinite(v).all()]
-
-
 def _wrap(text: str) -> str:
     return text if text.isidentifier() or text.startswith("(") else f"({text})"
 
@@ -788,89 +351,3 @@ def _times(form: str, text: str, node: Any) -> str:
 def _chunks(edits: list[Edit], n: int) -> Iterator[list[Edit]]:
     for i in range(0, len(edits), n):
         yield edits[i : i + n]
-
-
-def _key(x: Array) -> Any:
-    return x.shape, x.tobytes()
-
-
-@contextmanager
-def after(search: Search, hit: Hit) -> Iterator[Search | None]:
-    """The search that goes on with one edit made; None where that changes the lines."""
-    text = hit.edit.text()
-    if "\n" in text and hit.edit.whole is not None:
-        text = "; ".join(text.split("\n"))
-    unit = hit.step.unit.edited(hit.step.statement.node, text, search.numbers)
-    if unit is None:
-        yield None
-        return
-    with unit.running(unit.compiled(lambda node: node)):
-        new = copy.copy(search)
-        new.units = [unit if u is hit.step.unit else u for u in search.units]
-        new._tried, new._scopes, new._mentioned, new._given = {}, {}, None, None
-        new._codes, new._due, new._attributes, new.partial = {}, {}, None, []
-        new.bench = Bench(search.case, search.point, new.units, search.hook, search.bench.left())
-        new.base = search.case.gradients(search.point)
-        new.wrong = new._wrong(new.base, new.point)
-        new.record()
-        new.localise()
-        yield new
-
-
-def _promising(search: Search) -> list[Hit]:
-    """Edits that bring some of the gradients right, or a value to the quantity that its variable is named for; one of each statement."""
-    before = len(search.base) - len(search.wrong)
-    best: dict[int, Hit] = {}
-    for h in search.partial:
-        gain = len(h.right) - before
-        if gain <= 0 and not (h.local is not None and h.cost < 3.5):
-            continue
-        h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else 0.0)
-        key = id(h.step)
-        if key not in best or h.worth < best[key].worth:
-            best[key] = h
-    return sorted(best.values(), key=lambda h: h.worth)
-
-
-def _two(search: Search, found: Found, depth: int) -> bool:
-    """Several mistakes, one after the other: an edit that brings something right is kept, and the search goes on from there."""
-    for first in _promising(search)[:4]:
-        if search.bench.left() <= 0:
-            break
-        with after(search, first) as rest:
-            if rest is None:
-                continue
-            hits = rest.one()
-            if not hits and depth > 1 and _two(rest, found, depth - 1):
-                found.hits.insert(0, search.measured([first]))
-                return True
-            if hits:
-                found.hits = [search.measured([first]), rest.measured(hits)]
-                found.error = hits[0].error
-                return True
-    return False
-
-
-def find(case: Case, seconds: float = 1.2) -> Found | None:
-    """The mistakes in a backward pass; None where its gradients are right or nothing can be said."""
-    with silent(), case.engine.apart():
-        search = Search(case, seconds)
-        found = Found(case, search.wrong, [])
-        if not search.wrong or not search.units:
-            return found if search.wrong else None
-        search.record()
-        search.localise()
-        found.search, found.steps = search, search.steps
-        hits = search.one()
-        if hits:
-            found.hits.append(search.measured(hits))
-            found.error = hits[0].error
-        else:
-            search.again()
-            search.bench.until = max(search.bench.until, search.bench.until - search.bench.left() + 0.8 * seconds)
-            if not _two(search, found, 2):
-                first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
-                if first is not None:
-                    found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
-        found.runs = search.bench.runs
-    return found

@@ -13,7 +13,8 @@ from .case import Array
 from .record import HOOK, hooked
 
 if TYPE_CHECKING:
-    from .search import Search, Step
+    from .search import Search
+    from .steps import Step
 
 MOST = 160
 """The most elements of a value that is solved for; where the gradients are no straight line in it, a quarter of it."""
@@ -159,7 +160,8 @@ class _Place:
 
     def _is_line(self, value: Array, slopes: Array, at: Array) -> bool:
         """Whether the gradients depend on the value as a straight line does, as far as one large change tells."""
-        change = np.random.default_rng(8).standard_normal(value.shape) * (float(np.abs(value).max()) or self.search.point.scale)
+        drawn: Array = np.asarray(np.random.default_rng(8).standard_normal(value.shape))
+        change = drawn * (float(np.abs(value).max()) or self.search.point.scale)
         found = self._with(value + change)
         if found is None:
             return False

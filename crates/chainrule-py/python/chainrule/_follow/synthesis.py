@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .case import Array
-from .edits import Edit, Scope, fits, stretches
+from .edits import Edit, Scope
+from .texts import fits, stretches
 from .bench import target_of
 from .solve import Due, due, due_for_some, due_of_variable, operands, root_of
 
 if TYPE_CHECKING:
-    from .search import Search, Step
+    from .search import Search
+    from .steps import Step
 
 @dataclass
 class Atom:

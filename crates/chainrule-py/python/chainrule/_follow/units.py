@@ -44,7 +44,7 @@ class Unit:
         self.file = self.original.co_filename
         self.statements: list[Statement] = []
         for part in ast.walk(node):
-            part.number = next(numbers)
+            part.number = next(numbers)  # type: ignore[attr-defined]
         if isinstance(node, ast.Lambda):
             self._add(node.body, node, True, numbers)
         else:
@@ -126,7 +126,8 @@ class Unit:
             tree = ast.parse("".join(lines))
         except SyntaxError:
             return None
-        for node in ast.walk(tree):
+        parts: Iterator[Any] = ast.walk(tree)
+        for node in parts:
             if type(node) is type(self.node) and (node.lineno, node.col_offset) == (self.node.lineno, self.node.col_offset):
                 unit = Unit(self.functions, copy.deepcopy(node), lines, numbers)
                 unit.original = self.original
