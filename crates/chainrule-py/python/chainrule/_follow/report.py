@@ -53,7 +53,7 @@ def follow(case: Case, seconds: float = 1.2) -> Followed | None:
     found = find(case, seconds)
     if found is None or not (found.hits or found.located):
         return None
-    corrections = [_corrected(found, hits[0]) for hits in found.hits]
+    corrections = sorted((_corrected(found, hits[0]) for hits in found.hits), key=lambda c: (c.file, c.line))
     if not corrections and found.located is not None:
         corrections = [_located(found.located[0], found.located[1].words)]
     return Followed(corrections, found.wrong, found.error, found.is_whole, len(case.graded))

@@ -122,7 +122,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             found.error = hits[0].error
         else:
             search.again()
-            search.bench.until = max(search.bench.until, search.bench.until - search.bench.left() + 0.8 * seconds)
+            search.bench.extend(0.6 * seconds)
             if not _two(search, found, 2):
                 first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
                 if first is not None:

@@ -240,7 +240,7 @@ class Recording:
         """Whether it reads what is but a part of a gradient, which may be due there or the whole of it."""
         reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         matches = [self._match(names[n]) for n in reads if n in names]
-        return any(m is not None and m.quantity.is_gradient and not m.quantity.words.startswith("the gradient of `") for m in matches)
+        return any(m is not None and m.quantity.is_gradient and not m.quantity.words.startswith(("the gradient of `", "the gradient that")) for m in matches)
 
     # -- where
 
@@ -327,7 +327,7 @@ class Recording:
             rank += 0.15
         elif any(m is not None for m in step.results):
             rank += 0.1
-        if step.is_named is False and not step.reads_parts:
+        if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
         rank = max(rank, 0.0)
         return rank
