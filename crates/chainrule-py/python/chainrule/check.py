@@ -16,11 +16,15 @@ class Report:
 
     def __init__(self, passed: bool, text: str) -> None:
         self.passed, self.text = passed, without_places(text)
+        self.pictures: list[str] = []
+        """Where the lines of a backward pass were followed: both programs side by side, as SVG."""
 
-    def with_line(self, found: str) -> Report:
-        """The report with the line of the mistake in front of all that the numbers tell; entries that say the same of them are one."""
+    def with_lines(self, found: Sequence[Any]) -> Report:
+        """The report with the lines of the mistakes in front of all that the numbers tell; entries that say the same of them are one."""
         head, _, rest = self.text.partition("\n")
-        return Report(self.passed, "\n".join([head, found, *_one_entry(rest)]))
+        report = Report(self.passed, "\n".join([head, *map(str, found), *_one_entry(rest)]))
+        report.pictures = [f.picture for f in found]
+        return report
 
     def __bool__(self) -> bool:
         return self.passed
@@ -109,14 +113,16 @@ def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Repor
         return Report(True, "the gradients are right, at the given inputs and at two others")
     head = f"{len(wrong)} of {len(case.graded)} gradients are wrong: {', '.join(f'`{name}`' for name in wrong)}"
     found = follow(case)
-    return Report(False, f"{head}\n{found if found is not None else 'unidentified: no small edit of one line, or of two, makes them right'}")
+    if found is None:
+        return Report(False, f"{head}\nunidentified: no small edit of one line, or of two, makes them right")
+    return Report(False, head).with_lines([found])
 
 
 def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
     from ._follow.of_chainrule import followed
 
     found = followed(function, inputs)
-    return report.with_line("\n".join(map(str, found))) if found else report
+    return report.with_lines(found) if found else report
 
 
 def compare(loss: Tensor, by_hand: Mapping[str, Tensor]) -> Report:

@@ -154,7 +154,7 @@ def _named_line(report: check.Report, fn: Any, inputs: Any) -> check.Report:
     from ._follow.of_torch import followed
 
     found = followed(fn, inputs)
-    return report.with_line("\n".join(map(str, found))) if found else report
+    return report.with_lines(found) if found else report
 
 
 def _takes(reference: Any) -> int | None:

@@ -14,6 +14,7 @@ from .case import Case
 from .edits import Edit
 from .texts import number_of
 from .known import Match
+from .picture import svg
 from .search import Hit
 from .several import Found, find
 from .steps import Step
@@ -43,6 +44,8 @@ class Followed:
     is_whole: bool
     """Whether the corrections together make all gradients right."""
     counted: int = 0
+    picture: str = ""
+    """Both programs side by side, as SVG."""
 
     def __str__(self) -> str:
         return text_of(self)
@@ -56,7 +59,7 @@ def follow(case: Case, seconds: float = 1.2) -> Followed | None:
     corrections = sorted((_corrected(found, hits[0]) for hits in found.hits), key=lambda c: (c.file, c.line))
     if not corrections and found.located is not None:
         corrections = [_located(found.located[0], found.located[1].words)]
-    return Followed(corrections, found.wrong, found.error, found.is_whole, len(case.graded))
+    return Followed(corrections, found.wrong, found.error, found.is_whole, len(case.graded), svg(found))
 
 
 def text_of(followed: Followed) -> str:
