@@ -5,9 +5,13 @@ right by PyTorch's own check, or be the line as it was.
 """
 
 import importlib.util
+import os
+import re
+import runpy
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import chainrule as cr
 import pytest
@@ -196,6 +200,26 @@ def test_the_report_as_the_book_shows_it(tmp_path):
     assert rows[1] == "net.py:19  dw1 = x.T @ dh"
     assert rows[2] == " " * 11 + " " * 12 + "^^ is the gradient of `h`; due here is that of `z`"
     assert rows[3].startswith("corrected  dw1 = x.T @ dz    right to ") and rows[3].endswith("; all else of the backward is right")
+
+
+BOOK = Path(__file__).parents[3] / "docs" / "src"
+
+
+def test_the_example_of_the_book(tmp_path):
+    page = (BOOK / "why-wrong.md").read_text()
+    code = re.search(r"```text\n(import torch.*?)```", page, re.S).group(1)
+    shown = re.search(r"\$ chainrule check backward net.py\n.*?\n(.*?)```", page, re.S).group(1)
+    path = tmp_path / "net.py"
+    path.write_text(code)
+    torch.manual_seed(0)
+    module = runpy.run_path(str(path))
+    report = cr.torch.gradcheck(module["Net"], module["inputs"]())
+    without_error = re.compile(r"right to [^;]*;")
+    assert without_error.sub("", "\n".join(str(report).splitlines()[1:])) == without_error.sub("", shown.rstrip())
+    picture = BOOK / "images" / "follow.svg"
+    if os.environ.get("CHAINRULE_UPDATE_DOCS"):
+        picture.write_text(report.pictures[0])
+    assert picture.read_text() == report.pictures[0]
 
 
 def test_right_but_unusual_ones_are_left_alone(tmp_path):

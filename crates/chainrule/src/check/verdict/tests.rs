@@ -1,7 +1,9 @@
 //! What the verdict says of wrong gradients, and what it reads in numbers alone.
 
 use super::*;
+use crate::DType;
 use crate::autograd::{custom, grad};
+use crate::rng::Generator;
 
 fn matrix() -> Tensor {
     Tensor::from([[1.0, -2.0, 4.0], [0.5, 3.0, -1.0], [2.5, -0.75, 6.0], [-3.5, 7.0, 0.25]])
