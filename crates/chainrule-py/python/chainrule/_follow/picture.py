@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .search import Hit
     from .several import Found
     from .steps import Step
 
@@ -28,11 +30,29 @@ def _quantity(step: Step) -> str | None:
     return matches.pop() if len(matches) == 1 and step.right else None
 
 
+def _tells(step: Step) -> bool:
+    """Whether a line computes one value that can be told from others."""
+    node = step.statement.node
+    several = isinstance(node, ast.Return) or isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
+    return bool(step.results) and not several
+
+
+def _due(found: Found, hit: Hit) -> str | None:
+    """The quantity that a mistaken line should compute."""
+    match = found.search.known.match(hit.after) if hit.after is not None else None
+    return match.quantity.words if match is not None and match.exact else None
+
+
+def _joined(left: float, right: float, stroke: str) -> str:
+    return f'<line x1="{LEFT + WIDTH}" y1="{left - 4}" x2="{RIGHT - 12}" y2="{right - 4}" {stroke}/>'
+
+
 def svg(found: Found) -> str:
     """An SVG: a line is joined with the quantity that it computes; one without is right only if the mistake is not in it."""
-    steps = sorted((s for s in found.steps if s.results or any(h[0].step is s for h in found.hits)), key=lambda s: s.order)
-    mistaken = {id(h[0].step.statement): h[0] for h in found.hits}
-    words = list(dict.fromkeys(w for s in steps if (w := _quantity(s)) is not None))
+    mistaken = {h[0].step.statement.node.lineno: h[0] for h in found.hits}
+    steps = sorted((s for s in found.steps if s.statement.line in mistaken or _tells(s)), key=lambda s: s.order)
+    due = {line: _due(found, h) for line, h in mistaken.items()}
+    words = list(dict.fromkeys(w for s in steps for w in (_quantity(s), due.get(s.statement.line)) if w is not None))
     height = ROW * (max(len(words), len(steps)) + 3)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{height}" viewBox="0 0 900 {height}" font-family="monospace" font-size="13">',
@@ -44,12 +64,14 @@ def svg(found: Found) -> str:
     out += [_text(LEFT, y, _short(w.replace("`", ""), 34)) for w, y in places.items()]
     for i, step in enumerate(steps):
         y = ROW * (2 + i)
-        hit = mistaken.get(id(step.statement))
+        hit, wanted = mistaken.get(step.statement.line), due.get(step.statement.line)
         word = _quantity(step)
-        if word is not None:
-            out.append(f'<line x1="{LEFT + WIDTH}" y1="{places[word] - 4}" x2="{RIGHT - 12}" y2="{y - 4}" stroke="{FINE}" stroke-width="1"/>')
+        if wanted is not None:
+            out.append(_joined(places[wanted], y, f'stroke="{WRONG}" stroke-dasharray="4 3"'))
+        elif word is not None:
+            out.append(_joined(places[word], y, f'stroke="{FINE}"'))
         colour = WRONG if hit is not None else INK if word is not None else PALE
         line = step.unit.text(step.statement.node)
         out.append(_text(RIGHT, y, f"{step.statement.line:>4}  {_short(line, 52)}", colour, ' font-weight="bold"' if hit is not None else ""))
-    out.append(_text(LEFT, height - ROW / 2, "green: the same values; grey: a value of its own; red: the mistake", PALE))
+    out.append(_text(LEFT, height - ROW / 2, "green: the same values; grey: a value of its own; red: the mistake, and what is due there", PALE))
     return "\n".join([*out, "</svg>", ""])
