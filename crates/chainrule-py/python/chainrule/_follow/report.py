@@ -58,7 +58,7 @@ def follow(case: Case, seconds: float = 1.2) -> Followed | None:
         return None
     corrections = sorted((_corrected(found, hits[0]) for hits in found.hits), key=lambda c: (c.file, c.line))
     if not corrections and found.located is not None:
-        corrections = [_located(found.located[0], found.located[1].words)]
+        corrections = [_located(found, found.located)]
     return Followed(corrections, found.wrong, found.error, found.is_whole, len(case.graded), svg(found))
 
 
@@ -107,13 +107,15 @@ def _corrected(found: Found, hit: Hit) -> Correction:
     return Correction(unit.file, site.lineno, old[at].strip(), "\n".join(changed), _why(found, hit, edit), (first, last))
 
 
-def _located(step: Step, due: str) -> Correction:
+def _located(found: Found, step: Step) -> Correction:
     node, unit = step.statement.node, step.unit
     row = unit.lines[node.lineno - 1].rstrip("\n")
     indent = len(row) - len(row.lstrip())
     end = node.end_col_offset if node.end_lineno == node.lineno else len(row.encode())
     caret = len(row.encode()[: node.col_offset].decode()) - indent, len(row.encode()[:end].decode()) - indent
-    return Correction(unit.file, node.lineno, row.strip(), "", f"gives another value than is due here: {due}", caret)
+    match = found.search.known.match(found.search.due_of(step).wanted)
+    due = f": due is {match.quantity.words}" if match is not None and match.exact else ", and all that it reads is right"
+    return Correction(unit.file, node.lineno, row.strip(), "", f"gives another value than is due here{due}", caret)
 
 
 def _why(found: Found, hit: Hit, edit: Edit) -> str:

@@ -16,7 +16,7 @@ from .edits import Edit, Edits, Scope
 from .texts import fits, name_of, number_of
 from .known import Match
 from .scopes import Scopes
-from .solve import due
+from .solve import Due, due
 from .steps import Step, gradient_names
 from .synthesis import deeper_proposals, insertions, partial_proposals, proposals
 
@@ -134,9 +134,15 @@ class Search(Scopes):
             if step.rank < 1.2 and self.bench.left() > 0 and self._is_elsewhere(step):
                 self._small(step)
                 self._factors(step)
+                self._joined(step)
         for step in self.steps:
             if step.rank < 0.7 and self.bench.left() > 0:
                 self.try_edits(step, partial_proposals(self, step, self.scope(step)))
+
+    def located(self) -> Step | None:
+        """The one statement in which another value makes all gradients right and whose operands are right, if there is just one."""
+        found = [s for s in self.steps if s.rank < 0.35 and s.known and s.results and isinstance(self.due_of(s), Due)]
+        return found[0] if len(found) == 1 else None
 
     def _elsewhere_right(self, hit: Hit) -> int:
         """At how many points of other sizes the gradients are right with the edit."""

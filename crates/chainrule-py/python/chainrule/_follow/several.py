@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .bench import Bench, silent
-from .case import Case, Quantity
+from .case import Case
 from .edits import Edit
 from .known import Match
 from .scalars import Numbers
@@ -26,7 +26,8 @@ class Found:
     steps: list[Step]
     hits: list[list[Hit]] = field(default_factory=list)
     """For each mistake its corrections, the best first."""
-    located: tuple[Step, Quantity] | None = None
+    located: Step | None = None
+    """Where only the line is known."""
     error: float = 0.0
     runs: int = 0
     is_whole: bool = True
@@ -127,5 +128,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
                 first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
                 if first is not None:
                     found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
+                else:
+                    found.located = search.located()
         found.runs = search.bench.runs
     return found

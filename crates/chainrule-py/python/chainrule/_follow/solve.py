@@ -144,19 +144,28 @@ class _Place:
             return None
         rest = self._flat(right) - self._flat(base)
         kept = [i for i in range(len(base)) if i not in self.search.wrong]
-        best: tuple[list[int], Due] | None = None
-        chosen: list[int] = []
-        for i in self.search.wrong:
-            at = np.concatenate([rows_of[j] for j in [*kept, *chosen, i]])
-            if not slopes[rows_of[i]].any():
-                continue
+        def together(chosen: list[int]) -> Due | None:
+            at = np.concatenate([rows_of[j] for j in [*kept, *chosen]])
             left, sizes, rows = np.linalg.svd(slopes[at], full_matrices=False)
-            rank = int((sizes > 1e-9 * sizes[0]).sum())
+            rank = int((sizes > 1e-9 * sizes[0]).sum()) if sizes[0] else 0
+            if not rank:
+                return None
             change = rows[:rank].T @ (left[:, :rank].T @ rest[at] / sizes[:rank])
-            if np.abs(slopes[at] @ change - rest[at]).max() <= 1e-7:
-                chosen.append(i)
-                best = chosen, Due(value, value + change.reshape(value.shape), rows[:rank].T * (sizes[:rank] / sizes[0]))
-        return best[1] if best is not None else None
+            if np.abs(slopes[at] @ change - rest[at]).max() > 1e-7:
+                return None
+            return Due(value, value + change.reshape(value.shape), rows[:rank].T * (sizes[:rank] / sizes[0]))
+
+        best: tuple[list[int], Due | None] = [], None
+        # One gradient of as many elements is made right by some value in nearly any place; several together are evidence.
+        for first in self.search.wrong:
+            chosen = [first]
+            found = together(chosen)
+            for i in self.search.wrong:
+                if found is not None and i != first and (more := together([*chosen, i])) is not None:
+                    chosen, found = [*chosen, i], more
+            if found is not None and len(chosen) > len(best[0]):
+                best = chosen, found
+        return best[1]
 
     def _is_line(self, value: Array, slopes: Array, at: Array) -> bool:
         """Whether the gradients depend on the value as a straight line does, as far as one large change tells."""
@@ -181,7 +190,7 @@ def operands(search: Search, step: Step) -> list[Any]:
         parent = parents.get(id(n))
         if n is root or len(seen) != 1 or not search.engine.is_float(seen[0]) or search.engine.array(seen[0]).size < 2:
             continue
-        inner = isinstance(parent, ast.Call) or isinstance(parent, ast.Attribute) or isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.MatMult, ast.Pow))
+        inner = isinstance(parent, ast.Call) or isinstance(parent, ast.Attribute) or isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.MatMult, ast.Pow, ast.Div)) and (n is parent.left or isinstance(parent.op, ast.MatMult))
         if inner:
             out.append(n)
     return out[:6]

@@ -313,12 +313,10 @@ fn another_value_of_the_same_shape_is_seen() {
     let y = h.matmul(&b).sigmoid().detach();
     let dy = (&y * (1.0 - &y)) / 20.0;
     let dz = dy.matmul(&b.t()) * (1.0 - &h * &h);
-    // By hand: the logits stand where `h` is due, which has their shape.
-    let found = verdict(
-        &loss,
-        &[(&a, &x.t().matmul(&dz).detach()), (&b, &h.matmul(&b).t().matmul(&dy).detach())],
-    )
-    .unwrap();
+    // By hand: the result of the sigmoid stands where `h` is due, which has its shape.
+    let found =
+        verdict(&loss, &[(&a, &x.t().matmul(&dz).detach()), (&b, &y.t().matmul(&dy).detach())])
+            .unwrap();
     let text = found.to_string();
     assert!(text.contains("stands where `h` is due"), "{text}");
 }
