@@ -96,7 +96,7 @@ class Bench:
     def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float) -> None:
         self.case, self.point, self.units, self.hook = case, point, units, hook
         self.until = time.thread_time() + seconds
-        self.latest = time.monotonic() + 3 * seconds
+        self.latest = time.monotonic() + 6 * seconds
         self.runs = 0
 
     def left(self) -> float:
@@ -106,7 +106,7 @@ class Bench:
     def extend(self, seconds: float) -> None:
         """Sees to it that so many seconds are left."""
         self.until = max(self.until, time.thread_time() + seconds)
-        self.latest = max(self.latest, time.monotonic() + 3 * seconds)
+        self.latest = max(self.latest, time.monotonic() + 6 * seconds)
 
     def run(self, point: Point | None = None) -> list[Array] | None:
         """The gradients, or None where the backward fails."""

@@ -26,6 +26,10 @@ class Engine:
     def is_bool(self, x: Any) -> bool:
         raise NotImplementedError
 
+    def is_single(self, x: Any) -> bool:
+        """Whether it is a tensor in f32."""
+        return self.is_float(x) and str(x.dtype).endswith("float32")
+
     def double(self, x: Any) -> Any:
         """A tensor as it is searched with: floats in f64."""
         raise NotImplementedError

@@ -115,6 +115,9 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
         if not search.wrong or not search.units:
             return found if search.wrong else None
         search.record()
+        if not search.wrong:
+            return None
+        found.wrong = search.wrong
         search.localise()
         found.search, found.steps = search, search.steps
         hits = search.one()
