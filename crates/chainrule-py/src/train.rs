@@ -330,7 +330,7 @@ impl PyProgram {
     }
 }
 
-/// The report of `gradcheck` on a function of f64 tensors: whether it passed, and its text.
+/// The report of `gradcheck`: whether it passed, its text, and what it says in one word.
 #[pyfunction]
 pub fn _gradcheck(
     f: Py<PyAny>,
@@ -338,9 +338,9 @@ pub fn _gradcheck(
     order: usize,
     seeds: u64,
     tolerance: Option<f64>,
-) -> PyResult<(bool, String)> {
-    let inputs = doubles(&inputs)?;
-    run(|| {
+) -> PyResult<(bool, String, &'static str)> {
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor().detach()).collect();
+    let report = run(|| {
         let mut checker = check::gradcheck(|x: &[Tensor]| call("gradcheck", &f, x), &inputs)
             .order(order)
             .seeds(seeds);
@@ -348,8 +348,16 @@ pub fn _gradcheck(
             checker = checker.tolerance(tolerance);
         }
         let report = checker.run()?;
-        Ok((report.passed(), report.to_string()))
-    })
+        let outcome = match report.judgement() {
+            check::Judgement::Right => "right",
+            check::Judgement::Wrong => "wrong",
+            check::Judgement::Uncertain => "uncertain",
+        };
+        Ok((report.passed(), report.to_string(), outcome))
+    })?;
+    // Beside the given point the function may have failed, which says nothing.
+    let _ = crate::error::check();
+    Ok(report)
 }
 
 fn doubles(inputs: &[Bound<'_, PyTensor>]) -> PyResult<Vec<Tensor>> {
@@ -434,14 +442,17 @@ pub fn _explain_opaque(
 pub fn _compare(
     loss: &Bound<'_, PyTensor>,
     by_hand: Vec<(String, Bound<'_, PyTensor>)>,
+    rtol: f64,
+    atol: f64,
 ) -> PyResult<(bool, String)> {
     let loss = loss.get().tensor();
     let claims: Vec<(String, Tensor)> =
         by_hand.iter().map(|(name, t)| (name.clone(), t.get().tensor())).collect();
     run(|| {
         let claims = claims.iter().map(|(name, t)| (name.as_str(), t));
-        let report = check::compare(&loss, claims)?;
-        Ok((report.first_wrong().is_none(), report.to_string()))
+        let within = check::compare::Tolerance { rtol, atol };
+        let report = check::compare::compare_within(&loss, claims, within)?;
+        Ok((report.passed(), report.to_string()))
     })
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PLACE = r"[\w./+-]*\w\.rs:\d+"
+_PLACE = r"[\w./+-]*\w\.rs:\d+(?::\d+)?"
 _ANY = re.compile(rf" \({_PLACE}\)|,? +{_PLACE}(?=\)|$)", re.MULTILINE)
 
 

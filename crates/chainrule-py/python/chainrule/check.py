@@ -12,10 +12,11 @@ from ._places import without_places
 
 
 class Report:
-    """Whether a check passed, and its text. As a truth value: whether it passed."""
+    """Whether a check passed, and its text. As a truth value: whether it passed. `outcome` is "right", "wrong" or "uncertain"; the last has not passed."""
 
-    def __init__(self, passed: bool, text: str) -> None:
+    def __init__(self, passed: bool, text: str, outcome: str | None = None) -> None:
         self.passed, self.text = passed, without_places(text)
+        self.outcome = outcome or ("right" if passed else "wrong")
         self.pictures: list[str] = []
         """Where the lines of a backward pass were followed: both programs side by side, as SVG."""
 
@@ -36,6 +37,10 @@ class Report:
         return self.text
 
 
+# Whether lifted functions of PyTorch must be differentiable twice, as a counter.
+_twice = [0]
+
+
 def _one_entry(text: str) -> list[str]:
     """What the catalogue of mistakes calls it, if it is one mistake there; a choice of several tells less than the line."""
     entries = re.findall(r"^- (.*?) in `(.*?)`", text, re.MULTILINE)
@@ -52,8 +57,17 @@ def _list(inputs: Any) -> list[Tensor]:
 def gradcheck(
     func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], *, order: int = 1, seeds: int = 3, tolerance: float | None = None
 ) -> Report:
-    """Reverse mode beside forward mode and differences, for every output by every input. The inputs are float64."""
-    return Report(*_c._gradcheck(func, _list(inputs), order, seeds, tolerance))
+    """Reverse mode beside forward mode and differences, for every output by every float input.
+
+    The check runs in float64, to which float32 inputs are converted; integers stay as they are. Beside the given point, at which elements may be zero, equal or one, it
+    looks at another one. The backward must give the same numbers each time and be linear in the cotangent. `outcome` is "uncertain" where the
+    differences drown in rounding, as at scales like 1e150: that does not pass.
+    """
+    _twice[0] += order == 2
+    try:
+        return Report(*_c._gradcheck(func, _list(inputs), order, seeds, tolerance))
+    finally:
+        _twice[0] -= order == 2
 
 
 def explain(
@@ -72,9 +86,11 @@ def explain(
     if lines:
         return Report(False, "\n".join(lines))
     # Wrong numbers may follow no pattern: that nothing is read in them does not make them right.
-    passed, text = _c._gradcheck(func, _list(inputs), 1, seeds, None)
+    passed, text, outcome = _c._gradcheck(func, _list(inputs), 1, seeds, None)
     if passed:
         return Report(True, "the gradients agree with differences of the function")
+    if outcome == "uncertain":
+        return Report(False, text, outcome)
     return Report(False, "the gradients are wrong, and their numbers follow no known pattern\n" + text)
 
 
@@ -125,9 +141,14 @@ def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
     return report.with_lines(found) if found else report
 
 
-def compare(loss: Tensor, by_hand: Mapping[str, Tensor]) -> Report:
-    """Gradients written by hand, by the names of their tensors (`t.named(...)`), beside those of autograd."""
-    return Report(*_c._compare(loss, list(by_hand.items())))
+def compare(loss: Tensor, by_hand: Mapping[str, Tensor], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
+    """Gradients written by hand, by the names of their tensors (`t.named(...)`), beside those of autograd.
+
+    An element is right if `|by hand - autograd| <= atol + rtol * |autograd|`, or if no more than rounding keeps it from that: the backward pass is run again with its
+    numbers changed in their last bits, in the dtype that it runs in, and what that does to an element is its rounding. Without an `atol` each
+    gradient is judged by its own size, however small. A gradient that cannot be compared does not pass.
+    """
+    return Report(*_c._compare(loss, list(by_hand.items()), rtol, atol))
 
 
 def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Tensor]]) -> Report:

@@ -12,149 +12,97 @@ import torch as _torch
 from . import _chainrule as _c
 from . import check
 from ._chainrule import Tensor
+from ._lift import Case, lift, one, to_chainrule, to_pytorch
+from ._torchcheck import Checked, tensors_beside
+from ._torchcheck import gradcheck as _judge
 from .autograd import enable_grad, no_grad
 from .io import from_torch, to_torch
 
 
-def to_chainrule(t: Any, requires_grad: bool = False) -> Tensor:
-    """PyTorch's tensor as ours, with memory of its own."""
-    return _c.tensor(t.detach().cpu().numpy(), None, requires_grad)
+def _traced_module(case: Case) -> Callable[..., Any]:
+    """The case for stand-ins of tensors."""
+    module = case.fn
+    count = len(case.places)
 
-
-def to_pytorch(t: Tensor) -> Any:
-    """Our tensor as PyTorch's, with memory of its own."""
-    return _torch.from_numpy(t.detach().numpy().copy())
-
-
-def _callable(fn: Any) -> Callable[..., Any]:
-    return fn.apply if isinstance(fn, type) and issubclass(fn, _torch.autograd.Function) else fn  # type: ignore[attr-defined, no-any-return, unused-ignore]
-
-
-def _one(out: Any) -> Any:
-    """Several results as the row of all their elements."""
-    if isinstance(out, _torch.Tensor):
-        return out
-    return _torch.cat([t.reshape(-1) for t in out if isinstance(t, _torch.Tensor) and t.is_floating_point()])
-
-
-def lift(fn: Any) -> Callable[..., Tensor]:
-    """A function of PyTorch as one of ours: its backward pass is the one that PyTorch runs, a user's own included."""
-    called = _callable(fn)
-
-    def function(*inputs: Any) -> Any:
-        return _one(called(*inputs))
-
-    name = getattr(fn, "__name__", type(fn).__name__)
-
-    def forward(*inputs: Tensor) -> Tensor:
-        with _torch.no_grad():
-            return to_chainrule(function(*(to_pytorch(t) for t in inputs)))
-
-    def backward(cotangent: Tensor, *rest: Tensor) -> list[Any]:
-        leaves = [to_pytorch(t).requires_grad_(t.is_floating_point()) for t in rest[:-1]]
-        with _torch.enable_grad():
-            out = function(*leaves)
-        wanted = [t for t in leaves if t.requires_grad]
-        grads = iter(_torch.autograd.grad(out, wanted, to_pytorch(cotangent), allow_unused=True))
-        return [None if (g := next(grads) if t.requires_grad else None) is None else to_chainrule(g) for t in leaves]
-
-    def lifted(*inputs: Tensor) -> Tensor:
-        return _c._apply_custom(name, forward, backward, list(inputs))
-
-    return lifted
-
-
-def _doubles(inputs: Any) -> list[Tensor]:
-    given = [inputs] if isinstance(inputs, _torch.Tensor) else list(inputs)
-    return [to_chainrule(t.double() if t.is_floating_point() else t) for t in given]
-
-
-def _with_parameters(module: Any, inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """A module as a function of its inputs and its parameters, in float64; the module itself stays as it is."""
-    module = copy.deepcopy(module).double()
-    names = [n for n, p in module.named_parameters() if p.requires_grad]
-    given = [inputs] if isinstance(inputs, _torch.Tensor) else list(inputs)
-
-    def function(*all_of_them: Any) -> Any:
-        parameters = dict(zip(names, all_of_them[len(given) :]))
-        return _torch.func.functional_call(module, parameters, all_of_them[: len(given)])
-
-    function.__name__ = type(module).__name__
-    return function, [*given, *(module.get_parameter(n).detach() for n in names)]
-
-
-def _traced_module(module: Any, count: int) -> tuple[Callable[..., Any], list[str]]:
-    """As `_with_parameters`, for stand-ins of tensors."""
-    module = copy.deepcopy(module).double()
-    names = [n for n, p in module.named_parameters() if p.requires_grad]
-
-    def function(*all_of_them: Any) -> Any:
-        for name, value in zip(names, all_of_them[count:]):
+    def function(*floats: Any) -> Any:
+        arguments = case.inputs(floats[:count])
+        for name, value in zip(case.parameters, floats[count:]):
             owner, _, leaf = name.rpartition(".")
             module.get_submodule(owner)._parameters[leaf] = value
-        return module(*all_of_them[:count])
+        return module(*arguments)
 
-    return function, names
+    return function
 
 
-def _reference(fn: Any, plain: Callable[..., Any], inputs: list[Tensor], count: int) -> Callable[..., Tensor] | None:
-    """The forward pass of `fn` in our ops, if it can be followed and gives the same values."""
+def _reference(found: Checked) -> Callable[..., Tensor] | None:
+    """The forward pass in our ops, if it can be followed and gives the same values."""
     from ._tracing import Untraceable, traced
 
-    function = _traced_module(fn, count)[0] if isinstance(fn, _torch.nn.Module) else plain
-    reference = traced(function)
+    case = copy.copy(found.case)
+    case.fn = copy.deepcopy(case.fn) if case.module else case.fn
+    reference = traced(_traced_module(case) if case.module else lambda *floats: case.fn(*case.inputs(floats)))
     try:
         with no_grad():
-            ours, theirs = reference(*inputs), to_chainrule(_one(plain(*(to_pytorch(t) for t in inputs))))
+            ours, theirs = reference(*found.ours), to_chainrule(one(found.function(*found.values)))
         same = ours.shape == theirs.shape and ours.allclose(theirs, rtol=1e-6, atol=1e-9, equal_nan=True)
     except Untraceable:
         return None
     return reference if same else None
 
 
-def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, seeds: int = 3) -> check.Report:
+def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, order: int = 1, seeds: int = 3) -> check.Report:
     """Whether the backward pass of a function of PyTorch, of a `torch.autograd.Function` or of a module is right; and if not, which mistake it makes.
 
-    The inputs are taken in float64; of a module also the parameters. The verdict compares with the gradient of what the forward pass computes,
-    which is followed op by op; it names the op and the mistake. Where the forward pass leaves PyTorch's functions, or uses one that is not here,
-    a `reference` may be given (a function of chainrule's tensors that computes the same; for a module of its inputs, and then of its parameters);
-    without one the numbers are read beside differences.
+    It is checked by all float inputs, and of a module by its parameters; integers (targets, token ids), flags and whatever else is among the inputs stay as they
+    are. It runs in float64, and then as it was given, in float32 or bfloat16: what rounding explains is not wrong. `order=2` checks the gradients of
+    the gradients too. The report's `outcome` is "right", "wrong" or "uncertain"; it counts as true if it is right.
+
+    Differences of the function judge. If they disagree, a path through which no gradient flows (`detach`, `.data`, `.item()`, `no_grad`) is told with
+    its line and what is lost; else the verdict compares with the gradient of what the forward pass computes, which is followed op by op, and names
+    the op and the mistake. Where the forward pass leaves PyTorch's functions, or uses one that is not here, a `reference` may be given (a function of
+    chainrule's tensors that computes the same; for a module of its inputs, and then of its parameters); without one the numbers are read beside
+    differences.
     """
-    inputs_given = inputs
-    count = 1 if isinstance(inputs, _torch.Tensor) else len(list(inputs))
-    names = [f"input {i}" for i in range(count)]
-    plain = fn
-    if isinstance(fn, _torch.nn.Module):
-        if reference is not None and _takes(reference) == count:
-            plain = copy.deepcopy(fn).double()
-        else:
-            plain, inputs = _with_parameters(fn, inputs)
-            names += [n for n, p in fn.named_parameters() if p.requires_grad]
-    ours = _doubles(inputs)
-    if reference is None:
-        reference = _reference(fn, _callable(plain), ours, count)
-    lifted = lift(plain)
-    if reference is None:
-        report = check.explain(lifted, ours, seeds=seeds)
-        unnamed = not report.passed and "no known pattern" in report.text
-    else:
-        report = check.explain(lifted, ours, _named(reference, names), seeds=seeds)
-        unnamed = "unidentified" in report.text
-    if unnamed:
-        again = (check.explain(lifted, ours, _named(f, names), seeds=seeds) for f in _known(lifted, ours))
-        report = next((r for r in again if "unidentified" not in r.text), report)
-    if report.passed:
-        where = "differences of the function" if reference is None else "those of what the forward pass computes"
-        return check.Report(True, f"the gradients are right: they agree with {where}")
-    return _named_line(report, fn, inputs_given)
+    given = reference
+
+    def name_it(found: Checked, beside: bool) -> check.Report | None:
+        names, ours = found.case.names, tensors_beside(found.values) if beside else found.ours
+        function, reference = found.function, given if given is not None else _reference(found)
+        if found.case.module and given is not None and _takes(given) == len(found.case.places):
+            inputs, rest = len(found.case.places), found.values[len(found.case.places) :]
+            function, ours, names = lambda *floats: found.function(*floats, *rest), ours[:inputs], names[:inputs]
+        return _explained(lift(function), ours, reference, names, seeds)
+
+    return _named_line(_judge(fn, inputs, order, seeds, name_it), fn, inputs)
 
 
 def _named_line(report: check.Report, fn: Any, inputs: Any) -> check.Report:
     """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
     from ._follow.of_torch import followed
 
+    if report.outcome != "wrong":
+        return report
     found = followed(fn, inputs)
     return report.with_lines(found) if found else report
+
+
+def _explained(
+    lifted: Callable[..., Tensor], ours: list[Tensor], reference: Callable[..., Tensor] | None, names: list[str], seeds: int
+) -> check.Report | None:
+    """What the forward pass, or the numbers alone, say of the gradients."""
+    try:
+        if reference is None:
+            report = check.explain(lifted, ours, seeds=seeds)
+            unnamed = not report.passed and "no known pattern" in report.text
+        else:
+            report = check.explain(lifted, ours, _named(reference, names), seeds=seeds)
+            unnamed = "unidentified" in report.text
+        if unnamed:
+            again = (check.explain(lifted, ours, _named(f, names), seeds=seeds) for f in _known(lifted, ours))
+            report = next((r for r in again if "unidentified" not in r.text), report)
+    except (ValueError, RuntimeError):
+        return None  # the inputs are too large to be read, or the reference computes something else there
+    return report
 
 
 def _takes(reference: Any) -> int | None:

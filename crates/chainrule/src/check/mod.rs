@@ -42,8 +42,8 @@ pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use gradcheck::{
-    Blame, Break, Directional, GradCheck, GradChecker, Kink, NotFinite, Outcome, Outputs,
-    PairCheck, Problem, Slot, Worst, gradcheck,
+    Blame, Break, Broken, Directional, GradCheck, GradChecker, Judgement, Kink, Law, NotFinite,
+    Outcome, Outputs, PairCheck, Problem, Slot, Split, Worst, gradcheck,
 };
 pub use invariants::Invariants;
 pub use mistakes::{Mistakes, mistakes};

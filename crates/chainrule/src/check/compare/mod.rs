@@ -1,6 +1,7 @@
 //! A hand-written backward pass beside autograd's: [`compare`](compare()) and what it gives.
 
 mod claim;
+mod noise;
 mod numbers;
 mod table;
 mod tape;
@@ -20,6 +21,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use noise::Noise;
 use numbers::same_but_for_rounding;
 use tape::Tape;
 
@@ -53,9 +55,9 @@ pub struct Row {
 pub enum Standing {
     /// It equals that of autograd within the tolerance.
     Right,
-    /// Some elements are not within the tolerance, by rounding alone. Either the gradient is in f32 and the largest difference is within `rtol` of the
-    /// largest element; or it is just what the chain rule makes of the hand-written gradients above it, which are right to the last digits, and
-    /// most of it cancels.
+    /// Some elements are not within the tolerance, by rounding alone: they are off by no more than a change of every number of the backward pass in its last
+    /// bits moves them; or the gradient is just what the chain rule makes of the hand-written gradients above it, which are right to the last
+    /// digits, and most of it cancels.
     Rounding,
     /// It is wrong, and nothing that it is made from is: here is a mistake.
     First,
@@ -106,8 +108,10 @@ pub fn compare<C: Into<ByHand>>(
 
 /// [`compare`] with another tolerance for what counts as approximately equal.
 ///
-/// The default follows `torch.allclose`. In f32 an element that cancels to nearly nothing can miss it by rounding alone; such a row is a
-/// [`Standing::Rounding`] and passes. To see mistakes as small as that, compare in f64.
+/// Without an `atol`, the default, each row is judged relative to its own size, however small its gradient is. An element that cancels to nearly nothing can
+/// miss the tolerance by rounding alone. So where one does, the backward pass is run again four times with every number in it (the
+/// gradients on the way and the values that the rules saved) changed by up to eight units in its last place: 4 times the spread is the rounding of
+/// that element. A row within that is a [`Standing::Rounding`] and passes. To see mistakes as small as the rounding of f32, compare in f64.
 pub fn compare_within<C: Into<ByHand>>(
     loss: &Tensor,
     by_hand: impl IntoIterator<Item = C>,
@@ -143,14 +147,21 @@ pub fn compare_within<C: Into<ByHand>>(
     let order = Order::of(&found, &links);
     order.name(&mut rows);
     if rows.iter().any(Row::is_wrong) {
+        let own = Noise::of(&tape, (loss, &upstream), &numbers, &HashMap::new())?;
+        let rounded = |(i, (claim, number)): (usize, &(ByHand, Result<u64, Problem>))| {
+            let exact = rows[i].outcome.as_ref().is_ok_and(|found| found.rounding_only);
+            let near = |n: &u64| right.get(n).is_some_and(|g| own.covers(*n, &claim.gradient, g));
+            exact || (rows[i].outcome.is_ok() && number.as_ref().is_ok_and(near))
+        };
+        let order = Order { rounded: found.iter().enumerate().map(rounded).collect(), ..order };
         let given = Order::substitutes(&tape, &found, &rows)?;
+        let made_noise = Noise::of(&tape, (loss, &upstream), &numbers, &given)?;
         let replayed = tape.gradients((loss, upstream), &numbers, &given)?;
         for i in 0..rows.len() {
-            if rows[i].is_wrong() {
-                let number = found[i].1.as_ref().ok();
-                let [right, made] = [&right, &replayed].map(|of| number.and_then(|n| of.get(n)));
-                let view = View { gradient: &found[i].0.gradient, right, made };
-                rows[i].standing = order.judge(&rows, i, view, within);
+            if let (true, Ok(number)) = (rows[i].is_wrong(), &found[i].1) {
+                let (made, noise) = (replayed.get(number), &made_noise);
+                let view = View { number: *number, gradient: &found[i].0.gradient, made, noise };
+                rows[i].standing = order.judge(&rows, i, view);
             }
         }
     }
@@ -186,29 +197,23 @@ fn difference(
 
 /// What is known of one gradient.
 struct View<'a> {
+    number: u64,
     gradient: &'a Tensor,
-    /// Autograd's, if it passed one on.
-    right: Option<&'a Tensor>,
     /// What the chain rule makes of the hand-written gradients above it.
     made: Option<&'a Tensor>,
+    /// What rounding does to that.
+    noise: &'a Noise,
 }
 
 impl View<'_> {
     /// Whether the chain rule gives this gradient, from those above it.
     fn is_explained(&self) -> bool {
         // Beside the rounding of one step stands that of another way to write it.
-        let rounding = |dtype| if dtype == DType::F64 { 1e-9 } else { 1e-4 };
-        self.made
-            .is_some_and(|made| same_but_for_rounding(self.gradient, made, rounding(made.dtype())))
-    }
-
-    /// Whether the gradient is within this fraction of its largest element.
-    fn is_within(&self, fraction: f64) -> bool {
-        self.right.is_some_and(|right| same_but_for_rounding(self.gradient, right, fraction))
-    }
-
-    fn is_narrow(&self) -> bool {
-        self.gradient.dtype() == DType::F32 || self.right.is_some_and(|g| g.dtype() == DType::F32)
+        let rounding = |dtype| if dtype == DType::F64 { 1e-9 } else { 1e-5 };
+        self.made.is_some_and(|made| {
+            same_but_for_rounding(self.gradient, made, rounding(made.dtype()))
+                || self.noise.covers(self.number, self.gradient, made)
+        })
     }
 }
 
@@ -216,6 +221,8 @@ impl View<'_> {
 struct Order {
     /// For each row, the rows right above it.
     above: Vec<Vec<usize>>,
+    /// For each row, whether its gradient differs from the right one by rounding alone, if that was asked for.
+    rounded: Vec<bool>,
 }
 
 impl Order {
@@ -230,7 +237,7 @@ impl Order {
             let links = number.as_ref().ok().and_then(|n| links.get(n));
             links.into_iter().flatten().flat_map(|n| places[n].iter().copied()).collect()
         });
-        Order { above: above.collect() }
+        Order { above: above.collect(), rounded: Vec::new() }
     }
 
     fn name(&self, rows: &mut [Row]) {
@@ -272,18 +279,28 @@ impl Order {
         Ok(given)
     }
 
+    /// Whether row `i` equals autograd's to the last digits, or would if nothing cancelled.
+    fn is_exact_but_for_rounding(&self, rows: &[Row], i: usize) -> bool {
+        match rows[i].standing {
+            Standing::Rounding => true,
+            Standing::Right => self.rounded[i],
+            _ => false,
+        }
+    }
+
     /// Tells what kind of wrong row `i` is; the rows above it have been judged.
-    fn judge(&self, rows: &[Row], i: usize, view: View<'_>, within: Tolerance) -> Standing {
+    fn judge(&self, rows: &[Row], i: usize, view: View<'_>) -> Standing {
         let above = self.all_above(i);
         let compared = rows[i].outcome.is_ok();
+        if self.rounded[i] {
+            return Standing::Rounding;
+        }
         let explained = compared && view.is_explained();
         if !above.iter().any(|&j| rows[j].is_wrong()) {
             let inherited = explained
                 && !above.is_empty()
-                && above.iter().all(|&j| rows[j].is_exact_but_for_rounding());
-            return match compared
-                && (inherited || (view.is_narrow() && view.is_within(within.rtol)))
-            {
+                && above.iter().all(|&j| self.is_exact_but_for_rounding(rows, j));
+            return match compared && inherited {
                 true => Standing::Rounding,
                 false => Standing::First,
             };
@@ -304,15 +321,6 @@ impl Row {
     /// Whether the gradient was compared and found wrong, by its own fault or another's.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.standing, Standing::Right | Standing::Rounding | Standing::NotCompared)
-    }
-
-    /// Whether it equals autograd's to the last digits, or would if nothing cancelled.
-    fn is_exact_but_for_rounding(&self) -> bool {
-        match (&self.standing, &self.outcome) {
-            (Standing::Rounding, _) => true,
-            (Standing::Right, Ok(found)) => found.rounding_only,
-            _ => false,
-        }
     }
 
     /// Whether the mistake is in the step that leads to this gradient.

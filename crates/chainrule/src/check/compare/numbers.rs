@@ -10,14 +10,14 @@ use crate::tensor::Tensor;
 pub struct Tolerance {
     /// The part that grows with the number.
     pub rtol: f64,
-    /// The part that does not.
+    /// The part that does not: what is smaller is taken for zero.
     pub atol: f64,
 }
 
 impl Default for Tolerance {
-    /// `rtol` 1e-5 and `atol` 1e-8, as `torch.allclose` has them.
+    /// `rtol` 1e-5, as `torch.allclose` has it, and no `atol`: a gradient is judged by its own size, be it 1e-18.
     fn default() -> Self {
-        Tolerance { rtol: 1e-5, atol: 1e-8 }
+        Tolerance { rtol: 1e-5, atol: 0.0 }
     }
 }
 

@@ -6,11 +6,12 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::claim::{ByHand, Problem};
-use crate::autograd::walk::{Observer, Walk, reachable};
+use crate::autograd::walk::{Observer, Planted, Walk, reachable};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 use crate::tensor::op::{Op, Saved};
+use crate::tensor::value::Value;
 
 /// A use of a tensor by an op, whose rule gives a part of the tensor's gradient.
 #[derive(Clone, Debug)]
@@ -81,6 +82,18 @@ impl Tape {
         }
     }
 
+    pub fn nodes(&self) -> &[Arc<Node>] {
+        &self.nodes
+    }
+
+    /// The values of the leaves, by their numbers.
+    pub fn leaves(&self) -> impl Iterator<Item = (u64, Arc<Value>)> {
+        self.sources.iter().filter_map(|(&number, source)| match source {
+            Source::Leaf(leaf) => Some((number, leaf.value())),
+            _ => None,
+        })
+    }
+
     pub fn source(&self, number: u64) -> &Source {
         &self.sources[&number]
     }
@@ -127,17 +140,27 @@ impl Tape {
         wanted: &HashSet<u64>,
         given: &HashMap<u64, Tensor>,
     ) -> Result<HashMap<u64, Tensor>> {
-        let targets: Vec<Tensor> = self.sources.values().filter_map(leaf).collect();
-        let mut seen = Seen { wanted, gradients: HashMap::new() };
         let substitute = |node: &Arc<Node>, op: &dyn Op, at: &Saved<'_>, _: &Tensor, wanted| {
             let gradient = given.get(&node.number)?;
             Some(op.vjp(at, gradient, wanted).map_err(|e| e.at(node.location)))
         };
+        self.gradients_by(loss, wanted, &substitute)
+    }
+
+    /// The same with a rule that stands in for those of the ops where it wants to.
+    pub fn gradients_by(
+        &self,
+        loss: (&Tensor, Tensor),
+        wanted: &HashSet<u64>,
+        rule: &dyn Planted,
+    ) -> Result<HashMap<u64, Tensor>> {
+        let targets: Vec<Tensor> = self.sources.values().filter_map(leaf).collect();
+        let mut seen = Seen { wanted, gradients: HashMap::new() };
         let walk = Walk {
             keep_graph: true,
             targets: Some(&targets),
             observer: Some(&mut seen),
-            planted: Some(&substitute),
+            planted: Some(rule),
             ..Walk::default()
         };
         walk.run(&[loss])?;

@@ -225,7 +225,10 @@ fn nan_and_infinities_are_seen() {
     // The limits of allclose, which count from autograd's side.
     assert!(between(&[1.0 + 0.99e-5], &[1.0]).approximate);
     assert!(!between(&[1.0 + 1.01e-5], &[1.0]).approximate);
-    assert!(between(&[0.99e-8], &[0.0]).approximate && !between(&[1.01e-8], &[0.0]).approximate);
+    assert!(!between(&[1e-300], &[0.0]).approximate && between(&[0.0], &[0.0]).approximate);
+    let floor = Tolerance { rtol: 0.0, atol: 1e-8 };
+    let small = |a: f64| Deviation::between(&Tensor::from([a]), &Tensor::from([0.0]), floor);
+    assert!(small(0.99e-8).unwrap().approximate && !small(1.01e-8).unwrap().approximate);
     // |1 - 3| / (1 + 3) and 0, halved.
     assert!((between(&[1.0, 2.0], &[3.0, 2.0]).mean_relative - 0.25).abs() < 1e-11);
 
@@ -280,4 +283,71 @@ fn rounding_in_f32_is_told_from_a_mistake() {
     let off = Tensor::from([1.0, 1e-3 + 1e-7]);
     let report = compare(&loss, [("x", &x, off)]).unwrap();
     assert_eq!(report.rows[0].standing, Standing::First);
+}
+
+/// The gradients of a deep chain of sigmoids, at its start by hand times a factor.
+fn vanished(dtype: DType, factor: f64) -> Comparison {
+    let g = &mut Generator::manual_seed(7);
+    let x = Tensor::randn([5], DType::F64, g).to_dtype(dtype).parameter().named("x");
+    let mut layers = vec![x.clone()];
+    for _ in 0..20 {
+        layers.push((layers.last().unwrap() * 0.5).sigmoid());
+    }
+    let mut d = layers[20].ones_like();
+    let loss = layers[20].sum_all();
+    for y in layers[1..].iter().rev() {
+        d = no_grad(|| &d * y * (1.0 - y) * 0.5);
+    }
+    compare(&loss, [("x", &x, d * factor)]).unwrap()
+}
+
+#[test]
+fn a_vanished_gradient_is_judged_by_its_own_size() {
+    for dtype in [DType::F32, DType::F64] {
+        let right = vanished(dtype, 1.0);
+        let size = right.rows[0].outcome.as_ref().unwrap().autograd.abs();
+        assert!(right.passed() && size < 1e-17, "{right}");
+        for factor in [-7.0, 0.0, 1.001, 2.0] {
+            let wrong = vanished(dtype, factor);
+            assert_eq!(wrong.rows[0].standing, Standing::First, "{wrong}");
+        }
+    }
+}
+
+/// A layer norm whose gradient by hand is the closed formula, in f32 on data far from zero: what the mean takes away is lost to rounding.
+fn normed(shift: f64, factor: f32) -> Comparison {
+    let g = &mut Generator::manual_seed(9);
+    let x = (Tensor::randn([8, 6], DType::F32, g) + shift).parameter().named("x");
+    let w = Tensor::randn([8, 6], DType::F32, g);
+    let apart = &x - x.mean(1, true);
+    let deviation = (apart.square().mean(1, true) + 1e-5).sqrt();
+    let y = &apart / &deviation;
+    let loss = (&y * &w).sum_all();
+    let by_hand = no_grad(|| {
+        let along = (&w * &y).mean(1, true);
+        (&w - w.mean(1, true) - &y * along) / &deviation * f64::from(factor)
+    });
+    compare(&loss, [("x", &x, by_hand)]).unwrap()
+}
+
+#[test]
+fn a_right_gradient_in_f32_is_right_however_badly_conditioned() {
+    for shift in [0.0, 10.0, 1e3] {
+        let report = normed(shift, 1.0);
+        assert!(report.passed(), "{shift}: {report}");
+        assert!(!normed(shift, 1.01).passed(), "{shift}");
+    }
+}
+
+#[test]
+fn an_atol_takes_small_gradients_for_zero() {
+    let x = Tensor::from([1e-12f64, 2.0]).parameter();
+    let loss = (&x * Tensor::from([1e-12, 1.0])).sum_all();
+    let by_hand = || [("x", &x, Tensor::from([0.0, 1.0]))];
+    assert!(!compare(&loss, by_hand()).unwrap().passed());
+    let within = Tolerance { atol: 1e-9, ..Tolerance::default() };
+    assert!(compare_within(&loss, by_hand(), within).unwrap().passed());
+    let strict = Tolerance { rtol: 1e-12, atol: 0.0 };
+    let nearly = [("x", &x, Tensor::from([1e-12, 1.0 + 1e-7]))];
+    assert!(!compare_within(&loss, nearly, strict).unwrap().passed());
 }

@@ -27,9 +27,9 @@ const SURE: f64 = 1e-3;
 /// A relative error of the differences with which no more steps are made.
 const ENOUGH: f64 = 1e-9;
 
-/// How often the inputs are changed in their last bits to see what rounding does, and by how much.
+/// How often the inputs are changed in their last bits to see what rounding does, and by how many units.
 const SHAKES: u64 = 2;
-const LAST_BITS: f64 = 16.0 * f64::EPSILON;
+const LAST_BITS: f64 = 16.0;
 const LEAST_BITS: f64 = 1.0 / 256.0;
 
 /// What is larger than this, relative to the values, is not rounding.
@@ -46,6 +46,8 @@ pub(super) struct Line<'a> {
     pub calls: Cell<usize>,
     /// How far rounding moves `<probe, output>`, once it was asked for.
     pub noise: OnceCell<Vec<f64>>,
+    /// The rounding unit of the function's arithmetic.
+    pub unit: f64,
 }
 
 impl Line<'_> {
@@ -58,6 +60,7 @@ impl Line<'_> {
             probes,
             calls: Cell::new(0),
             noise: OnceCell::new(),
+            unit: self.unit,
         }
     }
 
@@ -146,7 +149,7 @@ impl Line<'_> {
         let reach = largest(self.inputs);
         let mut noise = vec![0.0; self.probes.len()];
         for seed in 0..SHAKES {
-            let moved = shaken(self.inputs, seed)?;
+            let moved = shaken(self.inputs, seed, self.unit)?;
             let Ok(values) = self.values(&moved) else { continue };
             for (o, noise) in noise.iter_mut().enumerate() {
                 let (v, before, after) = (&self.probes[o], &self.origin[o], &values[o]);
@@ -154,7 +157,8 @@ impl Line<'_> {
                 for ((v, before), after) in v.iter().zip(before).zip(after) {
                     by.add(v * (after - before));
                 }
-                *noise = by.total().abs().min(ROUNDING * reach.max(self.size(o))).max(*noise);
+                let most = ROUNDING.max(LAST_BITS * self.unit);
+                *noise = by.total().abs().min(most * reach.max(self.size(o))).max(*noise);
             }
         }
         Ok(self.noise.get_or_init(|| noise))
@@ -180,18 +184,18 @@ impl Line<'_> {
             // It failed there, or its shape depends on the input.
             return Row { slope: f64::NAN, bend: 0.0, rounding: 0.0, middle_rounding: 0.0 };
         }
-        let (mut slope, mut bend, mut size) = (Sum::default(), Sum::default(), 0.0);
+        let (mut slope, mut bend) = (Sum::default(), Sum::default());
         for (((v, up), middle), down) in v.iter().zip(up).zip(middle).zip(down) {
             slope.add(v * (up - down));
             bend.add(v * ((up - middle) - (middle - down)));
-            size += (v * up).powi(2).max((v * down).powi(2));
         }
+        let size = product(v, up).size.max(product(v, down).size);
         let slope = slope.total() / (2.0 * step);
         Row {
             slope,
             bend: bend.total().abs() / step,
-            rounding: (f64::EPSILON * (f64::sqrt(size) + slope.abs() * reach) + noise) / step,
-            middle_rounding: f64::EPSILON * product(v, middle).size / step,
+            rounding: (self.unit * (size + slope.abs() * reach) + noise) / step,
+            middle_rounding: self.unit * product(v, middle).size / step,
         }
     }
 }
@@ -215,16 +219,16 @@ impl Limits<'_> {
     }
 }
 
-/// The inputs, with each element changed in its last bits; small ones a little more, so that zeros change, too.
-pub(super) fn shaken(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
+/// The inputs, with each element changed in its last bits, of which `unit` is one; small ones a little more, so that zeros change, too.
+pub(super) fn shaken(inputs: &[Tensor], seed: u64, unit: f64) -> Result<Vec<Tensor>> {
     let generator = &mut Generator::manual_seed(seed ^ 0xb175);
     let mut shake = |x: &Tensor| -> Result<Tensor> {
         if !is_float(x) {
             return Ok(x.clone());
         }
         let least = LEAST_BITS * largest(std::slice::from_ref(x));
-        let by =
-            Tensor::try_rand(x.shape(), x.dtype(), generator)?.try_sub(0.5)?.try_mul(LAST_BITS)?;
+        let by = Tensor::try_rand(x.shape(), x.dtype(), generator)?;
+        let by = by.try_sub(0.5)?.try_mul(LAST_BITS * unit)?;
         x.try_add(&by.try_mul(&x.try_abs()?.try_add(least)?)?)
     };
     inputs.iter().map(&mut shake).collect()

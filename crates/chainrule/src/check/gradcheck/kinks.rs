@@ -81,6 +81,9 @@ pub(super) const AT: f64 = 1.0 / (1u64 << 34) as f64;
 /// The same for kinks beside the point, which differences cannot keep clear of.
 pub(super) const BESIDE: f64 = 1.0 / (1u64 << 20) as f64;
 
+/// In arithmetic narrower than f64 the sides are so many units away, and slopes and values that are nearer than so many are the same.
+const UNITS: f64 = 1024.0;
+
 /// What goes down to less than half when the distance goes down to this is smooth.
 const CLOSER: f64 = 1.0 / 16.0;
 
@@ -123,6 +126,9 @@ pub(super) struct Scan<'a> {
     pub inputs: &'a [Tensor],
     pub tape: &'a Tape,
     pub seed: u64,
+    /// The rounding unit of the function's arithmetic, and of its gradient's.
+    pub unit: f64,
+    pub slopes: f64,
     /// How often the function was called.
     pub calls: Cell<usize>,
 }
@@ -144,6 +150,7 @@ impl Steps {
 impl Scan<'_> {
     /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls, and two closer ones if those may have found something.
     pub fn run(&self, moves: &dyn Fn(usize) -> bool, distance: f64) -> Result<Vec<Found>> {
+        let distance = distance.max(self.within(self.unit));
         let steps = Steps::of(self.tape);
         let directions = self.directions(moves)?;
         // A side on which the function fails is beyond the edge of its domain; the differences will tell.
@@ -195,7 +202,13 @@ impl Scan<'_> {
     fn both(&self, directions: &[Option<Tensor>], distance: f64) -> Option<Both> {
         let up = self.side(directions, distance).ok()?;
         let down = self.side(directions, -distance).ok()?;
-        Some(Both { up: Steps::of(&up), down: Steps::of(&down) })
+        let limits = Limits { values: self.within(self.unit), slopes: self.within(self.slopes) };
+        Some(Both { up: Steps::of(&up), down: Steps::of(&down), limits })
+    }
+
+    /// How far numbers may be apart by rounding to this unit; nothing in f64, whose limits are their own.
+    fn within(&self, unit: f64) -> f64 {
+        if unit > f64::EPSILON { UNITS * unit } else { 0.0 }
     }
 
     /// A direction for each input that moves, with no element near 0.
@@ -232,6 +245,14 @@ impl Scan<'_> {
 struct Both {
     up: Steps,
     down: Steps,
+    limits: Limits,
+}
+
+/// What is nearer than this, relatively, is the same.
+#[derive(Clone, Copy)]
+struct Limits {
+    values: f64,
+    slopes: f64,
 }
 
 impl Both {
@@ -243,7 +264,7 @@ impl Both {
         };
         let kind = |(node, _): &Step| (node.op.name(), node.meta, inputs(node));
         (kind(up) == kind(step) && kind(down) == kind(step))
-            .then_some(Sides { points: [step, up, down] })
+            .then_some(Sides { points: [step, up, down], limits: self.limits })
     }
 
     fn is_longer_than(&self, steps: &Steps) -> bool {
@@ -272,6 +293,7 @@ fn confirmed(far: Vec<Broken>, close: impl FnOnce() -> Option<Vec<Broken>>) -> V
 /// One step at the point and on both sides.
 struct Sides<'a> {
     points: [&'a Step; 3],
+    limits: Limits,
 }
 
 impl Sides<'_> {
@@ -304,13 +326,14 @@ impl Sides<'_> {
             size = size.max(greatest(&own));
             if matches!(node.inputs[i], Source::None) {
                 let all = [own, self.input(1, i), self.input(2, i)];
-                let allowed = floor.max(VALUES * greatest(&all[0]));
+                let allowed = floor.max(VALUES.max(self.limits.values) * greatest(&all[0]));
                 out.push(Broken { what: Break::Operand(i), elements: apart(&all, |_| allowed) });
             }
         }
         let all = [0, 1, 2].map(|point| self.output(point));
         size = size.max(greatest(&all[0]));
-        out.push(Broken { what: Break::Jump, elements: apart(&all, |_| floor.max(VALUES * size)) });
+        let allowed = floor.max(VALUES.max(self.limits.values) * size);
+        out.push(Broken { what: Break::Jump, elements: apart(&all, |_| allowed) });
         out.retain(|broken| !broken.elements.is_empty());
         out
     }
@@ -335,9 +358,10 @@ impl Sides<'_> {
             None => ([self.reverse(0)?, self.reverse(1)?, self.reverse(2)?], 1.0),
         };
         let largest = all.iter().map(|d| greatest(d)).fold(0.0, f64::max);
-        let floor = TANGENTS * given.max(0.1 * largest);
+        let limits = (TANGENTS.max(self.limits.slopes), SLOPES.max(self.limits.slopes));
+        let floor = limits.0 * given.max(0.1 * largest);
         let own = |j: usize| all.iter().map(|d| d[j].abs()).fold(0.0, f64::max);
-        Some(apart(&all, |j| floor.max(SLOPES * own(j))))
+        Some(apart(&all, |j| floor.max(limits.1 * own(j))))
     }
 
     fn tangents(&self, known: &HashMap<u64, Option<Tensor>>) -> Vec<Option<Tensor>> {

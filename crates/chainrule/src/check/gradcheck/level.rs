@@ -6,13 +6,15 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::differences::{Limits, Line};
+use super::differences::{Limits, Line, shaken};
+use super::laws::{Lawful, laws};
 use super::pair::Pair;
+use super::precision::{DOUBLE, unit_of};
 use super::problems::Problem;
 use super::products::product;
-use super::report::{Outcome, PairCheck, Slot};
+use super::report::{Blame, Outcome, PairCheck, Slot};
 use super::survey::Survey;
-use super::tape::{Function, Tape, is_float, nodes};
+use super::tape::{Function, Tape, is_float, nodes, values};
 use crate::autograd::custom::is_custom;
 use crate::check::compare::index_of;
 use crate::error::{Error, Result};
@@ -30,6 +32,8 @@ pub(super) struct Level<'a> {
     pub first_seed: u64,
     pub seeds: u64,
     pub tolerance: f64,
+    /// Whether this is not the point that was given, but one beside it.
+    pub is_beside: bool,
     /// The probes that were drawn, by their seeds.
     pub drawn: RefCell<HashMap<u64, Rc<Probes>>>,
 }
@@ -122,28 +126,41 @@ pub(super) fn relative(apart: f64, size: f64) -> f64 {
 }
 
 impl Level<'_> {
-    /// The check, and where it finds a kink another one at a point beside it: a kink must not hide a gradient that is wrong everywhere.
+    /// The check, and another one at a point beside: a gradient that is right at a special point alone, where elements are zero, equal or one, is wrong,
+    /// and a kink must not hide one that is wrong everywhere.
     pub fn thorough(&self) -> Result<Found> {
         let mut found = self.check()?;
-        let kinked = |pair: &PairCheck| pair.outcome == Outcome::Kink;
-        if !found.pairs.iter().any(kinked) {
+        if !found.pairs.iter().any(PairCheck::is_open) {
             return Ok(found);
         }
-        let beside = Level {
-            inputs: self.nudged()?,
-            input_slots: self.input_slots.clone(),
-            seeds: 1,
-            drawn: RefCell::default(),
-            ..*self
-        };
-        // Beside the point the function may fail, or have values that are not finite: then there is nothing to learn.
-        let Ok(other) = beside.check() else { return Ok(found) };
-        found.calls += other.calls;
-        found.passes += other.passes;
-        for (pair, other) in found.pairs.iter_mut().zip(other.pairs) {
-            if kinked(pair) && matches!(other.outcome, Outcome::Wrong(_) | Outcome::CutOff) {
-                *pair = PairCheck { beside: true, kinks: std::mem::take(&mut pair.kinks), ..other };
+        for inputs in self.beside()? {
+            let beside = Level {
+                inputs,
+                input_slots: self.input_slots.clone(),
+                seeds: 1,
+                is_beside: true,
+                drawn: RefCell::default(),
+                ..*self
+            };
+            // Beside the point the function may fail, or have values that are not finite: then there is nothing to learn.
+            let Ok(other) = beside.check() else { continue };
+            found.calls += other.calls;
+            found.passes += other.passes;
+            if !other.problems.is_empty() {
+                continue;
             }
+            for (pair, other) in found.pairs.iter_mut().zip(other.pairs) {
+                // Where nothing tells which mode is wrong, both are but rounding of something large.
+                let wrong = match other.outcome {
+                    Outcome::Wrong(blame) => blame != Blame::Unclear,
+                    outcome => outcome == Outcome::CutOff,
+                };
+                if pair.is_open() && wrong {
+                    let kinks = std::mem::take(&mut pair.kinks);
+                    *pair = PairCheck { beside: true, kinks, ..other };
+                }
+            }
+            break;
         }
         Ok(found)
     }
@@ -156,8 +173,14 @@ impl Level<'_> {
         if !found.problems.is_empty() {
             return Ok(found);
         }
-        let survey = Survey::new(self.f, &self.inputs, &recorded.full, self.first_seed)?;
         let modes = self.modes(&recorded)?;
+        let outputs = 0..recorded.plain.outputs.len();
+        let lawful: Vec<Vec<Lawful>> =
+            outputs.map(|o| laws(self, &recorded, o)).collect::<Result<_>>()?;
+        let unit = self.unit(&recorded)?;
+        let narrowest = lawful.iter().flatten().map(|l| l.unit).fold(unit, f64::max);
+        let survey =
+            Survey::new(self.f, &self.inputs, &recorded.full, (self.first_seed, unit, narrowest))?;
         let probes = self.probes(self.first_seed, &recorded.plain)?;
         let dense = |v: &Option<Tensor>| v.as_ref().map_or(Vec::new(), Tensor::to_f64_vec);
         let v: Vec<Vec<f64>> = probes.v.iter().map(dense).collect();
@@ -166,8 +189,9 @@ impl Level<'_> {
             inputs: &self.inputs,
             origin: recorded.values.clone(),
             probes: &v,
-            calls: Cell::new(0),
+            calls: Cell::new(1),
             noise: OnceCell::new(),
+            unit,
         };
         for (i, u) in probes.u.iter().enumerate() {
             let Some(u) = u else { continue };
@@ -175,9 +199,9 @@ impl Level<'_> {
                 modes.iter().map(|row| row[i].first().map_or(0.0, |m| m.size)).collect();
             let limits = Limits { line: &line, i, u, sizes, found: OnceCell::new() };
             for o in (0..v.len()).filter(|&o| !modes[o][i].is_empty()) {
-                let (recorded, survey) = (&recorded, &survey);
-                let pair =
-                    Pair { level: self, recorded, line: &line, limits: &limits, survey, o, i };
+                let (recorded, survey, lawful) = (&recorded, &survey, &lawful[o][i]);
+                let (level, line, limits) = (self, &line, &limits);
+                let pair = Pair { level, recorded, line, limits, survey, lawful, o, i };
                 found.pairs.push(pair.judge(&modes[o][i])?);
             }
         }
@@ -200,6 +224,37 @@ impl Level<'_> {
             plain,
             full,
         })
+    }
+
+    /// The rounding unit of the arithmetic that the values come from, by those that change beside the point. Counts and what is left where terms cancel have
+    /// few bits as well.
+    fn unit(&self, recorded: &Recorded) -> Result<f64> {
+        let beside = self.nudged()?;
+        let Ok(there) = values(self.f, &beside) else { return Ok(DOUBLE) };
+        let units = |there: &[Tensor]| {
+            let pairs = recorded.plain.outputs.iter().zip(there).filter(|(y, _)| is_float(y));
+            let all = pairs.map(|(here, there)| {
+                let (here, there) = (here.to_f64_vec(), there.to_f64_vec());
+                let telling = here.iter().zip(&there).filter(|(a, b)| a != b);
+                unit_of(telling.map(|(_, b)| *b))
+            });
+            all.fold(DOUBLE, f64::max)
+        };
+        let unit = units(&there);
+        if unit <= DOUBLE {
+            return Ok(DOUBLE);
+        }
+        let numbers = |all: &[Tensor]| all.iter().flat_map(Tensor::to_f64_vec).collect::<Vec<_>>();
+        let there = numbers(&there);
+        let changes = |by: f64| {
+            let moved = shaken(&beside, self.first_seed, by).and_then(|x| values(self.f, &x));
+            moved.map_or(0, |moved| {
+                there.iter().zip(numbers(&moved)).filter(|(a, b)| *a != b).count()
+            })
+        };
+        // Narrow values do not see the last bits of f64, and do see some of their own. Those of a step function see neither.
+        let narrow = 2 * changes(DOUBLE) <= there.len() && 2 * changes(4.0 * unit) > there.len();
+        Ok(if narrow { unit } else { DOUBLE })
     }
 
     /// What forbids to look at derivatives: both calls must have given the same finite values, and left their inputs alone.

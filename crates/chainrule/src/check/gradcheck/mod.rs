@@ -1,11 +1,15 @@
 //! The gradient of a function, checked by paths that share no code with the backward pass.
 
+mod beside;
 mod differences;
 mod kinks;
+mod laws;
 mod level;
 mod localise;
+mod noise;
 mod outputs;
 mod pair;
+mod precision;
 mod problems;
 mod products;
 mod report;
@@ -13,11 +17,16 @@ mod survey;
 mod tape;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_laws;
 
 pub use kinks::{Break, Kink};
+pub use laws::{Broken, Law, Split};
 pub use outputs::Outputs;
 pub use problems::Problem;
-pub use report::{Blame, Directional, GradCheck, NotFinite, Outcome, PairCheck, Slot, Worst};
+pub use report::{
+    Blame, Directional, GradCheck, Judgement, NotFinite, Outcome, PairCheck, Slot, Worst,
+};
 
 use level::Level;
 use tape::is_float;
@@ -60,19 +69,38 @@ pub struct GradChecker<'a> {
 ///
 /// Where the modes disagree by no more than 64 times what a change of the inputs and probes in their last bits does to them, that is rounding, and passes.
 ///
+/// Differences judge only where they could have shown a mistake: what they allow for must be less than a sixteenth of the derivative. Where they drown in
+/// rounding, and no independent forward mode is there, the outcome is [`Outcome::Uncertain`], which does not pass. A derivative that is zero, or
+/// nothing but rounding, is measured by the value over the input instead.
+///
+/// # Laws
+///
+/// Whatever a backward rule differentiates, it gives the same numbers each time and is linear in the cotangent. It is run twice again with the same cotangent, with zeros,
+/// with multiples of -1, 2, 1024 and their like, and with the cotangent taken apart by sign, into ones and the rest, and by element. What breaks
+/// is a [`Broken`] law, and wrong.
+///
+/// # Beside the point
+///
+/// All this is done once more at a point beside the given one, at which no element is zero, one, or equal to another: a gradient that is right at a special point alone
+/// is wrong. It is left out where the function cannot be evaluated beside the point.
+///
+/// # Narrow arithmetic
+///
+/// Values or gradients whose bits show that they come from f32, float16 or bfloat16 are checked within the rounding of that type, and the report says so.
+///
 /// # Kinks
 ///
 /// The function is also recorded on both sides of the point, and each op on the tape is compared with itself there, element by element: a value that
 /// jumps, a slope that is another one, an operand computed off the tape that changes. Such places are [`Kink`]s, and the outcome is
-/// [`Outcome::Kink`]; so it is if differences meet one beside the point. Then the function is checked once more a little beside, and what is
-/// wrong there is wrong.
+/// [`Outcome::Kink`]; so it is if differences meet one beside the point.
 ///
 /// # What it costs
 ///
-/// Two recorded calls of `f` at the point and two beside it; on the tapes, for each seed, one backward pass for each output and one forward pass for each
-/// input; two plain calls to measure rounding, and 10 to 22 for the differences along each input (10 more where those are not sure). This does not depend on how many
-/// elements there are. Only to find the wrong element of a wrong gradient, parts of the probe are tried: three if it is the only one, else about
-/// `log2(n)`. At a kink the work is done twice. The report says how many calls and passes there were.
+/// Two recorded calls of `f` at the point and two on its sides; on the tapes, for each seed, one backward pass for each output and one forward pass for each
+/// input, and 17 backward passes for each output for the laws; three plain calls to measure rounding, and 10 to 22 for the differences along each
+/// input (10 more where those are not sure). Nearly the same again beside the point. This does not depend on how many elements there are. Only to
+/// find the wrong element of a wrong gradient, parts of the probe are tried: three if it is the only one, else about `log2(n)`. The report
+/// says how many calls and passes there were.
 ///
 /// ```
 /// use chainrule::{Tensor, check::gradcheck};
@@ -162,6 +190,7 @@ impl GradChecker<'_> {
             first_seed: self.first_seed,
             seeds: self.seeds,
             tolerance: self.tolerance,
+            is_beside: false,
             drawn: Default::default(),
         };
         let mut found = first.thorough()?;
@@ -211,6 +240,7 @@ impl GradChecker<'_> {
             first_seed: self.first_seed,
             seeds: self.seeds,
             tolerance: self.tolerance,
+            is_beside: false,
             drawn: Default::default(),
         };
         second.thorough()

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::differences::{Limits, Line, shaken};
+use super::differences::{Limits, Line};
 use super::kinks::Kink;
-use super::level::{Level, Modes, Probes, Recorded, modes_along, relative};
+use super::laws::Lawful;
+use super::level::{Level, Modes, Recorded, relative};
 use super::localise;
+use super::noise::NOISE;
 use super::report::{Blame, Directional, NotFinite, Outcome, PairCheck};
 use super::survey::Survey;
 use super::tape::nodes;
@@ -13,7 +15,6 @@ use crate::check::compare::index_of;
 use crate::check::extrapolate::Limit;
 use crate::check::richardson::largest;
 use crate::error::Result;
-use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::value::Value;
@@ -24,19 +25,14 @@ const DIFFERENCES: f64 = 1e-7;
 /// Differences that are less sure of themselves than this, relative to the size of the derivative, judge nothing.
 const COARSE: f64 = 1e-3;
 
-/// How much noise is allowed for, in multiples of what a change of the inputs in their last bits does.
-const NOISE: f64 = 64.0;
+/// Differences judge a derivative if what they allow for is no more than this part of its size: else a wrong one would pass as well.
+const RESOLVED: f64 = 1.0 / 16.0;
 
-/// How much rounding of the terms at each node is allowed for beside that.
-const ROUNDING: f64 = 4.0 * f64::EPSILON;
-
-/// How many such changes are tried.
-const TRIES: u64 = 3;
-/// What is so many times larger than the noise is looked at no further.
-const CLEAR: f64 = 1e6;
-
-/// How far beside a kink a point is that has none, relative to the largest element of an input.
-const NUDGE: f64 = 1.0 / 64.0;
+/// A derivative that is zero, or nothing but rounding, has no size. What the differences allow for is then measured by the value over the input, within
+/// these bounds.
+const NOTHING: f64 = 1e-6;
+const NOTHING_UNITS: f64 = 16384.0;
+const NATURAL: (f64, f64) = (1.0, 1e6);
 
 /// One output and one input.
 pub(super) struct Pair<'a> {
@@ -45,6 +41,7 @@ pub(super) struct Pair<'a> {
     pub line: &'a Line<'a>,
     pub limits: &'a Limits<'a>,
     pub survey: &'a Survey<'a>,
+    pub lawful: &'a Lawful,
     pub o: usize,
     pub i: usize,
 }
@@ -54,10 +51,16 @@ impl Pair<'_> {
     pub fn judge(&self, modes: &[Modes]) -> Result<PairCheck> {
         let (first, worst) = (modes[0], worst(modes));
         let kinks = self.survey.at(self.o, self.i);
-        let mut agree = worst.forward.is_none() || worst.error() <= self.level.tolerance;
-        let mut noise = 0.0;
+        if self.lawful.broken.is_some() && worst.finite {
+            let outcome = Outcome::Wrong(Blame::Reverse);
+            return Ok(PairCheck { outcome, kinks, ..self.blank(&first, &worst, None, 0.0) });
+        }
+        // A forward rule that follows from the backward says nothing about it.
+        let alone = worst.forward.is_none() || self.recorded.opaque;
+        let mut agree = alone || worst.error() <= self.level.tolerance;
+        let mut noise = if worst.finite { self.narrow(&first)? } else { 0.0 };
         if !agree && worst.finite {
-            noise = self.noise(&kinks, &worst)?;
+            noise += self.noise(&kinks, &worst)?;
             agree = worst.apart() <= noise;
         }
         let mut limit = None;
@@ -72,6 +75,9 @@ impl Pair<'_> {
             }
         };
         let mut check = PairCheck { outcome, kinks, ..self.blank(&first, &worst, limit, noise) };
+        if check.is_open() && self.lawful.rough.is_some() {
+            check.outcome = Outcome::Uncertain;
+        }
         if outcome == Outcome::NotFinite {
             check.not_finite = self.not_finite(worst.seed)?;
         }
@@ -115,6 +121,8 @@ impl Pair<'_> {
             not_finite: None,
             kinks: Vec::new(),
             beside: false,
+            law: self.lawful.broken.clone(),
+            unit: self.lawful.unit.max(self.line.unit),
         }
     }
 
@@ -151,18 +159,18 @@ impl Pair<'_> {
         let coarse = |limit: &Limit| limit.coarse && limit.error > COARSE * first.size;
         let near = |limit: &Limit| self.near(first, limit, noise) && !limit.kink && !coarse(limit);
         if near(limit) {
-            return Ok((right, Vec::new()));
+            return Ok((self.shown(first, limit, noise, right)?, Vec::new()));
         }
         let beside = self.survey.beside(self.o, self.i)?;
         if !beside.is_empty() {
             return Ok((Outcome::Kink, beside));
         }
         let again = self.allowing_for_rounding(first)?;
-        if near(&again) || self.is_nothing(first, &again) {
-            return Ok((right, beside));
+        if near(&again) || self.is_nothing(first, &again)? {
+            return Ok((self.shown(first, &again, noise, right)?, beside));
         }
         let outcome = match self.once_more(first, &again)? {
-            limit if near(&limit) => right,
+            limit if near(&limit) => self.shown(first, &limit, noise, right)?,
             limit if limit.kink => Outcome::Kink,
             limit if coarse(&limit) => Outcome::Uncertain,
             // One probe may be wrong by bad luck with rounding, two are not.
@@ -195,12 +203,32 @@ impl Pair<'_> {
         Ok(limit)
     }
 
-    /// Whether the derivative is but such rounding.
-    fn is_nothing(&self, modes: &Modes, limit: &Limit) -> bool {
-        let reach = largest(std::slice::from_ref(&self.level.inputs[self.i])).max(1e-300);
-        let floor = NOISE * self.rounding() * (1.0 / reach).max(1.0);
-        let nothing = limit.value.abs() <= 4.0 * limit.error;
-        modes.reverse.abs() <= floor && nothing && !limit.kink
+    /// Whether the derivative is but such rounding: it moves as far as it is large.
+    fn is_nothing(&self, modes: &Modes, limit: &Limit) -> Result<bool> {
+        let nothing = limit.value.abs() <= 4.0 * limit.error && !limit.kink;
+        Ok(nothing && self.is_rounding(modes)?)
+    }
+
+    /// Whether reverse mode is zero, or moves as far as it is large when inputs and probes change in their last bits.
+    fn is_rounding(&self, modes: &Modes) -> Result<bool> {
+        let unit = self.lawful.unit.max(self.line.unit);
+        Ok(modes.reverse == 0.0 || modes.reverse.abs() <= NOISE * self.wander(modes, unit)?)
+    }
+
+    /// `right` if the differences, which are near, would have shown a wrong derivative; where they drown in rounding nothing is known, unless forward mode is
+    /// a second path.
+    fn shown(&self, modes: &Modes, limit: &Limit, noise: f64, right: Outcome) -> Result<Outcome> {
+        let second = modes.linked && modes.forward.is_some() && !self.recorded.opaque;
+        let allowed = self.allowed(modes, limit, noise);
+        if second || allowed <= RESOLVED * modes.size.max(limit.value.abs()) {
+            return Ok(right);
+        }
+        let reach = largest(std::slice::from_ref(&self.level.inputs[self.i]));
+        let natural = self.line.size(self.o) / if reach > 0.0 { reach } else { 0.1 };
+        let natural = natural.clamp(NATURAL.0, NATURAL.1);
+        let unit = self.lawful.unit.max(self.line.unit);
+        let small = allowed <= NOTHING.max(NOTHING_UNITS * unit) * natural;
+        Ok(if small && self.is_rounding(modes)? { right } else { Outcome::Uncertain })
     }
 
     /// The differences with smaller steps, if those contradict the first ones.
@@ -224,83 +252,6 @@ impl Pair<'_> {
         let limit = line.refined(self.o, self.i, u, limit, modes.size)?;
         self.line.count(line.calls.get());
         Ok(!self.near(&modes, &limit, noise))
-    }
-
-    /// How far rounding can take the modes apart: what a change of the inputs and probes in their last bits does to either, times 64, and a few roundings
-    /// of all terms on the way. At a kink, where a small change may lead to another side, it is made beside it. Beside values of some size, what
-    /// is smaller by the square of the rounding is nothing.
-    fn noise(&self, kinks: &[Kink], modes: &Modes) -> Result<f64> {
-        let seed = modes.seed;
-        let at = |inputs: &[Tensor]| -> Result<Modes> {
-            self.line.count(2);
-            self.modes_at(&self.level.record_at(inputs)?, seed)
-        };
-        let at_shaken = |inputs: &[Tensor], k: u64| -> Result<Modes> {
-            self.line.count(2);
-            let recorded = self.level.record_at(&shaken(inputs, k)?)?;
-            let probes = self.level.probes(seed, &recorded.plain)?;
-            let shake = |x: &Option<Tensor>| match x {
-                Some(x) => Ok(Some(shaken(std::slice::from_ref(x), k)?.swap_remove(0))),
-                None => Ok(None),
-            };
-            let probes = Probes {
-                v: probes.v.iter().map(shake).collect::<Result<_>>()?,
-                u: probes.u.iter().map(shake).collect::<Result<_>>()?,
-            };
-            self.modes_along(&recorded, seed, &probes)
-        };
-        let (inputs, still) = if kinks.is_empty() {
-            (self.level.inputs.clone(), *modes)
-        } else {
-            let beside = self.level.nudged()?;
-            let Ok(still) = at(&beside) else { return Ok(0.0) };
-            (beside, still)
-        };
-        let mut noise: f64 = 0.0;
-        for k in 0..TRIES {
-            let Ok(moved) = at_shaken(&inputs, seed ^ (k << 32)) else { continue };
-            let forward = moved.forward.unwrap_or(0.0) - still.forward.unwrap_or(0.0);
-            noise = noise.max((moved.reverse - still.reverse).abs()).max(forward.abs());
-            if CLEAR * noise < modes.apart() {
-                break;
-            }
-        }
-        let probes = self.level.probes(seed, &self.recorded.plain)?;
-        let terms = match (&probes.v[self.o], &probes.u[self.i]) {
-            (Some(v), Some(u)) => self.recorded.full.terms(self.o, v, self.i, u)?,
-            _ => 0.0,
-        };
-        let least = f64::EPSILON.powi(2) * self.line.size(self.o);
-        Ok(NOISE * (noise + least) + ROUNDING * terms)
-    }
-
-    /// Reverse and forward mode along a probe.
-    fn modes_at(&self, recorded: &Recorded, seed: u64) -> Result<Modes> {
-        self.modes_along(recorded, seed, &*self.level.probes(seed, &recorded.plain)?)
-    }
-
-    fn modes_along(&self, recorded: &Recorded, seed: u64, probes: &Probes) -> Result<Modes> {
-        let (Some(v), Some(u)) = (&probes.v[self.o], &probes.u[self.i]) else {
-            unreachable!("the pair is of floats")
-        };
-        let gradient = recorded.plain.reverse(self.o, v)?.swap_remove(self.i);
-        let tangent = recorded.tangents(self.i, u)?;
-        Ok(modes_along(seed, gradient.as_ref(), u, tangent.as_ref().map(|t| &t[self.o]), v))
-    }
-}
-
-impl Level<'_> {
-    /// The inputs at a point a little beside the given one.
-    pub fn nudged(&self) -> Result<Vec<Tensor>> {
-        let generator = &mut Generator::manual_seed(self.first_seed ^ 0x2d6e);
-        let nudged = |x: &Tensor| -> Result<Tensor> {
-            if !x.dtype().is_float() {
-                return Ok(x.clone());
-            }
-            let by = NUDGE * largest(std::slice::from_ref(x)).max(0.1);
-            x.try_add(&Tensor::try_randn(x.shape(), x.dtype(), generator)?.try_mul(by)?)
-        };
-        self.inputs.iter().map(nudged).collect()
     }
 }
 

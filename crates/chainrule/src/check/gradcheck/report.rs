@@ -4,6 +4,8 @@ use std::fmt;
 use std::panic::Location;
 
 use super::kinks::Kink;
+use super::laws::Broken;
+use super::precision;
 use super::problems::Problem;
 
 /// The report of [`gradcheck`](super::gradcheck): one entry for each pair of an output and an input, and what else was seen.
@@ -61,8 +63,13 @@ pub struct PairCheck {
     pub not_finite: Option<NotFinite>,
     /// Where the function has kinks at the point, or beside it where differences cannot keep clear of them.
     pub kinks: Vec<Kink>,
-    /// Whether all this was found at a point a little beside the given one, which is at a kink: there the gradient is wrong whatever the kink.
+    /// Whether all this was found at a point beside the given one, at which the gradient is right or cannot be judged.
     pub beside: bool,
+    /// The law of backward rules that is broken, if one is: then the outcome is [`Blame::Reverse`].
+    pub law: Option<Broken>,
+    /// The rounding unit of the arithmetic that the values and the gradient come from: that of f64 unless their bits show a narrower type. By
+    /// its rounding a right gradient may be off.
+    pub unit: f64,
 }
 
 /// The derivative along one probe, against differences.
@@ -118,12 +125,23 @@ pub enum Outcome {
     Independent,
     /// The value changes with the input, and no path on the tape leads to it: something was detached or computed off the tape.
     CutOff,
-    /// The differences are too coarse to judge by, and there is nothing else.
+    /// Nothing can be said: the differences drown in rounding or are too coarse to judge by, and there is nothing else. This does not pass.
     Uncertain,
     /// It has an element that is not a number or infinite.
     NotFinite,
     /// The derivative is wrong.
     Wrong(Blame),
+}
+
+/// What a check says as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Nothing is wrong, and everything could be judged.
+    Right,
+    /// A derivative is wrong, or the function itself.
+    Wrong,
+    /// Nothing was found wrong, but some derivative could not be judged.
+    Uncertain,
 }
 
 /// Which rule is wrong.
@@ -140,14 +158,28 @@ pub enum Blame {
 }
 
 impl GradCheck {
-    /// Whether nothing is wrong. Kinks are not wrong; [`GradCheck::kinks`] has them.
+    /// Whether everything was judged and nothing is wrong. Kinks are not wrong; [`GradCheck::kinks`] has them.
     pub fn passed(&self) -> bool {
-        self.problems.is_empty() && self.pairs.iter().all(PairCheck::passed)
+        self.judgement() == Judgement::Right
+    }
+
+    /// What the check says: that all is right, that something is wrong, or that it cannot be told.
+    pub fn judgement(&self) -> Judgement {
+        match () {
+            _ if !self.problems.is_empty() || self.failures().next().is_some() => Judgement::Wrong,
+            _ if self.uncertain().next().is_some() => Judgement::Uncertain,
+            _ => Judgement::Right,
+        }
     }
 
     /// The derivatives that are wrong or not finite.
     pub fn failures(&self) -> impl Iterator<Item = &PairCheck> {
-        self.pairs.iter().filter(|pair| !pair.passed())
+        self.pairs.iter().filter(|pair| !pair.is_open())
+    }
+
+    /// The derivatives that could not be judged.
+    pub fn uncertain(&self) -> impl Iterator<Item = &PairCheck> {
+        self.pairs.iter().filter(|pair| pair.outcome == Outcome::Uncertain)
     }
 
     /// The pairs that lie on a kink.
@@ -163,8 +195,13 @@ impl GradCheck {
 }
 
 impl PairCheck {
-    /// Whether the derivative is not wrong: right, at a kink, or nothing to judge.
+    /// Whether the derivative was judged and is not wrong: right, or at a kink.
     pub fn passed(&self) -> bool {
+        self.is_open() && self.outcome != Outcome::Uncertain
+    }
+
+    /// Whether nothing wrong was found.
+    pub(super) fn is_open(&self) -> bool {
         !matches!(self.outcome, Outcome::CutOff | Outcome::NotFinite | Outcome::Wrong(_))
     }
 }
@@ -189,7 +226,10 @@ impl fmt::Display for Outcome {
             Outcome::CutOff => {
                 "CUT OFF: the value changes with it, and no path on the tape leads to it (detach, no_grad, or values taken out)"
             }
-            Outcome::Uncertain => "UNCERTAIN: the differences are too coarse to judge by",
+            Outcome::Uncertain => {
+                "UNCERTAIN: the differences drown in rounding or are too coarse to judge by (scale inputs and outputs to about 1, or check in \
+                 float64)"
+            }
             Outcome::NotFinite => "NOT FINITE",
             Outcome::Wrong(Blame::Reverse) => "WRONG: reverse mode (the backward rule)",
             Outcome::Wrong(Blame::Forward) => "WRONG: forward mode (the forward rule)",
@@ -216,6 +256,10 @@ impl fmt::Display for GradCheck {
         let (wrong, kinks) = (self.failures().count(), self.kinks().count());
         write!(f, "{} derivatives checked", self.pairs.len())?;
         write!(f, ", {wrong} wrong, {kinks} at kinks")?;
+        match self.uncertain().count() {
+            0 => {}
+            uncertain => write!(f, ", {uncertain} uncertain")?,
+        }
         write!(f, "; {} calls of the function, {} passes over its tapes", self.calls, self.passes)
     }
 }
@@ -224,7 +268,15 @@ impl fmt::Display for PairCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {}: {}", self.output, self.input, self.outcome)?;
         if self.beside {
-            f.write_str("; a little beside the point, which is at a kink")?;
+            let there =
+                if self.kinks.is_empty() { "where it is right" } else { "which is at a kink" };
+            write!(f, "; at a point beside the given one, {there}")?;
+        }
+        if let Some(law) = &self.law {
+            return write!(f, "; {law}");
+        }
+        if self.unit > precision::DOUBLE {
+            write!(f, "; as far as {} can tell", precision::name(self.unit))?;
         }
         write!(f, "; relative error {:.1e} along a probe", self.error)?;
         if let Some(d) = &self.difference {

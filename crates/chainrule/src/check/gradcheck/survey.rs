@@ -20,14 +20,15 @@ pub(super) struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// Looks for kinks at the point: two recorded calls if there are none.
+    /// Looks for kinks at the point: two recorded calls if there are none. The last argument is the seed, and the rounding units of the values and of the
+    /// gradients.
     pub fn new(
         f: &'a Function<'a>,
         inputs: &'a [Tensor],
         tape: &'a Tape,
-        seed: u64,
+        (seed, unit, slopes): (u64, f64, f64),
     ) -> Result<Survey<'a>> {
-        let scan = Scan { f, inputs, tape, seed, calls: Cell::new(0) };
+        let scan = Scan { f, inputs, tape, seed, unit, slopes, calls: Cell::new(0) };
         let mut at: Vec<Vec<Found>> = inputs.iter().map(|_| Vec::new()).collect();
         let joint = scan.run(&|_| true, AT)?;
         let floats: Vec<usize> = (0..inputs.len()).filter(|&i| is_float(&inputs[i])).collect();

@@ -1,0 +1,155 @@
+"""`check.gradcheck` and `check.compare`: points that are special, backward rules that are random or not linear, scales, rounding."""
+
+import math
+
+import chainrule as cr
+import numpy as np
+import pytest
+
+F = cr.nn.functional
+f64 = cr.float64
+
+
+def function(forward, backward):
+    class Mine(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.save_for_backward(*inputs)
+            return forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return backward(g, *ctx.saved_tensors)
+
+    return Mine.apply
+
+
+def randn(*shape, seed=0, dtype=f64):
+    return cr.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=dtype)
+
+
+def norm(x):
+    d = x - x.mean(0, keepdim=True)
+    return d / (d.square().mean(0, keepdim=True) + 1e-5).sqrt()
+
+
+def norm_backward(g, z):
+    n = z.shape[0]
+    y, s = norm(z), ((z - z.mean(0, keepdim=True)).square().mean(0, keepdim=True) + 1e-5).sqrt()
+    return (g - g.mean(0, keepdim=True) - y * (g * y).mean(0, keepdim=True)) / s
+
+
+def test_a_bias_of_zeros_before_batch_norm():
+    wrong = function(lambda x, b: norm(x + b), lambda g, x, b: (norm_backward(g, x + b), g.sum(0)))
+    right = function(lambda x, b: norm(x + b), lambda g, x, b: (norm_backward(g, x + b), (g * 0).sum(0)))
+    for b in (cr.zeros(3, dtype=f64), randn(3, seed=1), cr.ones(3, dtype=f64)):
+        inputs = [randn(8, 3), b]
+        assert cr.check.gradcheck(wrong, inputs).outcome == "wrong"
+        assert cr.check.gradcheck(right, inputs).outcome == "right"
+
+
+SPECIAL = {
+    "sin at 0 with slope 1": (lambda x: x.sin(), lambda g, x: g, 0.0),
+    "square at 1 with slope 2": (lambda x: x * x, lambda g, x: 2 * g, 1.0),
+    "cube at 1 with the rule of a square": (lambda x: x**3, lambda g, x: 3 * x * g, 1.0),
+    "a product that forgets its factor of one": (lambda x: x * x.exp(), lambda g, x: g * x.exp() * (2 * x + 1), 0.0),
+    "softmax of equal numbers": (lambda x: x.softmax(-1), lambda g, x: (g - g.mean(-1, keepdim=True)) / x.shape[-1], 0.5),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_right_at_a_special_point_alone(name, shape):
+    forward, backward, at = SPECIAL[name]
+    report = cr.check.gradcheck(function(forward, backward), cr.full(shape, at, dtype=f64))
+    assert report.outcome == "wrong" and "beside the given one" in str(report)
+
+
+def test_a_random_backward():
+    rng = np.random.default_rng(0)
+    report = cr.check.gradcheck(function(lambda x: x * 2, lambda g, x: g * cr.tensor((rng.random(g.shape) < 0.5) * 4.0, dtype=f64)), randn(3, 4))
+    assert report.outcome == "wrong" and "the backward is random" in str(report)
+
+
+NOT_LINEAR = {
+    "magnitude": lambda g: g.abs(), "positive only": lambda g: g.clamp(min=0), "clipped": lambda g: g.clamp(-5, 5), "a constant added": lambda g: g + 1e-3,
+    "normalised": lambda g: g / g.abs().sum(), "another slope below zero": lambda g: cr.where(g > 0, g, 0.9 * g), "squared": lambda g: g * g,
+    "small ones dropped": lambda g: g * (g.abs() > 1e-2).to(f64),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 2)])
+def test_a_backward_that_is_not_linear(name, shape):
+    report = cr.check.gradcheck(function(lambda x: x.clone(), lambda g, x: NOT_LINEAR[name](g)), randn(*shape, seed=3))
+    assert report.outcome == "wrong" and "not linear in the cotangent" in str(report)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e-12, 1e12, 1e100, 1e140])
+def test_scales(scale):
+    x = randn(3, seed=5) * scale
+    right, wrong = (cr.check.gradcheck(function(lambda x: x * x, lambda g, x, k=k: k * g * x), x) for k in (2, 3))
+    assert not wrong and right.outcome != "wrong"
+
+
+@pytest.mark.parametrize("slope", [1.0, -4.0])
+def test_values_whose_differences_drown_are_uncertain(slope):
+    report = cr.check.gradcheck(function(lambda x: x + 1e150, lambda g, x: g * slope), randn(3))
+    assert report.outcome == "uncertain" and not report.passed and not report and "UNCERTAIN" in str(report)
+
+
+def test_odd_inputs():
+    tanh = function(lambda x: x.tanh(), lambda g, x: g * (1 - x.tanh() ** 2))
+    for x in (randn(), randn(0), randn(1), randn(2, 1), randn(3, dtype=cr.float32)):
+        assert cr.check.gradcheck(tanh, x).outcome == "right"
+    targets = cr.tensor([0, 2, 1, 1])
+    assert cr.check.gradcheck(lambda x, y: F.cross_entropy(x, y), [randn(4, 3), targets]).outcome == "right"
+    assert cr.check.gradcheck(lambda w, i: F.embedding(i, w).tanh(), [randn(4, 3), targets]).outcome == "right"
+
+
+def deep(x, layers=20):
+    out = [x]
+    for _ in range(layers):
+        out.append((out[-1] * 0.5).sigmoid())
+    return out
+
+
+@pytest.mark.parametrize("dtype", [cr.float32, f64])
+@pytest.mark.parametrize("factor", [1.0, -7.0, 0.0, 1.01])
+def test_compare_judges_a_vanished_gradient_by_its_own_size(dtype, factor):
+    x = randn(5, dtype=dtype).requires_grad_().named("x")
+    layers = deep(x)
+    loss, d = layers[-1].sum(), cr.ones(5, dtype=dtype)
+    for y in reversed(layers[1:]):
+        y = y.detach()
+        d = d * y * (1 - y) * 0.5
+    assert float(d.abs().max()) < 1e-15
+    assert cr.check.compare(loss, {"x": d * factor}).passed == (factor == 1.0)
+
+
+def test_compare_takes_tolerances_and_passes_nothing_that_it_did_not_compare():
+    x = cr.tensor([1.0, 2.0], dtype=f64, requires_grad=True).named("x")
+    loss, off = (x * x).sum(), cr.tensor([2.0 + 1e-4, 4.0], dtype=f64)
+    assert not cr.check.compare(loss, {"x": off})
+    assert cr.check.compare(loss, {"x": off}, rtol=1e-3) and cr.check.compare(loss, {"x": off}, atol=1e-3)
+    assert not cr.check.compare(loss, {"x": cr.tensor([2.0 + 1e-9, 4.0], dtype=f64)}, rtol=1e-12)
+    assert not cr.check.compare(loss, {"y": off})
+
+
+@pytest.mark.parametrize("shift", [0.0, 10.0, 1000.0])
+@pytest.mark.parametrize("batch", [2, 8, 64])
+def test_compare_allows_in_float32_what_rounding_does(shift, batch):
+    for seed in range(3):
+        x = (randn(batch, 5, seed=seed, dtype=cr.float32) + shift).requires_grad_().named("x")
+        w = randn(batch, 5, seed=seed + 50, dtype=cr.float32)
+        loss = (norm(x) * w).sum()
+        by_hand = norm_backward(w, x.detach())
+        assert cr.check.compare(loss, {"x": by_hand}), cr.check.compare(loss, {"x": by_hand})
+        if batch > 2:
+            assert not cr.check.compare(loss, {"x": by_hand * 1.02})
+            assert not cr.check.compare(loss, {"x": w / (x.detach().var(0, correction=0) + 1e-5).sqrt()})
+
+
+def test_a_gradient_that_is_not_finite_is_wrong():
+    report = cr.check.gradcheck(function(lambda x: x.clone(), lambda g, x: g * math.nan), randn(3))
+    assert report.outcome == "wrong"

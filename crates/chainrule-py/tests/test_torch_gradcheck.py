@@ -1,0 +1,248 @@
+"""`cr.torch.gradcheck`: what it takes, kinks, narrow dtypes, second order, and paths through which no gradient flows."""
+
+import chainrule as cr
+import pytest
+
+torch = pytest.importorskip("torch")
+nn, F = torch.nn, torch.nn.functional
+HERE = "test_torch_gradcheck.py"
+
+
+def R(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def function(forward, backward):
+    class Custom(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.save_for_backward(*inputs)
+            return forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return backward(g, *ctx.saved_tensors)
+
+    return Custom
+
+
+def outcome(fn, inputs, **options):
+    report = cr.torch.gradcheck(fn, inputs, **options)
+    assert bool(report) == report.passed == (report.outcome == "right")
+    assert ".rs" not in str(report) and "site-packages" not in str(report)
+    return report
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+# ---- what it takes
+class Words(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.embedding, self.dropout = nn.Embedding(7, 4), nn.Dropout(dropout)
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, ids, targets=None):
+        logits = self.out(self.dropout(self.embedding(ids)).tanh().mean(1))
+        return logits if targets is None else F.cross_entropy(logits, targets)
+
+
+IDS, TARGETS = torch.tensor([[0, 1, 1], [6, 2, 0]]), torch.tensor([2, 0])
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_integers_and_embeddings(dtype):
+    assert outcome(Words(), IDS.to(dtype)).outcome == "right"
+    assert outcome(Words(), (IDS.to(dtype), TARGETS)).outcome == "right"
+    assert outcome(Words(dropout=0.5), (IDS, TARGETS)).outcome == "right"  # the same mask in each call
+    assert outcome(lambda x, y: F.cross_entropy(x, y), (R(2, 3), TARGETS)).outcome == "right"
+    assert outcome(lambda x, mask: x.masked_fill(mask, 0.0).exp(), (R(2, 3), R(2, 3, seed=1) > 0)).outcome == "right"
+    assert outcome(lambda x, k, how: F.softmax(x * k, how), (R(2, 3), 2, 1)).outcome == "right"
+    rows = function(lambda w, i: w[i.long()], lambda g, w, i: (torch.zeros_like(w).index_copy(0, i.long().reshape(-1), g.reshape(-1, 4)), None))
+    assert outcome(rows, (R(7, 4), IDS.to(dtype))).outcome == "wrong"
+
+
+def test_what_cannot_be_checked_says_so():
+    with pytest.raises(ValueError, match="no float input"):
+        cr.torch.gradcheck(lambda i: i * 2, torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match="no float tensor"):
+        cr.torch.gradcheck(lambda x: x > 0, R(3))
+    with pytest.raises(TypeError, match="complex"):
+        cr.torch.gradcheck(lambda x: x.abs(), torch.randn(3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 1)])
+def test_odd_shapes(shape):
+    tanh = function(torch.tanh, lambda g, x: g * (1 - x.tanh() ** 2))
+    assert outcome(tanh, R(*shape)).outcome == "right"
+
+
+# ---- narrow dtypes
+class Single(nn.Module):
+    """Names float32, so that it does not run in float64."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.w, self.factor = nn.Parameter(R(3, 2)), factor
+
+    def forward(self, x):
+        y = function(lambda a, b: a @ b, lambda g, a, b: (g @ b.t(), self.factor * a.t() @ g)).apply(x.to(torch.float32), self.w.to(torch.float32))
+        return y @ torch.eye(2, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_models_as_they_are(dtype):
+    for module in (nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2)), nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU())):
+        assert outcome(module.to(dtype), R(6, 3, dtype=dtype)).outcome == "right"
+        assert module[0].weight.dtype == dtype
+
+
+def test_code_that_is_float32_by_itself():
+    assert outcome(Single(), R(4, 3)).outcome == "right"
+    assert outcome(Single(1.05), R(4, 3)).outcome == "wrong"
+
+    def low(g, x):
+        return (g.float() * (1 - torch.tanh(x.float()) ** 2)).to(g.dtype)
+
+    assert outcome(function(torch.tanh, low), R(4, 3)).outcome == "right"
+    assert outcome(function(torch.tanh, lambda g, x: low(g, x) * 1.001), R(4, 3)).outcome == "wrong"
+
+
+def test_a_gradient_that_overflows_in_its_own_dtype():
+    steep = function(lambda x: (x * 1e-30) * 1e30, lambda g, x: g * (1e30 * 1e30) / (1e30 * torch.full_like(x, 1e30)))
+    assert outcome(steep, R(3)).outcome == "wrong"
+
+
+# ---- second order
+def test_second_order():
+    cube = function(lambda x: x**3, lambda g, x: 3 * g * x * x)
+    assert outcome(cube, R(3), order=2).outcome == "right"
+    assert outcome(function(lambda x: x**3, lambda g, x: 3 * g * x.detach() * x), R(3), order=2).outcome == "wrong"
+    assert outcome(function(lambda x: x**3, lambda g, x: 3 * g * x.detach() * x), R(3)).outcome == "right"
+    assert outcome(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), R(2, 3), order=2).outcome == "right"
+
+
+# ---- kinks
+Z = torch.tensor([[0.0, 1, -1], [0, 2, -2]])
+TIE = torch.tensor([[1.0, 1, 0], [2, 3, 3]])
+KINKS = {
+    "relu with 1": (torch.relu, lambda g, x: g * (x >= 0), Z),
+    "relu with a half": (torch.relu, lambda g, x: g * ((x > 0).to(g) + 0.5 * (x == 0).to(g)), Z),
+    "abs with 1": (torch.abs, lambda g, x: g * torch.where(x >= 0, 1.0, -1.0).to(g), Z),
+    "clamp with 0 at its bounds": (lambda x: x.clamp(-1, 1), lambda g, x: g * ((x > -1) & (x < 1)), Z),
+    "clamp with a half at its bounds": (lambda x: x.clamp(-1, 1), lambda g, x: g * ((x.abs() < 1).to(g) + 0.5 * (x.abs() == 1).to(g)), Z),
+    "the last of two largest": (lambda x: x.max(1).values, lambda g, x: g[:, None] * F.one_hot(2 - x.flip(1).argmax(1), 3).to(g), TIE),
+    "two largest share": (lambda x: x.amax(1), lambda g, x: g[:, None] * (m := (x == x.amax(1, keepdim=True)).to(g)) / m.sum(1, keepdim=True), TIE),
+    "leaky relu": (lambda x: F.leaky_relu(x, 0.1), lambda g, x: g * torch.where(x >= 0, 1.0, 0.1).to(g), Z),
+    "softshrink": (lambda x: F.softshrink(x, 1.0), lambda g, x: g * (x.abs() >= 1), Z),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KINKS)
+def test_another_slope_at_a_kink_is_a_kink(name, dtype):
+    forward, backward, x = KINKS[name]
+    report = outcome(function(forward, backward), x.to(dtype))
+    assert report.outcome == "right" and "kink" in str(report)
+    # Beside the kink it must be right all the same.
+    assert outcome(function(forward, lambda g, x: backward(g, x) * 1.01), x.to(dtype)).outcome == "wrong"
+
+
+# ---- paths through which no gradient flows
+class Net(nn.Module):
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.inner = path, nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.inner(x).tanh()
+        return h * self.path(h) + h
+
+
+@torch.no_grad()
+def spread(h):
+    return h.square().mean()
+
+
+def silent(h):
+    with torch.no_grad():
+        m = h.exp()
+        m = m * 2
+    return m
+
+
+CUTS = {
+    "detach": (lambda h: h.detach().sin(), "detach()"),
+    "torch.detach": (lambda h: torch.detach(h).exp(), "detach()"),
+    ".data": (lambda h: h.data.exp(), ".data"),
+    ".item()": (lambda h: h.sum().item(), ".item()"),
+    "float()": (lambda h: float(h.mean()), "float()"),
+    "no_grad": (silent, "no_grad"),
+    "a function without gradients": (spread, "no_grad"),
+    "a straight-through estimator": (lambda h: h + ((h * 4).round() / 4 - h).detach(), "straight-through"),
+    "the same by .data": (lambda h: h + (h.sign() - h).data, "straight-through"),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_path_without_a_gradient_is_told_with_its_line(name):
+    path, said = CUTS[name]
+    report = outcome(Net(path), R(4, 3))
+    text = str(report)
+    assert report.outcome == "wrong" and said in text and "no gradient flows through" in text and HERE in text, text
+    if said not in ("float()", ".item()"):
+        assert "`inner.weight`" in text or "inner.weight" in text, text
+        assert " loses " in text
+
+
+def test_the_size_of_what_is_lost_is_that_of_the_path():
+    report = str(outcome(lambda x: x * 3 + x.detach() * 2, R(4)))
+    assert "40% of it" in report and "detach()" in report and "all else of the backward pass is right" in report
+
+
+def test_a_detach_through_which_nothing_would_flow_is_right():
+    def stable(x):
+        e = (x - x.max(1, keepdim=True).values.detach()).exp()
+        return e / e.sum(1, keepdim=True)
+
+    assert outcome(stable, R(4, 3)).outcome == "right"
+    assert outcome(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), R(6, 3)).outcome == "right"  # running statistics
+
+
+def test_a_mistake_beside_a_cut_is_told_too():
+    wrong = function(torch.tanh, lambda g, x: g * (1 - x.tanh()))
+    report = outcome(lambda x: wrong.apply(x) + x.detach() ** 2, R(4))
+    assert report.outcome == "wrong" and "detach()" in str(report) and "WRONG" in str(report)
+
+
+# ---- random, not linear, special points
+def test_random_and_nonlinear_backwards():
+    report = outcome(function(lambda x: x * 2, lambda g, x: 4 * g * (torch.rand_like(g) < 0.5)), R(3, 4))
+    assert report.outcome == "wrong" and "random" in str(report)
+    for rule in (torch.abs, lambda g: g.clamp(min=0), lambda g: g.clamp(-3, 3), lambda g: g / (g.norm() + 1e-9)):
+        for shape in ((), (1,), (3,)):
+            report = outcome(function(lambda x: x.clone(), lambda g, x: rule(g)), R(*shape))
+            assert report.outcome == "wrong" and "not linear" in str(report)
+
+
+def test_zero_initialised_parameters():
+    class Norm(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, b):
+            z = x + b
+            m, s = z.mean(0), (z.var(0, unbiased=False) + 1e-5).sqrt()
+            y = (z - m) / s
+            ctx.save_for_backward(y, s)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            y, s = ctx.saved_tensors
+            return (g - g.mean(0) - y * (g * y).mean(0)) / s, g.sum(0)
+
+    assert outcome(Norm, (R(8, 3), torch.zeros(3))).outcome == "wrong"
+    report = outcome(function(torch.sin, lambda g, x: g), torch.zeros(3))
+    assert report.outcome == "wrong", report
