@@ -80,8 +80,8 @@ def _named_line(report: check.Report, fn: Any, inputs: Any) -> check.Report:
     """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
     from ._follow.of_torch import followed
 
-    if report.outcome != "wrong":
-        return report
+    if report.outcome != "wrong" or report.text.startswith("the gradients are not those of the function"):
+        return report  # a path without a gradient has been told with its line
     found = followed(fn, inputs)
     return report.with_lines(found) if found else report
 

@@ -44,7 +44,7 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
 
 def followed(fn: Any, inputs: Any, seconds: float = 1.2) -> list[Followed]:
     """The mistakes in the backward passes of a function, of a `Function` or of a module."""
-    given = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     try:
         found = [follow(case, seconds) for case in cases(fn, given)]
     except Exception:
