@@ -31,6 +31,8 @@ class Step:
     known: bool
     """Whether all tensors that it reads are quantities of the right passes."""
     reads_parts: bool = False
+    calls: bool = False
+    """Whether another function of the user's runs in it: then the mistake is rather there."""
     is_named: bool | None = None
     """Whether its result is the gradient that its variable is named for."""
     touches: set[int] = field(default_factory=set)
@@ -192,6 +194,11 @@ class Recording:
                 if not results:
                     results = self._constant_results(s, after.get(s.number, []))
                 steps.append(Step(unit, s, order[s.number], names, results, all(self._reads_known(s, n) for n in runs), any(self._reads_parts(s, n) for n in runs)))
+        owners = {s.number: unit for unit in self.units for s in unit.statements}
+        for m, after_it in zip(moments, moments[1:]):
+            if not m.after and owners[m.statement] is not owners[after_it.statement]:
+                for st in steps:
+                    st.calls |= st.statement.number == m.statement and not after_it.after
         last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
         for st in steps:
             st.is_named = self._as_named(st) if last[st.unit, target_of(st.statement.node)] is st else None
@@ -333,7 +340,7 @@ class Recording:
             rank += 0.1
         if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
-        rank = max(rank, 0.0)
+        rank = max(rank, 0.0) + (0.6 if step.calls else 0.0)
         return rank
 
     def _size(self, i: int) -> float:
