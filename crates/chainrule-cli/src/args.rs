@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use check::{Check, CheckMistakes, CheckNames, CheckOps};
+pub use check::{Check, CheckBackward, CheckMistakes, CheckNames, CheckOps};
 pub use explain::Explain;
 pub use names::TrainNames;
 

@@ -61,3 +61,18 @@ fn the_mistakes_of_an_op_are_detected_and_named() {
     let error = place.refused("check mistakes --op sofmax", 2);
     assert!(error.contains("the nearest names are softmax"), "{error}");
 }
+
+#[test]
+fn backward_passes_of_a_file_need_a_file_and_a_python() {
+    let place = Place::new();
+    std::fs::write(place.path("layers.py"), "inputs = []\n").unwrap();
+    for (words, part) in [
+        ("check backward nothing.py", "nothing.py: no such file"),
+        ("check backward layers.py --python no-such-python", "install Python 3.11"),
+    ] {
+        let output = place.run(words);
+        let error = text(&output.stderr);
+        assert!(!output.status.success() && error.contains(part), "{words}: {error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    }
+}

@@ -17,6 +17,28 @@ pub enum Check {
     Names(CheckNames),
     /// Every classic mistake of a backward pass, planted: is it detected, and named?
     Mistakes(CheckMistakes),
+    /// The backward passes of a Python file: is each right, and if not, in which line is the mistake?
+    Backward(CheckBackward),
+}
+
+/// `chainrule check backward`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(
+    after_help = "The file holds classes with `forward` and `backward` (torch.autograd.Function or chainrule.autograd.Function), or
+functions NAME and NAME_backward(gradient, *inputs); `example_inputs` of the class, or `inputs` of the file, is a list of
+tensors or a function that makes one.
+
+Example:
+  chainrule check backward layers.py"
+)]
+pub struct CheckBackward {
+    /// A Python file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// The Python in which the package `chainrule` is installed
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    pub python: PathBuf,
 }
 
 /// `chainrule check names`

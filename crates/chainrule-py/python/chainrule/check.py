@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,15 @@ class Report:
     def __init__(self, passed: bool, text: str, outcome: str | None = None) -> None:
         self.passed, self.text = passed, without_places(text)
         self.outcome = outcome or ("right" if passed else "wrong")
+        self.pictures: list[str] = []
+        """Where the lines of a backward pass were followed: both programs side by side, as SVG."""
+
+    def with_lines(self, found: Sequence[Any]) -> Report:
+        """The report with the lines of the mistakes in front of all that the numbers tell; entries that say the same of them are one."""
+        head, _, rest = self.text.partition("\n")
+        report = Report(self.passed, "\n".join([head, *map(str, found), *_one_entry(rest)]))
+        report.pictures = [f.picture for f in found]
+        return report
 
     def __bool__(self) -> bool:
         return self.passed
@@ -29,6 +39,15 @@ class Report:
 
 # Whether lifted functions of PyTorch must be differentiable twice, as a counter.
 _twice = [0]
+
+
+def _one_entry(text: str) -> list[str]:
+    """What the catalogue of mistakes calls it, if it is one mistake there; a choice of several tells less than the line."""
+    entries = re.findall(r"^- (.*?) in `(.*?)`", text, re.MULTILINE)
+    if len({mistake for mistake, _ in entries}) != 1:
+        return []
+    ops = " or ".join(dict.fromkeys(f"`{op}`" for _, op in entries))
+    return [f"the catalogue of mistakes calls it: {entries[0][0]} in {ops}"]
 
 
 def _list(inputs: Any) -> list[Tensor]:
@@ -60,7 +79,8 @@ def explain(
     one the numbers alone are read, beside differences; the inputs are float64 then.
     """
     if reference is not None:
-        return Report(*_c._explain(func, reference, _list(inputs)))
+        report = Report(*_c._explain(func, reference, _list(inputs)))
+        return report if report.passed else _with_lines(report, func, _list(inputs))
     all_of = _c._explain_opaque(func, _list(inputs))
     lines = [f"input {i}: {reading}" for i, readings in enumerate(all_of) for reading in readings]
     if lines:
@@ -72,6 +92,53 @@ def explain(
     if outcome == "uncertain":
         return Report(False, text, outcome)
     return Report(False, "the gradients are wrong, and their numbers follow no known pattern\n" + text)
+
+
+def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = None) -> Report:
+    """Whether a backward pass that was written by hand is right; if not, the line of the mistake and the corrected line.
+
+    `function` is a `Function` (of `chainrule.autograd` or of PyTorch) or a function that applies one; or, with `backward`, a plain function of tensors, and
+    `backward(gradient, *inputs)` gives the gradients of its inputs. The tensors are chainrule's or PyTorch's, and are taken in float64.
+
+    The lines of the backward are run at random inputs; a line is edited in all ways in which one expression may have been meant for another, and an edit
+    after which all gradients are right is the correction. What it prints, the file and so on, happens many times; do not open files in it.
+    """
+    given = [inputs] if hasattr(inputs, "shape") else list(inputs)
+    ours = any(isinstance(x, Tensor) for x in given)
+    if backward is None and not ours:
+        from . import torch
+
+        return torch.gradcheck(function, given)
+    if backward is None:
+        called = getattr(function, "apply", function)
+        report = gradcheck(called, [x.double() if x.is_floating_point() else x for x in given])
+        return report if report.passed else _with_lines(report, called, given)
+    return _by_hand(function, backward, given, ours)
+
+
+def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Report:
+    from ._follow import follow, of_forward_and_backward, wrong_gradients
+
+    if ours:
+        from ._follow.engine_chainrule import Chainrule as Engine
+    else:
+        from ._follow.engine_torch import Torch as Engine  # type: ignore[assignment]
+    case = of_forward_and_backward(Engine(), forward, backward, given)
+    wrong = wrong_gradients(case)
+    if not wrong:
+        return Report(True, "the gradients are right, at the given inputs and at two others")
+    head = f"{len(wrong)} of {len(case.graded)} gradients are wrong: {', '.join(f'`{name}`' for name in wrong)}"
+    found = follow(case)
+    if found is None:
+        return Report(False, f"{head}\nunidentified: no small edit of one line, or of two, makes them right")
+    return Report(False, head).with_lines([found])
+
+
+def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
+    from ._follow.of_chainrule import followed
+
+    found = followed(function, inputs)
+    return report.with_lines(found) if found else report
 
 
 def compare(loss: Tensor, by_hand: Mapping[str, Tensor], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
@@ -89,4 +156,9 @@ def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Tensor]]) -> Report:
     return Report(*_c._verdict(loss, list(given)))
 
 
-__all__ = ["Report", "compare", "explain", "gradcheck", "verdict"]
+__all__ = ["Report", "backward", "compare", "explain", "gradcheck", "verdict"]
+
+if __name__ == "__main__":
+    from chainrule._follow.command import main
+
+    raise SystemExit(main())

@@ -73,7 +73,17 @@ def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, order: int = 1, se
             function, ours, names = lambda *floats: found.function(*floats, *rest), ours[:inputs], names[:inputs]
         return _explained(lift(function), ours, reference, names, seeds)
 
-    return _judge(fn, inputs, order, seeds, name_it)
+    return _named_line(_judge(fn, inputs, order, seeds, name_it), fn, inputs)
+
+
+def _named_line(report: check.Report, fn: Any, inputs: Any) -> check.Report:
+    """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
+    from ._follow.of_torch import followed
+
+    if report.outcome != "wrong" or report.text.startswith("the gradients are not those of the function"):
+        return report  # a path without a gradient has been told with its line
+    found = followed(fn, inputs)
+    return report.with_lines(found) if found else report
 
 
 def _explained(

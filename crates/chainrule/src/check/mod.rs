@@ -50,7 +50,7 @@ pub use mistakes::{Mistakes, mistakes};
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
-    BatchRatio, Cost, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
+    BatchRatio, Cost, Deviation, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
     ratio_by_batch, read_numbers, verdict, verdict_with,
 };
 pub use workflow::{Finding, Mistake, Workflow};

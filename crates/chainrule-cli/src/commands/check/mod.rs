@@ -1,5 +1,6 @@
 //! `chainrule check`: gradients against paths that share no code with the backward pass.
 
+mod backward;
 mod mistakes;
 mod names;
 mod ops;
@@ -16,5 +17,6 @@ pub fn run(check: &Check) -> Result<ExitCode> {
         Check::Ops(args) => ops::run(args),
         Check::Mistakes(args) => mistakes::run(args),
         Check::Names(args) => names::run(args),
+        Check::Backward(args) => backward::run(args),
     }
 }

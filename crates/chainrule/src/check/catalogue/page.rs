@@ -13,7 +13,83 @@ const HEAD: &str = r#"# Why is my gradient wrong?
 <!-- Written by `check::why_wrong()` from the catalogue of mistakes. Do not edit: change the op's `ENTRY` or the topic, then run the
 tests of the book with CHAINRULE_UPDATE_DOCS=1. -->
 
-You wrote a backward pass, or a custom op, and it does not agree with autograd. Ask for the verdict:
+You wrote a backward pass, and it does not agree with autograd. In Python, give the file to `chainrule check backward`: it runs your backward line by line, finds
+the line that gives another value than is due, and says what the line should be.
+
+```text
+import torch
+
+class Net(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w1, b1, w2):
+        z = x @ w1 + b1
+        h = torch.tanh(z)
+        y = h @ w2
+        ctx.save_for_backward(x, w1, w2, h)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w1, w2, h = ctx.saved_tensors
+        dw2 = h.T @ dy
+        dh = dy @ w2.T
+        dz = (1 - h * h) * dh
+        dw1 = x.T @ dh
+        db1 = dz.sum(0)
+        dx = dz @ w1.T
+        return dx, dw1, db1, dw2
+
+inputs = lambda: [torch.randn(5, 3), torch.randn(3, 4), torch.randn(4), torch.randn(4, 2)]
+```
+
+```console
+$ chainrule check backward net.py
+Net: 1 of 4 gradients are wrong, first that of `input 1`: 4.70983 for 0.826639 at [2, 0]
+net.py:18  dw1 = x.T @ dh
+                       ^^ is the gradient of `h`; due here is that of `z`
+corrected  dw1 = x.T @ dz    right to 2e-16; all else of the backward is right
+```
+
+The same from a program: `chainrule.torch.gradcheck(Net, inputs)` for a `torch.autograd.Function`, a function or a module that applies one, and
+`chainrule.check.backward(f, inputs)` for a `Function` of ours or of PyTorch's. A backward pass that is a plain function is given beside its forward:
+`chainrule.check.backward(f, inputs, f_backward)`, where `f_backward(gradient, *inputs)` returns the gradients of the inputs.
+
+| what is given | what it must be |
+| --- | --- |
+| the function | a class with `forward(ctx, ...)` and `backward(ctx, ...)`, or two functions |
+| the inputs | tensors of any shape; floats are taken in f64, also f32 and bf16; integers stay as they are |
+| the source | in a file or a notebook, in the user's own code: not in an installed package |
+| the file of the command | such classes, or functions `NAME` and `NAME_backward`; `example_inputs` of the class, or `inputs` of the file (a list, a dict by name, or a function that makes one) |
+
+A file that is missing, cannot be imported or has no inputs is refused with one line that says what to do, and status 2; a wrong gradient is status 1.
+
+## Two programs, side by side
+
+There are two programs: the forward pass with its right gradients, and your backward. Both run at random inputs near yours, and every value in your lines is laid beside the values of the
+right passes. Where two are equal (perhaps up to a constant factor or the order of the elements) they are the same quantity, whatever they are called and however they were computed.
+
+![The lines of a backward pass, each joined with the quantity that it computes](images/follow.svg)
+
+Three things order the lines: which gradients depend on the value of a line (a mistake reaches all wrong ones and spoils no right one), whether all that the line reads is
+known while its result is not, and whether its result is what its variable is named for (`dz` for the gradient of `z`). None of them is a proof: a line of a fused formula computes what no step of autograd
+does, and is right.
+
+The proof is that it works. Starting from the likeliest line, one expression at a time is edited in the ways in which one expression is written for another:
+
+- another variable that fits, the two of a statement exchanged, a transposition, another axis, a kept axis, another index or slice, one step of time earlier or later;
+- another number: a sign, a factor that is solved for, `n - 1` for `n`, a power, a constant of the forward pass such as its epsilon;
+- a factor, a term or a call too many; a factor or a term too few; an assignment in place of an accumulation; an expression of the forward pass in the place of one here;
+- where the value that is due can be solved for, whatever product of the values at hand makes it.
+
+The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
+the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. Of random numbers of 16 digits none fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
+found, and each gets its own block. What no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
+
+It takes about a second for a model of some forty lines. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
+
+## Gradients without code
+
+In Rust a closure cannot be edited and run again; and sometimes only the numbers are there. Then ask for the verdict on the gradients:
 
 ```rust
 use chainrule::{Tensor, check};
@@ -31,12 +107,15 @@ println!("{verdict}");
 # Ok::<(), chainrule::Error>(())
 ```
 
-The engine replays the backward pass with one classic mistake planted in one op at a time, and names the replay that gives your numbers: the op and
-its line, the mistake, a number that you can compute again, the right formula, and what to change. A custom op is compared with the same function in
-the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone. Mistakes that
-give the same numbers are listed together; what fits none is called unidentified.
+The engine replays the right backward pass with one classic mistake planted in one op at a time, and names the replay that gives your numbers: the op and
+its line, the mistake, a number that you can compute again, the right formula, and what to change. Where no classic mistake does, it edits the right pass itself: the gradient of another tensor of the same shape
+in the place of the one that comes into an op, another value of the forward pass in the place of one that the rule takes, and two parts multiplied by numbers of their own, which are solved for
+(`Verdict::deviations`). Which gradients are right says where to look. A custom op is compared with the same function in
+the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone. The same mistake in several ops of one path is one entry.
 
-This page lists the mistakes. Each table of numbers is the right gradient and the wrong one at the same element. The test of each is
+## The mistakes
+
+Each table of numbers is the right gradient and the wrong one at the same element. The test of each is
 `chainrule check mistakes --op NAME`, which plants it and sees whether it is [detected and named](mistakes.md).
 Where every gradient is right and the model still does not learn, look at the [mistakes of the training loop](workflow.md).
 "#;

@@ -9,6 +9,7 @@ mod clipped;
 mod evidence;
 mod explain;
 mod numbers;
+mod other;
 mod reading;
 mod report;
 mod search;
@@ -23,9 +24,10 @@ use crate::tensor::Tensor;
 use case::Case;
 pub(crate) use evidence::{index_of, worst};
 pub use explain::{explain, explain_opaque};
+pub use other::Deviation;
 pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
 pub use report::{Cost, Explanation, Verdict, Wrong};
-use search::search;
+use search::{search, search_others};
 
 /// Explains wrong gradients of a loss: `given` are tensors behind it (parameters, intermediates, or both) with the gradients that some other
 /// backward pass gave for them, of which one at least is wrong.
@@ -80,7 +82,13 @@ pub fn verdict_with(
 }
 
 fn explain_given(mut case: Case) -> Result<Verdict> {
-    let (suspects, effort) =
-        if case.first_wrong().is_some() { search(&mut case)? } else { Default::default() };
-    Ok(Verdict::write(&case, &suspects, effort))
+    let (mut suspects, mut effort) = Default::default();
+    let mut others = Vec::new();
+    if case.first_wrong().is_some() {
+        (suspects, effort) = search(&mut case)?;
+        if suspects.is_empty() {
+            others = search_others(&mut case, &mut effort)?;
+        }
+    }
+    Ok(Verdict::write(&case, &suspects, others, effort))
 }

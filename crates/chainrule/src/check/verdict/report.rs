@@ -5,7 +5,8 @@ use std::panic::Location;
 
 use super::case::{Case, Observed, label};
 use super::evidence;
-use super::reading::Reading;
+use super::other::{Deviation, fraction};
+use super::reading::{Reading, Sizes, meaning, sizes_of};
 use super::search::{Effort, Suspect};
 use crate::check::catalogue::Fault;
 use crate::check::catalogue::fault::entry;
@@ -19,6 +20,7 @@ pub struct Verdict {
     /// How many of them belong to leaves.
     leaves: usize,
     explanations: Vec<Explanation>,
+    deviations: Vec<Deviation>,
     readings: Vec<Reading>,
     cost: Cost,
 }
@@ -60,11 +62,18 @@ pub struct Cost {
 }
 
 impl Verdict {
-    pub(super) fn write(case: &Case, suspects: &[Suspect], effort: Effort) -> Verdict {
+    pub(super) fn write(
+        case: &Case,
+        suspects: &[Suspect],
+        deviations: Vec<Deviation>,
+        effort: Effort,
+    ) -> Verdict {
         let mut wrong: Vec<&Observed> = case.observed.iter().filter(|o| o.wrong).collect();
         wrong.sort_by_key(|o| std::cmp::Reverse(o.number));
         let readings = match wrong.first() {
-            Some(first) if suspects.is_empty() => evidence::readings(case, first),
+            Some(first) if suspects.is_empty() && deviations.is_empty() => {
+                evidence::readings(case, first)
+            }
             _ => Vec::new(),
         };
         Verdict {
@@ -72,6 +81,7 @@ impl Verdict {
             given: case.observed.len(),
             leaves: case.observed.iter().filter(|o| is_leaf(o)).count(),
             explanations: suspects.iter().map(|s| Explanation::of(case, s)).collect(),
+            deviations,
             readings,
             cost: Cost { places: effort.nodes, replays: effort.replays, walks: case.walks },
         }
@@ -98,9 +108,40 @@ impl Verdict {
         &self.explanations
     }
 
+    /// What else gives just these numbers, where no classic mistake does: another gradient or another value in the place of the one that is due, or two
+    /// parts with factors of their own.
+    ///
+    /// ```
+    /// use chainrule::{Tensor, check};
+    /// let a = Tensor::from([[0.5, -1.0], [2.0, 0.3]]).parameter().named("a");
+    /// let x = Tensor::from([[1.0, 2.0], [-0.7, 0.4]]);
+    /// let h = x.matmul(&a).tanh().named("h");
+    /// let loss = h.sigmoid().sum_all();
+    /// // By hand, with the gradient of `h` where that before the tanh is due.
+    /// let dh = h.sigmoid() * (1.0 - h.sigmoid());
+    /// let verdict = check::verdict(&loss, &[(&a, &x.t().matmul(&dh))])?;
+    /// assert!(verdict.to_string().contains("the gradient of `h` stands"), "{verdict}");
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn deviations(&self) -> &[Deviation] {
+        &self.deviations
+    }
+
     /// What the numbers of the first wrong gradient show where no mistake explains them all.
     pub fn readings(&self) -> &[Reading] {
         &self.readings
+    }
+
+    /// The explanations, those of one mistake together: along a path it makes no difference in which op a sign or a factor is lost.
+    fn kinds(&self) -> Vec<Vec<&Explanation>> {
+        let mut kinds: Vec<Vec<&Explanation>> = Vec::new();
+        for e in &self.explanations {
+            match kinds.iter_mut().find(|k| k[0].mistake == e.mistake) {
+                Some(kind) => kind.push(e),
+                None => kinds.push(vec![e]),
+            }
+        }
+        kinds
     }
 
     /// What the search took.
@@ -172,6 +213,11 @@ impl Explanation {
                 let fix = format!("in the backward of this line compute {}", rule(node));
                 (formula(node), mistake.what.to_string(), fix)
             }
+            (Fault::Factor { factor, .. }, Source::Node(node)) => {
+                let general = general.expect("it belongs to no op");
+                let what = format!("{}: {}", general.what, times(*factor, node));
+                (formula(node), what, general.fix.to_string())
+            }
             (_, Source::Node(node)) => {
                 let general = general.expect("it belongs to no op");
                 (formula(node), general.what.to_string(), general.fix.to_string())
@@ -240,6 +286,24 @@ impl Explanation {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
+
+    /// Where it is, in words.
+    fn place(&self) -> String {
+        let input = self.input.map_or(String::new(), |input| format!(", input {input}"));
+        let line =
+            self.location.map_or(String::new(), |at| format!(", {}:{}", file(at), at.line()));
+        format!("in `{}`{input} (result `{}`{line})", self.op, self.tensor)
+    }
+}
+
+/// A factor with its origin in the sizes of an op, as far as there is one.
+fn times(factor: f64, node: &Node) -> String {
+    let metas = node.inputs.iter().filter_map(Source::meta).chain([node.meta]);
+    let sizes: Sizes = metas.flat_map(|meta| sizes_of(&meta.shape)).collect();
+    match meaning(factor, &sizes) {
+        text if text.is_empty() => format!("{} times the right one", fraction(factor)),
+        text => format!("{} times the right one: {text}", fraction(factor)),
+    }
 }
 
 /// Where a part comes from.
@@ -286,17 +350,35 @@ impl fmt::Display for Verdict {
             writeln!(f, "harmless: the gradients of all {} leaves are right", self.leaves)?;
         }
         match self.explanations.len() {
+            0 if !self.deviations.is_empty() => {
+                writeln!(f, "no classic mistake; these numbers come out so:")?;
+                for deviation in &self.deviations {
+                    writeln!(f, "  {deviation}")?;
+                }
+            }
             0 => {
                 writeln!(f, "unidentified: no classic mistake in one place gives these numbers")?;
                 for reading in &self.readings {
                     writeln!(f, "  the numbers show: {reading}")?;
                 }
             }
-            1 => writeln!(f)?,
-            n => writeln!(f, "{n} mistakes coincide here; each gives just these numbers:")?,
-        }
-        for explanation in &self.explanations {
-            writeln!(f, "{explanation}")?;
+            n => {
+                let kinds = self.kinds();
+                match kinds.len() {
+                    1 => writeln!(f)?,
+                    kinds => writeln!(
+                        f,
+                        "{kinds} mistakes coincide here, in {n} places; each gives just these numbers:"
+                    )?,
+                }
+                for of_kind in kinds {
+                    writeln!(f, "{}", of_kind[0])?;
+                    if let [_, others @ ..] = &of_kind[..] {
+                        let others: Vec<String> = others.iter().map(|e| e.place()).collect();
+                        writeln!(f, "    or so:    {}", others.join("; "))?;
+                    }
+                }
+            }
         }
         let Cost { places, replays, walks } = self.cost;
         write!(f, "({replays} mistakes tried at {places} places, {walks} walked down)")
@@ -317,15 +399,7 @@ impl fmt::Display for Wrong {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "- {} in `{}`", self.mistake, self.op)?;
-        if let Some(input) = self.input {
-            write!(f, ", input {input}")?;
-        }
-        write!(f, " (result `{}`", self.tensor)?;
-        if let Some(at) = self.location {
-            write!(f, ", {}:{}", file(at), at.line())?;
-        }
-        writeln!(f, ")")?;
+        writeln!(f, "- {} {}", self.mistake, self.place())?;
         writeln!(f, "    what:     {}", self.what)?;
         writeln!(f, "    evidence: {}", self.evidence)?;
         writeln!(f, "    right:    {}", self.formula)?;

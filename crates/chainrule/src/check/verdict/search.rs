@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::case::{Case, Change};
+use super::other::{self, Deviation};
 use super::tape::with_saved;
 use crate::check::catalogue::fault::{entry, fitted};
 use crate::check::catalogue::{Fault, Unbroadcast};
@@ -45,6 +46,13 @@ pub(crate) fn search(case: &mut Case) -> Result<(Vec<Suspect>, Effort)> {
         }
     }
     Ok((found, effort))
+}
+
+/// What else may have been done in place of the right rules, where no classic mistake gives the numbers.
+pub(crate) fn search_others(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
+    let _guard = Mode::get().with(Mode::NO_GRAD).enter();
+    let (nodes, _) = places(case);
+    other::search(case, &nodes, effort)
 }
 
 /// The nodes whose rule may be wrong, and the tensors of whose parts some may be lost: every wrong gradient lies below them by a way

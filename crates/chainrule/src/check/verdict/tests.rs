@@ -1,7 +1,9 @@
 //! What the verdict says of wrong gradients, and what it reads in numbers alone.
 
 use super::*;
+use crate::DType;
 use crate::autograd::{custom, grad};
+use crate::rng::Generator;
 
 fn matrix() -> Tensor {
     Tensor::from([[1.0, -2.0, 4.0], [0.5, 3.0, -1.0], [2.5, -0.75, 6.0], [-3.5, 7.0, 0.25]])
@@ -277,4 +279,69 @@ fn arguments_that_make_no_sense_are_errors() {
     assert!(verdict(&loss, &[(&all[1], &right[0])]).is_err());
     assert!(verdict(&all[3], &[(&all[1], &right[1])]).is_err(), "not a scalar");
     assert!(explain_opaque(|x| x[0].exp(), &[Tensor::zeros([2])]).is_err(), "f32");
+}
+
+/// Two layers with named stages, a square matrix between them.
+fn layers() -> (Tensor, [Tensor; 4]) {
+    let g = &mut Generator::manual_seed(11);
+    let x = Tensor::randn([5, 3], DType::F64, g);
+    let (a, b) = (Tensor::randn([3, 4], DType::F64, g), Tensor::randn([4, 4], DType::F64, g));
+    let (a, b) = (a.parameter().named("a"), b.parameter().named("b"));
+    let h = x.matmul(&a).named("z").tanh().named("h");
+    let loss = h.matmul(&b).named("y").sigmoid().mean_all();
+    (loss, [x, a, b, h])
+}
+
+#[test]
+fn another_gradient_of_the_same_shape_is_seen() {
+    let (loss, [x, a, b, h]) = layers();
+    let y = h.matmul(&b).sigmoid().detach();
+    let dy = (&y * (1.0 - &y)) / 20.0;
+    let dh = dy.matmul(&b.t());
+    // By hand: `da` is taken from the gradient of `h`, where that of `z` is due.
+    let found =
+        verdict(&loss, &[(&a, &x.t().matmul(&dh).detach()), (&b, &h.t().matmul(&dy).detach())])
+            .unwrap();
+    assert!(found.explanations().len() + found.deviations().len() > 0, "{found}");
+    let text = found.to_string();
+    assert!(text.contains("the gradient of `h`") && text.contains("that of `z`"), "{text}");
+}
+
+#[test]
+fn another_value_of_the_same_shape_is_seen() {
+    let (loss, [x, a, b, h]) = layers();
+    let y = h.matmul(&b).sigmoid().detach();
+    let dy = (&y * (1.0 - &y)) / 20.0;
+    let dz = dy.matmul(&b.t()) * (1.0 - &h * &h);
+    // By hand: the result of the sigmoid stands where `h` is due, which has its shape.
+    let found =
+        verdict(&loss, &[(&a, &x.t().matmul(&dz).detach()), (&b, &y.t().matmul(&dy).detach())])
+            .unwrap();
+    let text = found.to_string();
+    assert!(text.contains("stands where `h` is due"), "{text}");
+}
+
+#[test]
+fn two_factors_are_solved_for() {
+    let g = &mut Generator::manual_seed(3);
+    let x = Tensor::randn([4, 3], DType::F64, g).parameter().named("x");
+    let w = Tensor::randn([4, 3], DType::F64, g).parameter().named("w");
+    let loss = (x.tanh() * &w).sum_all() + (x.sin() * w.exp()).sum_all();
+    let dx = (1.0 - x.tanh().square()) * &w * 2.0 + x.cos() * w.exp() * 0.75;
+    let dw = x.tanh() + x.sin() * w.exp();
+    let found = verdict(&loss, &[(&x, &dx.detach()), (&w, &dw.detach())]).unwrap();
+    assert!(found.explanations().is_empty(), "{found}");
+    let factors: Vec<&str> = found.deviations().iter().map(|d| d.text()).collect();
+    assert_eq!(factors.len(), 2, "{found}");
+    assert!(factors.iter().any(|t| t.contains("is 2 times")), "{found}");
+    assert!(factors.iter().any(|t| t.contains("is 3/4 times")), "{found}");
+}
+
+#[test]
+fn a_factor_is_told_with_its_origin() {
+    let x = Tensor::randn([7, 3], DType::F64, &mut Generator::manual_seed(5)).parameter();
+    let loss = x.mean_all();
+    let found = verdict(&loss, &[(&x, &Tensor::full([7, 3], 1.0 / 24.5, DType::F64))]).unwrap();
+    let text = found.to_string();
+    assert!(text.contains("6/7 times the right one"), "{text}");
 }

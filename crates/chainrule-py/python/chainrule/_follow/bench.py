@@ -1,0 +1,152 @@
+"""Edited statements run in the place of the user's: many are compiled at once, and one at a time runs."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from .case import Array, Case, Point
+from .record import HOOK, Hook, hooked
+from .units import Statement, Unit
+
+
+def _assigned(name: str, value: Any) -> Any:
+    row: Any = ast.parse(f"{name} = 0").body[0]
+    row.value = value
+    return row
+
+
+class _Splice(ast.NodeTransformer):
+    """Puts edited statements beside the one that they are to replace; which of them runs is asked of the hook."""
+
+    def __init__(self, statement: Statement, trees: list[Any]) -> None:
+        self.statement, self.trees = statement, trees
+
+    def _cases(self, rows: list[Any]) -> list[Any]:
+        out: list[Any] = ast.parse("\n".join(f"if {HOOK}.k == {k}: pass" for k in range(len(rows)))).body
+        for test, row in zip(out, rows):
+            test.body = row if isinstance(row, list) else [row]
+        return out
+
+    def visit(self, node: Any) -> Any:
+        """A statement, or several in its place."""
+        number = self.statement.node.number
+        if not isinstance(node, ast.stmt):
+            return node
+        if getattr(node, "number", None) == number:
+            return [*self._cases([node, *self.trees]), *self._take(node)]
+        head = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.If) else node.value if isinstance(node, ast.Return) else None
+        if head is not None and getattr(head, "number", None) == number:
+            name = "__head__"
+            rows = self._cases([_assigned(name, e) for e in [head, *self.trees]])
+            read = ast.copy_location(ast.Name(name, ast.Load()), head)
+            if isinstance(node, ast.For):
+                node.iter = read
+            elif isinstance(node, ast.If):
+                node.test = read
+            elif isinstance(node, ast.Return):
+                node.value = read
+            return [*rows, node]
+        return self.generic_visit(node)
+
+    def _take(self, node: Any) -> list[Any]:
+        target = target_of(node)
+        if target is None:
+            return []
+        return ast.parse(f"{HOOK}.take({target})").body
+
+
+class _Before(ast.NodeTransformer):
+    """Puts statements before one."""
+
+    def __init__(self, statement: Statement, text: str) -> None:
+        self.statement, self.text = statement, text
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, ast.stmt):
+            return node
+        new = self.generic_visit(node)
+        return [*ast.parse(self.text).body, new] if getattr(node, "number", None) == self.statement.node.number else new
+
+
+def before(unit: Unit, statement: Statement, text: str) -> Any:
+    """The code of the unit with another statement before one."""
+    return unit.compiled(lambda node: ast.NodeTransformer.generic_visit(_Before(statement, text), node))
+
+
+def target_of(node: Any) -> str | None:
+    """The variable that a statement assigns or changes, if it is one."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else None
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        target = node.value.func.value
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else None
+
+
+class Bench:
+    """Runs of one case's backward pass, and how long they may take together."""
+
+    def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float) -> None:
+        self.case, self.point, self.units, self.hook = case, point, units, hook
+        self.until = time.thread_time() + seconds
+        self.latest = time.monotonic() + 6 * seconds
+        self.runs = 0
+
+    def left(self) -> float:
+        """The seconds left, of this thread's own time: what else the machine does is not counted, within limits."""
+        return min(self.until - time.thread_time(), self.latest - time.monotonic())
+
+    def extend(self, seconds: float) -> None:
+        """Sees to it that so many seconds are left."""
+        self.until = max(self.until, time.thread_time() + seconds)
+        self.latest = max(self.latest, time.monotonic() + 6 * seconds)
+
+    def run(self, point: Point | None = None) -> list[Array] | None:
+        """The gradients, or None where the backward fails."""
+        self.runs += 1
+        point = point or self.point
+        try:
+            return self.case.gradients(point)
+        except Exception:
+            return None
+
+    @contextmanager
+    def beside(self, unit: Unit, statement: Statement, texts: list[str]) -> Iterator[list[int]]:
+        """The unit with these texts beside the statement; gives which of them are valid. `hook.k` picks one: the first valid one is 1."""
+        trees: list[Any] = []
+        valid: list[int] = []
+        for i, text in enumerate(texts):
+            try:
+                tree: list[Any] = ast.parse(text).body
+                trees.append(tree[0].value if statement.head else tree)
+                valid.append(i)
+            except (SyntaxError, AttributeError, IndexError):
+                continue
+        code = unit.compiled(lambda node: _spliced(node, statement, trees))
+        with hooked([unit], [code], self.hook):
+            self.hook.k = 0
+            try:
+                yield valid
+            finally:
+                self.hook.k = 0
+
+
+def _spliced(node: Any, statement: Statement, trees: list[Any]) -> Any:
+    return ast.NodeTransformer.generic_visit(_Splice(statement, trees), node)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """The user's code prints and warns once, not for each edit."""
+    with ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        yield

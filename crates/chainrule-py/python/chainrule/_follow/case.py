@@ -1,0 +1,130 @@
+"""A backward pass to be followed, and points at which it is laid beside the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Quantity:
+    """A value of the right passes, with the words for it."""
+
+    words: str
+    value: Array
+    is_gradient: bool
+    name: str = ""
+    """The variable of the forward pass that it is, or is the gradient of."""
+
+
+@dataclass
+class Point:
+    """Inputs, what comes in from above, and the right gradients there."""
+
+    inputs: list[Any]
+    above: list[Any]
+    context: Any
+    right: list[Array]
+    scale: float
+    quantities: list[Quantity] = field(default_factory=list)
+
+
+@dataclass
+class Case:
+    """A forward and a backward pass that somebody wrote. The arrays are those of one library, which `engine` knows."""
+
+    engine: Any
+    name: str
+    inputs: list[Any]
+    names: list[str]
+    forward: Callable[[list[Any]], tuple[list[Any], Any]]
+    """Outputs, and what is kept for the backward pass."""
+    backward: Callable[[Any, list[Any]], Sequence[Any]]
+    """The gradients of the inputs, by what was kept and the gradients of the outputs."""
+    tolerance: float = 1e-9
+
+    @property
+    def graded(self) -> list[int]:
+        """The inputs that have gradients."""
+        return [i for i, x in enumerate(self.inputs) if self.engine.is_float(x)]
+
+    def point(self, seed: int, quantities: bool = False) -> Point:
+        """The given inputs (seed 0), or others near them."""
+        engine = self.engine
+        inputs = [engine.moved(x, seed, i) for i, x in enumerate(self.inputs)]
+        outputs, _ = self.run_forward(inputs)
+        above = [engine.probe(y, seed, i) for i, y in enumerate(outputs)]
+        right, found = engine.reference(self, inputs, above, quantities)
+        _, context = self.run_forward(inputs)
+        scale = max([float(np.abs(r).max(initial=0.0)) for r in right], default=0.0)
+        return Point(inputs, above, context, right, scale or 1.0, found)
+
+    def resized(self) -> list[Point]:
+        """Points with other sizes, as far as the forward pass takes them: a size that happens to equal a number is told from it there."""
+        out: list[Point] = []
+        tensors = [i for i, x in enumerate(self.inputs) if self.engine.is_tensor(x)]
+        sizes = sorted({d for i in tensors for d in self.inputs[i].shape if d > 1}, reverse=True)
+        every = [[(i, axis) for i in tensors for axis, d in enumerate(self.inputs[i].shape) if d == size] for size in sizes]
+        alone = [[(i, axis)] for i in tensors for axis, d in enumerate(self.inputs[i].shape) if d > 1]
+        for axes in [*every[:6], *(a for a in alone if a not in every)][:16]:
+            for less in (1, 2):
+                try:
+                    out.append(replace(self, inputs=self._cut(axes, less)).point(3))
+                    break
+                except Exception:
+                    # Sizes that belong together, or that are fixed.
+                    continue
+        return out
+
+    def _cut(self, axes: list[tuple[int, int]], less: int) -> list[Any]:
+        inputs = list(self.inputs)
+        for i, axis in axes:
+            inputs[i] = self.engine.cut(inputs[i], axis, int(inputs[i].shape[axis]) - less)
+        return inputs
+
+    def run_forward(self, inputs: list[Any]) -> tuple[list[Any], Any]:
+        """The forward pass, with the same random numbers each time."""
+        with self.engine.quiet(1):
+            return self.forward([self.engine.copy(x) for x in inputs])
+
+    def gradients(self, point: Point, context: Any = None) -> list[Array]:
+        """What the user's backward gives at a point."""
+        engine = self.engine
+        with engine.quiet(2):
+            found = list(self.backward(engine.copied(point.context if context is None else context), [engine.copy(g) for g in point.above]))
+        return [engine.as_gradient(found[i] if i < len(found) else None, point.inputs[i]) for i in self.graded]
+
+    def errors(self, point: Point, found: list[Array]) -> list[float]:
+        """How far each gradient is off, relative to its own size."""
+        out = []
+        for right, given in zip(point.right, found):
+            if given.shape != right.shape:
+                out.append(float("inf"))
+                continue
+            size = float(np.abs(right).max(initial=0.0))
+            if size < 1e-12 * point.scale:
+                size = point.scale
+            with np.errstate(all="ignore"):
+                worst = float(np.abs(given - right).max(initial=0.0)) / size
+                if not np.isfinite(worst):
+                    error = np.abs(given - right)
+                    error[(np.isnan(given) & np.isnan(right)) | (given == right)] = 0.0
+                    worst = float(error.max(initial=0.0)) / size
+            out.append(float("inf") if np.isnan(worst) else worst)
+        return out
+
+
+def wrong_gradients(case: Case) -> list[str]:
+    """The names of the inputs whose gradients are wrong, at the given point or at one of two others."""
+    wrong: dict[int, None] = {}
+    with case.engine.apart():
+        for seed in (0, 1, 2):
+            point = case.point(seed)
+            errors = case.errors(point, case.gradients(point))
+            wrong |= {i: None for i, e in enumerate(errors) if not e <= case.tolerance}
+    return [case.names[case.graded[i]] for i in sorted(wrong)]

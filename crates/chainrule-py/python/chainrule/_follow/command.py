@@ -1,0 +1,83 @@
+"""`python -m chainrule.check FILE.py`: the backward passes that a file holds, checked; `chainrule check backward FILE.py` runs it."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+USAGE = "usage: python -m chainrule.check FILE.py"
+
+
+class _Unusable(Exception):
+    """The file cannot be checked; the text says what to do."""
+
+
+def _loaded(path: str) -> Any:
+    if not os.path.isfile(path):
+        raise _Unusable(f"{path}: no such file")
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, os.path.abspath(path))
+    if spec is None or spec.loader is None:
+        raise _Unusable(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise _Unusable(f"{path}: it cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _is_function(value: Any) -> bool:
+    """Whether it is a `Function` of PyTorch or of ours: a class with a forward and a backward."""
+    return isinstance(value, type) and any(c.__name__ == "Function" and c.__module__.startswith(("torch.autograd", "chainrule.autograd")) for c in value.__mro__[1:])
+
+
+def _passes(module: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Names, functions and, where it stands apart, the backward pass of each."""
+    own = {n: v for n, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__}
+    for name, value in own.items():
+        if _is_function(value):
+            yield name, value, None
+        elif inspect.isfunction(value) and inspect.isfunction(own.get(f"{name}_backward")):
+            yield name, value, own[f"{name}_backward"]
+
+
+def _inputs(module: Any, name: str, value: Any) -> Any:
+    given = getattr(value, "example_inputs", None)
+    if given is None:
+        given = getattr(module, "inputs", None)
+        given = given.get(name) if isinstance(given, dict) else given
+    if given is None:
+        raise _Unusable(f"{module.__name__}.{name}: it needs inputs: give the class `example_inputs`, or the file `inputs` (a list, a dict by name, or a function that makes them)")
+    return given() if callable(given) else given
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The status: 0 if all backward passes are right, 1 if one is not, 2 if the file is of no use."""
+    from ..check import backward
+
+    words = sys.argv[1:] if arguments is None else arguments
+    if len(words) != 1 or words[0].startswith("-"):
+        print(USAGE, file=sys.stderr)
+        return 2
+    try:
+        module = _loaded(words[0])
+        passes = list(_passes(module))
+        if not passes:
+            raise _Unusable(f"{words[0]}: there is no class with `forward` and `backward`, and no function NAME with a NAME_backward")
+        right = True
+        for name, function, by_hand in passes:
+            inputs = _inputs(module, name, function)
+            report = backward(function, inputs, by_hand)
+            print(f"{name}: {report}", flush=True)
+            right = right and bool(report)
+    except _Unusable as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0 if right else 1

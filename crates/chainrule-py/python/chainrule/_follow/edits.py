@@ -1,0 +1,568 @@
+"""Small edits of one statement, the smallest first: what somebody may have meant who wrote it.
+
+No edit knows of a particular mistake. They are the ways in which one expression can be another of the kind: another variable that fits, another axis, another sign,
+another number, a part more or less. Whether one of them is due is for the run of the edited backward to say.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .scalars import Numbers
+from .texts import as_operand, bracketed, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, same_text, sign_of, tail_of, text_without, without_brackets
+from .units import Statement, Unit
+
+
+@dataclass
+class Edit:
+    """Pieces of a statement's text replaced."""
+
+    unit: Unit
+    statement: Statement
+    pieces: list[tuple[Any, str]]
+    cost: float
+    what: str
+    site: Any = None
+    """The expression that was wrong."""
+    due: str = ""
+    """What it should be, in words."""
+    whole: str | None = None
+    """The text of the whole statement, where it is more than pieces."""
+
+    def text(self, bare: bool = False) -> str:
+        """The statement's text with the edit."""
+        if self.whole is not None:
+            return self.whole
+        return replaced(self.unit, self.statement.node, [(n, t if bare or isinstance(n, ast.Slice) else bracketed(t)) for n, t in self.pieces])
+
+    def shown(self) -> str:
+        """The text without the brackets that it does not need."""
+        full, bare = self.text(), self.text(bare=True)
+        return without_brackets(bare if same_text(full, bare) else full, self.unit.text(self.statement.node))
+
+
+@dataclass
+class Scope:
+    """What is at hand where a statement runs."""
+
+    engine: Any
+    names: dict[str, Any]
+    values: dict[int, list[Any]]
+    numbers: Numbers
+    constants: list[float]
+    functions: list[str] = field(default_factory=list)
+    masks: list[str] = field(default_factory=list)
+    slices: list[str] = field(default_factory=list)
+    transpose: str = ".T"
+    kinds: dict[str, bool] = field(default_factory=dict)
+    """Which variables are gradients, and which values of the forward pass; others are neither."""
+    donors: list[tuple[str, Any]] = field(default_factory=list)
+    """Expressions of both passes that could stand here, with their values."""
+
+    def value(self, node: Any) -> Any:
+        seen = self.values.get(getattr(node, "number", -1))
+        return seen[0] if seen else None
+
+    def shape(self, node: Any) -> tuple[int, ...] | None:
+        v = self.value(node)
+        return tuple(v.shape) if self.engine.is_tensor(v) else None
+
+    def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        for name, v in self.names.items():
+            if self.engine.is_tensor(v):
+                yield name, tuple(v.shape)
+
+
+_TWINS = {
+    "sum": ["mean"], "mean": ["sum"], "sin": ["cos"], "cos": ["sin"], "tanh": ["sigmoid"], "sigmoid": ["tanh"], "argmax": ["argmin"], "argmin": ["argmax"],
+    "triu": ["tril"], "tril": ["triu"], "maximum": ["minimum"], "minimum": ["maximum"], "amax": ["amin", "sum"], "max": ["min"], "min": ["max"], "sinh": ["cosh"],
+    "cosh": ["sinh"], "index_copy": ["index_add"], "index_copy_": ["index_add_"], "scatter": ["scatter_add"], "scatter_": ["scatter_add_"], "zeros_like": ["ones_like"],
+    "ones_like": ["zeros_like"], "softmax": ["log_softmax"], "log_softmax": ["softmax"], "log": ["log1p"], "log1p": ["log"], "sqrt": ["rsqrt", "square"],
+    "rsqrt": ["sqrt"], "square": ["sqrt"], "abs": ["sign"], "sign": ["abs"], "relu": ["sign"], "cumsum": ["cumprod"], "softplus": ["sigmoid"], "floor": ["round"], "sub_": ["add_"],
+    "add_": ["sub_"], "mul": ["div"], "div": ["mul"], "var": ["std"], "std": ["var"], "inverse": ["t"], "less": ["greater"], "ge": ["gt"], "gt": ["ge", "lt"], "le": ["lt"], "lt": ["le", "gt"],
+}  # fmt: skip
+_AXES = {"sum", "mean", "amax", "amin", "max", "min", "softmax", "log_softmax", "logsumexp", "cumsum", "cumprod", "flip", "prod", "norm", "unsqueeze", "squeeze", "var", "std", "cat", "stack", "roll",
+         "chunk", "split", "unbind", "select", "narrow", "index_select", "index_add", "index_add_", "gather", "scatter_add", "scatter_add_", "repeat_interleave", "softmin", "argmax", "diff"}  # fmt: skip
+_SMOOTH = ["tanh", "sigmoid", "exp", "log", "sqrt", "sin", "cos", "relu", "abs", "sign"]
+_SWAPS: dict[type, list[tuple[str, float]]] = {
+    ast.Add: [("-", 1.0)], ast.Sub: [("+", 1.0)], ast.Mult: [("/", 1.0), ("-", 3.0), ("+", 3.0)], ast.Div: [("*", 1.0)], ast.Pow: [("*", 3.0)], ast.MatMult: [("*", 3.0)],
+    ast.BitAnd: [("|", 1.0)], ast.BitOr: [("&", 1.0)],
+}  # fmt: skip
+_COMPARED = {ast.Gt: [">=", "<", "<="], ast.Lt: ["<=", ">", ">="], ast.GtE: [">", "<=", "<"], ast.LtE: ["<", ">=", ">"], ast.Eq: ["!="], ast.NotEq: ["=="]}
+
+
+class Edits:
+    """The edits of one statement."""
+
+    def __init__(self, unit: Unit, statement: Statement, scope: Scope) -> None:
+        self.unit, self.statement, self.scope = unit, statement, scope
+        self.calls = {id(n.func) for n in ast.walk(statement.node) if isinstance(n, ast.Call)}
+
+    def text(self, node: Any) -> str:
+        return self.unit.text(node)
+
+    def sites(self) -> list[Any]:
+        """The expressions of the statement that are read, outer ones first."""
+        node = self.statement.node
+        keep = (ast.expr,)
+        signed = {id(n.operand) for n in ast.walk(node) if isinstance(n, ast.UnaryOp) and number_of(n) is not None}
+        return [n for n in ast.walk(node) if id(n) not in signed and isinstance(n, keep) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load) and id(n) not in self.calls]
+
+    def all(self) -> list[Edit]:
+        """All edits, the smallest first."""
+        found = [*self._statement()]
+        for node in self.sites():
+            found += self._expression(node)
+        found += self._exchanged_variables()
+        found += self._everywhere()
+        idle = is_idle(parsed_text(self.unit.text(self.statement.node)))
+        base, seen, out = ast.dump(parsed_text(self.unit.text(self.statement.node))), set(), []
+        for e in sorted(found, key=lambda e: e.cost):
+            try:
+                parsed = parsed_text(e.text())
+                tree = ast.dump(parsed)
+            except SyntaxError:
+                continue
+            if tree != base and tree not in seen:
+                seen.add(tree)
+                if self._is_alias(e):
+                    e.cost += 0.5
+                if is_idle(parsed) and not idle:
+                    e.cost += 0.6
+                out.append(e)
+        return sorted(out, key=lambda e: e.cost)
+
+    def _is_alias(self, edit: Edit) -> bool:
+        """Whether nothing is left of the statement but another name for a variable: then more likely it is used in the wrong place."""
+        node = self.statement.node
+        if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Name) or len(edit.pieces) != 1:
+            return False
+        return edit.pieces[0][0] is node.value and edit.pieces[0][1].isidentifier()
+
+    def _exchanged_variables(self) -> Iterator[Edit]:
+        """Two variables of one shape, each in the place of the other."""
+        names = [n for n in self.sites() if isinstance(n, ast.Name) and self.scope.shape(n) is not None]
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                if a.id != b.id and fits(self.scope.shape(a) or (), self.scope.shape(b) or ()):
+                    yield Edit(self.unit, self.statement, [(a, b.id), (b, a.id)], 1.6, f"`{a.id}` and `{b.id}` are exchanged", a)
+
+    def _everywhere(self) -> Iterator[Edit]:
+        """A variable that is read several times, another one in all these places."""
+        places: dict[str, list[Any]] = {}
+        for n in self.sites():
+            if isinstance(n, ast.Name) and self.scope.value(n) is not None:
+                places.setdefault(n.id, []).append(n)
+        for name, nodes in places.items():
+            shape = self.scope.shape(nodes[0])
+            if len(nodes) < 2 or shape is None:
+                continue
+            for other, its in self.scope.tensors():
+                if other != name and fits(its, shape):
+                    yield Edit(self.unit, self.statement, [(n, other) for n in nodes], 1.05 + (0.0 if its == shape else 0.9), "another variable", nodes[0])
+
+    def donated(self) -> list[Edit]:
+        """Other expressions of the forward or the backward pass in the place of one here."""
+        out = []
+        for node in self.sites():
+            v = self.scope.value(node)
+            shape = self.scope.shape(node)
+            mine = self.text(node)
+            for text, other in self.scope.donors:
+                if text == mine or isinstance(v, bool) or v is None:
+                    continue
+                number = isinstance(v, (int, float)) and (isinstance(other, (int, float)) or self.scope.engine.is_tensor(other) and tuple(other.shape) == ())
+                tensor = shape is not None and self.scope.engine.is_tensor(other) and tuple(other.shape) == shape
+                if number or tensor:
+                    # The more of it there is here already, the smaller the edit.
+                    alike = difflib.SequenceMatcher(None, mine, text).ratio()
+                    out.append(self._edit(node, text, 2.0 + 0.8 * (1 - alike) + 0.004 * len(text), f"`{text}` is due here"))
+        return sorted(out, key=lambda e: e.cost)[:150]
+
+    def _edit(self, node: Any, text: str, cost: float, what: str, due: str = "") -> Edit:
+        return Edit(self.unit, self.statement, [(node, text)], cost, what, node, due)
+
+    def _whole(self, text: str, cost: float, what: str, site: Any = None) -> Edit:
+        return Edit(self.unit, self.statement, [], cost, what, site, whole=text)
+
+    # -- whole statements
+
+    def _statement(self) -> Iterator[Edit]:
+        node, text = self.statement.node, self.text
+        if isinstance(node, ast.AugAssign):
+            target, value = text(node.target), text(node.value)
+            others = {ast.Add: ["=", "-="], ast.Sub: ["+=", "="], ast.Mult: ["/=", "="], ast.Div: ["*=", "="]}.get(type(node.op), [])
+            for op in others:
+                yield self._whole(f"{target} {op} {value}", 1.5 if op == "=" else 1.0, f"`{op}` for `{sign_of(node.op)}=`", node)
+            if isinstance(node.target, ast.Subscript):
+                yield from self._scattered(node.target, value, "+" if isinstance(node.op, ast.Add) else "")
+            yield self._whole("pass", 1.9, "the statement is one too many", node)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            left, value = node.targets[0], text(node.value)
+            if isinstance(left, (ast.Name, ast.Subscript)):
+                known = isinstance(left, ast.Subscript) or self._is_tensor_name(text(left))
+                if known:
+                    for op in ("+=", "-="):
+                        yield self._whole(f"{text(left)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
+                    yield self._whole("pass", 1.9 if isinstance(left, ast.Subscript) else 2.3, "the statement is one too many", node)
+                if isinstance(left, ast.Name) and known:
+                    name = text(left)
+                    yield self._whole(f"{name} = {name} + ({value})", 1.6, "what was there before is lost", node)
+            if isinstance(left, ast.Subscript):
+                yield from self._scattered(left, value, "")
+            if isinstance(left, ast.Tuple):
+                yield from self._exchanged(left.elts, 1.9)
+        if isinstance(node, ast.Expr):
+            yield self._whole("pass", 1.9, "the statement is one too many", node)
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            changed = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(changed, ast.Subscript):
+                yield from self._index(changed)
+
+    def _target(self) -> str:
+        """The variable that the statement assigns."""
+        node = self.statement.node
+        return self.text(node.targets[0]) if isinstance(node, ast.Assign) else ""
+
+    def _is_tensor_name(self, name: str) -> bool:
+        return bool(self.scope.engine.is_tensor(self.scope.names.get(name)))
+
+    def _scattered(self, target: Any, value: str, op: str) -> Iterator[Edit]:
+        """An assignment by an index in which a place may occur several times."""
+        index = target.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if all(self.scope.engine.is_tensor(self.scope.value(p)) for p in parts):
+            inner = ", ".join(self.text(p) for p in parts)
+            name = self.text(target.value)
+            say = "an index that occurs several times gets the sum of its parts, not the last of them"
+            yield self._whole(f"{name}.index_put_(({inner},), {value}, accumulate=True)", 1.2, say, target)
+
+    def _exchanged(self, parts: list[Any], cost: float) -> Iterator[Edit]:
+        for i, a in enumerate(parts):
+            for b in parts[i + 1 :]:
+                if self.text(a) != self.text(b) and not isinstance(a, ast.Starred) and not isinstance(b, ast.Starred):
+                    what = f"`{self.text(a)}` and `{self.text(b)}` are exchanged"
+                    yield Edit(self.unit, self.statement, [(a, self.text(b)), (b, self.text(a))], cost, what, a)
+
+    # -- expressions
+
+    def _expression(self, node: Any) -> Iterator[Edit]:
+        shape = self.scope.shape(node)
+        if (x := number_of(node)) is not None:
+            yield from self._constant(node, x)
+            return
+        if isinstance(node, ast.Constant):
+            yield from self._literal(node)
+            return
+        if shape is not None:
+            yield from self._other_variable(node, shape)
+            yield from self._turned(node, shape)
+        value = self.scope.value(node)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield from self._other_number(node, value)
+        if isinstance(node, ast.BinOp):
+            yield from self._operator(node)
+        if isinstance(node, ast.UnaryOp):
+            yield self._edit(node, self.text(node.operand), 1.0, "the sign is one too many" if isinstance(node.op, ast.USub) else f"`{self.text(node)[0]}` is one too many")
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and not of_texts(node):
+            for op in _COMPARED.get(type(node.ops[0]), []):
+                yield self._edit(node, f"{self.text(node.left)} {op} {self.text(node.comparators[0])}", 1.2, f"`{op}` is due in the comparison")
+        if isinstance(node, ast.Call):
+            yield from self._call(node, shape)
+        if isinstance(node, ast.Subscript):
+            yield from self._index(node)
+        if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) <= 12:
+            yield from self._exchanged(node.elts, 1.5)
+        if isinstance(node, ast.IfExp) and not of_texts(node.test):
+            yield self._edit(node, f"{self.text(node.orelse)} if {self.text(node.test)} else {self.text(node.body)}", 1.5, "the two cases are exchanged")
+        yield from self._hoisted(node, shape)
+
+    def _hoisted(self, node: Any, shape: tuple[int, ...] | None) -> Iterator[Edit]:
+        """A part in the place of the whole: whatever else is in it is one too many."""
+        if shape is None or isinstance(node, (ast.Name, ast.Tuple, ast.List)):
+            return
+        for child in ast.walk(node):
+            if child is not node and isinstance(child, ast.expr) and id(child) not in self.calls and (inner := self.scope.shape(child)) is not None and fits(inner, shape):
+                trailing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and child is node.func.value
+                if trailing:
+                    yield self._edit(node, self.text(child), 1.2 if name_of(node) not in ("sum", "mean") else 1.4, f"`{text_without(self.text(node), self.text(child))}` is one too many")
+                    continue
+                rest = text_without(self.text(node), self.text(child))
+                depth = self.text(node).count("(") - self.text(child).count("(")
+                yield self._edit(node, self.text(child), 1.3 + 0.2 * max(depth, 0) + 0.01 * len(rest), f"`{rest}` is one too many" if rest else "a part too many")
+
+    def _other_variable(self, node: Any, shape: tuple[int, ...]) -> Iterator[Edit]:
+        mine = self.text(node)
+        cost = 1.0 if isinstance(node, ast.Name) else 1.8
+        for name, other in self.scope.tensors():
+            if name == mine or node is getattr(self.statement.node, "value", None) and name == self._target():
+                continue
+            if fits(other, shape):
+                yield self._edit(node, name, cost + self._strange(mine, name) + (0.0 if other == shape else 0.3 if same_but_ones(other, shape) else 0.9), "another variable")
+            elif len(other) == 2 and fits(other[::-1], shape):
+                yield self._edit(node, name + self.scope.transpose, cost + 1.2, "another variable")
+            elif len(other) == len(shape) + 1 and self._count(other) == self._count(shape) or sorted(d for d in other if d > 1) == sorted(d for d in shape if d > 1):
+                yield self._edit(node, f"{name}.reshape({mine}.shape)", cost + 2.0, "another variable")
+        for i, d in enumerate(shape):
+            for name, other in self.scope.tensors():
+                # A step of a sequence for another one's, by the same index.
+                if isinstance(node, ast.Subscript) and name != self.text(node.value) and i == 0 and other == self.scope.shape(node.value):
+                    yield self._edit(node.value, name, 1.0, "another variable")
+
+    def _strange(self, mine: str, name: str) -> float:
+        """What a variable costs in the place of another one: less the more they are alike, in name and in kind."""
+        kinds = self.scope.kinds
+        other_kind = 0.15 if mine in kinds and name in kinds and kinds[mine] != kinds[name] else 0.0
+        return other_kind + 0.1 * (1 - difflib.SequenceMatcher(None, mine, name).ratio())
+
+    @staticmethod
+    def _count(shape: tuple[int, ...]) -> int:
+        n = 1
+        for d in shape:
+            n *= d
+        return n
+
+    def _turned(self, node: Any, shape: tuple[int, ...]) -> Iterator[Edit]:
+        text = as_operand(self.text(node), node)
+        if len(shape) == 2:
+            yield self._edit(node, text + self.scope.transpose, 1.1 if isinstance(node, ast.Name) else 1.6, "the transposed one is due")
+        if len(shape) >= 3:
+            yield self._edit(node, f"{text}.transpose(-1, -2)", 1.4, "the transposed one is due")
+            yield self._edit(node, f"{text}.transpose(0, 1)", 1.8, "the transposed one is due")
+        if len(shape) == 2 and shape[0] == shape[1] and shape[0] > 1:
+            yield self._edit(node, f"({text} + {text}{self.scope.transpose})", 1.9, "the transposed one is to be added")
+        for d in range(len(shape)):
+            yield self._edit(node, f"{text}.flip({d})", 3.2, f"the order along axis {d} is due the other way round")
+            for f in ("sum", "mean"):
+                for keep in (", keepdim=True", ""):
+                    yield self._edit(node, f"{text}.{f}({d}{keep})", 2.6 if f == "sum" else 3.0, f"the {f} over axis {d} is due")
+        if len(shape) > 1:
+            yield self._edit(node, f"{text}.sum()", 3.0, "the sum is due")
+        for f in _SMOOTH:
+            yield self._edit(node, f"{text}.{f}()", 2.8, f"`{f}` of it is due")
+        yield self._edit(node, f"1 / {text}", 2.6, "one over it is due")
+        yield self._edit(node, f"1 - {text}", 2.6, "one minus it is due")
+        yield self._edit(node, f"{text} ** 2", 2.4, "its square is due")
+        yield self._edit(node, f"{text} ** 0.5", 2.6, "its root is due")
+        value = self.scope.value(node)
+        if str(getattr(value, "dtype", "")).endswith("bool"):
+            yield self._edit(node, f"~{text}", 1.2, "the mask is the other way round")
+        for mask in self.scope.masks:
+            kept = self.scope.names.get(mask)
+            if kept is not None and fits(tuple(kept.shape), shape) and mask != self.text(node):
+                if str(kept.dtype).endswith("bool"):
+                    yield self._edit(node, f"{text}.masked_fill({mask}, 0)", 2.4, f"the mask `{mask}` is forgotten")
+                    yield self._edit(node, f"{text}.masked_fill(~{mask}, 0)", 2.5, f"the mask `{mask}` is forgotten")
+
+    def _constant(self, node: Any, x: float) -> Iterator[Edit]:
+        if isinstance(node, ast.UnaryOp):
+            yield self._edit(node, self.text(node.operand), 0.9, f"{-x!r} for {x!r}: the sign")
+        others: list[tuple[float, float]] = []
+        if isinstance(x, int):
+            others += [(x + 1, 1.2), (x - 1, 1.2), (-x, 1.3)]
+        others += [(v, 1.8 if v == 1 else 1.4) for v in (0, 1, 2, 3, 0.5, -0.5, -1, -1.5, -2, 1.5, 0.25, 4)]
+        others += [(-x, 1.0), (2 * x, 1.4), (x / 2, 1.4), (x - 1, 1.3), (x + 1, 1.5), (x * x, 2.4)]
+        others += [(c, 1.3) for c in self.scope.constants]
+        if x:
+            others.append((1 / x, 1.8))
+        seen = set()
+        named = [v for v in self.scope.names.values() if isinstance(v, (int, float))]
+        others = [(v, cost + 0.3 if any(v == n for n in named) else cost) for v, cost in others]
+        for value, cost in others:
+            if isinstance(value, float) and value.is_integer() and (isinstance(x, int) or abs(value) < 5):
+                value = int(value)
+            if repr(value) not in seen and value != x and (isinstance(value, int) or not self._is_argument(node)):
+                seen.add(repr(value))
+                yield self._edit(node, repr(value), cost + (0.3 if self._is_argument(node) else 0.0), f"{value!r} for {x!r}")
+        if node is getattr(self.statement.node, "value", None):
+            for name, _ in self.scope.tensors():
+                yield self._edit(node, name, 1.9, f"`{name}` for {x!r}")
+        if not isinstance(x, int) or abs(x) < 100:
+            for name, v in self.scope.names.items():
+                if isinstance(v, (int, float)) and not isinstance(v, bool):
+                    yield self._edit(node, name, 1.35, f"`{name}` for {x!r}")
+
+    def _is_argument(self, node: Any) -> bool:
+        """Whether a whole number is an argument of a call, as axes and sizes are."""
+        return isinstance(number_of(node), int) and any(node in n.args for n in ast.walk(self.statement.node) if isinstance(n, ast.Call))
+
+    def _literal(self, node: Any) -> Iterator[Edit]:
+        if isinstance(node.value, bool):
+            yield self._edit(node, repr(not node.value), 1.1, f"{not node.value} for {node.value}")
+        if isinstance(node.value, str) and "->" in node.value and len(node.value) < 40:
+            yield from self._einsum(node)
+
+    def _einsum(self, node: Any) -> Iterator[Edit]:
+        left, right = node.value.split("->")
+        parts = [*left.split(","), right]
+        for i, part in enumerate(parts):
+            for a in range(len(part)):
+                for b in range(a + 1, len(part)):
+                    if part[a].isalpha() and part[b].isalpha():
+                        turned = part[:a] + part[b] + part[a + 1 : b] + part[a] + part[b + 1 :]
+                        new = [*parts[:i], turned, *parts[i + 1 :]]
+                        yield self._edit(node, repr(",".join(new[:-1]) + "->" + new[-1]), 1.3, "the axes are in another order")
+                if i < len(parts) - 1 and part[a].isalpha():
+                    for other in sorted({c for c in node.value if c.isalpha()} - {part[a]}):
+                        new = [*parts[:i], part[:a] + other + part[a + 1 :], *parts[i + 1 :]]
+                        yield self._edit(node, repr(",".join(new[:-1]) + "->" + new[-1]), 1.8, "another axis is summed over")
+
+    def _other_number(self, node: Any, x: float) -> Iterator[Edit]:
+        if isinstance(node, ast.Call) and not isinstance(x, (int, float)):
+            return
+        mine = as_operand(self.text(node), node)
+        cost = 1.05 if isinstance(node, ast.Name) else 1.5
+        for name, v in self.scope.names.items():
+            if isinstance(v, (int, float)) and not isinstance(v, bool) and name != self.text(node):
+                yield self._edit(node, name, cost, "another number")
+        if isinstance(x, int) or float(x).is_integer():
+            for step in ("- 1", "+ 1"):
+                yield self._edit(node, f"{mine} {step}", 2.0 if isinstance(node, (ast.Subscript, ast.Call)) else 1.2, f"`{self.text(node)} {step}` is due")
+        yield self._edit(node, f"-{mine}", 1.3, "the sign is wrong")
+        if x > 0:
+            yield self._edit(node, f"{mine} ** 0.5", 1.8, "its root is due")
+            yield self._edit(node, f"1 / {mine}", 1.8, "one over it is due")
+            yield self._edit(node, f"{mine} ** 2", 1.8, "its square is due")
+        yield self._edit(node, f"2 * {mine}", 1.9, "twice as much is due")
+        yield self._edit(node, f"{mine} / 2", 1.9, "half of it is due")
+        if isinstance(node, ast.BinOp):
+            yield self._edit(node, self.text(node.left), 0.95, "")
+            yield self._edit(node, self.text(node.right), 1.3, "")
+
+    def _operator(self, node: Any) -> Iterator[Edit]:
+        a, b = as_operand(self.text(node.left), node.left), as_operand(self.text(node.right), node.right)
+        for op, cost in _SWAPS.get(type(node.op), []):
+            yield self._edit(node, f"{a} {op} {b}", cost, f"`{op}` for `{sign_of(node.op)}`")
+        if isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow)):
+            yield self._edit(node, f"{b} {sign_of(node.op)} {a}", 1.2, "the operands are exchanged")
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            yield self._edit(node, f"-{a} + {b}" if isinstance(node.op, ast.Add) else f"-{a} - {b}", 1.3, f"the sign of `{self.text(node.left)}`")
+        if isinstance(node.op, ast.MatMult):
+            t = self.scope.transpose
+            yield self._edit(node, f"({b} @ {a}){t}", 2.0, "the transposed product is due")
+            yield self._edit(node, f"{b}{t} @ {a}{t}", 2.2, "the operands are exchanged")
+            yield self._edit(node, f"{b}{t} @ {a}", 2.0, "the operands are exchanged")
+            yield self._edit(node, f"{b} @ {a}{t}", 2.0, "the operands are exchanged")
+        if isinstance(node.op, (ast.Mult, ast.Div)) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, (ast.Add, ast.Sub)):
+            # A factor that belongs to one term only.
+            inner, sign, op = node.left, sign_of(node.left.op), sign_of(node.op)
+            yield self._edit(node, f"{self.text(inner.left)} {sign} {as_operand(self.text(inner.right), inner.right)} {op} {b}", 2.2, "the factor belongs to one term only")
+            yield self._edit(node, f"{as_operand(self.text(inner.left), inner.left)} {op} {b} {sign} {self.text(inner.right)}", 2.2, "the factor belongs to one term only")
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            for term, at_left in ((node.left, True), (node.right, False)):
+                # ... and a factor of one term that belongs to both.
+                if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
+                    other, op = (node.right if at_left else node.left), sign_of(term.op)
+                    for part, factor in ((term.left, term.right), (term.right, term.left)):
+                        if op == "*" or factor is term.right:
+                            first, second = (part, other) if at_left else (other, part)
+                            both = f"({self.text(first)} {sign_of(node.op)} {as_operand(self.text(second), second)})"
+                            yield self._edit(node, f"{both} {op} {as_operand(self.text(factor), factor)}", 2.2, "the factor belongs to both terms")
+
+    def _call(self, node: Any, shape: tuple[int, ...] | None) -> Iterator[Edit]:
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+        for twin in _TWINS.get(name, []):
+            if isinstance(function, ast.Attribute):
+                inner = replaced(self.unit, node, [(tail_of(function), twin)])
+                yield Edit(self.unit, self.statement, [(node, inner)], 1.2, f"`{twin}` for `{name}`", node)
+        positional = [a for a in node.args if not isinstance(a, ast.Starred)]
+        if 1 < len(positional) <= 4:
+            yield from self._exchanged(positional, 1.4)
+        if name.startswith("cum") and isinstance(function, ast.Attribute) and name not in ("cumulative_trapezoid",):
+            at = next((a for a in [*positional, *(k.value for k in node.keywords)] if number_of(a) is not None), None)
+            if at is not None:
+                d, receiver = self.text(at), as_operand(self.text(function.value), function.value)
+                inner = self.text(node)[len(self.text(function.value)) :]
+                if not isinstance(function.value, ast.Name) or function.value.id not in ("torch", "np"):
+                    yield self._edit(node, f"{receiver}.flip({d}){inner}.flip({d})", 1.6, "the sum is to run from the other end")
+        if name == "reversed" and len(positional) == 1:
+            yield self._edit(node, self.text(positional[0]), 1.2, "the order is the other way round")
+        if name == "range":
+            yield self._edit(node, f"reversed({self.text(node)})", 1.5, "the order is the other way round")
+        if name in ("where",) and len(positional) == 3:
+            yield self._edit(positional[1], self.text(positional[2]), 2.0, "")
+            yield self._edit(positional[2], self.text(positional[1]), 2.0, "")
+        if name in ("view", "reshape", "permute", "expand") and len(positional) > 1:
+            yield from self._exchanged(positional, 1.3)
+        if name in _AXES:
+            yield from self._axes(node, positional)
+        if name in ("sum", "mean", "amax", "var") and not any(k.arg == "keepdim" for k in node.keywords) and node.args:
+            inner = self.text(node)[:-1].rstrip().rstrip(",")
+            yield self._edit(node, f"{inner}, keepdim=True)", 1.2, "the axis is to be kept")
+        if name in ("clamp", "masked_fill", "half", "float", "bfloat16", "to", "detach", "round", "type") and isinstance(function, ast.Attribute) and shape is not None:
+            yield self._edit(node, self.text(function.value), 1.1, f"`.{name}(...)` is one too many")
+        if name == "zeros_like" and positional:
+            for other, _ in self.scope.tensors():
+                yield self._edit(node, f"{other}.clone()", 2.5, "")
+
+    def _axes(self, node: Any, positional: list[Any]) -> Iterator[Edit]:
+        base = self.scope.shape(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        first = self.scope.shape(positional[0]) if positional else None
+        rank = len(base or first or (1, 1, 1))
+        given = [a for a in positional if number_of(a) is not None] + [k.value for k in node.keywords if k.arg in ("dim", "axis")]
+        for at in given[:1]:
+            for d in range(-1, rank):
+                yield self._edit(at, str(d), 1.0, f"axis {d} is due")
+            for a in range(rank):
+                for b in range(a + 1, rank):
+                    yield self._edit(at, f"({a}, {b})", 1.8, f"the axes {a} and {b} are due")
+        for at in [*positional, *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]:
+            if isinstance(at, ast.Tuple):
+                for a in range(rank):
+                    yield self._edit(at, str(a), 1.6, f"axis {a} is due")
+                    for b in range(a + 1, rank):
+                        yield self._edit(at, f"({a}, {b})", 1.2, f"the axes {a} and {b} are due")
+                        for c in range(b + 1, rank):
+                            yield self._edit(at, f"({a}, {b}, {c})", 1.4, "")
+
+    def _index(self, node: Any) -> Iterator[Edit]:
+        index = node.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        tensors = [p for p in parts if self.scope.engine.is_tensor(self.scope.value(p)) or isinstance(self.scope.value(p), (list, range))]
+        for p in parts:
+            if isinstance(p, ast.Slice):
+                yield from self._slice(p)
+                for other in tensors:
+                    if p.lower is None and p.upper is None:
+                        v = self.scope.value(other)
+                        n = next((k for k, x in self.scope.names.items() if isinstance(x, int) and len(v) == x and k.isidentifier()), f"len({self.text(other)})")
+                        yield self._edit(p, f"range({n})", 1.1, "one element of each row is meant, not whole columns")
+        if len(parts) > 1:
+            yield from self._exchanged(parts, 1.5)
+        parts_of_index: Iterator[Any] = ast.walk(index)
+        for n in parts_of_index:
+            # In a target the index alone is read; a target's own sites are not among those of the statement.
+            if isinstance(getattr(node, "ctx", None), ast.Store) and isinstance(n, ast.expr):
+                x, v = number_of(n), self.scope.value(n)
+                if isinstance(x, int):
+                    yield self._edit(n, str(x + 1), 1.2, "the index is off by one")
+                    yield self._edit(n, str(x - 1), 1.2, "the index is off by one")
+                elif isinstance(v, int) and not isinstance(v, bool):
+                    for step in ("- 1", "+ 1"):
+                        yield self._edit(n, f"{as_operand(self.text(n), n)} {step}", 1.2, "the index is off by one")
+                    if isinstance(n, ast.BinOp):
+                        yield self._edit(n, self.text(n.left), 1.1, "the index is off")
+                    for name, other in self.scope.names.items():
+                        if isinstance(other, int) and name != self.text(n):
+                            yield self._edit(n, name, 1.3, "another index")
+                elif self.scope.engine.is_tensor(v):
+                    for name, other in self.scope.names.items():
+                        if self.scope.engine.is_tensor(other) and name != self.text(n) and fits(tuple(other.shape), tuple(v.shape)):
+                            yield self._edit(n, name, 1.3, "another index")
+
+    def _slice(self, node: Any) -> Iterator[Edit]:
+        mine = self.text(node) if hasattr(node, "lineno") else ":"
+        others = [":", "1:", ":-1", *self.scope.slices]
+        for other in others:
+            if other != mine:
+                yield self._edit(node, other, 1.2 if other in self.scope.slices else 1.4, f"`{other}` for `{mine}`")
+        for bound in (node.lower, node.upper):
+            if bound is not None and number_of(bound) is None:
+                for step in ("- 1", "+ 1"):
+                    yield self._edit(bound, f"{as_operand(self.text(bound), bound)} {step}", 1.3, "a bound is off by one")
+

@@ -1,0 +1,158 @@
+"""A library of tensors, as the search for a mistake sees it: what is the same for all of them."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from .case import Array, Case, Quantity
+
+MOST = 3000
+"""The most elements of the inputs for which differences are taken."""
+
+
+class Engine:
+    """Tensors of one library."""
+
+    def is_tensor(self, x: Any) -> bool:
+        raise NotImplementedError
+
+    def is_float(self, x: Any) -> bool:
+        raise NotImplementedError
+
+    def is_bool(self, x: Any) -> bool:
+        raise NotImplementedError
+
+    def is_single(self, x: Any) -> bool:
+        """Whether it is a tensor in f32."""
+        return self.is_float(x) and str(x.dtype).endswith("float32")
+
+    def double(self, x: Any) -> Any:
+        """A tensor as it is searched with: floats in f64."""
+        raise NotImplementedError
+
+    def copy(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def array(self, x: Any) -> Array:
+        raise NotImplementedError
+
+    def tensor(self, array: Array, like: Any) -> Any:
+        """A tensor of these elements, with the dtype and the shape of another."""
+        raise NotImplementedError
+
+    def cut(self, x: Any, axis: int, size: int) -> Any:
+        """A tensor with less along an axis."""
+        raise NotImplementedError
+
+    def apart(self) -> AbstractContextManager[None]:
+        """What the search changes in the library is afterwards as it was."""
+        raise NotImplementedError
+
+    def quiet(self, seed: int) -> AbstractContextManager[None]:
+        """No recording, and random numbers that are the same each time."""
+        raise NotImplementedError
+
+    def summed_to(self, g: Any, shape: Any) -> Any:
+        """A gradient that was stretched, summed to a shape; as it is where that does not fit."""
+        raise NotImplementedError
+
+    def tape(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
+        """The gradients of the forward pass by the library's own autograd, and all values on the way."""
+        raise NotImplementedError
+
+    def copied(self, context: Any) -> Any:
+        """What was saved, so that a backward that writes into it spoils no other run."""
+        new = copy.copy(context)
+        for name, x in vars(new).items():
+            if type(x) in (list, tuple):
+                setattr(new, name, type(x)(self.copy(y) for y in x))
+            elif self.is_tensor(x):
+                setattr(new, name, self.copy(x))
+        return new
+
+    def keep(self, x: Any) -> Any:
+        """A copy of a value that may be of use, or None."""
+        if self.is_tensor(x):
+            return self.copy(x)
+        if isinstance(x, (int, float)):
+            return x
+        if isinstance(x, (list, tuple)) and 0 < len(x) <= 64 and all(self.is_tensor(y) for y in x):
+            return tuple(self.copy(y) for y in x)
+        return None
+
+    def moved(self, x: Any, seed: int, i: int) -> Any:
+        """An input near the given one; signs and integers stay, so that it is in the function's domain if that one was."""
+        if not self.is_float(x) or not seed:
+            return self.copy(x)
+        a, draw = self.array(x), np.random.default_rng(1000 * seed + i)
+        size = float(np.abs(a).mean()) if a.size else 0.0
+        near = a * (1 + 0.3 * (draw.random(a.shape) - 0.5))
+        return self.tensor(np.where(a == 0, 0.3 * (size or 1.0) * draw.standard_normal(a.shape), near), x)
+
+    def probe(self, y: Any, seed: int, i: int) -> Any:
+        """A gradient that comes in for an output."""
+        if not self.is_float(y):
+            return None
+        drawn = np.asarray(np.random.default_rng(77 + 1000 * seed + i).standard_normal(tuple(y.shape)))
+        return self.tensor(drawn + 0.3 * np.sign(drawn), y)
+
+    def as_gradient(self, g: Any, x: Any) -> Array:
+        """A returned gradient as an engine takes it: none is zero, and what was stretched is summed."""
+        if not self.is_tensor(g):
+            return np.zeros(tuple(x.shape))
+        return self.array(g if tuple(g.shape) == tuple(x.shape) else self.summed_to(g, x.shape))
+
+    def reference(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
+        """The right gradients, and all values on the way: by the tape, if it is the function's own, else by differences."""
+        try:
+            right, known = self.tape(case, inputs, above, quantities)
+            if self._agrees(case, inputs, above, right):
+                return right, known
+        except (RuntimeError, TypeError, ValueError):
+            # The forward pass leaves the library, or writes where no tape can follow.
+            pass
+        return self._differences(case, inputs, above), []
+
+    def _value(self, case: Case, inputs: list[Any], above: list[Any]) -> float:
+        outputs, _ = case.run_forward(inputs)
+        return sum(float((self.array(y) * self.array(g)).sum()) for y, g in zip(outputs, above) if g is not None)
+
+    def _agrees(self, case: Case, inputs: list[Any], above: list[Any], right: list[Array]) -> bool:
+        """Whether the gradients agree with a difference along one direction: a forward pass may have a tape that is not its function's."""
+        draw = np.random.default_rng(5)
+        along = {i: np.asarray(draw.standard_normal(tuple(inputs[i].shape))) for i in case.graded}
+        slope = sum(float((along[i] * r).sum()) for i, r in zip(case.graded, right))
+        size = sum(float(np.abs(along[i] * r).sum()) for i, r in zip(case.graded, right))
+
+        def difference(step: float) -> float:
+            ends = [[self.tensor(self.array(x) + s * step * along[i], x) if i in along else x for i, x in enumerate(inputs)] for s in (1, -1)]
+            return (self._value(case, ends[0], above) - self._value(case, ends[1], above)) / (2 * step)
+
+        # At a kink on the way no step agrees with another one; then the tape is believed.
+        first, second = difference(1e-5), difference(1e-6)
+        near = 1e-4 * (size + abs(first)) + 1e-12
+        return abs(first - slope) <= near or abs(second - slope) <= near or abs(first - second) > near
+
+    def _differences(self, case: Case, inputs: list[Any], above: list[Any]) -> list[Array]:
+        if sum(self.array(inputs[i]).size for i in case.graded) > MOST:
+            raise ValueError("the forward pass cannot be followed, and there are too many elements for differences")
+        case.tolerance = max(case.tolerance, 1e-6)
+        out = []
+        for i in case.graded:
+            x = self.array(inputs[i])
+            right = np.zeros(x.size)
+            for k in range(x.size):
+                size = 1e-3 * max(1.0, abs(float(x.reshape(-1)[k])))
+                values = []
+                for s in (1.0, -1.0, 0.5, -0.5):
+                    moved = np.array(x)
+                    moved.reshape(-1)[k] += s * size
+                    values.append(self._value(case, [*inputs[:i], self.tensor(moved, inputs[i]), *inputs[i + 1 :]], above))
+                wide, narrow = (values[0] - values[1]) / (2 * size), (values[2] - values[3]) / size
+                right[k] = (4 * narrow - wide) / 3
+            out.append(right.reshape(x.shape))
+        return out

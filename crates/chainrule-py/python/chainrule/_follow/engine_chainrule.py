@@ -1,0 +1,103 @@
+"""Our own tensors, as the search for a mistake sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .. import _chainrule as _c
+from .._chainrule import Tensor
+from ..autograd import enable_grad, no_grad
+from .case import Array, Case, Quantity
+from .engine import Engine
+from .record import Hook, hooked, watched
+from .units import called, unit_of
+
+
+class Chainrule(Engine):
+    """The engine of chainrule."""
+
+    def is_tensor(self, x: Any) -> bool:
+        return isinstance(x, Tensor)
+
+    def is_float(self, x: Any) -> bool:
+        return isinstance(x, Tensor) and x.is_floating_point()
+
+    def is_bool(self, x: Any) -> bool:
+        return isinstance(x, Tensor) and x.dtype.name == "bool"
+
+    def double(self, x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        return x.detach().double() if x.is_floating_point() else x.detach()
+
+    def copy(self, x: Any) -> Any:
+        return x.detach().clone() if isinstance(x, Tensor) else x
+
+    def array(self, x: Any) -> Array:
+        a = np.asarray(x.detach().numpy())
+        return a.astype(np.float64) if a.dtype == np.float32 else a
+
+    def tensor(self, array: Array, like: Any) -> Any:
+        return _c.tensor(np.ascontiguousarray(array), like.dtype, False).reshape(tuple(like.shape))
+
+    def cut(self, x: Any, axis: int, size: int) -> Any:
+        if size < 1:
+            raise ValueError("nothing is left")
+        return x.narrow(axis, 0, size).contiguous()
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        # The default generator goes on from a number of its own: its state cannot be read.
+        follow_on = int(_c._randint(0, 2**31 - 1, [1], None).numpy()[0])
+        try:
+            yield
+        finally:
+            _c._manual_seed(follow_on)
+
+    @contextmanager
+    def quiet(self, seed: int) -> Iterator[None]:
+        _c._manual_seed(seed)
+        with no_grad():
+            yield
+
+    def summed_to(self, g: Any, shape: Any) -> Any:
+        a, to = self.array(g), tuple(shape)
+        lead = a.ndim - len(to)
+        if lead < 0 or any(b not in (1, d) for d, b in zip(a.shape[lead:], to)):
+            return g
+        a = a.sum(tuple(range(lead)))
+        a = a.sum(tuple(i for i, b in enumerate(to) if b == 1), keepdims=True)
+        return _c.tensor(np.ascontiguousarray(a), g.dtype, False).reshape(to)
+
+    def tape(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
+        leaves = [x.detach().requires_grad_() if self.is_float(x) else x for x in inputs]
+        wanted = [leaves[i] for i in case.graded]
+        # The tensors themselves are kept, with the tape that they are on.
+        hook = Hook(lambda x: x if isinstance(x, Tensor) else None)
+        units = []
+        if quantities:
+            (functions,) = called(lambda: case.run_forward(inputs))
+            numbers = iter(range(10**9))
+            units = [u for f in functions if (u := unit_of(f, numbers)) is not None]
+        _c._manual_seed(1)
+        with enable_grad(), hooked(units, [watched(u) for u in units], hook):
+            outputs, _ = case.forward(list(leaves))
+        pairs = [(y, g) for y, g in zip(outputs, above) if self.is_float(y) and y.requires_grad]
+        seen: dict[int, Any] = {}
+        for values in hook.values.values():
+            for x in values:
+                if self.is_float(x) and x.requires_grad:
+                    seen.setdefault(id(x), x)
+        targets = [*wanted, *seen.values()]
+        found = _c._grad([y for y, _ in pairs], targets, [g for _, g in pairs], False)
+        right = [np.zeros(tuple(x.shape)) if g is None else self.array(g) for x, g in zip(wanted, found)]
+        known = []
+        for x, g in zip(seen.values(), found[len(wanted) :]):
+            known.append(Quantity("a value of the forward pass", self.array(x), False))
+            if g is not None:
+                known.append(Quantity("the gradient of a value of the forward pass", self.array(g), True))
+        return right, known

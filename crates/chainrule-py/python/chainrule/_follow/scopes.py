@@ -1,0 +1,75 @@
+"""What is at hand where a statement runs: variables, attributes, and expressions of both passes."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any
+
+from .edits import Scope
+from .scalars import numbers_at_hand
+from .steps import Recording, Step
+
+
+class Scopes(Recording):
+    """A recording that says what is at hand in each statement."""
+
+    def scope(self, step: Step) -> Scope:
+        """What is at hand where a statement runs."""
+        if id(step) not in self._scopes:
+            self._scopes[id(step)] = self._scope(step)
+        return self._scopes[id(step)]
+
+    def _scope(self, step: Step) -> Scope:
+        engine, names = self.engine, dict(step.names)
+        if self._mentioned is None:
+            self._mentioned = {n.id for u in [*self.units, *self.forwards] for n in ast.walk(u.node) if isinstance(n, ast.Name)}
+        mentioned = self._mentioned
+        for name, v in step.unit.functions[0].__globals__.items():
+            if name in mentioned and name not in names and (engine.is_tensor(v) or isinstance(v, (int, float))) and not name.startswith("__"):
+                names[name] = v
+        for text, v in self._fixed():
+            names.setdefault(text, v)
+        source = "".join(step.unit.lines[step.unit.node.lineno - 1 : step.unit.node.end_lineno])
+        slices = [step.unit.text(n) for n in ast.walk(step.unit.node) if isinstance(n, ast.Slice)]
+        masks = [n for n, v in names.items() if engine.is_bool(v)]
+        transpose = ".t()" if ".t()" in source else ".mT" if ".mT" in source else ".T"
+        numbers = numbers_at_hand(names, self.constants, engine.is_tensor)
+        return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names))
+
+    def _fixed(self) -> list[tuple[str, Any]]:
+        """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand everywhere."""
+        if self._attributes is None:
+            self._attributes = []
+            for unit, values in [*((u, self.values) for u in self.units), *((u, self.forward_values) for u in self.forwards)]:
+                for n in ast.walk(unit.node):
+                    if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and isinstance(unit.functions[0].__globals__.get(n.value.id), type):
+                        v = (values.get(n.number) or [None])[0]  # type: ignore[attr-defined]
+                        if v is not None and (unit.text(n), v) not in self._attributes if not self.engine.is_tensor(v) else unit.text(n) not in [t for t, _ in self._attributes]:
+                            self._attributes.append((unit.text(n), v))
+        return self._attributes
+
+    def _kinds(self, names: dict[str, Any]) -> dict[str, bool]:
+        return {n: m.quantity.is_gradient for n, v in names.items() if (m := self._match(v)) is not None}
+
+    def _donors(self, step: Step, names: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Expressions of both passes whose variables are at hand here."""
+        if self._given is None:
+            self._given = self._all_donors()
+        at_hand = set(names) | set(step.unit.functions[0].__globals__) | set(dir(builtins))
+        return [(text, v) for text, v, free in self._given if free <= at_hand]
+
+    def _all_donors(self) -> list[tuple[str, Any, set[str]]]:
+        out: dict[str, tuple[Any, set[str]]] = {}
+        for unit, values in [*((u, self.forward_values) for u in self.forwards), *((u, self.values) for u in self.units)]:
+            for n in ast.walk(unit.node):
+                if not isinstance(n, (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)) or not isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
+                    continue
+                seen = values.get(n.number)  # type: ignore[union-attr]
+                free = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
+                if not seen or not free or n.lineno != n.end_lineno:
+                    continue
+                text = unit.text(n)
+                if text not in out and "saved_tensors" not in text:
+                    out[text] = seen[0], free
+        return [(text, v, free) for text, (v, free) in out.items()]

@@ -1,0 +1,359 @@
+"""The search for the edit that makes a backward pass right."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .bench import target_of
+from .case import Array, Quantity
+from .edits import Edit, Edits, Scope
+from .texts import fits, name_of, number_of
+from .known import Match
+from .scopes import Scopes
+from .solve import Due, due
+from .steps import Step, gradient_names
+from .synthesis import deeper_proposals, insertions, partial_proposals, proposals
+
+SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
+
+
+@dataclass
+class Hit:
+    """An edit after which all gradients are right, or more of them than before."""
+
+    step: Step
+    edit: Edit
+    right: set[int]
+    error: float
+    local: Match | None = None
+    worth: float = 0.0
+    sizes: int | None = None
+    """At how many points of other sizes it is right."""
+    before: Array | None = None
+    """The statement's result before and after the edit."""
+    after: Array | None = None
+
+    @property
+    def cost(self) -> float:
+        return self.edit.cost + self.step.rank
+
+
+class Search(Scopes):
+    """One search, at a point of which everything is recorded; what is found is confirmed at another one."""
+
+    def judge(self, found: list[Array] | None) -> tuple[set[int], float]:
+        """Which gradients are right, and how far off the worst is."""
+        if found is None:
+            return set(), math.inf
+        errors = self.case.errors(self.point, found)
+        return {i for i, e in enumerate(errors) if e <= self.case.tolerance}, max(errors, default=0.0)
+
+    def try_edits(self, step: Step, edits: list[Edit]) -> list[Hit]:
+        """The edits after which all gradients are right here and elsewhere; better ones than now are kept in `partial`."""
+        hits: list[Hit] = []
+        before = set(range(len(self.base))) - set(self.wrong)
+        target = target_of(step.statement.node)
+        named = [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)] if target and not step.is_named else []
+        due_here = [] if len(step.results) != 1 else named
+        for chunk in _chunks(edits, 150):
+            with self.bench.beside(step.unit, step.statement, [e.text() for e in chunk]) as valid:
+                for k, i in enumerate(valid, 1):
+                    if self.bench.left() < 0:
+                        break
+                    self.hook.k, self.hook.taken = k, None
+                    found = self.bench.run()
+                    if found is None:
+                        continue
+                    right, error = self.judge(found)
+                    local = None
+                    if len(right) == len(self.base) and not self._confirmed():
+                        continue
+                    if len(right) < len(self.base) and right >= before and due_here and self.engine.is_float(self.hook.taken):
+                        local = self._is_one_of(due_here)
+                    hit = Hit(step, chunk[i], right, error, local)
+                    if len(right) == len(self.base):
+                        hits.append(hit)
+                    elif right > before or (local is not None and right >= before):
+                        self.partial.append(hit)
+        return hits
+
+    def _is_one_of(self, quantities: list[Quantity]) -> Match | None:
+        """Whether the statement's result is one of these."""
+        x = self.engine.array(self.hook.taken).reshape(-1)
+        for q in quantities:
+            known = q.value.reshape(-1)
+            if known.shape == x.shape and np.abs(known - x).max(initial=0.0) <= 1e-9 * np.abs(known).max(initial=0.0):
+                return Match(q, 1.0, False)
+        return None
+
+    def _confirmed(self) -> bool:
+        for point in self.others:
+            found = self.bench.run(point)
+            if found is None or self._wrong(found, point):
+                return False
+        return True
+
+    partial: list[Hit]
+
+    def one(self) -> list[Hit]:
+        """The corrections by one edit, the best first."""
+        self.partial = []
+        suspects = [s for s in self.steps if s.rank < 9]
+        # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
+        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._more, 2.2), (self._deeper, 2.4), (self._inserted, 2.6))
+        groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
+        hits: list[Hit] = []
+        for steps in groups:
+            for tier, least in tiers:
+                for step in steps:
+                    if self.bench.left() < 0 or hits and step.rank + least >= min(h.cost for h in hits):
+                        continue
+                    try:
+                        if tier == self._inserted or not self._is_elsewhere(step):
+                            hits += tier(step)
+                    except (ValueError, SyntaxError, RecursionError, np.linalg.LinAlgError):
+                        # One statement that cannot be edited so must not hide the others.
+                        continue
+        for h in hits:
+            if h.sizes is None:
+                h.sizes = self._elsewhere_right(h) if h.cost < min(g.cost for g in hits) + 1.0 else 0
+        # An edit that is right at other sizes, too, is no chance.
+        most = max((h.sizes or 0 for h in hits), default=0)
+        hits.sort(key=lambda h: (h.cost + 1.0 * (most - (h.sizes or 0) > 0), h.step.order))
+        return hits
+
+    def again(self) -> None:
+        """Tries small edits where none can make all gradients right: of several mistakes each makes only some so."""
+        for step in self.steps:
+            if step.rank < 1.2 and self.bench.left() > 0 and self._is_elsewhere(step):
+                self._small(step)
+                self._factors(step)
+                self._joined(step)
+        for step in self.steps:
+            if step.rank < 0.7 and self.bench.left() > 0:
+                self.try_edits(step, partial_proposals(self, step, self.scope(step)))
+
+    def located(self) -> Step | None:
+        """The one statement in which another value makes all gradients right and whose operands are right, if there is just one."""
+        found = [s for s in self.steps if s.rank < 0.35 and s.known and s.results and isinstance(self.due_of(s), Due)]
+        return found[0] if len(found) == 1 else None
+
+    def _elsewhere_right(self, hit: Hit) -> int:
+        """At how many points of other sizes the gradients are right with the edit."""
+        if self._resized is None:
+            self._resized = self.case.resized()
+        good = 0
+        with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
+            self.hook.k = 1
+            for point in self._resized:
+                found = self.bench.run(point)
+                good += found is not None and not self._wrong(found, point)
+        return good
+
+    def due_of(self, step: Step) -> Any:
+        """What is due in the place of a statement's value; False where it is not the value that is wrong, None where nothing is known."""
+        if id(step) not in self._due:
+            self._due[id(step)] = due(self, step)
+        return self._due[id(step)]
+
+    def _is_elsewhere(self, step: Step) -> bool:
+        """Whether no value of the assigned variable could make all gradients right."""
+        node = step.statement.node
+        plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not plain or any(isinstance(n, ast.Call) and name_of(n) in SHAPING for n in ast.walk(node.value)):
+            # A value of another shape may be due, for which none was solved.
+            return False
+        return self.due_of(step) is False
+
+    def measured(self, hits: list[Hit]) -> list[Hit]:
+        """The best hit gets its results before and after the edit, and the worst error of all points."""
+        hit = hits[0]
+        with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
+            for k in (0, 1):
+                self.hook.k, self.hook.taken = k, None
+                self.bench.run()
+                if self.engine.is_float(self.hook.taken):
+                    taken = np.array(self.engine.array(self.hook.taken))
+                    hit.before, hit.after = (taken, hit.after) if k == 0 else (hit.before, taken)
+            errors = [hit.error]
+            for point in self.others:
+                found = self.bench.run(point)
+                errors += self.case.errors(point, found) if found is not None else []
+            hit.error = max(errors)
+        return hits
+
+    def _small(self, step: Step) -> list[Hit]:
+        return self.try_edits(step, [e for e in self._edits(step) if e.cost < 2.3])
+
+    def _large(self, step: Step) -> list[Hit]:
+        return self.try_edits(step, [e for e in self._edits(step) if e.cost >= 2.3])
+
+    def _edits(self, step: Step) -> list[Edit]:
+        if id(step) not in self._tried:
+            self._tried[id(step)] = Edits(step.unit, step.statement, self.scope(step)).all()
+        return self._tried[id(step)]
+
+    def _joined(self, step: Step) -> list[Hit]:
+        """A variable at hand, or a number of either pass, added to a term or multiplied with it."""
+        scope, edits = self.scope(step), []
+        for node in self._terms(step):
+            shape, text = scope.shape(node), step.unit.text(node)
+            if shape is None:
+                continue
+            for name, other in scope.tensors():
+                if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
+                    continue
+                forms = [(2.6, f"{text} + {name}", "term"), (2.6, f"{text} - {name}", "term"), (2.2, _times(name, text, node), "factor"), (2.4, f"{_pow(text, node)} / {name}", "division by")]
+                edits += [Edit(step.unit, step.statement, [(node, new)], cost, f"the {what} `{name}` is missing", node) for cost, new, what in forms]
+            for x in scope.constants:
+                edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {x!r}")], 2.4, f"`{x!r}` is missing", node))
+                edits.append(Edit(step.unit, step.statement, [(node, f"{x!r} * {_pow(text, node)}")], 2.4, f"the factor {x!r} is missing", node))
+        edits.sort(key=lambda e: e.cost)
+        return self.try_edits(step, edits)
+
+    def _terms(self, step: Step) -> list[Any]:
+        """The expressions of a statement for which a factor is looked for."""
+        node = step.statement.node
+        root = node if step.statement.head else getattr(node, "value", None)
+        if root is None:
+            return []
+        out = []
+        for n in ast.walk(root):
+            if not isinstance(n, ast.expr) or not self.engine.is_float((self.values.get(getattr(n, "number", -1)) or [None])[0]):
+                continue
+            out.append(n)
+        parents = {id(c): p for p in ast.walk(root) for c in ast.iter_child_nodes(p)}
+        keep = []
+        for n in out:
+            p = parents.get(id(n))
+            # A factor of a factor is one of the product.
+            if p is None or isinstance(p, (ast.Call, ast.Tuple, ast.List)) or isinstance(p, ast.BinOp) and isinstance(p.op, (ast.Add, ast.Sub, ast.Pow)):
+                keep.append(n)
+        return keep
+
+    def _factors(self, step: Step) -> list[Hit]:
+        """A factor, or a number in the place of a written one: it is solved for, and then must be a number that has a meaning."""
+        edits: list[Edit] = []
+        scope = self.scope(step)
+        for node in self._terms(step):
+            text = step.unit.text(node)
+            c = self._solved(step, node, lambda c: f"__chainrule__.c * ({text})", 1.0)
+            for cost, form in scope.numbers.texts(c)[:3] if c is not None else []:
+                if form == "0":
+                    continue
+                new = _times(form, text, node)
+                edits.append(Edit(step.unit, step.statement, [(node, new)], 2.0 + 0.4 * cost, f"the factor {form} is missing", node))
+        for node in ast.walk(step.statement.node):
+            x = number_of(node) if isinstance(node, ast.expr) else None
+            if x is None or isinstance(node, ast.Constant) and isinstance(node.value, bool):
+                continue
+            c = self._solved(step, node, lambda c: "__chainrule__.c", float(x))
+            for cost, form in scope.numbers.texts(c)[:3] if c is not None else []:
+                edits.append(Edit(step.unit, step.statement, [(node, form)], 1.2 + 0.4 * cost, f"{form} for {x!r}", node))
+        edits.sort(key=lambda e: e.cost)
+        return self.try_edits(step, edits) if edits else []
+
+    def _solved(self, step: Step, node: Any, text: Any, now: float) -> float | None:
+        """The number that makes all wrong gradients right, if they depend on it as a straight line."""
+        edit = Edit(step.unit, step.statement, [(node, text(0))], 0, "")
+        try:
+            with self.bench.beside(step.unit, step.statement, [edit.text()]) as valid:
+                if not valid:
+                    return None
+                self.hook.k, self.hook.c = 1, now + 1.0
+                found = self.bench.run()
+        except (SyntaxError, ValueError):
+            return None
+        return self._line(found, now)
+
+    def _line(self, found: list[Array] | None, now: float) -> float | None:
+        if found is None or any(a.shape != b.shape for a, b in zip(found, self.base)):
+            return None
+        slope = np.concatenate([(a - b).reshape(-1) / self._size(i) for i, (a, b) in enumerate(zip(found, self.base))])
+        due = np.concatenate([(r - b).reshape(-1) / self._size(i) for i, (r, b) in enumerate(zip(self.point.right, self.base)) if r.shape == b.shape])
+        if slope.shape != due.shape or not np.isfinite(slope).all() or not np.isfinite(due).all():
+            return None
+        square = float(slope @ slope)
+        if square < 1e-24:
+            return None
+        c = float(slope @ due) / square
+        if np.abs(slope * c - due).max() > 1e-7:
+            return None
+        return now + c
+
+    def _donated(self, step: Step) -> list[Hit]:
+        return self.try_edits(step, Edits(step.unit, step.statement, self.scope(step)).donated())
+
+    def _deeper(self, step: Step) -> list[Hit]:
+        found = deeper_proposals(self, step, self.scope(step))
+        return self.try_edits(step, found) if found else []
+
+    def _inserted(self, step: Step) -> list[Hit]:
+        found = insertions(self, step, self.scope(step))
+        return self.try_edits(step, found) if found else []
+
+    def _more(self, step: Step) -> list[Hit]:
+        """A factor or a term that is forgotten, of the variables at hand."""
+        scope = self.scope(step)
+        found = proposals(self, step, scope)
+        if found:
+            hits = self.try_edits(step, found)
+            if hits:
+                return hits
+        if self.due_of(step) is not None:
+            return []
+        edits: list[Edit] = []
+        for node in self._terms(step):
+            shape = scope.shape(node)
+            if shape is None:
+                continue
+            text = step.unit.text(node)
+            for name, forms in _atoms(scope, shape):
+                for cost, form in forms:
+                    what = f"the factor `{form}` is missing"
+                    edits.append(Edit(step.unit, step.statement, [(node, _times(form, text, node))], 2.2 + cost, what, node))
+                    edits.append(Edit(step.unit, step.statement, [(node, f"{_pow(text, node)} / {_wrap(form)}")], 2.4 + cost, f"the division by `{form}` is missing", node))
+                    if cost < 1:
+                        edits.append(Edit(step.unit, step.statement, [(node, f"{text} + {form}")], 2.6 + cost, f"the term `{form}` is missing", node))
+                        edits.append(Edit(step.unit, step.statement, [(node, f"{text} - {form}")], 2.6 + cost, f"the term `{form}` is missing", node))
+        edits.sort(key=lambda e: e.cost)
+        return self.try_edits(step, edits)
+
+
+def _atoms(scope: Scope, shape: tuple[int, ...]) -> Iterator[tuple[str, list[tuple[float, str]]]]:
+    """Values at hand that fit beside one of a shape, and what is often made of them."""
+    for name, other in scope.tensors():
+        if not fits(other, shape) or len(other) > len(shape) or scope.engine.is_bool(scope.names[name]):
+            continue
+        yield name, [(0.8, f"(1 - {name} ** 2)"), (0.8, f"(1 - {name})"), (0.8, f"(1 + {name})"), (0.9, f"{name} ** 2"), (1.0, f"{name} * (1 - {name})"), (1.0, f"{name}.exp()"), (1.0, f"{name} ** 0.5")]
+
+
+def _wrap(text: str) -> str:
+    return text if text.isidentifier() or text.startswith("(") else f"({text})"
+
+
+def _pow(text: str, node: Any) -> str:
+    return text if isinstance(node, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) or isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult)) else f"({text})"
+
+
+def _times(form: str, text: str, node: Any) -> str:
+    """A text times a number, as one writes it."""
+    inner = _pow(text, node)
+    if form.startswith("1 / "):
+        return f"{inner} / {form[4:]}"
+    if form == "-1":
+        return f"-{inner}"
+    if " / " in form or " * " in form:
+        return f"{inner} * ({form})" if not form.startswith("(") else f"{inner} * {form}"
+    return f"{form} * {inner}"
+
+
+def _chunks(edits: list[Edit], n: int) -> Iterator[list[Edit]]:
+    for i in range(0, len(edits), n):
+        yield edits[i : i + n]

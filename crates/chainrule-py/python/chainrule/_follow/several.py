@@ -1,0 +1,137 @@
+"""One mistake or two: the search from end to end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from .bench import Bench, silent
+from .case import Case
+from .edits import Edit
+from .known import Match
+from .scalars import Numbers
+from .search import Hit, Search
+from .steps import Step
+
+
+@dataclass
+class Found:
+    """What the search came to."""
+
+    case: Case
+    wrong: list[int]
+    steps: list[Step]
+    hits: list[list[Hit]] = field(default_factory=list)
+    """For each mistake its corrections, the best first."""
+    located: Step | None = None
+    """Where only the line is known."""
+    error: float = 0.0
+    runs: int = 0
+    is_whole: bool = True
+    search: Any = None
+
+    def match_of(self, node: Any) -> Match | None:
+        """What the value of an expression is."""
+        v = (self.search.values.get(getattr(node, "number", -1)) or [None])[0]
+        match: Match | None = self.search._match(v)
+        return match
+
+    def match_of_text(self, hit: Hit, edit: Edit) -> Match | None:
+        """What the variable is that an edit puts there."""
+        match: Match | None = self.search._match(hit.step.names.get(edit.pieces[0][1])) if edit.pieces else None
+        return match
+
+    def numbers_of(self, step: Step) -> Numbers:
+        """The numbers at hand in a statement."""
+        numbers: Numbers = self.search.scope(step).numbers
+        return numbers
+
+
+@contextmanager
+def after(search: Search, hit: Hit) -> Iterator[Search | None]:
+    """The search that goes on with one edit made; None where that changes the lines."""
+    text = hit.edit.text()
+    if "\n" in text and hit.edit.whole is not None:
+        text = "; ".join(text.split("\n"))
+    unit = hit.step.unit.edited(hit.step.statement.node, text, search.numbers)
+    if unit is None:
+        yield None
+        return
+    with unit.running(unit.compiled(lambda node: node)):
+        new = copy.copy(search)
+        new.units = [unit if u is hit.step.unit else u for u in search.units]
+        new._tried, new._scopes, new._mentioned, new._given = {}, {}, None, None
+        new._codes, new._due, new._attributes, new.partial = {}, {}, None, []
+        new.bench = Bench(search.case, search.point, new.units, search.hook, search.bench.left())
+        new.base = search.case.gradients(search.point)
+        new.wrong = new._wrong(new.base, new.point)
+        new.record()
+        new.localise()
+        yield new
+
+
+def _promising(search: Search) -> list[Hit]:
+    """Edits that bring some of the gradients right, or a value to the quantity that its variable is named for; one of each statement."""
+    before = len(search.base) - len(search.wrong)
+    best: dict[int, Hit] = {}
+    for h in search.partial:
+        gain = len(h.right) - before
+        if gain <= 0 and not (h.local is not None and h.cost < 3.5):
+            continue
+        h.worth = h.cost - 0.5 * gain + (0.5 if gain <= 0 else 0.0)
+        key = id(h.step)
+        if key not in best or h.worth < best[key].worth:
+            best[key] = h
+    return sorted(best.values(), key=lambda h: h.worth)
+
+
+def _two(search: Search, found: Found, depth: int) -> bool:
+    """Several mistakes, one after the other: an edit that brings something right is kept, and the search goes on from there."""
+    for first in _promising(search)[:4]:
+        if search.bench.left() <= 0:
+            break
+        with after(search, first) as rest:
+            if rest is None:
+                continue
+            hits = rest.one()
+            if not hits and depth > 1 and _two(rest, found, depth - 1):
+                found.hits.insert(0, search.measured([first]))
+                return True
+            if hits:
+                found.hits = [search.measured([first]), rest.measured(hits)]
+                found.error = hits[0].error
+                return True
+    return False
+
+
+def find(case: Case, seconds: float = 1.2) -> Found | None:
+    """The mistakes in a backward pass; None where its gradients are right or nothing can be said."""
+    with silent(), case.engine.apart():
+        search = Search(case, seconds)
+        found = Found(case, search.wrong, [])
+        if not search.wrong or not search.units:
+            return found if search.wrong else None
+        search.record()
+        if not search.wrong:
+            return None
+        found.wrong = search.wrong
+        search.localise()
+        found.search, found.steps = search, search.steps
+        hits = search.one()
+        if hits:
+            found.hits.append(search.measured(hits))
+            found.error = hits[0].error
+        else:
+            search.again()
+            search.bench.extend(0.6 * seconds)
+            if not _two(search, found, 2):
+                first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
+                if first is not None:
+                    found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
+                else:
+                    found.located = search.located()
+        found.runs = search.bench.runs
+    return found

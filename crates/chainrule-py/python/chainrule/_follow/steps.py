@@ -1,0 +1,375 @@
+"""The statements of a backward pass as they ran: what is known of their values, and how likely the mistake is in each."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .bench import Bench, target_of
+from .case import Array, Case, Point, Quantity
+from .edits import Edit, Scope
+from .texts import number_of
+from .known import Known, Match
+from .record import Hook, hooked, watched
+from .units import Statement, Unit, called, unit_of
+
+
+@dataclass
+class Step:
+    """A statement of the backward pass as it ran."""
+
+    unit: Unit
+    statement: Statement
+    order: int
+    names: dict[str, Any]
+    results: list[Match | None]
+    """What each result is, as far as it is known."""
+    known: bool
+    """Whether all tensors that it reads are quantities of the right passes."""
+    reads_parts: bool = False
+    calls: bool = False
+    """Whether another function of the user's runs in it: then the mistake is rather there."""
+    is_named: bool | None = None
+    """Whether its result is the gradient that its variable is named for."""
+    touches: set[int] = field(default_factory=set)
+    """The gradients that depend on its value."""
+    rank: float = 0.0
+
+    @property
+    def is_whole_gradient(self) -> bool:
+        """Whether its result is all of the gradient of a variable."""
+        return all(m is not None and m.quantity.is_gradient and m.quantity.words.startswith("the gradient") for m in self.results)
+
+    @property
+    def right(self) -> bool:
+        """Whether its result is a quantity of the right passes."""
+        return bool(self.results) and all(m is not None and m.exact for m in self.results)
+
+
+class Recording:
+    """Both passes at a point, with all values."""
+
+    def __init__(self, case: Case, seconds: float) -> None:
+        self.case = case
+        self.point = case.point(1, quantities=True)
+        self.others = [case.point(2), case.point(0)]
+        self.base = case.gradients(self.point)
+        self.wrong = self._wrong(self.base, self.point)
+        if not self.wrong and (given := self._wrong(case.gradients(self.others[1]), self.others[1])):
+            self.point, self.wrong = case.point(0, quantities=True), given
+            self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
+        self.engine = case.engine
+        self.numbers = itertools.count()
+        self._resized: list[Point] | None = None
+        self._matches: dict[Any, Match | None] = {}
+        self._attributes: list[tuple[str, Any]] | None = None
+        self._scopes: dict[int, Scope] = {}
+        self._mentioned: set[str] | None = None
+        self._given: list[tuple[str, Any, set[str]]] | None = None
+        self._tried: dict[int, list[Edit]] = {}
+        self._due: dict[int, Any] = {}
+        self._codes: dict[Unit, Any] = {}
+        self.hook = Hook(self.engine.keep)
+        backward, forward = called(lambda: case.gradients(self.point), lambda: case.run_forward(self.point.inputs))
+        self.units, self.forwards = self._units(backward), self._units(forward)
+        self.bench = Bench(case, self.point, self.units, self.hook, seconds)
+
+    def _wrong(self, found: list[Array], point: Point) -> list[int]:
+        return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance]
+
+    def _units(self, found: list[Any]) -> list[Unit]:
+        units = [unit_of(functions, self.numbers) for functions in found]
+        return [u for u in units if u is not None]
+
+    # -- recording
+
+    def record(self) -> None:
+        """Runs both passes with all values kept, and says of each statement what is known of it."""
+        forward_names = self._forward_names()
+        hook = self.hook
+        hook.values, hook.moments, hook.recording = {}, [], True
+        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
+            self.case.gradients(self.point)
+        hook.recording = False
+        if any(self.engine.is_single(v) for values in hook.values.values() for v in values):
+            # A backward pass in single precision is right to its last digits.
+            self.case.tolerance = max(self.case.tolerance, 2e-5)
+            self.wrong = self._wrong(self.base, self.point)
+        engine, moments = self.engine, hook.moments
+        self.values = hook.values
+        for m in moments:
+            for name, v in m.names.items():
+                if engine.is_float(v):
+                    forward_names.setdefault(key_of(engine.array(v)), name)
+        self.known = self._known(forward_names)
+        self.constants = self._constants()
+        self.still = self._still()
+        self.steps = self._steps(moments)
+
+    def _still(self) -> set[Any]:
+        """Values that are the same at another point: constants, which tell nothing."""
+        point = self.others[0]
+        hook = Hook(self.engine.keep)
+        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
+            self.bench.run(point)
+        mine = {key_of(self.engine.array(v)) for m in self.hook.moments for v in m.names.values() if self.engine.is_float(v)}
+        return mine & {key_of(self.engine.array(v)) for m in hook.moments for v in m.names.values() if self.engine.is_float(v)}
+
+    def _forward_names(self) -> dict[Any, str]:
+        """The variables of the forward pass by their values."""
+        hook = Hook(self.engine.keep)
+        with hooked(self.forwards, [watched(u) for u in self.forwards], hook):
+            self.case.run_forward(self.point.inputs)
+        names: dict[Any, str] = {}
+        self.forward_moments, self.forward_values = hook.moments, hook.values
+        for i in self.case.graded:
+            names[key_of(self.engine.array(self.point.inputs[i]))] = self.case.names[i]
+        for m in hook.moments:
+            for name, v in m.names.items():
+                if self.engine.is_float(v):
+                    names.setdefault(key_of(self.engine.array(v)), name)
+        return names
+
+    def _known(self, names: dict[Any, str]) -> Known:
+        engine, point = self.engine, self.point
+        given = [Quantity(f"`{self.case.names[i]}`", engine.array(point.inputs[i]), False, self.case.names[i]) for i in self.case.graded]
+        given += [Quantity(f"the gradient of `{self.case.names[i]}`", r, True, self.case.names[i]) for i, r in zip(self.case.graded, point.right)]
+        given += [Quantity("the gradient that comes in", engine.array(g), True) for g in point.above if g is not None]
+        last: dict[int, str] = {}
+        for i, q in enumerate(point.quantities):
+            name = names.get(key_of(q.value), "") if not q.is_gradient else last.get(i - 1, "")
+            if not q.is_gradient:
+                last[i] = name
+            if name and not q.words.startswith("a part"):
+                q.name, q.words = name, f"the gradient of `{name}`" if q.is_gradient else f"`{name}`"
+        for m in self.forward_moments:
+            for name, v in m.names.items():
+                if engine.is_float(v):
+                    given.append(Quantity(f"`{name}`", engine.array(v), False, name))
+        given += [Quantity(f"`{text}` of {q.words}", v, False) for q in [*given, *point.quantities] if not q.is_gradient for text, v in _derived(q.value)]
+        # Named ones are found first, and gradients of named ones before parts of gradients.
+        point.quantities.sort(key=lambda q: (not q.name, q.words.startswith("a part")))
+        return Known(point, given)
+
+    def _constants(self) -> list[float]:
+        found = []
+        for unit in [*self.forwards, *self.units]:
+            for n in ast.walk(unit.node):
+                x = number_of(n)
+                if x is not None and x not in found and not (isinstance(x, int) and abs(x) < 3):
+                    found.append(x)
+        return found[:24]
+
+    def _match(self, v: Any) -> Match | None:
+        if not self.engine.is_float(v):
+            return None
+        a = self.engine.array(v)
+        key = key_of(a)
+        if key not in self._matches:
+            self._matches[key] = self.known.match(a)
+        return self._matches[key]
+
+    def _steps(self, moments: list[Any]) -> list[Step]:
+        first: dict[int, Any] = {}
+        after: dict[int, list[Any]] = {}
+        order: dict[int, int] = {}
+        for at, m in enumerate(moments):
+            if m.after:
+                after.setdefault(m.statement, []).append(m)
+            else:
+                first.setdefault(m.statement, m)
+                order.setdefault(m.statement, at)
+        steps = []
+        for unit in self.units:
+            for s in unit.statements:
+                if s.number not in first:
+                    continue
+                names = first[s.number].names
+                runs = [m.names for m in moments if m.statement == s.number and not m.after][:12]
+                results = self._results(s, after.get(s.number, []))
+                if not results:
+                    results = self._constant_results(s, after.get(s.number, []))
+                steps.append(Step(unit, s, order[s.number], names, results, all(self._reads_known(s, n) for n in runs), any(self._reads_parts(s, n) for n in runs)))
+        owners = {s.number: unit for unit in self.units for s in unit.statements}
+        for m, after_it in zip(moments, moments[1:]):
+            if not m.after and owners[m.statement] is not owners[after_it.statement]:
+                for st in steps:
+                    st.calls |= st.statement.number == m.statement and not after_it.after
+        last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
+        for st in steps:
+            st.is_named = self._as_named(st) if last[st.unit, target_of(st.statement.node)] is st else None
+        return steps
+
+    def _as_named(self, step: Step) -> bool | None:
+        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`) speaks of; None where it speaks of none."""
+        target = target_of(step.statement.node)
+        if target is None or not step.results:
+            return None
+        named = [q.value for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
+        if not named:
+            return None
+        return all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named) for m in step.results)
+
+    def _results(self, s: Statement, after: list[Any]) -> list[Match | None]:
+        if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+            target = target_of(s.node)
+            if target is not None:
+                return [self._match(m.names[target]) for m in after if self._telling(m.names.get(target))]
+            if isinstance(s.node, ast.Assign) and isinstance(s.node.targets[0], ast.Tuple):
+                names = [n.id for n in s.node.targets[0].elts if isinstance(n, ast.Name)]
+                return [self._match(m.names[n]) for m in after for n in names if self._telling(m.names.get(n))]
+            return []
+        value = s.node.value if isinstance(s.node, ast.Return) else s.node
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self._telling(v)]
+
+    def _constant_results(self, s: Statement, after: list[Any]) -> list[Match | None]:
+        """What is known of a result that is the same for all inputs, as a gradient may be."""
+        target = target_of(s.node)
+        values = [m.names[target] for m in after if target in m.names] if target else []
+        matches = [self._match(v) for v in values if self.engine.is_float(v) and self.engine.array(v).any()]
+        speaks = any(q.is_gradient and q.name and target in gradient_names(q.name) for q in self.known.all)
+        return matches if any(m is not None for m in matches) or speaks else []
+
+    def _telling(self, v: Any) -> bool:
+        """Whether a value can be told from others: zeros and ones stand everywhere."""
+        if not self.engine.is_float(v):
+            return False
+        a = self.engine.array(v)
+        return bool(a.size) and key_of(a) not in self.still and bool(a.any())
+
+    def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
+        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        floats = [names[n] for n in reads if n in names and self.engine.is_float(names[n])]
+        return all(key_of(self.engine.array(v)) in self.still or (m := self._match(v)) is not None and m.exact for v in floats)
+
+    def _reads_parts(self, s: Statement, names: dict[str, Any]) -> bool:
+        """Whether it reads what is but a part of a gradient, which may be due there or the whole of it."""
+        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        matches = [self._match(names[n]) for n in reads if n in names]
+        return any(m is not None and m.quantity.is_gradient and not m.quantity.words.startswith(("the gradient of `", "the gradient that")) for m in matches)
+
+    # -- where
+
+    def localise(self) -> None:
+        """Orders the statements by how likely the mistake is in them: by the gradients that depend on them, and by what is known of their values."""
+        wrong = set(self.wrong)
+        hook, engine = self.hook, self.engine
+        noise = np.random.default_rng(3)
+        silent_steps: list[Step] = []
+
+        def other(v: Any, _: int) -> Any:
+            if engine.is_float(v) and not engine.is_bool(v):
+                a = engine.array(v)
+                return engine.tensor(a * (1 + 0.01 * noise.random(a.shape)) + 1e-3 * max(float(np.abs(a).max(initial=0.0)), self.point.scale) * noise.random(a.shape), v)
+            if type(v) in (list, tuple):
+                return type(v)(other(y, 0) for y in v)
+            return v
+
+        with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
+            for step in self.steps:
+                node = step.statement.node
+                root = node if step.statement.head else getattr(node, "value", None)
+                hook.place, hook.turn, hook.other = getattr(root, "number", -1), 0, other
+                if isinstance(root, (ast.Tuple, ast.Constant)) or root is None:
+                    hook.place = -1
+                found = self.bench.run() if hook.place >= 0 else None
+                if hook.place < 0 and not isinstance(root, ast.Tuple):
+                    silent_steps.append(step)
+                    continue
+                hook.place = -1
+                if found is None:
+                    step.touches = set(range(len(self.base)))
+                else:
+                    step.touches = {i for i, (a, b) in enumerate(zip(found, self.base)) if self._moved(i, a, b)}
+                if not step.touches:
+                    # The value is no tensor of floats (a number, an index), or it is changed in place: what depends on it follows from who reads it.
+                    silent_steps.append(step)
+        self._spread(silent_steps)
+        for step in self.steps:
+            step.rank = self._rank(step, wrong)
+        self.steps.sort(key=lambda s: (s.rank, s.order))
+
+    def _spread(self, steps: list[Step]) -> None:
+        """The gradients that depend on a statement without a tensor: those that depend on a statement that reads its variable, or stands in its block."""
+        for step in reversed(sorted(steps, key=lambda s: s.order)):
+            node, owner = step.statement.node, step.statement.owner
+            targets = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            changed = target_of(node)
+            targets |= {changed} if changed else set()
+            inside = {id(n) for n in ast.walk(owner)} if step.statement.head and not isinstance(owner, ast.Lambda) else set()
+            for other in self.steps:
+                reads = {n.id for n in ast.walk(other.statement.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+                if other is not step and other.unit is step.unit and (id(other.statement.node) in inside or targets & reads and other.order > step.order):
+                    step.touches |= other.touches
+            if not step.touches and not targets and not inside:
+                step.touches = set(range(len(self.base)))
+
+    def _moved(self, i: int, a: Array, b: Array) -> bool:
+        """Whether a gradient is another one than before, by more than rounding."""
+        return a.shape != b.shape or not bool(np.all((np.abs(a - b) <= 1e-12 * self._size(i)) | (a == b) | (np.isnan(a) & np.isnan(b))))
+
+    def _floats(self, root: Any) -> bool:
+        return any(self.engine.is_float(v) for v in self.values.get(getattr(root, "number", -1), []))
+
+    def _rank(self, step: Step, wrong: set[int]) -> float:
+        """0 for a statement whose operands are all right and whose result is not; more for others."""
+        if not step.touches & wrong:
+            return 9.0
+        rank = 0.0 if wrong <= step.touches else 0.7
+        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) > 1e-12 * self.point.scale}
+        if still and step.results:
+            # A wrong value would have made these gradients wrong, too.
+            rank += 1.0
+        if not step.results:
+            rank += 0.25 if step.touches == wrong else 0.6
+        elif step.is_named:
+            rank += 1.0
+        elif step.right:
+            # A right quantity, but perhaps not the one that is due.
+            rank += 0.3 if step.touches == wrong else 0.5
+        elif not step.known:
+            rank += 0.3
+        elif step.reads_parts:
+            rank += 0.15
+        elif any(m is not None for m in step.results):
+            rank += 0.1
+        if step.is_named is False and step.known and not step.reads_parts:
+            rank -= 0.2
+        rank = max(rank, 0.0) + (0.6 if step.calls else 0.0)
+        return rank
+
+    def _size(self, i: int) -> float:
+        size = float(np.abs(self.point.right[i]).max(initial=0.0))
+        return size if size > 1e-12 * self.point.scale else self.point.scale
+
+    def watched_code(self, unit: Unit) -> Any:
+        """The unit's code with its values watched."""
+        if unit not in self._codes:
+            self._codes[unit] = watched(unit)
+        return self._codes[unit]
+
+
+def gradient_names(name: str) -> set[str]:
+    """How one calls the gradient of a variable."""
+    return {f"d{name}", f"d_{name}", f"g{name}", f"g_{name}", f"grad_{name}", f"grad{name}", f"{name}_grad", f"{name}_bar", f"{name}bar", f"dl_d{name}"}
+
+
+def _derived(x: Array) -> list[tuple[str, Array]]:
+    """What a backward pass often makes of a value of the forward pass, where that does it in one op."""
+    if x.dtype != np.float64 or not x.size or x.size > 20_000 or not np.isfinite(x).all():
+        return []
+    with np.errstate(all="ignore"):
+        out = [("sigmoid", 1 / (1 + np.exp(-x))), ("tanh", np.tanh(x)), ("exp", np.exp(x)), ("log", np.log(x)), ("1 /", 1 / x), ("sqrt", np.sqrt(x)), ("square", x * x), ("1 / sqrt", 1 / np.sqrt(x))]
+        for axis in range(x.ndim):
+            e = np.exp(x - x.max(axis, keepdims=True))
+            out.append(("softmax", e / e.sum(axis, keepdims=True)))
+    return [(t, v) for t, v in out if np.isfinite(v).all()]
+
+
+def key_of(x: Array) -> Any:
+    return x.shape, x.tobytes()
