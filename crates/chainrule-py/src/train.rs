@@ -8,7 +8,7 @@ use chainrule::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
     MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
 };
-use chainrule::program::{Optimised, Program};
+use chainrule::program::{Program, Validated};
 use chainrule::{DType, Result, Slice, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -200,7 +200,7 @@ fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor
 
 /// A function as a program.
 #[pyclass(name = "Program", module = "chainrule._chainrule", frozen)]
-pub struct PyProgram(RwLock<Optimised>);
+pub struct PyProgram(RwLock<Validated>);
 
 #[pymethods]
 impl PyProgram {
@@ -217,7 +217,7 @@ impl PyProgram {
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
             let program = Program::trace_script(PYTHON, pairs, |x| call("compile", &f, x))?;
-            Ok(program.optimise(simplify, fuse))
+            Ok(program.validated(simplify, fuse))
         })?;
         Ok(PyProgram(RwLock::new(program)))
     }
@@ -309,17 +309,17 @@ impl PyProgram {
 }
 
 impl PyProgram {
-    fn read(&self) -> RwLockReadGuard<'_, Optimised> {
+    fn read(&self) -> RwLockReadGuard<'_, Validated> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One run. The first is compared with the plain program, which may take its place.
     fn run_once(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let optimised = self.read();
-        if !optimised.is_pending() {
-            return optimised.program().run(inputs);
+        let validated = self.read();
+        if !validated.is_pending() {
+            return validated.program().run(inputs);
         }
-        drop(optimised);
+        drop(validated);
         self.0.write().unwrap_or_else(PoisonError::into_inner).run(inputs)
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Program;
-use super::optimise::{Optimised, Passes, Warning};
+use super::validated::{Passes, Validated, Warning};
 use crate::error::Result;
 use crate::nn::{Field, Module, Training};
 use crate::optim::Optimizer;
@@ -27,7 +27,7 @@ pub struct Compiled<F> {
     names: Vec<String>,
     function: F,
     passes: Passes,
-    programs: Vec<Optimised>,
+    programs: Vec<Validated>,
     retraces: Vec<Retrace>,
 }
 
@@ -73,12 +73,12 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 
     /// The results of the function, by the program for the shapes of these arguments. Errors as [`Program::trace`] and [`Program::run`] do.
     pub fn run(&mut self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let fits = |p: &Optimised| p.program().mismatch(arguments).is_none();
+        let fits = |p: &Validated| p.program().mismatch(arguments).is_none();
         let at = match self.programs.iter().position(fits) {
             Some(at) => at,
             None => {
                 let why = self.programs.last().and_then(|p| p.program().mismatch(arguments));
-                let program = self.optimised(arguments)?;
+                let program = self.validated(arguments)?;
                 self.retraces.extend(why.map(|why| Retrace { why }));
                 self.programs.push(program);
                 self.programs.len() - 1
@@ -91,10 +91,10 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 
     /// The program for these arguments, as it is traced, with the passes applied. It is not kept.
     pub fn trace(&mut self, arguments: &[&Tensor]) -> Result<Program> {
-        Ok(self.optimised(arguments)?.program().clone())
+        Ok(self.validated(arguments)?.program().clone())
     }
 
-    fn optimised(&mut self, arguments: &[&Tensor]) -> Result<Optimised> {
+    fn validated(&mut self, arguments: &[&Tensor]) -> Result<Validated> {
         let named = named(&self.names, arguments);
         let pairs = named.iter().map(|(name, tensor)| (name.as_str(), *tensor));
         Ok(self.passes.apply(&Program::trace(pairs, |x| (self.function)(x))?))
@@ -102,12 +102,12 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 
     /// The programs made so far, one for each set of shapes.
     pub fn programs(&self) -> Vec<&Program> {
-        self.programs.iter().map(Optimised::program).collect()
+        self.programs.iter().map(Validated::program).collect()
     }
 
     /// Which optimisations were left out, and why. The first run of a program also writes them to the standard error stream.
     pub fn warnings(&self) -> Vec<&Warning> {
-        self.programs.iter().flat_map(Optimised::warnings).collect()
+        self.programs.iter().flat_map(Validated::warnings).collect()
     }
 
     /// Why the function was traced again, each time that it was.
@@ -126,7 +126,7 @@ pub struct Step<'a> {
     optimizer: &'a mut dyn Optimizer,
     loss: Box<Loss<'a>>,
     passes: Passes,
-    programs: Vec<Optimised>,
+    programs: Vec<Validated>,
     /// For each program which of the switches were on.
     modes: Vec<Vec<bool>>,
     retraces: Vec<Retrace>,
@@ -257,12 +257,12 @@ impl Step<'_> {
 
     /// The programs made so far.
     pub fn programs(&self) -> Vec<&Program> {
-        self.programs.iter().map(Optimised::program).collect()
+        self.programs.iter().map(Validated::program).collect()
     }
 
     /// Which optimisations were left out, and why. The first run of a program also writes them to the standard error stream.
     pub fn warnings(&self) -> Vec<&Warning> {
-        self.programs.iter().flat_map(Optimised::warnings).collect()
+        self.programs.iter().flat_map(Validated::warnings).collect()
     }
 
     /// Why the step was traced again, each time that it was.
@@ -273,7 +273,7 @@ impl Step<'_> {
 
 /// Runs a program; what is left out of it is told once, after its first run.
 fn run_and_tell(
-    program: &mut Optimised,
+    program: &mut Validated,
     arguments: &[&Tensor],
     results: &mut Vec<Tensor>,
 ) -> Result<()> {

@@ -29,6 +29,7 @@
 //!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
 //! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
+//! - **Validation** (`validated`). The first run of a simplified or fused program is compared with the plain one.
 //! - **Fusion** (`fuse`). Groups of instructions that run tile by tile.
 //! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the first run.
 //! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
@@ -47,13 +48,14 @@ mod fuse;
 mod ir;
 mod listing;
 mod names;
-mod optimise;
 mod passes;
 mod plan;
 mod planned;
 mod python;
 mod run;
 mod trace;
+mod validated;
+mod validated;
 
 #[cfg(test)]
 mod tests;
@@ -65,8 +67,8 @@ pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
-pub use optimise::{Optimised, Warning};
 pub use planned::Memory;
+pub use validated::{Validated, Warning};
 
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};

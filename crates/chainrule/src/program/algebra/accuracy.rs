@@ -103,8 +103,8 @@ impl Stage {
     fn note_burnt(&mut self, made: &Samples, may_underflow: bool) {
         let largest = self.largest();
         for (burnt, sample) in self.accuracy.burnt.iter_mut().zip(made) {
-            let lost = |x: &f64| !(x.abs() < largest) || (may_underflow && *x < 1.0 / largest);
-            *burnt |= sample.value.iter().any(lost);
+            let sound = |x: &f64| x.abs() < largest && !(may_underflow && *x < 1.0 / largest);
+            *burnt |= !sample.value.iter().all(sound);
         }
     }
 

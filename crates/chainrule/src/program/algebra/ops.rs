@@ -159,31 +159,32 @@ pub(super) fn gives_zero(name: &str, zero: impl Fn(usize) -> bool, operands: usi
 /// Groups of operands in each of which the op is linear: it gives zeros where all of a group are zero. An op that takes several parts is linear in
 /// all of them together, and one zero part says nothing of the others.
 pub(super) fn linear_in(name: &str, operands: usize) -> SmallVec<[Range<usize>; 2]> {
+    let one = |group: Range<usize>| std::iter::once(group).collect();
     match name {
         "matmul" => [0..1, 1..2].into_iter().collect(),
-        "cat" | "stack" | "unslice" => [0..operands].into_iter().collect(),
-        "where" if operands == 3 => [1..3].into_iter().collect(),
+        "cat" | "stack" | "unslice" => one(0..operands),
+        "where" if operands == 3 => one(1..3),
         "permute" | "reshape" | "expand" | "slice" | "roll" | "flip" | "cumsum" | "tril"
         | "triu" | "remap" | "remap_grad"
             if operands == 1 =>
         {
-            [0..1].into_iter().collect()
+            one(0..1)
         }
         // The second operand is an index.
         "place" | "pick" | "gather" | "gather_grad" | "index_select" | "index_select_grad"
         | "embedding_grad"
             if operands == 2 =>
         {
-            [0..1].into_iter().collect()
+            one(0..1)
         }
-        "softmax_grad" | "log_softmax_grad" if operands == 2 => [1..2].into_iter().collect(),
+        "softmax_grad" | "log_softmax_grad" if operands == 2 => one(1..2),
         // The slopes of ops on one tensor, times a gradient.
         "relu_grad" | "abs_grad" | "elu_grad" | "gelu_grad" | "gelu_tanh_grad" | "silu_grad"
         | "softplus_grad" | "leaky_relu_grad" | "erf_grad" | "clamp_grad" | "log_sigmoid_grad"
         | "log2_grad" | "exp2_grad" | "log1p_grad" | "expm1_grad" | "mish_grad"
             if operands == 2 =>
         {
-            [1..2].into_iter().collect()
+            one(1..2)
         }
         _ => SmallVec::new(),
     }

@@ -92,10 +92,10 @@ fn gradients(inputs: &[Tensor], loss: Loss) -> (Vec<Tensor>, (Vec<Tensor>, Vec<T
     })
     .unwrap()
     .optimized();
-    let mut optimised = program.optimise(true, true);
+    let mut validated = program.validated(true, true);
     let given: Vec<&Tensor> = inputs.iter().collect();
-    let (plain, simple) = (program.run(&given).unwrap(), optimised.run(&given).unwrap());
-    optimised.warnings().iter().for_each(|w| println!("{w}"));
+    let (plain, simple) = (program.run(&given).unwrap(), validated.run(&given).unwrap());
+    validated.warnings().iter().for_each(|w| println!("{w}"));
     (plain.clone(), (plain, simple))
 }
 

@@ -50,17 +50,17 @@ fn a_wrong_gradient_is_seen_before_it_is_used() {
                 rules: vec!["zero"],
                 simplified: true,
             };
-            let mut optimised = Optimised {
+            let mut validated = Validated {
                 program: wrong,
                 pending: Some(Box::new(pending)),
                 warnings: Vec::new(),
             };
-            let loss = optimised.run(&[&x]).unwrap()[0].item();
+            let loss = validated.run(&[&x]).unwrap()[0].item();
             let want = plain.run(&[&x]).unwrap()[0].item();
             assert!((loss - want).abs() <= 1e-6 * want, "{loss} for {want}");
-            let warning = optimised.warnings()[0].to_string();
+            let warning = validated.warnings()[0].to_string();
             assert!(warning.contains("`d_w`") && warning.contains("plain program"), "{warning}");
-            assert_eq!(optimised.program().to_string(), plain.to_string());
+            assert_eq!(validated.program().to_string(), plain.to_string());
         }
         assert_ne!(w.to_f64_vec(), vec![0.0; 3]);
         let moved = w.to_f64_vec().iter().zip(&before).map(|(a, b)| (a - b).abs()).sum::<f64>();
@@ -81,15 +81,15 @@ fn draws_are_compared_as_they_were_drawn() {
         Ok(vec![w.grad().expect("the loss depends on it")])
     })
     .unwrap();
-    let mut optimised = program.optimise(true, true);
+    let mut validated = program.validated(true, true);
     let plain = Generator::manual_seed(9);
     let mut other = plain.share();
     for _ in 0..3 {
-        let got = optimised.run(&[]).unwrap()[0].to_f64_vec();
+        let got = validated.run(&[]).unwrap()[0].to_f64_vec();
         let want = Tensor::ones([40]).try_dropout(0.5, true, &mut other).unwrap().to_f64_vec();
         assert_eq!(got, want);
     }
-    assert!(optimised.warnings().is_empty(), "{:?}", optimised.warnings());
+    assert!(validated.warnings().is_empty(), "{:?}", validated.warnings());
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn errors_stay_errors() {
     let program =
         Program::trace([("x", &x), ("i", &i)], |a| Ok(vec![a[0].try_index_select(0, &a[1])?]))
             .unwrap();
-    let mut optimised = program.optimise(true, true);
-    assert!(optimised.run(&[&x]).is_err());
-    assert!(optimised.run(&[&x, &Tensor::from([0i64, 7])]).is_err());
-    assert!(optimised.is_pending());
-    assert_eq!(optimised.run(&[&x, &i]).unwrap()[0].to_vec::<f64>(), [1.0, 2.0]);
-    assert!(!optimised.is_pending() && optimised.warnings().is_empty());
+    let mut validated = program.validated(true, true);
+    assert!(validated.run(&[&x]).is_err());
+    assert!(validated.run(&[&x, &Tensor::from([0i64, 7])]).is_err());
+    assert!(validated.is_pending());
+    assert_eq!(validated.run(&[&x, &i]).unwrap()[0].to_vec::<f64>(), [1.0, 2.0]);
+    assert!(!validated.is_pending() && validated.warnings().is_empty());
 }

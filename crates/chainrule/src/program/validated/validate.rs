@@ -92,7 +92,7 @@ impl Pending {
         before.restore();
         let plain = self.plain.clone();
         match plain.run_into(arguments, results) {
-            Ok(()) => Outcome::Parted { why, plain },
+            Ok(()) => Outcome::Parted { why, plain: Box::new(plain) },
             Err(e) => Outcome::Error(e),
         }
     }

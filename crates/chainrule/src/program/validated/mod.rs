@@ -45,7 +45,7 @@ impl Default for Passes {
 }
 
 /// A program with the passes applied, beside the plain one until the first run has shown that they give the same.
-pub struct Optimised {
+pub struct Validated {
     program: Program,
     pending: Option<Box<Pending>>,
     warnings: Vec<Warning>,
@@ -54,7 +54,7 @@ pub struct Optimised {
 impl Program {
     /// The program as [`compile`](super::compile) runs it: [simplified](Program::simplified) and [fused](Program::fused), as asked.
     ///
-    /// A pass that fails is left out. The first [`Optimised::run`] compares both programs on the arguments, parameters and random draws that it gets: every
+    /// A pass that fails is left out. The first [`Validated::run`] compares both programs on the arguments, parameters and random draws that it gets: every
     /// output, every gradient and every new value of a parameter. The tolerance is the rounding error of the plain program, measured against a run in f64 (of a
     /// program in f64: against a run on inputs changed in their last bits). If they part, the plain program runs, then and later.
     ///
@@ -62,12 +62,12 @@ impl Program {
     /// use chainrule::{Tensor, program::Program};
     /// let x = Tensor::from([1.0f32, 2.0]);
     /// let program = Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all()]))?;
-    /// let mut optimised = program.optimise(true, true);
-    /// assert_eq!(optimised.run(&[&x])?[0].item(), program.run(&[&x])?[0].item());
-    /// assert!(optimised.warnings().is_empty());
+    /// let mut validated = program.validated(true, true);
+    /// assert_eq!(validated.run(&[&x])?[0].item(), program.run(&[&x])?[0].item());
+    /// assert!(validated.warnings().is_empty());
     /// # Ok::<(), chainrule::Error>(())
     /// ```
-    pub fn optimise(&self, simplification: bool, fusion: bool) -> Optimised {
+    pub fn validated(&self, simplification: bool, fusion: bool) -> Validated {
         Passes { simplification, fusion }.apply(self)
     }
 
@@ -94,10 +94,10 @@ impl Program {
 }
 
 impl Passes {
-    pub fn apply(self, traced: &Program) -> Optimised {
+    pub fn apply(self, traced: &Program) -> Validated {
         let plain = traced.optimized();
         if !self.simplification && !self.fusion {
-            return Optimised { program: plain, pending: None, warnings: Vec::new() };
+            return Validated { program: plain, pending: None, warnings: Vec::new() };
         }
         let mut warnings = Vec::new();
         // With the gradients among the results, so that they can be compared.
@@ -133,7 +133,7 @@ impl Passes {
             }
         }
         let pending = Pending { plain, probe, simple, rules, simplified: self.simplification };
-        Optimised { program, pending: Some(Box::new(pending)), warnings }
+        Validated { program, pending: Some(Box::new(pending)), warnings }
     }
 }
 
@@ -152,7 +152,7 @@ fn guarded<T>(f: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
     }
 }
 
-impl Optimised {
+impl Validated {
     /// The program that runs.
     pub fn program(&self) -> &Program {
         &self.program
@@ -189,7 +189,7 @@ impl Optimised {
             }
             validate::Outcome::Parted { why, plain } => {
                 self.warnings.push(Warning { why });
-                self.program = plain;
+                self.program = *plain;
                 Ok(())
             }
         }
