@@ -20,10 +20,10 @@ class Report:
         self.pictures: list[str] = []
         """Where the lines of a backward pass were followed: both programs side by side, as SVG."""
 
-    def with_lines(self, found: Sequence[Any]) -> Report:
-        """The report with the lines of the mistakes in front of all that the numbers tell; entries that say the same of them are one."""
+    def with_lines(self, found: Sequence[Any], whole: bool = False) -> Report:
+        """The report with the lines of the mistakes in front of what the numbers tell: all of that, or what the catalogue calls it."""
         head, _, rest = self.text.partition("\n")
-        report = Report(self.passed, "\n".join([head, *map(str, found), *_one_entry(rest)]))
+        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else _one_entry(rest))]))
         report.pictures = [f.picture for f in found]
         return report
 
