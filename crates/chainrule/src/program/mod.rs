@@ -55,7 +55,6 @@ mod python;
 mod run;
 mod trace;
 mod validated;
-mod validated;
 
 #[cfg(test)]
 mod tests;

@@ -113,7 +113,7 @@ mod tests {
             ("apart", |w, i| {
                 w.reshape([2, 2, 5]).index(ix![&i.remainder(2), .., i]).tanh().sum_all()
             }),
-            ("put", |w, i| (w.index_put(ix![i], &w.index(ix![i]).square(), false) * w).sum_all()),
+            ("put", |w, i| (w.index_put(ix![i], w.index(ix![i]).square(), false) * w).sum_all()),
             ("added", |w, i| (w.index_put(ix![i], 2.0, true) * w).sum_all()),
         ];
         for (name, loss) in losses {

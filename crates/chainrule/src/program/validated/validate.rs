@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::compare::{Apart, apart};
 use super::guarded;
 use super::twin::{self, Twin};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::program::Program;
 use crate::program::algebra::Simplify;
 use crate::rng::{Generator, Stream};
@@ -35,7 +35,7 @@ pub(super) enum Outcome {
     /// The results are those of the plain program, which is to run from now on.
     Parted {
         why: String,
-        plain: Program,
+        plain: Box<Program>,
     },
 }
 
@@ -197,11 +197,6 @@ const PLAIN: &str = "the plain program runs";
 impl Program {
     /// The error for arguments that the program does not take, or for a run inside a trace.
     fn refusal(&self, arguments: &[&Tensor]) -> Option<Error> {
-        self.check_run(arguments).err()
-    }
-
-    fn check_run(&self, arguments: &[&Tensor]) -> Result<()> {
-        crate::program::run::not_traced()?;
-        self.check_arguments(arguments)
+        crate::program::run::not_traced().and_then(|()| self.check_arguments(arguments)).err()
     }
 }

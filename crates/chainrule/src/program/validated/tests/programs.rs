@@ -96,10 +96,10 @@ fn apply(step: &Step<'_>, pool: &[Tensor], y: &Tensor) -> Option<Tensor> {
         30 if a.rank() > 0 && a.shape()[0] > 0 => {
             a.try_index(&[Index::from(&y.remainder(a.shape()[0] as i64))]).ok()?
         }
-        31 => a.exp().try_div(&b.exp().try_add(&a.exp()).ok()?).ok()?,
-        32 => positive(a).try_div(&positive(b)).ok()?,
-        33 => positive(a).log().try_add(&positive(b).log()).ok()?,
-        34 => positive(a).try_mul(&positive(b)).ok()?.sqrt(),
+        31 => a.exp().try_div(b.exp().try_add(a.exp()).ok()?).ok()?,
+        32 => positive(a).try_div(positive(b)).ok()?,
+        33 => positive(a).log().try_add(positive(b).log()).ok()?,
+        34 => positive(a).try_mul(positive(b)).ok()?.sqrt(),
         35 => {
             let e = (a - a.amax(axis?, true)).exp();
             &e / e.sum(axis?, true)
@@ -121,7 +121,7 @@ fn apply(step: &Step<'_>, pool: &[Tensor], y: &Tensor) -> Option<Tensor> {
         50 => (a - narrow(0, 1)?).log_softmax(axis?),
         // Of no account to the gradient, by the algebra and not by the form.
         51 => narrow(0, 1)? * 0.0 + a,
-        52 => a.try_slice(&[Slice::At(0)]).ok()? * (a - a),
+        52 => a.try_slice(&[Slice::At(0)]).ok()? * (a - a.clone()),
         53 => a.sum_all(),
         54 => a.max_axis(axis?, true).0,
         _ => of_table(step, a)?,
