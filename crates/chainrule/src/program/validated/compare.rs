@@ -7,7 +7,10 @@ use crate::dtype::DType;
 use crate::tensor::value::Value;
 
 /// How much larger than the measured rounding error of an array a difference may be: other orders of summation, and luck in what was measured.
-const SLACK: f64 = 16.0;
+///
+/// In f32 the error itself is known, in f64 how far it moves with the inputs, which is rather more than it is.
+const SLACK_F32: f64 = 16.0;
+const SLACK_F64: f64 = 4.0;
 
 /// Roundings that count in any case, relative to the largest element of the array.
 const ROUNDINGS: f64 = 16.0;
@@ -31,6 +34,7 @@ struct Known {
     size: f64,
     rounding: f64,
     unit: f64,
+    slack: f64,
 }
 
 /// The root that parts the most, if any does.
@@ -43,7 +47,7 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     let all = known.iter().enumerate().filter_map(|(root, k)| {
         // An array of zeros has no size of its own.
         let own = if k.size > 0.0 { ROUNDINGS * k.size } else { largest };
-        let allowed = (SLACK * k.rounding + k.unit * own).min(of_all);
+        let allowed = (k.slack * k.rounding + k.unit * own).min(of_all);
         let by = distance(&new[root], &twin.plain[root]);
         (by > allowed).then_some(Apart { root, by, size: k.size, allowed })
     });
@@ -54,9 +58,12 @@ fn known(plain: &Value, other: Option<&Arc<Value>>) -> Known {
     if !plain.dtype().is_float() {
         return Known::default();
     }
-    let unit = if plain.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let (unit, slack) = match plain.dtype() {
+        DType::F32 => (f64::from(f32::EPSILON), SLACK_F32),
+        _ => (f64::EPSILON, SLACK_F64),
+    };
     let rounding = other.map_or(0.0, |other| largest_difference(&numbers(other), &numbers(plain)));
-    Known { size: size(plain), rounding, unit }
+    Known { size: size(plain), rounding, unit, slack }
 }
 
 /// The largest difference of elements that are finite in both.
