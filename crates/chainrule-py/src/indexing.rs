@@ -248,7 +248,7 @@ fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
                 "an index is an integer or bool tensor, not a float one",
             ));
         }
-        // A single position whose value is known takes a view; in a trace it may be another in each run.
+        // A view for a single position that is known; in a trace it may be another each run.
         return Ok(match t.try_item() {
             Ok(at) if t.rank() == 0 && t.dtype() == chainrule::DType::I64 => {
                 Index::Slice(Slice::At(at as i64))

@@ -201,7 +201,7 @@ struct View<'a> {
     gradient: &'a Tensor,
     /// What the chain rule makes of the hand-written gradients above it.
     made: Option<&'a Tensor>,
-    /// What rounding does to that.
+    /// The effect of rounding on that.
     noise: &'a Noise,
 }
 

@@ -1,4 +1,4 @@
-//! What rounding does to each gradient: the backward pass is run again with every number in it changed in its last bits.
+//! Rounding of each gradient: the backward pass is run again with every number in it changed in its last bits.
 //!
 //! Two right ways to write a backward pass round differently at each step. How far that takes them apart depends on what cancels on the way, so no fixed
 //! tolerance fits. The spread of a few such runs is that distance, element by element, in the dtype that the pass runs in.
@@ -142,7 +142,7 @@ impl Noise {
 /// One run of the backward pass with its numbers changed.
 struct Run<'a> {
     known: &'a Known,
-    /// Where the nodes are on the tape: from that come the seeds, which must not depend on what was computed before.
+    /// Positions of the nodes on the tape. The seeds come from them, and must not depend on what was computed before.
     places: &'a HashMap<u64, u64>,
     run: u64,
 }
@@ -153,7 +153,7 @@ impl Run<'_> {
         Generator::manual_seed((place * RUNS + self.run) * 2 + of)
     }
 
-    /// What a rule gives when the gradient that it is handed, the values that it saved and its results change in their last bits.
+    /// The results of a rule when the gradient that it is handed, the values that it saved and its results change in their last bits.
     fn shaken_rule(
         &self,
         node: &Arc<Node>,

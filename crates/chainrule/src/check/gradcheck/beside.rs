@@ -14,7 +14,7 @@ const BESIDE: f64 = 1.0 / 8.0;
 /// Elements below this part of the largest count as zeros, which have no size of their own.
 const ZERO: f64 = 1e-3;
 
-/// What zeros count as, at least.
+/// The least size that zeros count as.
 const LEAST: f64 = 0.5;
 
 /// How far beside a kink a point is that has none, relative to the largest element of an input.

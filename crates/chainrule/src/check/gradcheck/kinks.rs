@@ -248,7 +248,7 @@ struct Both {
     limits: Limits,
 }
 
-/// What is nearer than this, relatively, is the same.
+/// The relative distance below which values are the same.
 #[derive(Clone, Copy)]
 struct Limits {
     values: f64,

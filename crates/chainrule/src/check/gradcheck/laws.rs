@@ -22,7 +22,7 @@ pub enum Law {
     Repeat,
     /// A cotangent of zeros gives a gradient of zeros.
     Zero,
-    /// So many times the cotangent gives so many times the gradient.
+    /// A multiple of the cotangent gives the same multiple of the gradient.
     Scale(f64),
     /// The gradients of two parts of a cotangent sum to that of the whole.
     Sum(Split),
@@ -47,9 +47,9 @@ pub struct Broken {
     pub law: Law,
     /// The element of the gradient.
     pub index: Vec<usize>,
-    /// What the rule gave.
+    /// The result of the rule.
     pub found: f64,
-    /// What is due by the law.
+    /// The result that the law asks for.
     pub due: f64,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// What the laws tell of the gradient of one output by one input.
+/// Findings of the laws about the gradient of one output by one input.
 #[derive(Clone, Debug)]
 pub(super) struct Lawful {
     pub broken: Option<Broken>,
@@ -100,7 +100,7 @@ const ELEMENTS: usize = 2;
 /// How far sums may be off, in rounding units of the largest element.
 const UNITS: f64 = 64.0;
 
-/// What two runs of a right rule may differ by, relative to the largest element: threads may sum in another order.
+/// The difference that two runs of a right rule may have, relative to the largest element: threads may sum in another order.
 const RUNS: f64 = 1e-9;
 
 /// How often the cotangent is changed in its last bits to see what rounding does.
@@ -201,7 +201,7 @@ impl Rule<'_> {
         }
     }
 
-    /// What is left where terms cancel has few bits as well. Only it changes with the last bits of the cotangent, which narrow arithmetic does not see.
+    /// Remainders of terms that cancel have few bits as well. Only it changes with the last bits of the cotangent, which narrow arithmetic does not see.
     fn rounding_has_few_bits(&mut self, level: &Level<'_>) -> Result<()> {
         if self.found.iter().all(|lawful| lawful.unit <= DOUBLE) {
             return Ok(());
@@ -265,7 +265,7 @@ impl Rule<'_> {
     /// The law of sums for a part of the cotangent.
     fn sum(&mut self, level: &Level<'_>, split: Split, part: &Tensor) -> Result<()> {
         let rest = self.v.try_sub(part)?;
-        // What a rule loses beside a cotangent that it adds to and takes away again.
+        // The loss of a rule beside a cotangent that it adds to and takes away again.
         let least = DOUBLE / 4.0 * greatest(&self.v.to_f64_vec()) * self.reach;
         let (a, b) = (gradients(self.tape, self.o, part)?, gradients(self.tape, self.o, &rest)?);
         for i in 0..self.found.len() {

@@ -150,7 +150,7 @@ impl Level<'_> {
                 continue;
             }
             for (pair, other) in found.pairs.iter_mut().zip(other.pairs) {
-                // Where nothing tells which mode is wrong, both are but rounding of something large.
+                // If nothing tells which mode is wrong, both are but rounding of something large.
                 let wrong = match other.outcome {
                     Outcome::Wrong(blame) => blame != Blame::Unclear,
                     outcome => outcome == Outcome::CutOff,

@@ -1,4 +1,4 @@
-//! What rounding does to a derivative along a probe: measured by changing inputs and probes in their last bits.
+//! Rounding of a derivative along a probe, measured by changing inputs and probes in their last bits.
 
 use super::differences::shaken;
 use super::kinks::Kink;
@@ -22,7 +22,7 @@ const ROUNDING: f64 = 4.0 * f64::EPSILON;
 /// How many such changes are tried.
 const TRIES: u64 = 3;
 
-/// What is so many times larger than the noise is looked at no further.
+/// The multiple of the noise beyond which a difference is looked at no further.
 const CLEAR: f64 = 1e6;
 
 impl Pair<'_> {

@@ -133,7 +133,7 @@ pub enum Outcome {
     Wrong(Blame),
 }
 
-/// What a check says as a whole.
+/// The outcome of a check as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// Nothing is wrong, and everything could be judged.
@@ -163,7 +163,7 @@ impl GradCheck {
         self.judgement() == Judgement::Right
     }
 
-    /// What the check says: that all is right, that something is wrong, or that it cannot be told.
+    /// The outcome of the check: that all is right, that something is wrong, or that it cannot be told.
     pub fn judgement(&self) -> Judgement {
         match () {
             _ if !self.problems.is_empty() || self.failures().next().is_some() => Judgement::Wrong,

@@ -195,7 +195,7 @@ fn at_enormous_scales_a_wrong_gradient_never_passes() {
         let report = check(&unary(Tensor::square, |g, x| g * x * 2.0), &x);
         assert_ne!(report.judgement(), Judgement::Wrong, "{scale}: {report}");
     }
-    // What is added drowns in the other term.
+    // The added term drowns in the other one.
     for slope in [1.0, 3.0] {
         let op = unary(|x| x + 1e150, move |g, _| g * slope);
         let report = check(&op, &[randn(&[3], 8)]);

@@ -1,4 +1,4 @@
-//! What the numbers show where no classic mistake gives them: edits of the true backward pass, one at a time, and two factors at once.
+//! Readings of the numbers where no classic mistake gives them: edits of the true backward pass, one at a time, and two factors at once.
 //!
 //! A rule takes the gradient that comes in and values of the forward pass. The edits put another gradient, or another value, of the same shape in
 //! the place of each; what comes out is walked down as any mistake is. Two factors are solved for: below its place each part acts as a
@@ -22,7 +22,7 @@ use crate::tensor::value::Value;
 /// The most products of parts by elements that are laid beside each other in pairs.
 const MOST: usize = 20_000_000;
 
-/// What makes the right gradients into the given ones, where it is no classic mistake.
+/// An edit that makes the right gradients into the given ones, where it is no classic mistake.
 #[derive(Clone, Debug)]
 pub struct Deviation {
     op: &'static str,
@@ -47,7 +47,7 @@ impl Deviation {
         self.location
     }
 
-    /// What was taken for what.
+    /// The quantity that was taken, and the one that is due.
     pub fn text(&self) -> &str {
         &self.text
     }

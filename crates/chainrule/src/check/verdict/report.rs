@@ -108,7 +108,7 @@ impl Verdict {
         &self.explanations
     }
 
-    /// What else gives just these numbers, where no classic mistake does: another gradient or another value in the place of the one that is due, or two
+    /// Other edits that give just these numbers, where no classic mistake does: another gradient or another value in the place of the one that is due, or two
     /// parts with factors of their own.
     ///
     /// ```
@@ -287,7 +287,7 @@ impl Explanation {
         self.number
     }
 
-    /// Where it is, in words.
+    /// Its place, in words.
     fn place(&self) -> String {
         let input = self.input.map_or(String::new(), |input| format!(", input {input}"));
         let line =

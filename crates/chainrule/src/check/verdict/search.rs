@@ -48,7 +48,7 @@ pub(crate) fn search(case: &mut Case) -> Result<(Vec<Suspect>, Effort)> {
     Ok((found, effort))
 }
 
-/// What else may have been done in place of the right rules, where no classic mistake gives the numbers.
+/// Other things that may have been done in place of the right rules, where no classic mistake gives the numbers.
 pub(crate) fn search_others(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     let _guard = Mode::get().with(Mode::NO_GRAD).enter();
     let (nodes, _) = places(case);

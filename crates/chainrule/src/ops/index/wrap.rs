@@ -11,7 +11,7 @@ struct Wrap {
     /// The op that they are for.
     op: &'static str,
     size: usize,
-    /// What has that size.
+    /// The thing that has that size.
     what: String,
 }
 

@@ -59,7 +59,7 @@ const POINTS: [Draw; 10] = [
 /// One sample a point.
 pub(super) type Samples = Vec<Rc<Sample>>;
 
-/// What is known of the values of a program at the points.
+/// Values of a program and their errors at the points.
 #[derive(Default)]
 pub(super) struct Accuracy {
     /// Of each value, as the program computes it.
@@ -139,7 +139,7 @@ impl Stage {
         if beside { self.as_data(s, id, point) } else { s }
     }
 
-    /// What the forward pass computed, as the backward pass finds it.
+    /// A result of the forward pass, as the backward pass finds it.
     fn as_data(&self, s: Sample, id: Id, point: usize) -> Sample {
         let seed = u64::from(id.0) << 8 | point as u64;
         self.space().rounded(s, |i| 2.0 * uniform(mixed(seed, 6, i as u64)) - 1.0)

@@ -20,7 +20,7 @@ impl Terms {
         all.sort_by_key(|s| s.0);
         let mut out = Summands::new();
         let mut merged = false;
-        // What rounding can leave of coefficients that cancel.
+        // The remainder that rounding can leave of coefficients that cancel.
         let mut noise = 0.0;
         for (m, c) in all {
             match out.last_mut() {

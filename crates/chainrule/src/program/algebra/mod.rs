@@ -135,7 +135,7 @@ impl Program {
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
         how.check()?;
         let before = self.optimized();
-        // What is cheaper for large arrays may be longer. Then each instruction counts as a few elements, and in the end as many.
+        // A program that is cheaper for large arrays may be longer. Then each instruction counts as a few elements, and in the end as many.
         for overhead in [1.0, 64.0, 4096.0] {
             let Some(mut stage) = Stage::new(&before, &how.on, how.seed, overhead) else { break };
             stage.read()?;

@@ -56,7 +56,7 @@ pub(super) struct Stage {
     pub arrays: Vec<(Id, T, Vec<f64>)>,
     /// The values and terms at sample points, with their rounding errors.
     pub accuracy: Accuracy,
-    /// What an instruction costs beside its elements.
+    /// The cost of an instruction beside its elements.
     pub overhead: f64,
     /// Whether a formula of the forward pass lacks an axis of its value.
     pub is_degenerate: bool,

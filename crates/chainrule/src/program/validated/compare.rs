@@ -28,7 +28,7 @@ pub(super) struct Apart {
     pub allowed: f64,
 }
 
-/// What the plain program says of an array: its size, and how far rounding moves it.
+/// The plain program's account of an array: its size, and how far rounding moves it.
 #[derive(Clone, Copy, Default)]
 struct Known {
     size: f64,

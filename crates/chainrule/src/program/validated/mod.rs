@@ -31,7 +31,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What is done to a program after its trace.
+/// The passes over a program after its trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passes {
     pub simplification: bool,
@@ -163,7 +163,7 @@ impl Validated {
         self.pending.is_some()
     }
 
-    /// What was left out, and why; after the first run also whether the plain program runs.
+    /// The optimisations that were left out, and why; after the first run also whether the plain program runs.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }

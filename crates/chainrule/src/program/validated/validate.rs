@@ -27,7 +27,7 @@ pub(super) struct Pending {
     pub simplified: bool,
 }
 
-/// What came of the first run.
+/// The outcome of the first run.
 pub(super) enum Outcome {
     Same,
     /// The plain program fails on these arguments too.

@@ -191,7 +191,7 @@ fn check(samples: &[Sample], seed: u64, dtype: DType) -> Result<bool, String> {
         let gradients = own.iter().map(|x| x.grad().unwrap_or_else(|| x.zeros_like()));
         Ok([loss].into_iter().chain(gradients).collect())
     });
-    // What the algebra has no part in: indices that are read, decompositions that fail.
+    // Refusals that the algebra has no part in: indices that are read, decompositions that fail.
     let Ok(traced) = traced else { return Ok(false) };
     let plain = traced.optimized();
     let simple = plain.simplified().map_err(text)?.program;
@@ -236,6 +236,6 @@ fn random_programs_are_simplified_and_fused_rightly() {
         failures.len(),
         failures[..failures.len().min(3)].join("\n")
     );
-    // Where accuracy is a matter of the last digits the plain program is taken; that is rare.
+    // The plain program is taken where the last digits are in doubt; that is rare.
     assert!(plain * 50 <= count, "{plain} of {count} would run plain");
 }
