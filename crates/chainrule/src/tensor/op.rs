@@ -68,6 +68,27 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// Whether the result has all elements of the only input in their order: the op is then a reshape, whatever else it is.
+    fn keeps_order(&self, input: &Meta) -> bool {
+        let _ = input;
+        false
+    }
+
+    /// Whether the result is the only input with axes of size 1 stretched, as any elementwise op does with its operands.
+    fn stretches(&self) -> bool {
+        false
+    }
+
+    /// For a permutation: where each axis of the result comes from.
+    fn permutation(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// For a reduction that keeps its axes with size 1: the same without them.
+    fn without_kept_axes(&self) -> Option<Arc<dyn Op>> {
+        None
+    }
+
     /// The input that a result is the new value of, in an update of parameters: the kernel is then an [`UpdateKernel`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;

@@ -5,8 +5,8 @@ use crate::ops::prelude::*;
 
 #[derive(Debug)]
 pub(crate) struct Mean {
-    pub(super) axes: Axes,
-    pub(super) keepdim: bool,
+    pub axes: Axes,
+    pub keepdim: bool,
 }
 
 impl Op for Mean {
@@ -39,6 +39,10 @@ impl Op for Mean {
         let n = self.axes.count(&at.input_shape(0));
         let dx = tangents[0].as_ref().expect("the only tangent");
         dx.try_sum(self.axes, self.keepdim)?.try_mul(1.0 / n as f64)
+    }
+
+    fn without_kept_axes(&self) -> Option<Arc<dyn Op>> {
+        self.keepdim.then(|| Arc::new(Mean { axes: self.axes, keepdim: false }) as Arc<dyn Op>)
     }
 }
 

@@ -36,6 +36,10 @@ impl Op for Sum {
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         tangents[0].as_ref().expect("the only tangent").try_sum(self.axes, self.keepdim)
     }
+
+    fn without_kept_axes(&self) -> Option<Arc<dyn Op>> {
+        self.keepdim.then(|| Arc::new(Sum { axes: self.axes, keepdim: false }) as Arc<dyn Op>)
+    }
 }
 
 impl ReduceKernel for Sum {

@@ -37,6 +37,10 @@ impl Op for Expand {
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         tangents[0].as_ref().expect("the only tangent").try_expand(self.shape)
     }
+
+    fn stretches(&self) -> bool {
+        true
+    }
 }
 
 impl ViewKernel for Expand {

@@ -52,6 +52,10 @@ impl Op for Permute {
             &[tangents[0].as_ref().expect("the only tangent")],
         )
     }
+
+    fn permutation(&self) -> Option<&[u8]> {
+        Some(&self.from)
+    }
 }
 
 impl ViewKernel for Permute {

@@ -42,6 +42,10 @@ impl Op for Reshape {
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         tangents[0].as_ref().expect("the only tangent").try_reshape(self.shape)
     }
+
+    fn keeps_order(&self, _: &Meta) -> bool {
+        true
+    }
 }
 
 impl ViewKernel for Reshape {

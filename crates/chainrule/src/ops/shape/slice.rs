@@ -144,6 +144,10 @@ impl Op for SliceOp {
     fn jvp(&self, _: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         apply(self.clone(), &[tangents[0].as_ref().expect("the only tangent")])
     }
+
+    fn keeps_order(&self, input: &Meta) -> bool {
+        self.takes_all(&input.shape)
+    }
 }
 
 impl ViewKernel for SliceOp {
@@ -160,6 +164,14 @@ impl SliceOp {
         let cuts = counts.iter().map(|&count| Cut { start: 0, count, step: 1 }).collect();
         let from = (0..shape.rank()).map(Some).collect();
         SliceOp { cuts, from, out: Shape::new(&counts) }
+    }
+
+    /// Whether it takes all elements of an array of this shape in their order, and does no more than add or drop axes of size 1.
+    fn takes_all(&self, shape: &Shape) -> bool {
+        let whole = |(cut, &size): (&Cut, &usize)| {
+            cut.count == size && (size <= 1 || (cut.start == 0 && cut.step == 1))
+        };
+        self.cuts.iter().zip(shape.iter()).all(whole) && self.from.iter().flatten().is_sorted()
     }
 
     /// Where the result lies in an array of this layout.
@@ -226,6 +238,10 @@ impl Op for Unslice {
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let given = self.slices.iter().zip(tangents).filter_map(|(s, t)| Some((s, t.as_ref()?)));
         join(at.output_meta(), &given.collect::<SmallVec<[_; 3]>>())
+    }
+
+    fn keeps_order(&self, _: &Meta) -> bool {
+        matches!(&self.slices[..], [all] if all.takes_all(&self.shape))
     }
 }
 

@@ -6,6 +6,7 @@
 pub(super) mod common;
 pub(super) mod dead;
 mod fold;
+mod views;
 
 use super::Program;
 
@@ -33,6 +34,7 @@ impl Program {
         if fold::constants(&mut folded).is_ok() {
             program = folded;
         }
+        views::fold(&mut program);
         common::merge(&mut program);
         dead::remove(&mut program);
         if cfg!(debug_assertions)
