@@ -337,6 +337,11 @@ pub(crate) fn check_read(op: &'static str, value: &Arc<Value>) -> Result<()> {
     if is_on() { refuse(op, value) } else { Ok(()) }
 }
 
+/// Whether a trace is going on, and the elements of the tensor may be others in the next run of its program.
+pub(crate) fn varies(x: &Tensor) -> bool {
+    is_on() && with(|log| log.varying.contains(&Arc::as_ptr(&x.value())))
+}
+
 #[cold]
 fn refuse(op: &'static str, value: &Arc<Value>) -> Result<()> {
     with(|log| {

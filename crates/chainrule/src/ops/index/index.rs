@@ -146,6 +146,18 @@ impl Plan {
         Ok(mask.rank())
     }
 
+    /// Whether this is `x[range(n), columns]` of a matrix of `n` rows, the row numbers the same in each run: a gather, which programs know
+    /// more of.
+    fn takes_one_of_each_row(&self, shape: &Shape) -> bool {
+        let ([rows, columns], [n, _]) = (&self.arrays[..], &shape[..]) else { return false };
+        let (rows, columns) = (&rows.positions, &columns.positions);
+        rows.rank() == 1
+            && rows.numel() == *n
+            && columns.shape() == rows.shape()
+            && !log::varies(rows)
+            && counts_up(rows)
+    }
+
     /// Whether the slices leave the tensor as it is.
     pub fn whole(&self) -> bool {
         let full = Slice::from(..);
@@ -192,6 +204,13 @@ impl Plan {
         let between = free.iter().map(|&a| shape[a]).collect();
         Ok(Some(Places { first, last, flat, common, between }))
     }
+}
+
+/// Whether the indices are 0, 1, 2, ...
+fn counts_up(indices: &Tensor) -> bool {
+    let Ok(value) = indices.value().contiguous() else { return false };
+    let list: &[i64] = value.slice().expect("made contiguous");
+    list.iter().enumerate().all(|(i, x)| i as i64 == *x)
 }
 
 impl Places {
@@ -252,6 +271,10 @@ methods! {
         let plan = Plan::new(name, &self.shape(), indices)?;
         let x = plan.sliced(self)?;
         let shape = x.shape();
+        if plan.takes_one_of_each_row(&shape) {
+            let columns = wrapped(name, &plan.arrays[1].positions, shape[1], "axis 1")?;
+            return x.try_gather(1, &columns.try_unsqueeze(1)?)?.try_squeeze(1);
+        }
         let Some(places) = plan.places(name, &shape)? else {
             return Ok(x);
         };
