@@ -40,7 +40,7 @@ struct Known {
 /// The root that parts the most, if any does.
 pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     let known: Vec<Known> =
-        (0..new.len()).map(|i| known(&twin.plain[i], twin.other.get(i))).collect();
+        (0..new.len()).map(|i| known(&twin.plain[i], twin.others.iter().map(|o| &*o[i]))).collect();
     let most = |f: fn(&Known) -> f64| known.iter().map(f).fold(0.0, f64::max);
     let largest = most(|k| k.size);
     let of_all = most(|k| SLACK_OF_ALL * k.rounding + k.unit * ROUNDINGS_OF_ALL * k.size);
@@ -54,7 +54,8 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     all.max_by(|a, b| (a.by / a.allowed).total_cmp(&(b.by / b.allowed)))
 }
 
-fn known(plain: &Value, other: Option<&Arc<Value>>) -> Known {
+/// The least of the differences from the other runs: in f64 one of them may be far off by bad luck, and that is no leave to be.
+fn known<'a>(plain: &Value, others: impl Iterator<Item = &'a Value>) -> Known {
     if !plain.dtype().is_float() {
         return Known::default();
     }
@@ -62,7 +63,9 @@ fn known(plain: &Value, other: Option<&Arc<Value>>) -> Known {
         DType::F32 => (f64::from(f32::EPSILON), SLACK_F32),
         _ => (f64::EPSILON, SLACK_F64),
     };
-    let rounding = other.map_or(0.0, |other| largest_difference(&numbers(other), &numbers(plain)));
+    let own = numbers(plain);
+    let rounding = others.map(|other| largest_difference(&numbers(other), &own));
+    let rounding = rounding.reduce(f64::min).unwrap_or(0.0);
     Known { size: size(plain), rounding, unit, slack }
 }
 

@@ -1,11 +1,11 @@
-//! A run of the plain program beside a second one, from which its rounding errors are read.
+//! A run of the plain program beside others, from which its rounding errors are read.
 
 use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::program::Program;
-use crate::program::ir::{From, Id, Instruction};
+use crate::program::ir::{From, Id, Info, Instruction};
 use crate::program::plan::Plan;
 use crate::tensor::Tensor;
 use crate::tensor::node::lock;
@@ -15,11 +15,14 @@ use crate::tensor::value::{Meta, Value};
 /// How far the inputs of a program in f64 are moved, in units of the relative rounding error.
 const MOVED: f64 = 4.0;
 
+/// On how many moves of its inputs a program in f64 is run.
+const MOVES: usize = 3;
+
 /// The roots of a program: its outputs, and then the new values of its cells.
 pub(super) struct Twin {
     pub plain: Vec<Arc<Value>>,
-    /// The same in f64, or on inputs that were moved.
-    pub other: Vec<Arc<Value>>,
+    /// The same in f64, or on inputs that were moved, once for each move.
+    pub others: Vec<Vec<Arc<Value>>>,
 }
 
 /// The roots of a program, in the order of [`Twin`].
@@ -29,23 +32,27 @@ pub(super) fn roots(program: &Program) -> Vec<Id> {
 
 /// Runs the program without changing anything but generators.
 pub(super) fn run(program: &Program, arguments: &[&Tensor]) -> Result<Vec<Arc<Value>>> {
-    Ok(Walk::new(program, arguments, false)?.run(program)?.plain)
+    Ok(Walk::new(program, arguments, 0)?.run(program)?.plain)
 }
 
-/// As [`run`], with the second run beside it. Draws, and what is decided by comparisons, are those of the first.
+/// As [`run`], with the other runs beside it. Draws, and what is decided by comparisons, are those of the first.
 pub(super) fn run_twice(program: &Program, arguments: &[&Tensor]) -> Result<Twin> {
-    Walk::new(program, arguments, true)?.run(program)
+    let of = |info: &Info| match &info.from {
+        From::Constant(_) | From::Result => false,
+        From::Input(_) | From::Cell(_) => info.meta.dtype == DType::F64,
+    };
+    let moves = if program.values.iter().any(of) { MOVES } else { 1 };
+    Walk::new(program, arguments, moves)?.run(program)
 }
 
 struct Walk {
     plain: Vec<Option<Arc<Value>>>,
-    other: Vec<Option<Arc<Value>>>,
-    twice: bool,
+    others: Vec<Vec<Option<Arc<Value>>>>,
 }
 
 impl Walk {
-    fn new(program: &Program, arguments: &[&Tensor], twice: bool) -> Result<Walk> {
-        let mut walk = Walk { plain: Vec::new(), other: Vec::new(), twice };
+    fn new(program: &Program, arguments: &[&Tensor], others: usize) -> Result<Walk> {
+        let mut walk = Walk { plain: Vec::new(), others: vec![Vec::new(); others] };
         for (i, info) in program.values.iter().enumerate() {
             let value = match &info.from {
                 From::Input(i) => Some(arguments[*i].value()),
@@ -54,13 +61,16 @@ impl Walk {
                 From::Result => None,
             };
             let exact = matches!(info.from, From::Constant(_));
-            walk.other.push(match &value {
-                Some(value) if twice => Some(match value.dtype() {
-                    DType::F64 if !exact => moved(value, i as u64)?,
-                    _ => wide(value)?,
-                }),
-                _ => None,
-            });
+            for (run, other) in walk.others.iter_mut().enumerate() {
+                let seed = (i * others + run) as u64;
+                other.push(match &value {
+                    Some(value) if value.dtype() == DType::F64 && !exact => {
+                        Some(moved(value, seed)?)
+                    }
+                    Some(value) => Some(wide(value)?),
+                    None => None,
+                });
+            }
             walk.plain.push(value);
         }
         Ok(walk)
@@ -72,16 +82,15 @@ impl Walk {
             self.step(program, instruction)?;
             for id in &plan.dropped[i] {
                 self.plain[id.index()] = None;
-                self.other[id.index()] = None;
+                self.others.iter_mut().for_each(|other| other[id.index()] = None);
             }
         }
         let ids = roots(program);
         let of = |values: &[Option<Arc<Value>>]| -> Vec<Arc<Value>> {
             ids.iter().map(|id| values[id.index()].clone().expect("roots are kept")).collect()
         };
-        let plain = of(&self.plain);
-        let other = if self.twice { of(&self.other) } else { Vec::new() };
-        Ok(Twin { plain, other })
+        let others = self.others.iter().map(|other| of(other)).collect();
+        Ok(Twin { plain: of(&self.plain), others })
     }
 
     fn step(&mut self, program: &Program, instruction: &Instruction) -> Result<()> {
@@ -93,13 +102,13 @@ impl Walk {
         let outcome = compute_as(&*instruction.op, &take(&self.plain), meta)
             .map_err(|e| instruction.placed(e))?;
         let plain: Vec<Arc<Value>> = std::iter::once(outcome.value).chain(outcome.extra).collect();
-        if self.twice {
-            let other = second(instruction, &take(&self.other));
+        for other in &mut self.others {
+            let made = second(instruction, &take(other));
             for (k, id) in instruction.outputs.iter().enumerate() {
-                let given = other.as_ref().and_then(|o| o.get(k));
+                let given = made.as_ref().and_then(|o| o.get(k));
                 let fits =
                     given.filter(|o| plain[k].dtype().is_float() && o.shape() == plain[k].shape());
-                self.other[id.index()] = Some(wide(fits.unwrap_or(&plain[k]))?);
+                other[id.index()] = Some(wide(fits.unwrap_or(&plain[k]))?);
             }
         }
         for (id, value) in instruction.outputs.iter().zip(plain) {

@@ -127,7 +127,8 @@ impl Pending {
             let all = values.iter().enumerate();
             all.filter(|(i, _)| !gradients.contains(i)).map(|(_, v)| v.clone()).collect()
         };
-        let twin = Twin { plain: own(&twin.plain), other: own(&twin.other) };
+        let others = twin.others.iter().map(|other| own(other)).collect();
+        let twin = Twin { plain: own(&twin.plain), others };
         if new.len() != twin.plain.len() {
             return Err(format!("{PLAIN}, since the optimised one has other results"));
         }
@@ -148,7 +149,7 @@ impl Pending {
             // Without a second run the roundings that any program has are all that is allowed.
             Err(_) => self
                 .roots_of(&self.probe, arguments, before)
-                .map(|plain| Twin { plain, other: Vec::new() }),
+                .map(|plain| Twin { plain, others: Vec::new() }),
         }
     }
 
