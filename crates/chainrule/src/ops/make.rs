@@ -38,6 +38,10 @@ pub(crate) fn sum(axes: &[usize], keepdim: bool) -> Arc<dyn Op> {
     Arc::new(reduce::sum::Sum { axes: set(axes), keepdim })
 }
 
+pub(crate) fn mean(axes: &[usize], keepdim: bool) -> Arc<dyn Op> {
+    Arc::new(reduce::mean::Mean { axes: set(axes), keepdim })
+}
+
 pub(crate) fn logsumexp(axes: &[usize], keepdim: bool) -> Arc<dyn Op> {
     Arc::new(reduce::logsumexp::LogSumExp { axes: set(axes), keepdim })
 }

@@ -207,12 +207,12 @@ impl Stage {
     fn drawn(&self, id: Id, point: usize) -> Sample {
         let vars = rising(self.dims[id.index()].iter().flatten().copied().collect());
         let facts = self.facts_at(id);
-        if let Some((.., numbers)) = self.arrays.iter().find(|(own, ..)| *own == id) {
-            return self.of_array(id, numbers);
-        }
         if let Some(var) = facts.sums_to_one.filter(|v| facts.mask && vars.contains(v)) {
             let rows: Vars = vars.iter().filter(|v| **v != var).copied().collect();
             return self.hot_rows(id, &rows, var, point);
+        }
+        if let Some((.., numbers)) = self.arrays.iter().find(|(own, ..)| *own == id) {
+            return self.of_array(id, numbers);
         }
         let n = self.space().numel(&vars);
         let seed = u64::from(id.0) << 8 | point as u64;

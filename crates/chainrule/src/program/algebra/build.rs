@@ -132,6 +132,16 @@ impl Terms {
         t
     }
 
+    /// The sum of all summands times a product.
+    pub fn times(&mut self, t: T, m: M) -> T {
+        let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
+        for (own, c) in self.summands(t).clone() {
+            let product = self.product_of(own, m);
+            parts.push((self.scaled_product(1.0, product), c));
+        }
+        self.add(&parts)
+    }
+
     /// Events of products get the terms that they belong to.
     fn attribute(&mut self, since: usize, before: Before, after: T) {
         let mut seen: SmallVec<[Is; 4]> = SmallVec::new();
@@ -163,7 +173,50 @@ impl Terms {
         for (b, e) in self.factors(b).clone() {
             self.push_factor(&mut out, b, e);
         }
+        self.cancel_picked(&mut out);
         self.product(out)
+    }
+
+    /// One-hot rows times what they do not pick are 0, so that `m x^a pick(x)^-a` is `m`.
+    fn cancel_picked(&mut self, out: &mut Factors) {
+        if out.len() < 3 || !self.on(Is::OneHotPick) {
+            return;
+        }
+        for (hot, _) in out.clone() {
+            let facts = self.base_facts[hot.0 as usize];
+            let Some(var) = facts.sums_to_one.filter(|_| facts.mask) else { continue };
+            for (pick, e) in out.clone().into_iter().filter(|(_, e)| *e < 0.0) {
+                let Some(picked) = self.picked(pick, hot, var) else { continue };
+                let power = |(b, f): &(B, f64)| {
+                    let there = out.iter().find(|(o, _)| o == b).map_or(0.0, |(_, g)| g / f);
+                    if self.base_range(*b).is_not_zero() { there } else { 0.0 }
+                };
+                let all = picked.iter().map(power).fold(-e, f64::min);
+                if all <= 0.0 {
+                    continue;
+                }
+                let less = |(b, e): &mut (B, f64)| {
+                    if *b == pick {
+                        *e = tidy(*e + all);
+                    }
+                    if let Some((_, f)) = picked.iter().find(|(o, _)| o == b) {
+                        *e = tidy(*e - all * f);
+                    }
+                };
+                out.iter_mut().for_each(less);
+                out.retain(|(_, e)| e.abs() > 1e-12);
+                self.noted(Is::OneHotPick);
+            }
+        }
+    }
+
+    /// The factors of which a base is the element that one-hot rows pick.
+    fn picked(&self, pick: B, hot: B, var: Var) -> Option<Factors> {
+        let Base::Reduce(vars, body) = self.get(pick) else { return None };
+        let mut factors = self.factors(*body).clone();
+        let at = factors.iter().position(|f| *f == (hot, 1.0))?;
+        factors.remove(at);
+        (vars[..] == [var] && !factors.is_empty()).then_some(factors)
     }
 
     /// One more factor; powers of one base merge where that is right.

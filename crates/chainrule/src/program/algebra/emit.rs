@@ -198,6 +198,9 @@ impl Writer<'_> {
         match &self.plan.nodes[n].step {
             Step::One => (self.number(c), Dims::new()),
             Step::Hot(_) => self.hot(n, c),
+            Step::Sum(a, vars) if self.stage.is_mean(self.plan, n, c) => {
+                self.reduced(make::mean, *a, vars)
+            }
             _ => {
                 let (id, dims) = self.write(n);
                 let shape = self.shape(id);
@@ -227,17 +230,23 @@ impl Writer<'_> {
             Step::Scale(a, c) => self.scaled(*a, f64::from_bits(*c)),
             Step::Pow(a, e) => self.power(*a, f64::from_bits(*e)),
             Step::Apply(f, a) => self.apply(*f, *a),
-            Step::Sum(a, vars) => {
-                let (id, dims) = self.write(*a);
-                let axes = axes_of(&dims, vars);
-                let shape = axes_removed(&self.shape(id), &axes, true);
-                let dims = dims.iter().map(|v| v.filter(|v| !vars.contains(v))).collect();
-                (self.push(make::sum(&axes, true), &[id], shape), dims)
-            }
+            Step::Sum(a, vars) => self.reduced(make::sum, *a, vars),
             Step::Pick(a, _) => self.pick(n, *a),
         };
         self.done.insert(n, made.clone());
         made
+    }
+
+    /// A sum or mean along these axes, which stay with size 1.
+    fn reduced(&mut self, op: fn(&[usize], bool) -> Arc<dyn Op>, a: N, vars: &[Var]) -> (Id, Dims) {
+        let (id, dims) = self.write(a);
+        let axes = axes_of(&dims, vars);
+        // Axes in front need not stay: others are aligned from the last on.
+        let keepdim = !axes.iter().copied().eq(0..axes.len());
+        let shape = axes_removed(&self.shape(id), &axes, keepdim);
+        let kept = dims.iter().map(|v| v.filter(|v| !vars.contains(v)));
+        let dims = kept.skip(if keepdim { 0 } else { axes.len() }).collect();
+        (self.push(op(&axes, keepdim), &[id], shape), dims)
     }
 
     fn binary(&mut self, op: Arc<dyn Op>, a: N, b: N) -> (Id, Dims) {

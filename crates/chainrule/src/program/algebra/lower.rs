@@ -11,7 +11,7 @@ use super::stage::Price;
 use super::term::{Before, Dims, Facts, Fun, ONE, Range, T, Var, Vars, ZERO};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::program::ir::{From, Id, Instruction, Phase};
+use crate::program::ir::{From, Id, Info, Instruction, Phase};
 use crate::tensor::value::Value;
 
 /// Constants of more elements are not looked into.
@@ -150,11 +150,69 @@ impl Stage {
         if let Some(t) = self.like_another(id, &numbers, dtype) {
             return t;
         }
+        if let Some(t) = self.multiple_of_rows(id, &numbers) {
+            return t;
+        }
         let mask = numbers.iter().all(|x| *x == 0.0 || *x == 1.0);
         let range = Some(Range { low, high, closed: [true, true] });
         let t = self.atom(id, Facts { range, mask, sums_to_one: None });
         self.arrays.push((id, t, numbers));
         t
+    }
+
+    /// The number and the axis, if each row along it is one number among zeros, the same in all rows.
+    fn one_hot_rows(&self, id: Id, numbers: &[f64]) -> Option<(f64, Var)> {
+        let shape = self.program.info(id).meta.shape;
+        let c = *numbers.iter().find(|x| **x != 0.0)?;
+        if numbers.iter().any(|x| *x != 0.0 && *x != c) {
+            return None;
+        }
+        let alone = |axis: usize| {
+            let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+            numbers.chunks(n * inner).all(|block| {
+                (0..inner)
+                    .all(|i| block[i..].iter().step_by(inner).filter(|x| **x != 0.0).count() == 1)
+            })
+        };
+        let dims = &self.dims[id.index()];
+        let axis = (0..shape.rank()).rev().find(|a| dims[*a].is_some() && alone(*a))?;
+        Some((nice(c, self.program.info(id).meta.dtype), dims[axis]?))
+    }
+
+    /// Such rows as the number times rows of a one among zeros.
+    fn multiple_of_rows(&mut self, id: Id, numbers: &[f64]) -> Option<T> {
+        let (c, var) = self.one_hot_rows(id, numbers)?;
+        let rows = match c {
+            1.0 => id,
+            _ => self.rows_of_ones(id, numbers)?,
+        };
+        let facts = Facts { range: Some(Range::UNIT), mask: true, sums_to_one: Some(var) };
+        let t = self.atom(rows, facts);
+        let t = self.terms.scaled(t, c);
+        self.arrays.push((id, t, numbers.to_vec()));
+        Some(t)
+    }
+
+    fn rows_of_ones(&mut self, like: Id, numbers: &[f64]) -> Option<Id> {
+        let meta = self.program.info(like).meta;
+        let of = |x: &f64| f64::from(*x != 0.0);
+        let value = match meta.dtype {
+            DType::F32 => Value::build::<f32>("one_hot", meta.shape, |out| {
+                out.iter_mut().zip(numbers).for_each(|(o, x)| *o = of(x) as f32);
+            }),
+            _ => Value::build::<f64>("one_hot", meta.shape, |out| {
+                out.iter_mut().zip(numbers).for_each(|(o, x)| *o = of(x));
+            }),
+        };
+        let name = self.names.unique("one_hot");
+        let from = From::Constant(Arc::new(value.ok()?));
+        let id = self.new_value(Info { meta, name, given: false, from });
+        self.dims.push(self.dims[like.index()].clone());
+        self.values.push(ZERO);
+        self.prices.push(Price::default());
+        self.live.push(true);
+        self.position.push(0);
+        Some(id)
     }
 
     /// A constant that is `a x + b` for another constant `x`, as folding makes them.

@@ -19,6 +19,7 @@ mod lower;
 mod numbers;
 mod ops;
 mod plan;
+mod products;
 mod rules;
 mod samples;
 mod stage;
@@ -135,8 +136,8 @@ impl Program {
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
         how.check()?;
         let before = self.optimized();
-        // A program that is cheaper for large arrays may be longer. Then each instruction counts as a few elements, and in the end as many.
-        for overhead in [1.0, 64.0, 4096.0] {
+        // An instruction counts as some elements, so that small arrays make no formula long; as many, where the program got longer yet.
+        for overhead in [64.0, 4096.0] {
             let Some(mut stage) = Stage::new(&before, &how.on, how.seed, overhead) else { break };
             stage.read()?;
             // An array all of whose rows are roundings of one is not what its formula says.

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::rules::Is;
 use super::stage::{Price, Stage};
-use super::term::{B, Base, Dims, Factors, Fun, M, T, UNIT, Vars, union};
-use crate::program::ir::Id;
+use super::term::{B, Base, Dims, Fun, M, T, UNIT, Vars, union};
+use crate::program::ir::{From, Id};
 
 /// A step: a place in [`Plan::nodes`].
 pub(super) type N = usize;
@@ -91,9 +91,9 @@ pub(super) struct Mark {
 #[derive(Default)]
 pub(super) struct Known {
     /// By the term, scaled so that its first coefficient is 1, and that coefficient.
-    whole: HashMap<T, SmallVec<[(Id, f64); 2]>>,
+    pub whole: HashMap<T, SmallVec<[(Id, f64); 2]>>,
     /// Products of several factors, by each factor.
-    products: HashMap<B, Vec<(Id, M, f64)>>,
+    pub products: HashMap<B, Vec<(Id, M, f64)>>,
     /// Sums, by each summand.
     pub sums: HashMap<M, Vec<Id>>,
 }
@@ -102,7 +102,7 @@ pub(super) struct Known {
 pub(super) const CANDIDATES: usize = 12;
 
 /// What a step costs for each element.
-fn weight(step: &Step) -> f64 {
+pub(super) fn weight(step: &Step) -> f64 {
     match step {
         Step::One | Step::Have(..) => 0.0,
         Step::Div(..) => 1.5,
@@ -228,13 +228,29 @@ impl Stage {
         let cost = match &step {
             Step::Have(id, _) => self.pay(&mut plan.paid, [*id]),
             Step::One => 0.0,
-            // One-hot rows are made with any number for the 1.
-            Step::Scale(a, _) if matches!(plan.nodes[*a].step, Step::Hot(_) | Step::One) => 0.0,
+            Step::Scale(a, _) if self.is_free(plan, *a) => 0.0,
+            // A mean is one op.
+            Step::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
             step => weight(step) * numel + self.overhead,
         };
         plan.nodes.push(Node { step: step.clone(), vars, cost });
         plan.index.insert(step, plan.nodes.len() - 1);
         plan.nodes.len() - 1
+    }
+
+    /// Whether the step can have any coefficient at no cost: one-hot rows are made with any number for the 1, and multiples of constants are
+    /// constants.
+    pub(super) fn is_free(&self, plan: &Plan, n: N) -> bool {
+        match &plan.nodes[n].step {
+            Step::One | Step::Hot(_) => true,
+            Step::Have(id, _) => matches!(self.program.info(*id).from, From::Constant(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether a step is a sum of which `c` times it is the mean.
+    pub(super) fn is_mean(&self, plan: &Plan, n: N, c: f64) -> bool {
+        matches!(&plan.nodes[n].step, Step::Sum(_, vars) if c * self.terms.numel(vars) as f64 == 1.0)
     }
 
     /// `c` times a step.
@@ -289,7 +305,9 @@ impl Stage {
         let costs = usable.map(|&(id, c)| {
             // Best is the one that needs no factor.
             let factor = if c == 1.0 { 0.0 } else { 0.5 };
-            (id, c, self.have_cost(plan, id), factor)
+            // Then the one without axes of size 1, which others may have to be reshaped for.
+            let padded = if self.dims[id.index()].contains(&None) { 0.25 } else { 0.0 };
+            (id, c, self.have_cost(plan, id), factor + padded)
         });
         let best = costs.min_by(|a, b| (a.2 + a.3).total_cmp(&(b.2 + b.3)))?;
         Some((best.0, best.1, best.2))
@@ -307,173 +325,15 @@ impl Stage {
         }
         let (c, common, rest) = self.terms.primitive(t);
         if common != UNIT && self.terms.on(Is::CommonFactor) {
-            let b = self.terms.sum_base(rest);
-            let mut factors = self.terms.factors(common).clone();
-            factors.push((b, 1.0));
-            let m = self.terms.product(factors);
-            return self.plan_product(plan, c, m);
+            let outside = self.terms.factors(common).clone();
+            let outside = self.best_outside(plan, outside, rest);
+            return self.plan_factored(plan, c, common, &outside, rest);
         }
         let summands = self.terms.summands(t).clone();
         self.plan_sum(plan, summands)
     }
 
-    /// The steps of a product with a coefficient, which goes to the smallest factor.
-    pub(super) fn plan_product(&mut self, plan: &mut Plan, c: f64, m: M) -> (f64, N) {
-        let mut rest = self.terms.factors(m).clone();
-        let mut c = c;
-        let (mut above, mut below): (Vec<N>, Vec<N>) = (Vec::new(), Vec::new());
-        while let Some((id, part, d)) = self.cover(plan, &rest, m) {
-            let Some(left) = without(&rest, self.terms.factors(part)) else { break };
-            rest = left;
-            c /= d;
-            above.push(self.have(plan, id));
-        }
-        for (b, e) in rest {
-            let (d, n) = self.plan_base(plan, b);
-            let whole = e == e.round();
-            let n = if whole { n } else { self.scale(plan, d, n) };
-            if whole && d != 1.0 {
-                c *= d.powf(e);
-            }
-            match e {
-                1.0 => above.push(n),
-                -1.0 => below.push(n),
-                -2.0 => below.push(self.step(plan, Step::Pow(n, 2f64.to_bits()))),
-                _ => above.push(self.step(plan, Step::Pow(n, e.to_bits()))),
-            }
-        }
-        self.combine(plan, c, above, below)
-    }
-
-    fn combine(
-        &mut self,
-        plan: &mut Plan,
-        mut c: f64,
-        mut above: Vec<N>,
-        mut below: Vec<N>,
-    ) -> (f64, N) {
-        let full = union(above.iter().chain(&below).map(|n| &plan.nodes[*n].vars));
-        let full = self.terms.numel(&full);
-        let below = match below.len() {
-            0 => None,
-            _ => {
-                below.sort_by_key(|n| self.terms.numel(&plan.nodes[*n].vars));
-                Some(self.merge(plan, below))
-            }
-        };
-        if let Some(d) = below
-            && (above.is_empty() || self.terms.numel(&plan.nodes[d].vars) * 2 <= full)
-        {
-            above.push(self.step(plan, Step::Pow(d, (-1f64).to_bits())));
-            return self.combine(plan, c, above, Vec::new());
-        }
-        // The number goes to a factor that is much smaller than the product.
-        if c.abs() != 1.0
-            && let Some(least) =
-                (0..above.len()).min_by_key(|i| self.terms.numel(&plan.nodes[above[*i]].vars))
-            && self.terms.numel(&plan.nodes[above[least]].vars) * 2 <= full
-        {
-            above[least] = self.scale(plan, c.abs(), above[least]);
-            c = c.signum();
-        }
-        let mut n = self.merge(plan, above);
-        if let Some(d) = below {
-            n = self.step(plan, Step::Div(n, d));
-        }
-        (c, n)
-    }
-
-    /// The product of steps, small ones first.
-    fn merge(&mut self, plan: &mut Plan, mut all: Vec<N>) -> N {
-        while all.len() > 1 {
-            let mut best = (usize::MAX, 0, 1);
-            for i in 0..all.len() {
-                for j in i + 1..all.len() {
-                    let pair = [&plan.nodes[all[i]].vars, &plan.nodes[all[j]].vars];
-                    let numel = self.terms.numel(&union(pair.into_iter()));
-                    if numel < best.0 {
-                        best = (numel, i, j);
-                    }
-                }
-            }
-            let b = all.remove(best.2);
-            let a = all[best.1];
-            all[best.1] = match a == b {
-                true => self.step(plan, Step::Pow(a, 2f64.to_bits())),
-                false => self.step(plan, Step::Mul(a, b)),
-            };
-        }
-        match all.pop() {
-            Some(n) => n,
-            None => self.step(plan, Step::One),
-        }
-    }
-
-    /// The value that is the most useful part of a product: its id, the part, and its coefficient.
-    fn cover(&mut self, plan: &Plan, rest: &Factors, whole: M) -> Option<(Id, M, f64)> {
-        if rest.iter().map(|(_, e)| e.abs()).sum::<f64>() <= 0.5 || !self.terms.on(Is::Reuse) {
-            return None;
-        }
-        let mut best: Option<(f64, Id, M, f64)> = None;
-        for (b, _) in rest {
-            let Some(candidates) = self.known.products.get(b) else { continue };
-            let (firm, loose): (Vec<_>, Vec<_>) =
-                candidates.iter().rev().partition(|(id, ..)| self.live[id.index()]);
-            for &&(id, part, c) in firm.iter().take(CANDIDATES).chain(loose.iter().take(CANDIDATES))
-            {
-                let factors = self.terms.factors(part);
-                let divides = factors.iter().all(|(b, e)| {
-                    rest.iter().any(|(o, f)| o == b && f * e > 0.0 && f.abs() >= e.abs() - 1e-12)
-                });
-                // The whole has been looked for.
-                if !divides
-                    || (part == whole && self.have_cost(plan, id) > 0.0)
-                    || !self.may_use(plan, id)
-                {
-                    continue;
-                }
-                let cost = self.have_cost(plan, id);
-                let scale = if c.abs() == 1.0 {
-                    0.0
-                } else {
-                    self.terms.numel(self.terms.product_vars(part)) as f64 * 0.5
-                };
-                let saved = self.worth(part) - cost - scale;
-                if saved > 0.0 && best.is_none_or(|(most, ..)| saved > most) {
-                    best = Some((saved, id, part, c));
-                }
-            }
-        }
-        best.map(|(_, id, part, c)| (id, part, c))
-    }
-
-    /// About what a product costs when it is computed from its factors.
-    fn worth(&self, m: M) -> f64 {
-        let factors = self.terms.factors(m);
-        let mut cost = 0.0;
-        for (b, e) in factors {
-            let numel = self.terms.numel(self.terms.base_vars(*b)) as f64;
-            if *e != 1.0 {
-                cost += numel * weight(&Step::Pow(0, e.to_bits())) + 1.0;
-            }
-            cost += match self.terms.get(*b) {
-                Base::Reduce(_, inner) => self.terms.numel(self.terms.product_vars(*inner)) as f64,
-                Base::Sum(t) if !self.is_there(*t) => {
-                    numel * (self.terms.summands(*t).len() - 1) as f64
-                }
-                _ => 0.0,
-            };
-        }
-        let numel = self.terms.numel(self.terms.product_vars(m)) as f64;
-        cost + (factors.len() as f64 - 1.0) * (numel + 1.0)
-    }
-
-    fn is_there(&self, lead: T) -> bool {
-        let there = self.known.whole.get(&lead);
-        there.is_some_and(|all| all.iter().any(|(id, _)| self.live[id.index()]))
-    }
-
-    fn plan_base(&mut self, plan: &mut Plan, b: B) -> (f64, N) {
+    pub(super) fn plan_base(&mut self, plan: &mut Plan, b: B) -> (f64, N) {
         let t = self.terms.power(b, 1.0);
         if !matches!(self.terms.get(b), Base::Value { .. } | Base::Hot { .. }) {
             let (lead, c) = self.lead_of(t);
@@ -548,16 +408,6 @@ impl Stage {
         let n = if present.is_empty() { n } else { self.step(plan, Step::Sum(n, present)) };
         (c, n)
     }
-}
-
-/// The factors of a product without those of a part of it.
-fn without(whole: &Factors, part: &Factors) -> Option<Factors> {
-    let mut left = whole.clone();
-    for (b, e) in part {
-        left.iter_mut().find(|(o, f)| o == b && f * e > 0.0)?.1 -= e;
-    }
-    left.retain(|(_, e)| e.abs() > 1e-12);
-    Some(left)
 }
 
 impl Plan {

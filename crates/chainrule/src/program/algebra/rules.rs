@@ -34,6 +34,7 @@ rules! {
     SumOfSum "sum of a sum": "sum(a + b) = sum(a) + sum(b), where that is shorter";
     OneHotSum "one-hot sum": "sum(onehot) = 1 along its axis";
     OneHotPower "one-hot power": "m^a = m, where m is a mask of zeros and ones and a is positive";
+    OneHotPick "one-hot pick": "m x / pick(x) = m, where m is one-hot, pick(x) is the element that it picks, and x is not zero";
     SoftmaxSum "softmax sum": "sum(softmax(x)) = 1 along its axis";
     Distribute "distribute": "a (b + c) = a b + a c, where that is shorter";
     PartialFractions "partial fractions": "x / (x + c) = 1 - c / (x + c), where that is shorter and x + c is not zero";

@@ -195,8 +195,8 @@ impl Stage {
         let original = self.original_cost(at);
         let mut plan = Plan::new(at + 1);
         let (c, n): (f64, N) = self.plan_term(&mut plan, t);
-        let scale =
-            if c.abs() == 1.0 && c > 0.0 { 0.0 } else { meta.shape.numel() as f64 + self.overhead };
+        let free = c == 1.0 || self.is_mean(&plan, n, c);
+        let scale = if free { 0.0 } else { meta.shape.numel() as f64 + self.overhead };
         let worth = plan.cost_to(n) + scale < original;
         if !worth || !self.is_accurate_for(&plan, c, n, result) {
             return Ok(None);

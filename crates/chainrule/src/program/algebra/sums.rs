@@ -10,6 +10,9 @@ use super::stage::Stage;
 use super::term::{B, Base, M, Summands, T, Terms, UNIT, Vars, union};
 use crate::program::ir::Id;
 
+/// Deeper in a plan no sum is looked for that is nearly another.
+const NEAR: usize = 16;
+
 impl Stage {
     /// The steps of a sum.
     pub(super) fn plan_sum(&mut self, plan: &mut Plan, summands: Summands) -> (f64, N) {
@@ -24,6 +27,11 @@ impl Stage {
         self.together(plan, &mut parts, &mut rest);
         if rest.is_empty() {
             return self.total(plan, parts);
+        }
+        if parts.is_empty()
+            && let Some(nearly) = self.plan_near(plan, &rest)
+        {
+            return nearly;
         }
         let grouped = self.shared_factor(&rest).filter(|_| plan.depth < 8);
         if let Some(group) = grouped {
@@ -44,6 +52,57 @@ impl Stage {
             let _ = plain;
         }
         self.plan_parts(plan, parts, &rest)
+    }
+
+    /// The steps of a sum from a live value that is nearly it: `k x + 3 c x^3` from `k x + c x^3` and `2 c x^3`. Only where that is cheaper.
+    fn plan_near(&mut self, plan: &mut Plan, rest: &Summands) -> Option<(f64, N)> {
+        let ((id, ratio), left) = self.near_sum(plan, rest)?;
+        let mark = plan.mark();
+        let before = plan.cost();
+        plan.depth += NEAR;
+        self.plan_sum(plan, rest.clone());
+        let plain = plan.cost() - before;
+        plan.back_to(mark);
+        let have = self.have(plan, id);
+        let left = self.terms.sum(left);
+        let other = self.plan_term(plan, left);
+        let found = self.total(plan, vec![(ratio, have), other]);
+        plan.depth -= NEAR;
+        if plan.cost() - before < plain {
+            return Some(found);
+        }
+        plan.back_to(mark);
+        None
+    }
+
+    /// A live sum of the same products, of which a multiple has most coefficients in common with this one; and the difference.
+    fn near_sum(&mut self, plan: &Plan, rest: &Summands) -> Option<((Id, f64), Summands)> {
+        if plan.depth >= NEAR || !(2..=4).contains(&rest.len()) || !self.terms.on(Is::Reuse) {
+            return None;
+        }
+        let mut best: Option<((Id, f64), Summands)> = None;
+        let candidates = self.known.sums.get(&rest[0].0)?;
+        let live = candidates.iter().rev().filter(|id| self.live[id.index()]);
+        for id in live.take(CANDIDATES).copied() {
+            let theirs = self.terms.summands(self.values[id.index()]);
+            let same =
+                theirs.len() == rest.len() && theirs.iter().zip(rest).all(|(a, b)| a.0 == b.0);
+            if !same || !self.may_use(plan, id) {
+                continue;
+            }
+            for (&(_, c), &(_, d)) in rest.iter().zip(theirs) {
+                let ratio = c / d;
+                let parts = rest.iter().zip(theirs);
+                let left = parts.map(|((m, a), (_, b))| (*m, super::term::tidy(a - ratio * b)));
+                let left: Summands = left.filter(|(_, c)| c.abs() > 1e-12 * d.abs()).collect();
+                if !left.is_empty()
+                    && best.as_ref().is_none_or(|(_, least)| left.len() < least.len())
+                {
+                    best = Some(((id, ratio), left));
+                }
+            }
+        }
+        best
     }
 
     /// Sums along the same axes are one sum, where that is cheaper: of a value that is there, for one.
@@ -152,7 +211,7 @@ impl Stage {
             plan.back_to(mark);
             let (_, _) = (d, n);
             let (d, n) = self.plan_term(plan, t);
-            let other = plan.cost() - before + full as f64;
+            let other = plan.cost() - before + full as f64 + self.overhead;
             if other <= spent {
                 return (Scaled::Times(d), n);
             }
@@ -170,7 +229,7 @@ impl Stage {
         // The number that most elements share is taken out.
         let common = parts
             .iter()
-            .filter(|(_, n)| !is_free(plan, *n))
+            .filter(|(_, n)| !self.is_free(plan, *n))
             .max_by_key(|(c, _)| {
                 let same = parts.iter().filter(|(d, _)| d.abs() == c.abs());
                 same.map(|(_, n)| size(&self.terms, plan, *n)).sum::<usize>()
@@ -179,7 +238,7 @@ impl Stage {
         let full = union(parts.iter().map(|(_, n)| &plan.nodes[*n].vars));
         let full = self.terms.numel(&full);
         let outside = |c: f64| -> usize {
-            let apart = parts.iter().filter(|(d, n)| d.abs() != c && !is_free(plan, *n));
+            let apart = parts.iter().filter(|(d, n)| d.abs() != c && !self.is_free(plan, *n));
             apart.map(|(_, n)| size(&self.terms, plan, *n)).sum()
         };
         let common = if outside(common) + full < outside(1.0) + if common == 1.0 { full } else { 0 }
@@ -279,11 +338,6 @@ impl Stage {
         let has = |m: &M| self.terms.factors(*m).iter().any(|(o, e)| *o == b && (*e > 0.0) == sign);
         Some(rest.iter().map(|(m, _)| *m).filter(has).collect())
     }
-}
-
-/// Whether the step can have any coefficient at no cost.
-fn is_free(plan: &Plan, n: N) -> bool {
-    matches!(plan.nodes[n].step, Step::One | Step::Hot(_))
 }
 
 /// Whether a coefficient is in the step already.
