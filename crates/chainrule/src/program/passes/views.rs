@@ -157,7 +157,7 @@ fn reshaped_sum(program: &mut Program, at: usize, made_at: &[Option<usize>], use
 #[cfg(test)]
 mod tests {
     use crate::program::{Phase, Program};
-    use crate::{DType, Generator, Tensor};
+    use crate::{DType, Generator, Slice, Tensor};
 
     type Loss = fn(&Tensor, &Tensor) -> Tensor;
 
@@ -165,12 +165,12 @@ mod tests {
     const LOSSES: [(&str, Loss); 7] = [
         ("a row for all", |w, b| (w * b.unsqueeze(0)).sum_all()),
         ("a new axis by a slice", |w, b| {
-            (w * b.slice(crate::s![crate::Slice::NewAxis, ..])).sum_all()
+            (w * b.slice(&[Slice::NewAxis, Slice::from(..)])).sum_all()
         }),
         ("column sums", |w, b| (w.sum(0, true).reshape([-1]) * b).tanh().sum_all()),
         ("means that are stretched", |w, b| ((w - w.mean(1, true)) * b).square().mean_all()),
         ("turned twice", |w, b| (w.t().exp().t() * b).sum_all()),
-        ("turned for a product", |w, _| w.matmul(w.t().t().t()).tanh().sum_all()),
+        ("turned for a product", |w, _| w.matmul(&w.t().t().t()).tanh().sum_all()),
         ("pieces that are whole", |w, b| {
             let n = w.shape()[0];
             (w.narrow(0, 0, n) * b).sin().sum_all()

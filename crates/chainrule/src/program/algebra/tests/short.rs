@@ -28,8 +28,8 @@ fn softmax(x: &Tensor) -> Tensor {
 /// Minus the mean of the element of each row that belongs to its class: `p[range(n), y]`, of fixed classes.
 fn cross_entropy(logs: &Tensor) -> Tensor {
     let n = logs.shape()[0] as i64;
-    let classes = Tensor::arange(0, n) * 5 % logs.shape()[1] as i64;
-    -logs.index(crate::ix![&Tensor::arange(0, n), &classes]).mean_all()
+    let classes = (Tensor::arange(0, n) * 5).remainder(logs.shape()[1] as i64);
+    -logs.index(&[(&Tensor::arange(0, n)).into(), (&classes).into()]).mean_all()
 }
 
 const ROWS: &[usize] = &[8, 5];
@@ -85,7 +85,7 @@ const FORMULAS: [Formula; 13] = [
         most: 12,
         inputs: &[&[6, 5], &[7, 5], &[7, 5]],
         loss: |x| {
-            let scores = x[0].matmul(x[1].t()) / 5f64.sqrt();
+            let scores = x[0].matmul(&x[1].t()) / 5f64.sqrt();
             (softmax(&scores).matmul(&x[2]) * upstream(&[6, 5])).sum_all()
         },
     },
@@ -94,7 +94,7 @@ const FORMULAS: [Formula; 13] = [
         most: 10,
         inputs: &[&[6, 5], &[7, 5], &[7, 5]],
         loss: |x| {
-            let scores = x[0].matmul(x[1].t()) / 5f64.sqrt();
+            let scores = x[0].matmul(&x[1].t()) / 5f64.sqrt();
             (scores.softmax(1).matmul(&x[2]) * upstream(&[6, 5])).sum_all()
         },
     },
@@ -114,7 +114,7 @@ const FORMULAS: [Formula; 13] = [
         what: "InfoNCE",
         most: 17,
         inputs: &[&[6, 5], &[6, 5]],
-        loss: |x| cross_entropy(&log_softmax(&(unit(&x[0]).matmul(unit(&x[1]).t()) / 0.1))),
+        loss: |x| cross_entropy(&log_softmax(&(unit(&x[0]).matmul(&unit(&x[1]).t()) / 0.1))),
     },
     Formula {
         what: "mixture of Gaussians",
