@@ -187,8 +187,9 @@ impl Stage {
             _ => self.rows_of_ones(id, numbers)?,
         };
         let facts = Facts { range: Some(Range::UNIT), mask: true, sums_to_one: Some(var) };
-        let t = self.atom(rows, facts);
-        let t = self.terms.scaled(t, c);
+        let ones = self.atom(rows, facts);
+        self.values[rows.index()] = ones;
+        let t = self.terms.scaled(ones, c);
         self.arrays.push((id, t, numbers.to_vec()));
         Some(t)
     }
