@@ -6,7 +6,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::node::Mode;
+use super::node::{Mode, Source};
 use super::value::{Layout, Meta, Value};
 use super::{Tensor, log, watch};
 use crate::dtype::DType;
@@ -89,6 +89,26 @@ impl Tensor {
     pub fn shares_memory(&self, other: &Tensor) -> bool {
         let (a, b) = (self.value(), other.value());
         std::ptr::eq(a.block(), b.block())
+    }
+
+    /// The same place on the tape with another value of the same shape and dtype; of a constant or a leaf, that value as a constant.
+    ///
+    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. What the tape saved before stays as it was.
+    pub fn revalued(&self, value: &Tensor) -> Result<Tensor> {
+        if value.meta() != self.meta() {
+            let why = "a value written past the tape keeps shape and dtype";
+            return Err(Error::shape("revalued", &[&self.shape(), &value.shape()], why));
+        }
+        let source = match self.source() {
+            Source::Node(node) => Source::Node(node.clone()),
+            _ => Source::None,
+        };
+        Ok(Tensor::from_parts(value.value(), source))
+    }
+
+    /// Whether both handles hold one value, and not only equal ones.
+    pub fn is_same_value(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.value(), &other.value())
     }
 
     /// A constant over memory of somebody else, without a copy. `strides` count elements.
