@@ -1,0 +1,614 @@
+//! Handles that alias, over values that never change.
+//!
+//! As in PyTorch a view, `detach()`, `.data` and `.grad` show the memory of another tensor. A handle remembers whose, and how it was taken; a write through
+//! any of them makes a new value of the tensor at the root, and the others take theirs from it when they are read next (functionalisation). A
+//! tensor that nobody took a view of has no record, and a view that nobody wrote through costs a comparison.
+//!
+//! Three links are enough:
+//! - **View**: the elements are taken from a root by a path of steps. `detach()` and `.data` are a step without a tape.
+//! - **Over**: a tensor on the tape whose elements lie in another one without a tape, its first `detach()`. It is this way round so that a detached loss does
+//!   not keep the graph.
+//! - **Grad**: what the leaf has as its gradient.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use chainrule::{Index, Result, Shape, Slice, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::error::{GradientError, run};
+use crate::session;
+use crate::tensor::{Inner, PyTensor};
+
+/// One step from a tensor to a view of it.
+#[derive(Clone, PartialEq)]
+pub enum Step {
+    /// The same elements without a tape.
+    Detached,
+    Reshape(Shape),
+    Slices(Vec<Slice>),
+    Permute(Vec<i64>),
+    Transpose(i64, i64),
+    Movedim(Vec<i64>, Vec<i64>),
+    Expand(Shape),
+    Narrow(i64, usize, usize),
+    Diagonal(i64, i64, i64),
+    Unfold(i64, usize, usize),
+}
+
+impl Step {
+    fn take(&self, base: &Tensor) -> Result<Tensor> {
+        match self {
+            Step::Detached => Ok(base.detach()),
+            Step::Reshape(shape) => base.try_reshape(*shape),
+            Step::Slices(slices) => base.try_slice(slices),
+            Step::Permute(axes) => base.try_permute(&axes[..]),
+            Step::Transpose(a, b) => base.try_transpose(*a, *b),
+            Step::Movedim(from, to) => base.try_movedim(&from[..], &to[..]),
+            Step::Expand(shape) => base.try_expand(*shape),
+            Step::Narrow(axis, start, len) => base.try_narrow(*axis, *start, *len),
+            Step::Diagonal(offset, a, b) => base.try_diagonal(*offset, *a, *b),
+            Step::Unfold(axis, size, step) => base.try_unfold(*axis, *size, *step),
+        }
+    }
+
+    /// The base with these elements where [`Step::take`] takes them from.
+    fn put(&self, base: &Tensor, value: &Tensor) -> Result<Tensor> {
+        match self {
+            Step::Detached => Ok(value.clone()),
+            Step::Reshape(_) => value.try_reshape(base.shape()),
+            Step::Slices(slices) => {
+                let keys: Vec<Index> = slices.iter().map(|s| Index::Slice(*s)).collect();
+                base.try_index_put(&keys, value, false)
+            }
+            Step::Transpose(a, b) => value.try_transpose(*a, *b),
+            Step::Movedim(from, to) => value.try_movedim(&to[..], &from[..]),
+            Step::Permute(axes) => {
+                let rank = axes.len() as i64;
+                let mut back = vec![0; axes.len()];
+                for (i, a) in axes.iter().enumerate() {
+                    back[a.rem_euclid(rank) as usize] = i as i64;
+                }
+                value.try_permute(&back[..])
+            }
+            _ => {
+                let n = base.numel();
+                let places = Tensor::arange(0, n as i64).try_reshape(base.shape())?;
+                let places = self.take(&places)?.try_reshape([value.numel()])?;
+                let flat = base.try_reshape([n])?;
+                let value = value.try_reshape([value.numel()])?;
+                flat.try_index_put(&[Index::Tensor(places)], &value, false)?
+                    .try_reshape(base.shape())
+            }
+        }
+    }
+
+    /// Whether several elements of the view may be one of the base.
+    fn overlaps(&self, base: &Tensor) -> bool {
+        match self {
+            Step::Expand(shape) => shape.numel() > base.numel(),
+            Step::Unfold(_, size, step) => size > step,
+            _ => false,
+        }
+    }
+}
+
+/// Steps from a root, kept as the last one and those before, which views of one view share.
+#[derive(Clone)]
+pub struct Path {
+    last: Step,
+    before: Option<Arc<Path>>,
+}
+
+impl Path {
+    pub fn of(step: Step) -> Path {
+        Path { last: step, before: None }
+    }
+
+    fn then(&self, step: Step) -> Path {
+        Path { last: step, before: Some(Arc::new(self.clone())) }
+    }
+
+    /// From the root on.
+    fn steps(&self) -> Vec<&Step> {
+        let mut all = vec![&self.last];
+        let mut before = &self.before;
+        while let Some(path) = before {
+            all.push(&path.last);
+            before = &path.before;
+        }
+        all.reverse();
+        all
+    }
+
+    fn is_detached(&self) -> bool {
+        self.steps().iter().any(|s| matches!(s, Step::Detached))
+    }
+
+    fn take(&self, root: &Tensor) -> Result<Tensor> {
+        self.steps().into_iter().try_fold(root.clone(), |t, step| step.take(&t))
+    }
+}
+
+impl Drop for Path {
+    /// In a loop: the default would recurse once for each view of a view.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(path) = next {
+            next = Arc::try_unwrap(path).ok().and_then(|mut path| path.before.take());
+        }
+    }
+}
+
+/// Whose memory a handle shows.
+#[derive(Clone)]
+pub enum Link {
+    View { root: Arc<Py<PyTensor>>, path: Path },
+    Over { memory: Arc<Py<PyTensor>> },
+    Grad { leaf: Tensor },
+}
+
+/// What a handle was computed from when it was read last.
+#[derive(Default)]
+pub struct Seen {
+    version: u64,
+    /// The value of a root that is a leaf, which changes behind its handles.
+    value: Option<Tensor>,
+}
+
+impl Seen {
+    fn of(version: u64, root: &Tensor) -> Seen {
+        Seen { version, value: root.is_changeable().then(|| root.detach()) }
+    }
+}
+
+impl PyTensor {
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tensor that the handle holds now.
+    #[inline]
+    pub fn tensor(&self) -> Tensor {
+        let inner = self.lock();
+        if inner.link.is_none() && !session::is_any() {
+            return inner.tensor.clone();
+        }
+        drop(inner);
+        self.current()
+    }
+
+    #[inline(never)]
+    fn current(&self) -> Tensor {
+        let (old, link, seen) = {
+            let inner = self.lock();
+            let seen = Seen { version: inner.seen.version, value: inner.seen.value.clone() };
+            (inner.tensor.clone(), inner.link.clone(), seen)
+        };
+        let fresh = match link.as_deref() {
+            None => None,
+            Some(Link::Grad { leaf }) => {
+                let gone = !leaf.has_lost_grad();
+                leaf.grad().filter(|_| gone).map(|g| (g, Seen::default()))
+            }
+            Some(Link::View { root, path }) => {
+                let (root, version) = root.get().with_version();
+                self.from_root(&old, &root, version, path, &seen)
+            }
+            Some(Link::Over { memory }) => {
+                let (now, version) = memory.get().with_version();
+                (version != seen.version)
+                    .then(|| (old.revalued(&now).unwrap_or(now), Seen { version, value: None }))
+            }
+        };
+        let tensor = match fresh {
+            None => old,
+            Some((tensor, seen)) => {
+                let tensor = keep_leaf(&old, tensor);
+                let mut inner = self.lock();
+                inner.tensor = tensor.clone();
+                inner.seen = seen;
+                drop(inner);
+                // Who looks at this one has to look again.
+                self.bump();
+                tensor
+            }
+        };
+        session::met(self, &tensor);
+        tensor
+    }
+
+    /// The elements along the path, if those that are there are not of the root as it is.
+    fn from_root(
+        &self,
+        old: &Tensor,
+        root: &Tensor,
+        version: u64,
+        path: &Path,
+        seen: &Seen,
+    ) -> Option<(Tensor, Seen)> {
+        let same = match &seen.value {
+            Some(value) => root.is_changeable() && root.is_same_value(value),
+            None => version == seen.version && !root.is_changeable(),
+        };
+        if same {
+            return None;
+        }
+        let now = match path.is_detached() {
+            true => path.take(&root.detach()),
+            false => chainrule::enable_grad(|| path.take(root)),
+        };
+        Some((now.unwrap_or_else(|_| old.clone()), Seen::of(version, root)))
+    }
+
+    /// The tensor with the number of writes that it has seen.
+    fn with_version(&self) -> (Tensor, u64) {
+        let tensor = self.tensor();
+        (tensor, self.version())
+    }
+
+    pub fn version(&self) -> u64 {
+        self.writes.get().map_or(0, |v| v.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// Whether a program that is still there took the value as a constant.
+    fn is_met(&self) -> bool {
+        self.writes.get().is_some_and(|w| Arc::strong_count(w) > 1)
+    }
+
+    fn bump(&self) {
+        self.writes
+            .get_or_init(Default::default)
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Whether it is the part of `whole` at these slices, so that writing it there changes nothing.
+    pub fn is_part(&self, whole: &Bound<'_, PyTensor>, keys: &[Index]) -> bool {
+        let inner = self.lock();
+        let (path, root) = match inner.link.as_deref() {
+            Some(Link::View { root, path }) => (path, root),
+            _ => return false,
+        };
+        let Step::Slices(slices) = &path.last else { return false };
+        let same = slices.len() == keys.len()
+            && slices.iter().zip(keys).all(|(s, k)| matches!(k, Index::Slice(k) if k == s));
+        let before = path.steps().len() - 1;
+        let whole_is = match whole.get().lock().link.as_deref() {
+            None => before == 0 && root.as_ptr() == whole.as_ptr(),
+            Some(Link::View { root: r, path: p }) => {
+                r.as_ptr() == root.as_ptr()
+                    && path.before.as_ref().is_some_and(|b| {
+                        p.steps().len() == before && b.steps().iter().zip(p.steps()).all(|(a, b)| *a == b)
+                    })
+            }
+            _ => false,
+        };
+        same && whole_is
+    }
+
+    // Making aliases
+
+    /// `out`, which `step` made of this one, as a view of it; without a link if it is a copy.
+    pub fn viewed(slf: &Bound<'_, Self>, t: &Tensor, out: Tensor, step: Step) -> PyTensor {
+        if matches!(step, Step::Reshape(_)) && out.numel() > 0 && !out.shares_memory(t) {
+            return out.into();
+        }
+        let cuts = t.requires_grad() && !out.requires_grad();
+        let Ok((root, path)) = place(slf, t, cuts) else { return out.into() };
+        let path = match path {
+            Some(path) => path.then(step),
+            None => Path::of(step),
+        };
+        let (now, version) = match root.is(slf) {
+            true => (t.clone(), slf.get().version()),
+            false => root.get().with_version(),
+        };
+        let seen = Seen::of(version, &now);
+        PyTensor::linked(out, Link::View { root: Arc::new(root.unbind()), path }, seen)
+    }
+
+    /// The same elements without a tape: `detach()`, `.data`.
+    pub fn detached(slf: &Bound<'_, Self>) -> PyTensor {
+        let t = slf.get().tensor();
+        PyTensor::viewed(slf, &t, t.detach(), Step::Detached)
+    }
+
+    fn linked(tensor: Tensor, link: Link, seen: Seen) -> PyTensor {
+        let new = PyTensor::from(tensor);
+        {
+            let mut inner = new.lock();
+            inner.link = Some(Box::new(link));
+            inner.seen = seen;
+        }
+        new
+    }
+
+    /// The handle of a leaf's gradient, which is one object as long as the gradient is not set anew.
+    pub fn gradient(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyTensor>>> {
+        let own = slf.get();
+        // As it is: a view that was taken anew has no gradient yet.
+        let raw = own.lock().tensor.clone();
+        let t = if raw.has_lost_grad() || raw.grad().is_some() { raw } else { own.tensor() };
+        if t.has_lost_grad() {
+            return Err(GradientError::new_err(
+                "the gradient of this parameter was computed in a compiled function and used up there by the optimizer: \
+                 return it from the function, or step the optimizer outside",
+            ));
+        }
+        let Some(grad) = t.grad() else { return Ok(None) };
+        let kept = own.lock().grad.as_ref().map(|g| g.clone_ref(slf.py()));
+        if let Some(kept) = kept {
+            return Ok(Some(kept));
+        }
+        let new = PyTensor::linked(grad, Link::Grad { leaf: t }, Seen::default());
+        let new = Py::new(slf.py(), new)?;
+        if session::current().is_none() {
+            own.lock().grad = Some(new.clone_ref(slf.py()));
+        }
+        Ok(Some(new))
+    }
+
+    /// Sets the gradient, or forgets it. The handle of the old one keeps it; that of the new one is the gradient from now on.
+    pub fn set_gradient(&self, new: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        let t = self.tensor();
+        let value = new.map(|g| g.get().tensor());
+        let kept = self.lock().grad.take();
+        if let Some(kept) = kept {
+            let kept = kept.get();
+            let last = kept.tensor();
+            let mut inner = kept.lock();
+            (inner.tensor, inner.link) = (last, None);
+        }
+        run(|| t.set_grad(value))?;
+        if let Some(new) = new
+            && session::current().is_none()
+        {
+            let mut inner = new.get().lock();
+            if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
+                inner.link = Some(Box::new(Link::Grad { leaf: t }));
+                drop(inner);
+                self.lock().grad = Some(new.clone().unbind());
+            }
+        }
+        Ok(())
+    }
+
+    // Writing
+
+    /// Gives the handle, and all that alias it, this value.
+    pub fn assign(slf: &Bound<'_, Self>, new: Tensor) -> PyResult<()> {
+        let own = slf.get();
+        let old = own.tensor();
+        let new = fitted(&old, new)?;
+        session::written(slf)?;
+        let link = own.lock().link.clone();
+        match link.as_deref() {
+            Some(Link::View { root, path }) => {
+                let root = root.bind(slf.py());
+                let now = root.get().tensor();
+                let behind = path.is_detached();
+                let leaf = !behind && now.is_leaf() && now.requires_grad();
+                if leaf && chainrule::is_grad_enabled() {
+                    return Err(GradientError::new_err(LEAF_VIEW));
+                }
+                let base = if behind { now.detach() } else { now };
+                let value = run(|| put_along(path, base, new))?;
+                write_root(root, value, behind)?;
+                // A leaf of its own is not taken anew, but set.
+                own.tensor();
+                Ok(())
+            }
+            _ => write_root(slf, new, false),
+        }
+    }
+
+    /// Gives the tensor this value without a record: `x.data = v`, whatever its shape and dtype.
+    pub fn put(slf: &Bound<'_, Self>, new: Tensor) -> PyResult<()> {
+        let old = slf.get().tensor();
+        session::written(slf)?;
+        if old.shape() == new.shape() && old.dtype() == new.dtype() && old.is_changeable() {
+            run(|| old.try_set(&new))?;
+        } else if old.is_leaf() && old.requires_grad() {
+            // A new leaf: nobody else may hold the old one and go on with it.
+            return Err(PyTypeError::new_err(format!(
+                "data: a parameter keeps its shape and dtype; it is {} {} and would become {} {}: make a new parameter",
+                old.dtype(),
+                old.shape(),
+                new.dtype(),
+                new.shape()
+            )));
+        } else {
+            slf.get().replace(run(|| old.revalued(&new)).unwrap_or(new));
+        }
+        slf.get().bump();
+        Ok(())
+    }
+
+    /// Gives the handle another tensor, whatever it was.
+    pub fn replace(&self, new: Tensor) {
+        self.lock().tensor = new;
+        self.bump();
+    }
+
+    /// Makes the handle a leaf whose value lasts from run to run of a program, if it is a constant.
+    pub fn become_buffer(&self) -> bool {
+        let t = self.tensor();
+        let mut inner = self.lock();
+        let can = inner.link.is_none() && t.is_leaf() && !t.is_changeable();
+        if can {
+            inner.tensor = t.buffer();
+            drop(inner);
+            self.bump();
+        }
+        can
+    }
+
+    /// The tensor at the root of a view.
+    pub fn root(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
+        match self.lock().link.as_deref() {
+            Some(Link::View { root, .. }) => Some(root.as_ref().clone_ref(py)),
+            Some(Link::Over { memory }) => Some(memory.as_ref().clone_ref(py)),
+            _ => None,
+        }
+    }
+
+    /// Makes it require a gradient: a leaf of its own, which the tensor that it was detached from shows from now on.
+    pub fn become_leaf(slf: &Bound<'_, Self>, t: &Tensor) -> PyResult<()> {
+        let leaf = run(|| t.try_parameter())?;
+        let link = slf.get().lock().link.clone();
+        slf.get().lock().tensor = leaf.clone();
+        slf.get().bump();
+        if let Some(Link::View { root, path }) = link.as_deref()
+            && let [Step::Detached] = path.steps()[..]
+        {
+            let root = root.bind(slf.py());
+            let mut inner = root.get().lock();
+            if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
+                slf.get().lock().link = None;
+                let own = Arc::new(slf.clone().unbind());
+                let seen = Seen::of(slf.get().version(), &leaf);
+                inner.link = Some(Box::new(Link::View { root: own, path: Path::of(Step::Detached) }));
+                inner.seen = seen;
+            }
+        }
+        Ok(())
+    }
+}
+
+const LEAF: &str = "a leaf that requires a gradient would be changed in place, and backward could not tell its values apart: \
+                    write inside `with cr.no_grad():`, or to its `.data`";
+const LEAF_VIEW: &str = "a view of a leaf that requires a gradient would be changed in place, and backward could not tell the leaf's \
+                         values apart: write inside `with cr.no_grad():`, or to its `.data`";
+
+/// A refreshed view that was made a leaf of its own stays that leaf.
+fn keep_leaf(old: &Tensor, new: Tensor) -> Tensor {
+    if old.is_changeable() && old.requires_grad() && !new.is_changeable() {
+        if !old.is_same_value(&new) && old.try_set(&new.detach()).is_err() {
+            return new;
+        }
+        return old.clone();
+    }
+    new
+}
+
+/// The root whose elements these are, and the path to them. With `cuts` one without a tape.
+fn place<'py>(
+    slf: &Bound<'py, PyTensor>,
+    t: &Tensor,
+    cuts: bool,
+) -> PyResult<(Bound<'py, PyTensor>, Option<Path>)> {
+    let py = slf.py();
+    let link = slf.get().lock().link.clone();
+    match link.as_deref() {
+        Some(Link::View { root, path }) if !cuts || path.is_detached() => {
+            Ok((root.bind(py).clone(), Some(path.clone())))
+        }
+        Some(Link::View { root, path }) => {
+            let root = root.bind(py);
+            let (memory, first) = place(root, &root.get().tensor(), cuts)?;
+            let steps = path.steps();
+            let first = first.unwrap_or(Path::of(Step::Detached));
+            Ok((memory, Some(steps.into_iter().fold(first, |path, step| path.then(step.clone())))))
+        }
+        Some(Link::Over { memory }) if cuts => Ok((memory.bind(py).clone(), None)),
+        _ if cuts && !t.is_leaf() => {
+            let memory = Bound::new(py, PyTensor::from(t.detach()))?;
+            let mut inner = slf.get().lock();
+            inner.link = Some(Box::new(Link::Over { memory: Arc::new(memory.clone().unbind()) }));
+            inner.seen = Seen::default();
+            drop(inner);
+            Ok((memory, None))
+        }
+        _ if cuts => Ok((slf.clone(), Some(Path::of(Step::Detached)))),
+        _ => Ok((slf.clone(), None)),
+    }
+}
+
+/// The new value in the shape and dtype of the old one.
+fn fitted(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
+    if new.shape() != old.shape() {
+        return Err(PyValueError::new_err(format!(
+            "a write keeps the shape: shapes {} and {}",
+            old.shape(),
+            new.shape()
+        )));
+    }
+    let (from, to) = (new.dtype(), old.dtype());
+    if from == to {
+        return Ok(new);
+    }
+    if from <= to || (from.is_float() && to.is_float()) {
+        return run(|| new.try_to_dtype(to));
+    }
+    Err(PyTypeError::new_err(format!("a write keeps the dtype: {from} cannot become {to}")))
+}
+
+/// The root with `value` at the end of the path.
+fn put_along(path: &Path, root: Tensor, value: Tensor) -> Result<Tensor> {
+    let steps = path.steps();
+    let mut bases = vec![root];
+    for step in &steps {
+        let base = bases.last().expect("it begins with the root");
+        if step.overlaps(base) {
+            return Err(chainrule::Error::argument(
+                "write",
+                "several elements of this view are one in memory; clone() it before the write",
+            ));
+        }
+        bases.push(step.take(base)?);
+    }
+    bases.pop();
+    steps.iter().rev().zip(bases.iter().rev()).try_fold(value, |v, (step, base)| step.put(base, &v))
+}
+
+/// Gives a tensor that is nobody's view a new value; `behind` the tape it keeps its place there.
+fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult<()> {
+    let own = root.get();
+    let old = own.tensor();
+    let behind = behind || !chainrule::is_grad_enabled();
+    let link = own.lock().link.clone();
+    if old.is_changeable()
+        && new.requires_grad()
+        && !behind
+        && session::current().is_some()
+        && !session::is_new(own)
+    {
+        return Err(GradientError::new_err(
+            "compile: the function writes a value with a gradient into a tensor from outside; write x.detach() there",
+        ));
+    }
+    match link.as_deref() {
+        Some(Link::Grad { leaf }) => run(|| leaf.set_grad(Some(new)))?,
+        Some(Link::Over { memory }) => {
+            write_root(memory.bind(root.py()), new.detach(), true)?;
+            if !behind {
+                let version = memory.get().version();
+                let mut inner = own.lock();
+                inner.tensor = new;
+                inner.seen = Seen { version, value: None };
+            }
+        }
+        // A tensor that changed places with a leaf of its memory.
+        Some(Link::View { .. }) => return PyTensor::assign(root, new),
+        None if old.is_changeable() && old.requires_grad() => {
+            if !behind {
+                return Err(GradientError::new_err(LEAF));
+            }
+            run(|| old.try_set(&new.detach()))?;
+        }
+        // Buffers and frozen parameters are leaves too, which others may hold.
+        None if old.is_changeable() && !(new.requires_grad() && !behind) => {
+            run(|| old.try_set(&new.detach()))?;
+        }
+        None if behind && !old.is_leaf() => {
+            own.lock().tensor = run(|| old.revalued(&new.detach()))?;
+        }
+        // A program took it as a constant: from now on it is a state that programs read.
+        None if own.is_met() && !new.requires_grad() && session::current().is_none() => {
+            own.lock().tensor = new.buffer();
+        }
+        None => own.lock().tensor = if behind { new.detach() } else { new },
+    }
+    own.bump();
+    Ok(())
+}
