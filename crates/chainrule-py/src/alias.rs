@@ -408,20 +408,39 @@ impl PyTensor {
         session::written(slf)?;
         if old.shape() == new.shape() && old.dtype() == new.dtype() && old.is_changeable() {
             run(|| old.try_set(&new))?;
-        } else if old.is_leaf() && old.requires_grad() {
-            // A new leaf: nobody else may hold the old one and go on with it.
-            return Err(PyTypeError::new_err(format!(
-                "data: a parameter keeps its shape and dtype; it is {} {} and would become {} {}: make a new parameter",
-                old.dtype(),
-                old.shape(),
-                new.dtype(),
-                new.shape()
-            )));
+        } else if old.is_changeable() {
+            if session::current().is_some() {
+                return Err(PyTypeError::new_err(
+                    "compile: the function gives a parameter another shape or dtype; do that outside",
+                ));
+            }
+            let leaf = run(|| new.try_parameter())?;
+            if !old.requires_grad() {
+                run(|| leaf.set_requires_grad(false))?;
+            }
+            if let Some(name) = old.name() {
+                leaf.named(&name);
+            }
+            slf.get().lock().grad = None;
+            slf.get().replace(leaf);
         } else {
             slf.get().replace(run(|| old.revalued(&new)).unwrap_or(new));
         }
         slf.get().bump();
         Ok(())
+    }
+
+    /// Makes a constant show the memory of the leaf that took its value: `w.data = v`.
+    pub fn follow(slf: &Bound<'_, Self>, leaf: &Bound<'_, Self>) {
+        let root = leaf.get();
+        let now = root.tensor();
+        let version = root.version();
+        let mut inner = slf.get().lock();
+        if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
+            inner.seen = Seen::of(version, &now);
+            let root = Arc::new(leaf.clone().unbind());
+            inner.link = Some(Box::new(Link::View { root, path: Path::of(Step::Detached) }));
+        }
     }
 
     /// Gives the handle another tensor, whatever it was.

@@ -346,6 +346,23 @@ pub fn _manual_seed(seed: i64) {
     rng::manual_seed(seed as u64);
 }
 
+/// Where the generator of all is.
+#[pyfunction]
+pub fn _rng_state() -> PyResult<Vec<u8>> {
+    draw(None, |g| Ok(g.state().to_bytes()))
+}
+
+/// Puts the generator of all to where it was.
+#[pyfunction]
+pub fn _set_rng_state(state: Vec<u8>) -> PyResult<()> {
+    let state =
+        GeneratorState::from_bytes(&state).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    draw(None, |g| {
+        g.set_state(&state);
+        Ok(())
+    })
+}
+
 /// Draws from the given generator, or else from that of all.
 pub fn draw<T>(
     generator: Option<&Bound<'_, PyGenerator>>,

@@ -56,9 +56,9 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     functions! {
         args: _dtype get_default_dtype set_default_dtype;
-        session: _session_begin _session_end _session_on _session_walked;
+        session: _session_begin _session_end _session_on _session_walked _uses_begin _uses_end;
         tensor: _set_grad_enabled is_grad_enabled _set_record_all;
-        create: tensor _full _arange _linspace _manual_seed _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
+        create: tensor _full _arange _linspace _manual_seed _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;
         interchange: from_numpy;
         dlpack: _from_dlpack;

@@ -35,6 +35,8 @@ static SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static CURRENT: RefCell<Option<Session>> = const { RefCell::new(None) };
+    /// Tensors that require a gradient and are read, for each function that asks for them.
+    static USES: RefCell<Vec<Vec<Tensor>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether any thread traces a function.
@@ -60,6 +62,15 @@ fn is_own(handle: &PyTensor, session: &Session) -> bool {
 pub fn met(handle: &PyTensor, tensor: &Tensor) {
     if !is_any() {
         return;
+    }
+    if tensor.requires_grad() {
+        USES.with_borrow_mut(|all| {
+            for uses in all {
+                if !uses.iter().any(|t| t.is_same(tensor)) {
+                    uses.push(tensor.clone());
+                }
+            }
+        });
     }
     CURRENT.with_borrow_mut(|session| {
         let Some(session) = session else { return };
@@ -129,6 +140,21 @@ pub fn is_new(handle: &PyTensor) -> bool {
 #[pyfunction]
 pub fn _session_walked() -> bool {
     CURRENT.with_borrow(|session| session.as_ref().is_some_and(|s| s.walked))
+}
+
+/// Begins to note the tensors that require a gradient and are read.
+#[pyfunction]
+pub fn _uses_begin() {
+    USES.with_borrow_mut(|all| all.push(Vec::new()));
+    SESSIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The tensors that were read since the last [`_uses_begin`].
+#[pyfunction]
+pub fn _uses_end() -> Vec<PyTensor> {
+    let Some(uses) = USES.with_borrow_mut(Vec::pop) else { return Vec::new() };
+    SESSIONS.fetch_sub(1, Ordering::Relaxed);
+    uses.into_iter().map(PyTensor::from).collect()
 }
 
 /// Begins to watch this thread.

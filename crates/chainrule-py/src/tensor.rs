@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chainrule::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyFloat, PyInt, PyTuple};
 
 use crate::alias::{Link, Seen};
 use crate::args::{DTypeArg, Operand, PyDType};
@@ -62,11 +62,23 @@ impl PyTensor {
     const __array_priority__: f64 = 1000.0;
 
     #[new]
-    #[pyo3(signature = (data=None))]
-    fn new(data: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-        match data {
+    #[pyo3(signature = (*data))]
+    fn new(data: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let first = data.iter().next();
+        match first {
             None => Ok(Tensor::zeros([0]).into()),
-            Some(data) => crate::create::from_data(data, Some(DType::F32)).map(PyTensor::from),
+            // Numbers are sizes, as in PyTorch.
+            Some(first) if data.len() > 1 || first.is_instance_of::<PyInt>() => {
+                let sizes = crate::args::shape(crate::args::sizes(data)?)?;
+                crate::error::room("Tensor", sizes.iter().product())?;
+                run(|| Tensor::try_full(&sizes[..], 0.0, DType::F32)).map(PyTensor::from)
+            }
+            Some(first) if first.is_instance_of::<PyFloat>() => Err(PyTypeError::new_err(
+                "Tensor: the sizes or a list of numbers, not a float; a tensor of one number is made by tensor(x)",
+            )),
+            Some(first) => {
+                crate::create::from_data(&first, Some(DType::F32)).map(PyTensor::from)
+            }
         }
     }
 
@@ -247,7 +259,11 @@ impl PyTensor {
 
     #[setter]
     fn set_data(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
-        PyTensor::put(slf, new.get().tensor().detach())
+        PyTensor::put(slf, new.get().tensor().detach())?;
+        if !new.is(slf) && session::current().is_none() {
+            PyTensor::follow(new, slf);
+        }
+        Ok(())
     }
 
     fn detach(slf: &Bound<'_, Self>) -> PyTensor {
@@ -363,6 +379,36 @@ impl PyTensor {
     fn _as_buffer(&self) {
         let t = self.tensor();
         self.replace(t.detach().buffer());
+    }
+
+    /// Makes it a leaf of its own that requires a gradient or, without, can get one.
+    fn _as_leaf(slf: &Bound<'_, Self>, requires_grad: bool) -> PyResult<()> {
+        let t = slf.get().tensor();
+        if t.dtype().is_float() {
+            PyTensor::become_leaf(slf, &t)?;
+            return PyTensor::set_requires_grad(slf, requires_grad);
+        }
+        match requires_grad {
+            true => run(|| t.try_parameter()).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it shows the memory of a leaf that is trained.
+    fn _shows_leaf(slf: &Bound<'_, Self>) -> bool {
+        let root = slf.get().root(slf.py()).unwrap_or_else(|| slf.clone().unbind());
+        let t = root.get().tensor();
+        t.is_changeable() && t.requires_grad()
+    }
+
+    /// Gives a leaf a value of another dtype or shape: the handle is a new leaf then, with the name of the old one and no gradient.
+    fn _recast(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
+        PyTensor::put(slf, new.get().tensor().detach())
+    }
+
+    /// Whether both are one leaf or one result.
+    fn _is_same(&self, other: &Bound<'_, PyTensor>) -> bool {
+        self.tensor().is_same(&other.get().tensor())
     }
 
     /// How often it was written, as far as somebody asked.

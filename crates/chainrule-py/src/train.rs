@@ -163,6 +163,14 @@ impl PyOptimizer {
         run(|| self.lock().set_lr(lr))
     }
 
+    /// Whether it steps just these parameters, and none of them is another leaf by now.
+    fn holds(&self, parameters: Vec<Bound<'_, PyTensor>>) -> bool {
+        let native = self.lock();
+        let own = native.inner.parameters();
+        own.len() == parameters.len()
+            && own.iter().zip(&parameters).all(|(p, q)| p.is_same(&q.get().tensor()))
+    }
+
     fn zero_grad(&self) {
         self.lock().inner.zero_grad();
     }
