@@ -141,10 +141,9 @@ impl Drop for Path {
 }
 
 /// Whose memory a handle shows.
-#[derive(Clone)]
 pub enum Link {
-    View { root: Arc<Py<PyTensor>>, path: Path },
-    Over { memory: Arc<Py<PyTensor>> },
+    View { root: Py<PyTensor>, path: Path },
+    Over { memory: Py<PyTensor> },
     Grad { leaf: Tensor },
 }
 
@@ -154,11 +153,38 @@ pub struct Seen {
     version: u64,
     /// The value of a root that is a leaf, which changes behind its handles.
     value: Option<Tensor>,
+    /// Whether the root is neither a leaf nor linked to another tensor, so that its version says all.
+    settled: bool,
 }
 
 impl Seen {
-    fn of(version: u64, root: &Tensor) -> Seen {
-        Seen { version, value: root.is_changeable().then(|| root.detach()) }
+    fn of(version: u64, root: &Tensor, linked: bool) -> Seen {
+        let changeable = root.is_changeable();
+        Seen { version, value: changeable.then(|| root.detach()), settled: !changeable && !linked }
+    }
+}
+
+impl Inner {
+    /// Whether the tensor is that of its root, as far as can be told without looking for long.
+    #[inline]
+    fn is_current(&self) -> bool {
+        match self.link.as_deref() {
+            None => true,
+            Some(Link::View { root, .. }) => {
+                let root = root.get();
+                match &self.seen.value {
+                    None => self.seen.settled && root.version() == self.seen.version,
+                    Some(value) => {
+                        let root = root.lock();
+                        root.link.is_none()
+                            && root.tensor.is_changeable()
+                            && !self.tensor.is_changeable()
+                            && root.tensor.is_same_value(value)
+                    }
+                }
+            }
+            _ => false,
+        }
     }
 }
 
@@ -171,7 +197,7 @@ impl PyTensor {
     #[inline]
     pub fn tensor(&self) -> Tensor {
         let inner = self.lock();
-        if inner.link.is_none() && !session::is_any() {
+        if !session::is_any() && inner.is_current() {
             return inner.tensor.clone();
         }
         drop(inner);
@@ -182,7 +208,7 @@ impl PyTensor {
     fn current(&self) -> Tensor {
         let (old, link, seen) = {
             let inner = self.lock();
-            let seen = Seen { version: inner.seen.version, value: inner.seen.value.clone() };
+            let seen = Seen { value: inner.seen.value.clone(), ..inner.seen };
             (inner.tensor.clone(), inner.link.clone(), seen)
         };
         let fresh = match link.as_deref() {
@@ -192,13 +218,14 @@ impl PyTensor {
                 leaf.grad().filter(|_| gone).map(|g| (g, Seen::default()))
             }
             Some(Link::View { root, path }) => {
+                let linked = root.get().lock().link.is_some();
                 let (root, version) = root.get().with_version();
-                self.from_root(&old, &root, version, path, &seen)
+                self.from_root(&old, &root, (version, linked), path, &seen)
             }
             Some(Link::Over { memory }) => {
                 let (now, version) = memory.get().with_version();
                 (version != seen.version)
-                    .then(|| (old.revalued(&now).unwrap_or(now), Seen { version, value: None }))
+                    .then(|| (old.revalued(&now).unwrap_or(now), Seen { version, ..Seen::default() }))
             }
         };
         let tensor = match fresh {
@@ -223,7 +250,7 @@ impl PyTensor {
         &self,
         old: &Tensor,
         root: &Tensor,
-        version: u64,
+        (version, linked): (u64, bool),
         path: &Path,
         seen: &Seen,
     ) -> Option<(Tensor, Seen)> {
@@ -238,7 +265,7 @@ impl PyTensor {
             true => path.take(&root.detach()),
             false => chainrule::enable_grad(|| path.take(root)),
         };
-        Some((now.unwrap_or_else(|_| old.clone()), Seen::of(version, root)))
+        Some((now.unwrap_or_else(|_| old.clone()), Seen::of(version, root, linked)))
     }
 
     /// The tensor with the number of writes that it has seen.
@@ -290,21 +317,29 @@ impl PyTensor {
 
     /// `out`, which `step` made of this one, as a view of it; without a link if it is a copy.
     pub fn viewed(slf: &Bound<'_, Self>, t: &Tensor, out: Tensor, step: Step) -> PyTensor {
-        if matches!(step, Step::Reshape(_)) && out.numel() > 0 && !out.shares_memory(t) {
+        let copied = || !t.is_contiguous() && out.numel() > 0 && !out.shares_memory(t);
+        if matches!(step, Step::Reshape(_)) && copied() {
             return out.into();
         }
         let cuts = t.requires_grad() && !out.requires_grad();
+        let own = slf.get();
+        if !(cuts && !t.is_changeable()) && own.lock().link.is_none() {
+            let path = match cuts && step != Step::Detached {
+                true => Path::of(Step::Detached).then(step),
+                false => Path::of(step),
+            };
+            let seen = Seen::of(own.version(), t, false);
+            return PyTensor::linked(out, Link::View { root: slf.clone().unbind(), path }, seen);
+        }
         let Ok((root, path)) = place(slf, t, cuts) else { return out.into() };
         let path = match path {
             Some(path) => path.then(step),
             None => Path::of(step),
         };
-        let (now, version) = match root.is(slf) {
-            true => (t.clone(), slf.get().version()),
-            false => root.get().with_version(),
-        };
-        let seen = Seen::of(version, &now);
-        PyTensor::linked(out, Link::View { root: Arc::new(root.unbind()), path }, seen)
+        let linked = root.get().lock().link.is_some();
+        let (now, version) = root.get().with_version();
+        let seen = Seen::of(version, &now, linked);
+        PyTensor::linked(out, Link::View { root: root.unbind(), path }, seen)
     }
 
     /// The same elements without a tape: `detach()`, `.data`.
@@ -314,13 +349,9 @@ impl PyTensor {
     }
 
     fn linked(tensor: Tensor, link: Link, seen: Seen) -> PyTensor {
-        let new = PyTensor::from(tensor);
-        {
-            let mut inner = new.lock();
-            inner.link = Some(Box::new(link));
-            inner.seen = seen;
-        }
-        new
+        let born = session::current();
+        let link = Some(Arc::new(link));
+        PyTensor::new_with(Inner { tensor, link, seen, grad: None, born })
     }
 
     /// The handle of a leaf's gradient, which is one object as long as the gradient is not set anew.
@@ -365,8 +396,9 @@ impl PyTensor {
         {
             let mut inner = new.get().lock();
             if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
-                inner.link = Some(Box::new(Link::Grad { leaf: t }));
+                inner.link = Some(Arc::new(Link::Grad { leaf: t }));
                 drop(inner);
+                new.get().bump();
                 self.lock().grad = Some(new.clone().unbind());
             }
         }
@@ -437,9 +469,11 @@ impl PyTensor {
         let version = root.version();
         let mut inner = slf.get().lock();
         if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
-            inner.seen = Seen::of(version, &now);
-            let root = Arc::new(leaf.clone().unbind());
-            inner.link = Some(Box::new(Link::View { root, path: Path::of(Step::Detached) }));
+            inner.seen = Seen::of(version, &now, false);
+            let root = leaf.clone().unbind();
+            inner.link = Some(Arc::new(Link::View { root, path: Path::of(Step::Detached) }));
+            drop(inner);
+            slf.get().bump();
         }
     }
 
@@ -465,8 +499,8 @@ impl PyTensor {
     /// The tensor at the root of a view.
     pub fn root(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
         match self.lock().link.as_deref() {
-            Some(Link::View { root, .. }) => Some(root.as_ref().clone_ref(py)),
-            Some(Link::Over { memory }) => Some(memory.as_ref().clone_ref(py)),
+            Some(Link::View { root, .. }) => Some(root.clone_ref(py)),
+            Some(Link::Over { memory }) => Some(memory.clone_ref(py)),
             _ => None,
         }
     }
@@ -484,10 +518,12 @@ impl PyTensor {
             let mut inner = root.get().lock();
             if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
                 slf.get().lock().link = None;
-                let own = Arc::new(slf.clone().unbind());
-                let seen = Seen::of(slf.get().version(), &leaf);
-                inner.link = Some(Box::new(Link::View { root: own, path: Path::of(Step::Detached) }));
+                let own = slf.clone().unbind();
+                let seen = Seen::of(slf.get().version(), &leaf, false);
+                inner.link = Some(Arc::new(Link::View { root: own, path: Path::of(Step::Detached) }));
                 inner.seen = seen;
+                drop(inner);
+                root.get().bump();
             }
         }
         Ok(())
@@ -533,9 +569,10 @@ fn place<'py>(
         _ if cuts && !t.is_leaf() => {
             let memory = Bound::new(py, PyTensor::from(t.detach()))?;
             let mut inner = slf.get().lock();
-            inner.link = Some(Box::new(Link::Over { memory: Arc::new(memory.clone().unbind()) }));
+            inner.link = Some(Arc::new(Link::Over { memory: memory.clone().unbind() }));
             inner.seen = Seen::default();
             drop(inner);
+            slf.get().bump();
             Ok((memory, None))
         }
         _ if cuts => Ok((slf.clone(), Some(Path::of(Step::Detached)))),
@@ -604,7 +641,7 @@ fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult
                 let version = memory.get().version();
                 let mut inner = own.lock();
                 inner.tensor = new;
-                inner.seen = Seen { version, value: None };
+                inner.seen = Seen { version, ..Seen::default() };
             }
         }
         // A tensor that changed places with a leaf of its memory.

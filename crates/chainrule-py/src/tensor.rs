@@ -25,7 +25,7 @@ pub struct PyTensor {
 pub struct Inner {
     pub tensor: Tensor,
     /// Whose memory it shows, if not its own.
-    pub link: Option<Box<Link>>,
+    pub link: Option<Arc<Link>>,
     pub seen: Seen,
     /// The handle of its gradient, once somebody asked for it.
     pub grad: Option<Py<PyTensor>>,
@@ -37,7 +37,13 @@ impl From<Tensor> for PyTensor {
     #[inline]
     fn from(tensor: Tensor) -> PyTensor {
         let born = session::current();
-        let inner = Inner { tensor, link: None, seen: Seen::default(), grad: None, born };
+        PyTensor::new_with(Inner { tensor, link: None, seen: Seen::default(), grad: None, born })
+    }
+}
+
+impl PyTensor {
+    #[inline]
+    pub fn new_with(inner: Inner) -> PyTensor {
         PyTensor { cell: Mutex::new(inner), writes: OnceLock::new() }
     }
 }

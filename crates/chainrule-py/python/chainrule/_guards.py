@@ -15,6 +15,7 @@ from ._chainrule import Tensor
 from ._nest import SIMPLE
 from .nn.module import Module
 from .optim import Optimizer
+from .optim.lr_scheduler import LRScheduler
 
 MOST = 4096
 DEEPEST = 8
@@ -86,6 +87,8 @@ class Guards:
             for i, group in enumerate(x.param_groups):
                 self._see_fields(group, f"{name}.param_groups[{i}]", depth, skip=("lr", "initial_lr", "params"))
                 self._see(group["params"], name, depth + 1)
+        elif isinstance(x, LRScheduler):
+            self._see_fields(x.__dict__, name, depth)
         elif isinstance(x, Module):
             self._see_fields(x.__dict__, name, depth)
             if not _is_ours(type(x).__module__):

@@ -251,7 +251,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise _c.GradientError("deepcopy: only leaves can be copied deeply; use x.detach().clone(), or x.clone() to keep the tape")
     new = _rebuild(self, self.requires_grad, getattr(self, "_is_parameter", False))
-    if self.grad is not None:
+    if self.grad is not None and not getattr(self, "_is_parameter", False):
         new.grad = self.grad.clone()
     memo[id(self)] = new
     return new

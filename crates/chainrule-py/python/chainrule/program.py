@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import random
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
+
+import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
@@ -94,7 +97,7 @@ class Compiled:
         nest = taken((args, kwargs), tensors)
         first: dict[int, int] = {}
         same = tuple(first.setdefault(id(t), i) for i, t in enumerate(tensors))
-        metas = tuple((t._dims, t.dtype.name, t.requires_grad) for t in tensors)
+        metas = tuple((t._dims, t.dtype.name, t.requires_grad, t.is_leaf) for t in tensors)
         key = (key_of(nest), metas, same, _c.is_grad_enabled(), _c.get_default_dtype().name)
         kept = self._programs.setdefault(key, [])
         found = next((t for t in kept if t.met.holds() and t.guards.changed() is None and t.program.fits_gradients()), None)
@@ -107,6 +110,7 @@ class Compiled:
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], nest: Any, tensors: list[Tensor], same: tuple[int, ...]) -> _Traced:
         name_captured(self._function)
+        self._tell_rates()
         guards = Guards(self._function, [x for x in (*args, *kwargs.values()) if not isinstance(x, Tensor)])
         info: dict[str, Any] = {}
 
@@ -124,7 +128,12 @@ class Compiled:
             info["graded"], info["written"] = [i for i, _ in graded], written
             return results + [g for _, g in graded] + [leaves[i].detach() for i in written]
 
+        drawn = random.getstate(), np.random.get_state(legacy=False)
         program, met = _traced(flat, self._names(args, kwargs, len(tensors)), tensors, self._passes)
+        if random.getstate() != drawn[0] or repr(np.random.get_state(legacy=False)) != repr(drawn[1]):
+            raise _c.GradientError(
+                "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
+            )
         changed = guards.changed()
         if changed is not None:
             raise _c.GradientError(
@@ -141,10 +150,8 @@ class Compiled:
         roots = [t._root_id() for t in tensors]
         if info["written"] and (len(set(roots)) < len(set(same)) or any(met.knows(tensors[i]) for i in info["written"])):
             eager = eager or "an argument that it writes to shares memory with another one, or with a tensor that it uses"
-        for i in info["graded"]:
-            if not tensors[i].is_leaf:
-                why = "is the result of other ops, and no gradient flows on to them from here; take the gradient with autograd.grad in the function and return it"
-                raise _c.GradientError(f"compile: argument {i} gets a gradient in the function, but it {why}")
+        if any(not tensors[i].is_leaf for i in info["graded"]):
+            eager = eager or "a gradient flows on to what an argument was computed from"
         return _Traced(program, info["shape"], info["graded"], info["written"], info["given"], guards, met, eager)
 
     @staticmethod
@@ -162,7 +169,7 @@ class Compiled:
         return put_back(traced.shape, [*out[:m], *(args[g] if isinstance(g, int) else g for g in traced.given)])
 
     def _tell_rates(self) -> None:
-        for optimizer in LIVE:
+        for optimizer in list(LIVE):
             optimizer._tell_rates()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -194,12 +194,19 @@ class Module:
         at, _, name = target.rpartition(".")
         return self.get_submodule(at)._parameters[name]  # type: ignore[no-any-return]
 
+    def _all_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """As `named_modules`, but a module that is in several places has the names of all."""
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module._all_modules(f"{prefix}.{name}" if prefix else name)
+
     # State
 
     def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
         """All parameters and buffers by name, as they are now."""
         out: dict[str, Tensor] = {}
-        for at, module in self.named_modules(prefix.rstrip(".")):
+        for at, module in self._all_modules(prefix.rstrip(".")):
             for kind in (module._parameters, module._buffers):
                 for name, t in kind.items():
                     if t is not None and not (kind is module._buffers and name in module._not_saved):
@@ -209,7 +216,7 @@ class Module:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless all names fit."""
         own: dict[str, tuple[Module, str, Tensor]] = {}
-        for at, module in self.named_modules():
+        for at, module in self._all_modules():
             for kind in (module._parameters, module._buffers):
                 for name, t in kind.items():
                     if t is not None and not (kind is module._buffers and name in module._not_saved):

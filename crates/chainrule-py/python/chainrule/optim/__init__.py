@@ -52,15 +52,17 @@ class Optimizer:
                 continue
             new = _c.Optimizer(self.kind, group["params"], float(group["lr"]), group)
             state = native.state_dict()
-            if any(name.endswith(".step") and float(t) > 0 for name, t in state):
-                fresh = dict(new.state_dict())
-                for name, t in state:
-                    if name in fresh and (fresh[name].dtype != t.dtype or fresh[name].shape != t.shape):
-                        raise TypeError(
-                            f"{type(self).__name__}: a parameter became {fresh[name].dtype.name} after steps in {t.dtype.name}, "
-                            "and what is remembered of it does not fit: make the optimizer after the model is cast"
-                        )
-                new.load_state_dict([(name, dict(state).get(name, t)) for name, t in fresh.items()])
+            if any(name.endswith(".step") for name, _ in state):
+                if "momentum" in settings and not settings["momentum"]:
+                    state = [(name, t) for name, t in state if not name.endswith("momentum_buffer")]
+                try:
+                    new.load_state_dict(state)
+                except ValueError as error:
+                    old = self._made_with[i]
+                    what = ", ".join(k for k in settings if settings[k] != old.get(k)) or "the dtype of a parameter"
+                    raise ValueError(
+                        f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
+                    ) from error
             self._native[i], self._made_with[i] = new, settings
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
