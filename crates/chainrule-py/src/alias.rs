@@ -224,8 +224,9 @@ impl PyTensor {
             }
             Some(Link::Over { memory }) => {
                 let (now, version) = memory.get().with_version();
-                (version != seen.version)
-                    .then(|| (old.revalued(&now).unwrap_or(now), Seen { version, ..Seen::default() }))
+                (version != seen.version).then(|| {
+                    (old.revalued(&now).unwrap_or(now), Seen { version, ..Seen::default() })
+                })
             }
         };
         let tensor = match fresh {
@@ -305,7 +306,8 @@ impl PyTensor {
             Some(Link::View { root: r, path: p }) => {
                 r.as_ptr() == root.as_ptr()
                     && path.before.as_ref().is_some_and(|b| {
-                        p.steps().len() == before && b.steps().iter().zip(p.steps()).all(|(a, b)| *a == b)
+                        p.steps().len() == before
+                            && b.steps().iter().zip(p.steps()).all(|(a, b)| *a == b)
                     })
             }
             _ => false,
@@ -351,7 +353,7 @@ impl PyTensor {
     fn linked(tensor: Tensor, link: Link, seen: Seen) -> PyTensor {
         let born = session::current();
         let link = Some(Arc::new(link));
-        PyTensor::new_with(Inner { tensor, link, seen, grad: None, born })
+        PyTensor::new_with(Inner { tensor, link, seen, grad: None, born, outside: None })
     }
 
     /// The handle of a leaf's gradient, which is one object as long as the gradient is not set anew.
@@ -520,7 +522,8 @@ impl PyTensor {
                 slf.get().lock().link = None;
                 let own = slf.clone().unbind();
                 let seen = Seen::of(slf.get().version(), &leaf, false);
-                inner.link = Some(Arc::new(Link::View { root: own, path: Path::of(Step::Detached) }));
+                inner.link =
+                    Some(Arc::new(Link::View { root: own, path: Path::of(Step::Detached) }));
                 inner.seen = seen;
                 drop(inner);
                 root.get().bump();
@@ -617,9 +620,36 @@ fn put_along(path: &Path, root: Tensor, value: Tensor) -> Result<Tensor> {
     steps.iter().rev().zip(bases.iter().rev()).try_fold(value, |v, (step, base)| step.put(base, &v))
 }
 
+/// An error if an array of NumPy shows the memory, and would go on with the old elements.
+pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let py = root.py();
+    let (shown, array) = match &root.get().lock().outside {
+        None => return Ok(()),
+        Some(out) => {
+            (Arc::strong_count(&out.shown) > 1, out.array.as_ref().map(|a| a.clone_ref(py)))
+        }
+    };
+    if shown {
+        return Err(PyValueError::new_err(
+            "write: an array made by numpy() shows the memory of this tensor, and would not see the write: take x.numpy().copy(), or \
+             write to a clone",
+        ));
+    }
+    if let Some(array) = array
+        && crate::interchange::is_held(array.bind(py), 2)?
+    {
+        return Err(PyValueError::new_err(
+            "write: this tensor has the memory of a NumPy array, which would not see the write: write to the array, or make the \
+             tensor by tensor(a), which copies",
+        ));
+    }
+    Ok(())
+}
+
 /// Gives a tensor that is nobody's view a new value; `behind` the tape it keeps its place there.
 fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult<()> {
     let own = root.get();
+    check_outside(root)?;
     let old = own.tensor();
     let behind = behind || !chainrule::is_grad_enabled();
     let link = own.lock().link.clone();

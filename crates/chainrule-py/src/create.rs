@@ -491,10 +491,14 @@ pub fn _meshgrid(tensors: Vec<Bound<'_, PyTensor>>, xy: bool) -> PyResult<Vec<Py
 pub fn _broadcast_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
     let all = all_of(&tensors);
     let out = run(|| Tensor::try_broadcast_tensors(&all.iter().collect::<Vec<_>>()))?;
-    Ok(out.into_iter().zip(&tensors).map(|(out, t)| {
-        let step = crate::alias::Step::Expand(out.shape());
-        PyTensor::viewed(t, &t.get().tensor(), out, step)
-    }).collect())
+    Ok(out
+        .into_iter()
+        .zip(&tensors)
+        .map(|(out, t)| {
+            let step = crate::alias::Step::Expand(out.shape());
+            PyTensor::viewed(t, &t.get().tensor(), out, step)
+        })
+        .collect())
 }
 
 #[pyfunction]

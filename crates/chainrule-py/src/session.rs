@@ -215,7 +215,8 @@ impl Met {
         let root = tensor.get().root(tensor.py()).unwrap_or_else(|| tensor.clone().unbind());
         let root = root.get();
         let now = root.tensor();
-        let counted = root.writes.get().is_some_and(|w| self.counters.iter().any(|(c, _)| Arc::ptr_eq(c, w)));
+        let counted =
+            root.writes.get().is_some_and(|w| self.counters.iter().any(|(c, _)| Arc::ptr_eq(c, w)));
         counted || (now.is_changeable() && self.leaves.iter().any(|t| t.is_same(&now)))
     }
 

@@ -245,7 +245,12 @@ impl PyTensor {
         work(py, t.numel(), || t.try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
     }
 
-    fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: usize, step: usize) -> PyResult<PyTensor> {
+    fn unfold(
+        slf: &Bound<'_, Self>,
+        dimension: i64,
+        size: usize,
+        step: usize,
+    ) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         let out = run(|| match t.rank() {
             0 => t.try_reshape([1i64])?.try_unfold(dimension, size, step)?.try_squeeze(0),
@@ -257,7 +262,11 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, Step::Unfold(dimension, size, step)))
     }
 
-    fn _movedim(slf: &Bound<'_, Self>, source: Vec<i64>, destination: Vec<i64>) -> PyResult<PyTensor> {
+    fn _movedim(
+        slf: &Bound<'_, Self>,
+        source: Vec<i64>,
+        destination: Vec<i64>,
+    ) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         let out = run(|| t.try_movedim(&source, &destination))?;
         Ok(PyTensor::viewed(slf, &t, out, Step::Movedim(source, destination)))

@@ -31,13 +31,31 @@ pub struct Inner {
     pub grad: Option<Py<PyTensor>>,
     /// The trace in which it was made.
     pub born: Option<Arc<()>>,
+    /// Who else shows its memory.
+    pub outside: Option<Box<Outside>>,
+}
+
+/// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new value.
+#[derive(Default)]
+pub struct Outside {
+    /// Held by each array that `numpy()` made.
+    pub shown: Arc<()>,
+    /// The array that the memory came from.
+    pub array: Option<Py<PyAny>>,
 }
 
 impl From<Tensor> for PyTensor {
     #[inline]
     fn from(tensor: Tensor) -> PyTensor {
         let born = session::current();
-        PyTensor::new_with(Inner { tensor, link: None, seen: Seen::default(), grad: None, born })
+        PyTensor::new_with(Inner {
+            tensor,
+            link: None,
+            seen: Seen::default(),
+            grad: None,
+            born,
+            outside: None,
+        })
     }
 }
 
@@ -82,9 +100,7 @@ impl PyTensor {
             Some(first) if first.is_instance_of::<PyFloat>() => Err(PyTypeError::new_err(
                 "Tensor: the sizes or a list of numbers, not a float; a tensor of one number is made by tensor(x)",
             )),
-            Some(first) => {
-                crate::create::from_data(&first, Some(DType::F32)).map(PyTensor::from)
-            }
+            Some(first) => crate::create::from_data(&first, Some(DType::F32)).map(PyTensor::from),
         }
     }
 

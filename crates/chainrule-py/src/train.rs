@@ -164,11 +164,14 @@ impl PyOptimizer {
     }
 
     /// Whether it steps just these parameters, and none of them is another leaf by now.
-    fn holds(&self, parameters: Vec<Bound<'_, PyTensor>>) -> bool {
+    fn holds(&self, parameters: Vec<Bound<'_, PyTensor>>) -> PyResult<bool> {
+        for p in &parameters {
+            crate::alias::check_outside(p)?;
+        }
         let native = self.lock();
         let own = native.inner.parameters();
-        own.len() == parameters.len()
-            && own.iter().zip(&parameters).all(|(p, q)| p.is_same(&q.get().tensor()))
+        Ok(own.len() == parameters.len()
+            && own.iter().zip(&parameters).all(|(p, q)| p.is_same(&q.get().tensor())))
     }
 
     fn zero_grad(&self) {
@@ -233,7 +236,8 @@ impl PyProgram {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
-            let (program, graded) = Program::trace_graded(PYTHON, pairs, |x| call("compile", &f, x))?;
+            let (program, graded) =
+                Program::trace_graded(PYTHON, pairs, |x| call("compile", &f, x))?;
             Ok((program.validated(simplify, fuse), graded))
         })?;
         let (program, graded) = program;

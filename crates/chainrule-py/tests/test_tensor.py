@@ -80,7 +80,7 @@ def test_writing_keeps_other_values():
     x = cr.tensor([1.0, 2.0])
     y = x + 0
     z = x.detach().clone()
-    a = x.numpy()
+    a = x.numpy().copy()
     x[0] = 9.0
     assert y.tolist() == [1.0, 2.0] and z.tolist() == [1.0, 2.0] and a.tolist() == [1.0, 2.0]
     b = x

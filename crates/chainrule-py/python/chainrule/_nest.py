@@ -22,7 +22,7 @@ class Place:
 
 def taken(x: Any, tensors: list[Any], keep: Callable[[Any], Any] | None = None) -> Any:
     """The nest with places for its tensors and arrays, which are appended to `tensors`. `keep` sees all else."""
-    if isinstance(x, Tensor) or (type(x).__module__ == "numpy" and hasattr(x, "__array_interface__") and getattr(x, "ndim", 0)):
+    if isinstance(x, Tensor) or (type(x).__module__ == "numpy" and hasattr(x, "__array_interface__") and bool(getattr(x, "ndim", False))):
         tensors.append(x if isinstance(x, Tensor) else _c.tensor(x))
         return Place(len(tensors) - 1)
     if type(x) is dict:

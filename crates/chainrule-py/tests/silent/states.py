@@ -354,10 +354,15 @@ def dropout_in_place(torch):
     return x, y is x
 
 
-def attention_dropout_stream(torch):
+def attention_dropout_draws_the_same(torch):
+    attention = torch.nn.functional.scaled_dot_product_attention
     torch.manual_seed(0)
-    q = torch.randn(1, 2, 4, 8)
-    return torch.rand(3), q[0, 0, 0]
+    q, k, v = (torch.randn(2, 2, 5, 8, requires_grad=True) for _ in range(3))
+    out = [attention(q, k, v, dropout_p=0.3), attention(q, k, v, is_causal=True, dropout_p=0.5)]
+    out.append(attention(q, k, v, attn_mask=torch.ones(5, 5, dtype=torch.bool).tril(), dropout_p=0.2))
+    out.append(attention(q, k, v, attn_mask=torch.ones(5, 5) * 0.5, dropout_p=0.2, scale=0.3))
+    sum(o.sum() for o in out).backward()
+    return out, q.grad, v.grad, torch.rand(3)
 
 
 def batch_norm_statistics_copied(torch):

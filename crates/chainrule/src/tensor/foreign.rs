@@ -242,6 +242,31 @@ mod tests {
     }
 
     #[test]
+    fn a_value_behind_the_tape_keeps_its_place() {
+        let w = Tensor::from([1.0f32, 2.0]).parameter();
+        let y = &w * 3.0;
+        let z = y.revalued(&Tensor::from([50.0f32, 60.0])).unwrap();
+        assert!(z.is_same(&y) && !z.is_same_value(&y));
+        (&z * &z).sum_all().backward();
+        // By the new values from there on: 2 * z * 3.
+        assert_eq!(w.grad().unwrap().to_vec::<f32>(), [300.0, 360.0]);
+        assert!(y.revalued(&Tensor::from([1.0f32])).is_err());
+        assert!(!w.revalued(&Tensor::from([1.0f32, 1.0])).unwrap().requires_grad());
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_gradient_that_was_used_up() {
+        let w = Tensor::from([1.0f32]).parameter();
+        w.lose_grad();
+        assert!(w.has_lost_grad() && w.grad().is_none());
+        let error = (&w * 2.0).sum_all().try_backward().unwrap_err().to_string();
+        assert!(error.contains("used it up"), "{error}");
+        w.zero_grad();
+        (&w * 2.0).sum_all().backward();
+        assert_eq!(w.grad().unwrap().item(), 2.0);
+    }
+
+    #[test]
     fn impossible_memory_is_an_error() {
         let none = |shape: &[usize], strides: &[isize], at: usize| {
             // SAFETY: refused before anything is read.

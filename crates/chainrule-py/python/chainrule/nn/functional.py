@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _chainrule as _c
+from .. import _making as _m
 from .._chainrule import Generator, Tensor
 from ._pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool1d as adaptive_max_pool1d,
