@@ -18,6 +18,7 @@ DIFFERENT = {
     "views.set_data",  # earlier views follow the parameter
     "views.sum_of_aliases",  # PyTorch refuses operands that overlap
     "states.parameter_of_parameter",  # a warning
+    "last.cumulative_in_place_gradient",  # PyTorch refuses a saved value that was written; here the old one was kept
 }
 # Refused with a word of what to do.
 REFUSED = {
@@ -36,6 +37,11 @@ REFUSED = {
     "more.leftover_gradient_stepped": "used it up",
     "more.schedule_inside_compiled": "changes",
     "more.random_state_python": "random numbers from Python",
+    "last.mode_set_inside_compiled": "m.training",
+    "last.seed_inside_compiled": "seeds",
+    "last.iterator_consumed_compiled": "changes `batches`",
+    "last.generator_function_consumed_compiled": "changes `it`",
+    "last.gradient_assigned_inside_compiled": "used up",
 }
 
 

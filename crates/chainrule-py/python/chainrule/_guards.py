@@ -6,11 +6,13 @@ itself changes is an error, for a program would not change it.
 
 from __future__ import annotations
 
+import collections
+import functools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
 
-from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._nest import SIMPLE
 from .nn.module import Module
@@ -40,6 +42,7 @@ class Guards:
         self._cells: list[tuple[Any, Any, str]] = []
         self._sizes: list[tuple[Any, int, str]] = []
         self._trained: list[tuple[Tensor, bool, Any, str]] = []
+        self._states: list[tuple[Callable[[Any], Any], Any, Any, str]] = []
         self._seen: set[int] = set()
         self._alive: list[Any] = []
         self._see(function, getattr(function, "__name__", "function"), 0)
@@ -61,6 +64,9 @@ class Guards:
                 return name
         for items, i, value, name in self._items:
             if items[i] is not value and not _same(items[i], value):
+                return name
+        for state, x, value, name in self._states:
+            if not _equal(state(x), value):
                 return name
         for tensor, trained, dtype, name in self._trained:
             if tensor.requires_grad != trained or tensor.dtype != dtype:
@@ -101,6 +107,15 @@ class Guards:
                 if isinstance(x, list):
                     self._items.append((x, i, item, f"{name}[{i}]"))
                 self._see(item, f"{name}[{i}]", depth + 1)
+        elif isinstance(x, functools.partial):
+            for part in (x.func, x.args, x.keywords):
+                self._see(part, name, depth + 1)
+        elif isinstance(x, (set, frozenset, collections.deque)):
+            self._watch(tuple, x, name)
+            for item in tuple(x)[:256]:
+                self._see(item, name, depth + 1)
+        elif hasattr(x, "__next__"):
+            self._watch(_progress, x, name)
         elif isinstance(x, type):
             self._see_class(x, name, depth)
         elif not isinstance(x, types.ModuleType) and not _is_ours(type(x).__module__):
@@ -109,9 +124,16 @@ class Guards:
                 self._see(wrapped, name, depth + 1)
             if hasattr(x, "__dict__"):
                 self._see_fields(x.__dict__, name, depth)
-                self._see_class(type(x), name, depth)
+            self._see_class(type(x), name, depth)
+            for slot in _slots(type(x)):
+                value = getattr(x, slot, _GONE)
+                self._watch(functools.partial(_slot, slot), x, f"{name}.{slot}")
+                self._see(value, f"{name}.{slot}", depth + 1)
         elif hasattr(x, "_function"):
             self._see(x._function, name, depth)
+
+    def _watch(self, state: Callable[[Any], Any], x: Any, name: str) -> None:
+        self._states.append((state, x, state(x), name))
 
     def _see_class(self, cls: type, name: str, depth: int) -> None:
         if _is_ours(cls.__module__) or id(cls) in self._seen and depth:
@@ -150,6 +172,33 @@ class Guards:
             self._see(value, f.__name__, depth + 1)
 
 
+def _equal(a: Any, b: Any) -> bool:
+    """Whether both are the same objects or simple values, in tuples too."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b))
+    return _same(a, b)
+
+
+def _slots(cls: type) -> list[str]:
+    found = [vars(base).get("__slots__", ()) for base in cls.__mro__]
+    return [name for names in found for name in ((names,) if isinstance(names, str) else names) if name not in ("__dict__", "__weakref__")]
+
+
+def _slot(name: str, x: Any) -> Any:
+    return getattr(x, name, _GONE)
+
+
+def _progress(x: Any) -> Any:
+    """How far an iterator is, as far as it tells."""
+    frame = getattr(x, "gi_frame", None)
+    if frame is not None:
+        return frame.f_lasti, operator.length_hint(x, 0)
+    try:
+        return repr(x.__reduce__()[1:]), operator.length_hint(x, 0)
+    except (TypeError, AttributeError):
+        return operator.length_hint(x, 0)
+
+
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
@@ -164,5 +213,3 @@ def _names(code: types.CodeType) -> list[str]:
             names += _names(const)
     return names
 
-
-assert _c
