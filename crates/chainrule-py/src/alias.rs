@@ -13,7 +13,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use chainrule::{Index, Result, Shape, Slice, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{GradientError, run};
@@ -232,7 +232,6 @@ impl PyTensor {
         let tensor = match fresh {
             None => old,
             Some((tensor, seen)) => {
-                let tensor = keep_leaf(&old, tensor);
                 let mut inner = self.lock();
                 inner.tensor = tensor.clone();
                 inner.seen = seen;
@@ -266,7 +265,13 @@ impl PyTensor {
             true => path.take(&root.detach()),
             false => chainrule::enable_grad(|| path.take(root)),
         };
-        Some((now.unwrap_or_else(|_| old.clone()), Seen::of(version, root, linked)))
+        let now = now.unwrap_or_else(|_| old.clone());
+        // What was detached and then written may have a tape of its own.
+        let now = match path.is_detached() && !old.is_leaf() {
+            true => old.revalued(&now).unwrap_or(now),
+            false => now,
+        };
+        Some((now, Seen::of(version, root, linked)))
     }
 
     /// The tensor with the number of writes that it has seen.
@@ -333,6 +338,12 @@ impl PyTensor {
             let seen = Seen::of(own.version(), t, false);
             return PyTensor::linked(out, Link::View { root: slf.clone().unbind(), path }, seen);
         }
+        if !cuts && step != Step::Detached && own.is_detached_alias() {
+            // It may get a tape of its own, which its views share.
+            let seen = Seen::of(own.version(), t, true);
+            let link = Link::View { root: slf.clone().unbind(), path: Path::of(step) };
+            return PyTensor::linked(out, link, seen);
+        }
         let Ok((root, path)) = place(slf, t, cuts) else { return out.into() };
         let path = match path {
             Some(path) => path.then(step),
@@ -342,6 +353,14 @@ impl PyTensor {
         let (now, version) = root.get().with_version();
         let seen = Seen::of(version, &now, linked);
         PyTensor::linked(out, Link::View { root: root.unbind(), path }, seen)
+    }
+
+    /// Whether it is all of another tensor without its tape.
+    fn is_detached_alias(&self) -> bool {
+        match self.lock().link.as_deref() {
+            Some(Link::View { path, .. }) => path.last == Step::Detached && path.before.is_none(),
+            _ => false,
+        }
     }
 
     /// The same elements without a tape: `detach()`, `.data`.
@@ -421,15 +440,24 @@ impl PyTensor {
                 let root = root.bind(slf.py());
                 let now = root.get().tensor();
                 let behind = path.is_detached();
+                let records = chainrule::is_grad_enabled();
                 let leaf = !behind && now.is_leaf() && now.requires_grad();
-                if leaf && chainrule::is_grad_enabled() {
+                if leaf && records {
                     return Err(GradientError::new_err(LEAF_VIEW));
                 }
+                if behind && records && new.requires_grad() && path.last != Step::Detached {
+                    return Err(GradientError::new_err(DETACHED_VIEW));
+                }
                 let base = if behind { now.detach() } else { now };
-                let value = run(|| put_along(path, base, new))?;
+                let value = if behind { new.detach() } else { new.clone() };
+                let value = run(|| put_along(path, base, value))?;
                 write_root(root, value, behind)?;
-                // A leaf of its own is not taken anew, but set.
+                // What was detached has a tape of its own from now on.
                 own.tensor();
+                if behind && records {
+                    own.lock().tensor = new;
+                }
+                own.bump();
                 Ok(())
             }
             _ => write_root(slf, new, false),
@@ -513,21 +541,27 @@ impl PyTensor {
         let link = slf.get().lock().link.clone();
         slf.get().lock().tensor = leaf.clone();
         slf.get().bump();
-        if let Some(Link::View { root, path }) = link.as_deref()
-            && let [Step::Detached] = path.steps()[..]
-        {
-            let root = root.bind(slf.py());
-            let mut inner = root.get().lock();
-            if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
-                slf.get().lock().link = None;
-                let own = slf.clone().unbind();
-                let seen = Seen::of(slf.get().version(), &leaf, false);
-                inner.link =
-                    Some(Arc::new(Link::View { root: own, path: Path::of(Step::Detached) }));
-                inner.seen = seen;
-                drop(inner);
-                root.get().bump();
-            }
+        let Some(Link::View { root, path }) = link.as_deref() else { return Ok(()) };
+        let root = root.bind(slf.py());
+        let mut inner = root.get().lock();
+        let plain = inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
+        if plain && matches!(path.steps()[..], [Step::Detached]) {
+            slf.get().lock().link = None;
+            let own = slf.clone().unbind();
+            let seen = Seen::of(slf.get().version(), &leaf, false);
+            inner.link = Some(Arc::new(Link::View { root: own, path: Path::of(Step::Detached) }));
+            inner.seen = seen;
+            drop(inner);
+            root.get().bump();
+            return Ok(());
+        }
+        drop(inner);
+        slf.get().lock().link = None;
+        // SAFETY: the object is alive; the link that was cut is its only holder, if nobody else is.
+        if unsafe { pyo3::ffi::Py_REFCNT(root.as_ptr()) } > 1 {
+            let why = c"requires_grad: the new leaf has the values of a part of another tensor, or of another leaf, and no memory with it: \
+                        a step on one is not seen by the other; take clone() to say so";
+            PyErr::warn(slf.py(), &slf.py().get_type::<PyRuntimeWarning>(), why, 1)?;
         }
         Ok(())
     }
@@ -535,19 +569,10 @@ impl PyTensor {
 
 const LEAF: &str = "a leaf that requires a gradient would be changed in place, and backward could not tell its values apart: \
                     write inside `with cr.no_grad():`, or to its `.data`";
+const DETACHED_VIEW: &str = "a value with a gradient would be written to a view of a detached tensor, which the tensor's own tape would not know: \
+                             write to the detached tensor itself, y[i] = v, or clone() it first";
 const LEAF_VIEW: &str = "a view of a leaf that requires a gradient would be changed in place, and backward could not tell the leaf's \
                          values apart: write inside `with cr.no_grad():`, or to its `.data`";
-
-/// A refreshed view that was made a leaf of its own stays that leaf.
-fn keep_leaf(old: &Tensor, new: Tensor) -> Tensor {
-    if old.is_changeable() && old.requires_grad() && !new.is_changeable() {
-        if !old.is_same_value(&new) && old.try_set(&new.detach()).is_err() {
-            return new;
-        }
-        return old.clone();
-    }
-    new
-}
 
 /// The root whose elements these are, and the path to them. With `cuts` one without a tape.
 fn place<'py>(

@@ -416,13 +416,6 @@ impl PyTensor {
         }
     }
 
-    /// Whether it shows the memory of a leaf that is trained.
-    fn _shows_leaf(slf: &Bound<'_, Self>) -> bool {
-        let root = slf.get().root(slf.py()).unwrap_or_else(|| slf.clone().unbind());
-        let t = root.get().tensor();
-        t.is_changeable() && t.requires_grad()
-    }
-
     /// Gives a leaf a value of another dtype or shape: the handle is a new leaf then, with the name of the old one and no gradient.
     fn _recast(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
         PyTensor::put(slf, new.get().tensor().detach())

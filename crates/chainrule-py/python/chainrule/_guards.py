@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ._chainrule import Tensor
 from ._nest import SIMPLE
 from .nn.module import Module
@@ -20,6 +22,8 @@ from .optim import Optimizer
 from .optim.lr_scheduler import LRScheduler
 
 MOST = 4096
+# Larger arrays are taken for data, and not compared.
+LARGEST = 1 << 16
 DEEPEST = 8
 _GONE = object()
 _FOREIGN = ("chainrule", "torch", "numpy", "math", "builtins", "typing", "collections", "functools", "itertools", "random", "os", "sys", "time")
@@ -30,7 +34,7 @@ def _is_ours(name: str | None) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, SIMPLE) and (a == b or (a != a and b != b)))
+    return a is b or (type(a) is type(b) and isinstance(a, (*SIMPLE, np.generic)) and bool(a == b or (a != a and b != b)))
 
 
 class Guards:
@@ -114,6 +118,9 @@ class Guards:
             self._watch(tuple, x, name)
             for item in tuple(x)[:256]:
                 self._see(item, name, depth + 1)
+        elif isinstance(x, np.ndarray):
+            if x.nbytes <= LARGEST:
+                self._watch(np.ndarray.tobytes, x, name)
         elif hasattr(x, "__next__"):
             self._watch(_progress, x, name)
         elif isinstance(x, type):

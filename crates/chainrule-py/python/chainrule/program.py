@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import gc
 import inspect
@@ -36,6 +37,16 @@ class _Traced(NamedTuple):
     met: Any
     # Why the function is run as it is, if it is.
     eager: str | None
+
+
+class _Bound(dict[str, Any]):
+    """Compiled methods of one object; a copy of the object begins without."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Bound:
+        return _Bound()
+
+    def __reduce__(self) -> Any:
+        return _Bound, ()
 
 
 class Compiled:
@@ -73,10 +84,16 @@ class Compiled:
         """As a method: bound to its object."""
         if instance is None:
             return self
-        kept = instance.__dict__.setdefault("_compiled_methods", {})
+        kept = instance.__dict__.setdefault("_compiled_methods", _Bound())
         if self.__name__ not in kept:
             kept[self.__name__] = Compiled(functools.partial(self._function, instance), *self._passes)
         return kept[self.__name__]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return Compiled(copy.deepcopy(self._function, memo), *self._passes)
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self._function, *self._passes)
 
     def _names(self, args: tuple[Any, ...], kwargs: dict[str, Any], n: int) -> list[str]:
         names: list[str] = []

@@ -381,3 +381,80 @@ def generator_function_consumed_compiled(torch, compile):
     it = numbers()
     f = compile(lambda x: x * next(it))
     return [f(torch.ones(1)) for _ in range(3)]
+
+
+def tape_into_detached(torch):
+    x, w = torch.zeros(3), torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x.detach()
+    y[0] = w[0] * 2
+    y[1:] *= 5
+    y[2] = w[1] ** 2
+    y.sum().backward()
+    return x, y, x.requires_grad, y.requires_grad, w.grad
+
+
+def tape_into_view_of_detached(torch):
+    x, w = torch.zeros(2, 2), torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x.detach()
+    row = y[0]
+    row[1] = w[0] * 2
+    y[1] = w
+    (y.sum() + row.sum()).backward()
+    x += 1
+    return x, y, row, w.grad
+
+
+def tape_into_data_of_result(torch):
+    w = torch.tensor([2.0, 3.0], requires_grad=True)
+    h = w * 2
+    d = h.detach()
+    d.mul_(10)
+    g = h.detach()
+    g += w
+    (h.sum() + g.sum()).backward()
+    return h, d, g, w.grad
+
+
+def parameter_of_a_part(torch):
+    p = torch.nn.Parameter(torch.arange(6.0).view(2, 3)[0])
+    with torch.no_grad():
+        p += 1
+    return p, p.is_leaf, p.requires_grad
+
+
+def attack_loop(torch):
+    x = torch.zeros(2)
+    for _ in range(3):
+        adv = x.clone().detach().requires_grad_(True)
+        (adv * torch.tensor([1.0, -1.0])).sum().backward()
+        x = (x + 0.1 * adv.grad.sign()).clamp(-0.2, 0.2)
+    return x
+
+
+def numpy_element_read_compiled(torch, compile):
+    import numpy as np
+
+    a = np.ones(2)
+    f = compile(lambda x: x * float(a[0]))
+    out = [f(torch.ones(2))]
+    a[0] = 5
+    out.append(f(torch.ones(2)))
+    return out
+
+
+def copied_model_with_compiled_method(torch, compile):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.ones(2))
+
+        @compile
+        def score(self, x):
+            return (self.w.detach() * x).sum()
+
+    m = Net()
+    a = m.score(torch.ones(2))
+    c = copy.deepcopy(m)
+    with torch.no_grad():
+        c.w.mul_(3)
+    return a, m.score(torch.ones(2)), c.score(torch.ones(2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -18,10 +17,6 @@ M = TypeVar("M", bound="Module")
 def Parameter(data: Tensor | None = None, requires_grad: bool = True) -> Tensor:
     """A leaf that modules count among their parameters. It shares the memory of `data`, as in PyTorch."""
     if isinstance(data, Tensor):
-        if data._shows_leaf():
-            why = "nn.Parameter: the new parameter has the values of another one and no memory with it: steps on one are not seen by the other"
-            warnings.warn(f"{why}; take data.clone() to say so, or use the same parameter in both places", RuntimeWarning, stacklevel=2)
-            data = data.detach().clone()
         t = data.detach()
         # A leaf of its own: what is detached from it later stands for it.
         t._as_leaf(requires_grad)
