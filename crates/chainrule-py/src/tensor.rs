@@ -421,6 +421,11 @@ impl PyTensor {
         PyTensor::put(slf, new.get().tensor().detach())
     }
 
+    /// A leaf with these elements that requires a gradient, and aliases nothing.
+    fn _apart(&self) -> PyResult<PyTensor> {
+        run(|| self.tensor().detach().try_parameter()).map(PyTensor::from)
+    }
+
     /// Whether both are one leaf or one result.
     fn _is_same(&self, other: &Bound<'_, PyTensor>) -> bool {
         self.tensor().is_same(&other.get().tensor())

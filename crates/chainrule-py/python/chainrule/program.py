@@ -132,7 +132,7 @@ class Compiled:
         info: dict[str, Any] = {}
 
         def flat(*inputs: Tensor) -> list[Tensor]:
-            leaves = [x.detach().requires_grad_() if a.requires_grad else x for x, a in zip(inputs, tensors)]
+            leaves = [x._apart() if a.requires_grad else x for x, a in zip(inputs, tensors)]
             leaves = [leaves[i] for i in same]
             before = [x._writes for x in leaves]
             call_args, call_kwargs = put_back(nest, leaves)
@@ -205,7 +205,7 @@ class Compiled:
         for i, a in enumerate(args):
             if not isinstance(a, Tensor):
                 raise TypeError(f"run_many: argument {i} is {type(a).__name__}; all arguments are tensors with a row for each run")
-        rows = tuple(a.detach()[0].requires_grad_(a.requires_grad) for a in args)
+        rows = tuple(a.detach()[0]._apart() if a.requires_grad else a.detach()[0] for a in args)
         traced, _ = self._program(rows, {})
         if traced.eager is not None or traced.written or traced.given:
             why = traced.eager or "it writes to its arguments, or returns what was there before"
