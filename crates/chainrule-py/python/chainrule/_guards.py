@@ -41,6 +41,8 @@ class Guards:
     """All that a function may read, as it is now."""
 
     def __init__(self, function: Callable[..., Any], arguments: Any = ()) -> None:
+        # Whole dictionaries: their values, by identity at first, and the names of the keys.
+        self._dicts: list[list[Any]] = []
         self._fields: list[tuple[dict[Any, Any], Any, Any, str]] = []
         self._items: list[tuple[Any, int, Any, str]] = []
         self._cells: list[tuple[Any, Any, str]] = []
@@ -55,6 +57,17 @@ class Guards:
 
     def changed(self) -> str | None:
         """The name of something that is another now."""
+        for entry in self._dicts:
+            d, values, names = entry
+            if len(d) == len(values) and all(map(operator.is_, d.values(), values)):
+                continue
+            for (key, name), value in zip(names, values):
+                now = d.get(key, _GONE)
+                if now is not value and not _same(now, value):
+                    return str(name)
+            if len(d) != len(values):
+                return str(names[0][1]) if names else "a dictionary"
+            entry[1] = tuple(d[key] for key, _ in names)
         for d, key, value, name in self._fields:
             now = d.get(key, _GONE)
             if now is not value and not _same(now, value):
@@ -78,7 +91,7 @@ class Guards:
         return None
 
     def _full(self) -> bool:
-        return len(self._fields) + len(self._items) + len(self._cells) > MOST
+        return sum(len(names) for _, _, names in self._dicts) + len(self._fields) + len(self._items) + len(self._cells) > MOST
 
     def _see(self, x: Any, name: str, depth: int) -> None:
         if isinstance(x, SIMPLE) or depth > DEEPEST or id(x) in self._seen or self._full():
@@ -153,13 +166,19 @@ class Guards:
                 self._see(value, f"{name}.{key}", depth + 1)
 
     def _see_fields(self, d: dict[Any, Any], name: str, depth: int, skip: tuple[str, ...] = ()) -> None:
-        self._sizes.append((d, len(d), name))
-        for key, value in list(d.items()):
-            if key in skip or self._full():
-                continue
-            at = f"{name}.{key}" if isinstance(key, str) else f"{name}[{key!r}]"
-            self._fields.append((d, key, value, at.replace("._parameters.", ".").replace("._modules.", ".").replace("._buffers.", ".")))
-            self._see(value, self._fields[-1][3], depth + 1)
+        at = {key: f"{name}.{key}" if isinstance(key, str) else f"{name}[{key!r}]" for key in d if key not in skip}
+        at = {key: text.replace("._parameters.", ".").replace("._modules.", ".").replace("._buffers.", ".") for key, text in at.items()}
+        if skip or len(d) > MOST:
+            self._sizes.append((d, len(d), name))
+            self._fields += [(d, key, d[key], text) for key, text in list(at.items())[:MOST]]
+        elif d:
+            self._dicts.append([d, tuple(d.values()), list(at.items())])
+        else:
+            self._sizes.append((d, 0, name))
+        for key, text in at.items():
+            if self._full():
+                break
+            self._see(d[key], text, depth + 1)
 
     def _see_function(self, f: types.FunctionType, depth: int) -> None:
         if _is_ours(f.__module__):

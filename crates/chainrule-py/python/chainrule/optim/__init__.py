@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         self._native: list[_c.Optimizer] = []
         self._made_with: list[Any] = []
+        self._looked: list[tuple[Any, ...]] = []
         LIVE.add(self)
         given = list(params)
         if not given:
@@ -42,12 +44,17 @@ class Optimizer:
         self.param_groups.append(group)
         self._native.append(_c.Optimizer(self.kind, group["params"], float(group["lr"]), group))
         self._made_with.append(_settings(group))
+        self._looked.append((None,))
 
     def _renew(self) -> None:
         """Makes the native side anew for groups whose settings were changed, or whose parameters were given other values; what it remembers goes on."""
         for i, group in enumerate(self.param_groups):
-            settings = _settings(group)
             native = self._native[i]
+            # Most steps change nothing: the same objects are there.
+            if len(group) == len(self._looked[i]) and all(map(operator.is_, group.values(), self._looked[i])) and native.holds(group["params"]):
+                continue
+            settings = _settings(group)
+            self._looked[i] = (None,) if any(isinstance(v, list) for k, v in group.items() if k != "params") else tuple(group.values())
             if settings == self._made_with[i] and native.holds(group["params"]):
                 continue
             new = _c.Optimizer(self.kind, group["params"], float(group["lr"]), group)
