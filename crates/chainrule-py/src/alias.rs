@@ -12,133 +12,14 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use chainrule::{Index, Result, Shape, Slice, Tensor};
+use chainrule::{Index, Result, Tensor};
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{GradientError, run};
+use crate::path::{Path, Step};
 use crate::session;
 use crate::tensor::{Inner, PyTensor};
-
-/// One step from a tensor to a view of it.
-#[derive(Clone, PartialEq)]
-pub enum Step {
-    /// The same elements without a tape.
-    Detached,
-    Reshape(Shape),
-    Slices(Vec<Slice>),
-    Permute(Vec<i64>),
-    Transpose(i64, i64),
-    Movedim(Vec<i64>, Vec<i64>),
-    Expand(Shape),
-    Narrow(i64, usize, usize),
-    Diagonal(i64, i64, i64),
-    Unfold(i64, usize, usize),
-}
-
-impl Step {
-    fn take(&self, base: &Tensor) -> Result<Tensor> {
-        match self {
-            Step::Detached => Ok(base.detach()),
-            Step::Reshape(shape) => base.try_reshape(*shape),
-            Step::Slices(slices) => base.try_slice(slices),
-            Step::Permute(axes) => base.try_permute(&axes[..]),
-            Step::Transpose(a, b) => base.try_transpose(*a, *b),
-            Step::Movedim(from, to) => base.try_movedim(&from[..], &to[..]),
-            Step::Expand(shape) => base.try_expand(*shape),
-            Step::Narrow(axis, start, len) => base.try_narrow(*axis, *start, *len),
-            Step::Diagonal(offset, a, b) => base.try_diagonal(*offset, *a, *b),
-            Step::Unfold(axis, size, step) => base.try_unfold(*axis, *size, *step),
-        }
-    }
-
-    /// The base with these elements where [`Step::take`] takes them from.
-    fn put(&self, base: &Tensor, value: &Tensor) -> Result<Tensor> {
-        match self {
-            Step::Detached => Ok(value.clone()),
-            Step::Reshape(_) => value.try_reshape(base.shape()),
-            Step::Slices(slices) => {
-                let keys: Vec<Index> = slices.iter().map(|s| Index::Slice(*s)).collect();
-                base.try_index_put(&keys, value, false)
-            }
-            Step::Transpose(a, b) => value.try_transpose(*a, *b),
-            Step::Movedim(from, to) => value.try_movedim(&to[..], &from[..]),
-            Step::Permute(axes) => {
-                let rank = axes.len() as i64;
-                let mut back = vec![0; axes.len()];
-                for (i, a) in axes.iter().enumerate() {
-                    back[a.rem_euclid(rank) as usize] = i as i64;
-                }
-                value.try_permute(&back[..])
-            }
-            _ => {
-                let n = base.numel();
-                let places = Tensor::arange(0, n as i64).try_reshape(base.shape())?;
-                let places = self.take(&places)?.try_reshape([value.numel()])?;
-                let flat = base.try_reshape([n])?;
-                let value = value.try_reshape([value.numel()])?;
-                flat.try_index_put(&[Index::Tensor(places)], &value, false)?
-                    .try_reshape(base.shape())
-            }
-        }
-    }
-
-    /// Whether several elements of the view may be one of the base.
-    fn overlaps(&self, base: &Tensor) -> bool {
-        match self {
-            Step::Expand(shape) => shape.numel() > base.numel(),
-            Step::Unfold(_, size, step) => size > step,
-            _ => false,
-        }
-    }
-}
-
-/// Steps from a root, kept as the last one and those before, which views of one view share.
-#[derive(Clone)]
-pub struct Path {
-    last: Step,
-    before: Option<Arc<Path>>,
-}
-
-impl Path {
-    pub fn of(step: Step) -> Path {
-        Path { last: step, before: None }
-    }
-
-    fn then(&self, step: Step) -> Path {
-        Path { last: step, before: Some(Arc::new(self.clone())) }
-    }
-
-    /// From the root on.
-    fn steps(&self) -> Vec<&Step> {
-        let mut all = vec![&self.last];
-        let mut before = &self.before;
-        while let Some(path) = before {
-            all.push(&path.last);
-            before = &path.before;
-        }
-        all.reverse();
-        all
-    }
-
-    fn is_detached(&self) -> bool {
-        self.steps().iter().any(|s| matches!(s, Step::Detached))
-    }
-
-    fn take(&self, root: &Tensor) -> Result<Tensor> {
-        self.steps().into_iter().try_fold(root.clone(), |t, step| step.take(&t))
-    }
-}
-
-impl Drop for Path {
-    /// In a loop: the default would recurse once for each view of a view.
-    fn drop(&mut self) {
-        let mut next = self.before.take();
-        while let Some(path) = next {
-            next = Arc::try_unwrap(path).ok().and_then(|mut path| path.before.take());
-        }
-    }
-}
 
 /// Whose memory a handle shows.
 pub enum Link {
@@ -220,7 +101,7 @@ impl PyTensor {
             Some(Link::View { root, path }) => {
                 let linked = root.get().lock().link.is_some();
                 let (root, version) = root.get().with_version();
-                self.from_root(&old, &root, (version, linked), path, &seen)
+                retaken(&old, &root, (version, linked), path, &seen)
             }
             Some(Link::Over { memory }) => {
                 let (now, version) = memory.get().with_version();
@@ -243,35 +124,6 @@ impl PyTensor {
         };
         session::met(self, &tensor);
         tensor
-    }
-
-    /// The elements along the path, if those that are there are not of the root as it is.
-    fn from_root(
-        &self,
-        old: &Tensor,
-        root: &Tensor,
-        (version, linked): (u64, bool),
-        path: &Path,
-        seen: &Seen,
-    ) -> Option<(Tensor, Seen)> {
-        let same = match &seen.value {
-            Some(value) => root.is_changeable() && root.is_same_value(value),
-            None => version == seen.version && !root.is_changeable(),
-        };
-        if same {
-            return None;
-        }
-        let now = match path.is_detached() {
-            true => path.take(&root.detach()),
-            false => chainrule::enable_grad(|| path.take(root)),
-        };
-        let now = now.unwrap_or_else(|_| old.clone());
-        // What was detached and then written may have a tape of its own.
-        let now = match path.is_detached() && !old.is_leaf() {
-            true => old.revalued(&now).unwrap_or(now),
-            false => now,
-        };
-        Some((now, Seen::of(version, root, linked)))
     }
 
     /// The tensor with the number of writes that it has seen.
@@ -330,7 +182,7 @@ impl PyTensor {
         }
         let cuts = t.requires_grad() && !out.requires_grad();
         let own = slf.get();
-        if !(cuts && !t.is_changeable()) && own.lock().link.is_none() {
+        if (!cuts || t.is_changeable()) && own.lock().link.is_none() {
             let path = match cuts && step != Step::Detached {
                 true => Path::of(Step::Detached).then(step),
                 false => Path::of(step),
@@ -567,6 +419,34 @@ impl PyTensor {
     }
 }
 
+/// The elements along the path, if those that are there are not of the root as it is.
+fn retaken(
+    old: &Tensor,
+    root: &Tensor,
+    (version, linked): (u64, bool),
+    path: &Path,
+    seen: &Seen,
+) -> Option<(Tensor, Seen)> {
+    let same = match &seen.value {
+        Some(value) => root.is_changeable() && root.is_same_value(value),
+        None => version == seen.version && !root.is_changeable(),
+    };
+    if same {
+        return None;
+    }
+    let now = match path.is_detached() {
+        true => path.take(&root.detach()),
+        false => chainrule::enable_grad(|| path.take(root)),
+    };
+    let now = now.unwrap_or_else(|_| old.clone());
+    // What was detached and then written may have a tape of its own.
+    let now = match path.is_detached() && !old.is_leaf() {
+        true => old.revalued(&now).unwrap_or(now),
+        false => now,
+    };
+    Some((now, Seen::of(version, root, linked)))
+}
+
 const LEAF: &str = "a leaf that requires a gradient would be changed in place, and backward could not tell its values apart: \
                     write inside `with cr.no_grad():`, or to its `.data`";
 const DETACHED_VIEW: &str = "a value with a gradient would be written to a view of a detached tensor, which the tensor's own tape would not know: \
@@ -708,7 +588,7 @@ fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult
             run(|| old.try_set(&new.detach()))?;
         }
         // Buffers and frozen parameters are leaves too, which others may hold.
-        None if old.is_changeable() && !(new.requires_grad() && !behind) => {
+        None if old.is_changeable() && (behind || !new.requires_grad()) => {
             run(|| old.try_set(&new.detach()))?;
         }
         None if behind && !old.is_leaf() => {
