@@ -195,7 +195,7 @@ impl<'py> FromPyObject<'_, 'py> for DTypeArg {
         let py = x.py();
         if let Ok(t) = x.cast::<PyType>() {
             if t.is(py.get_type::<PyFloat>()) {
-                return Ok(DTypeArg(default_float()));
+                return Ok(DTypeArg(DType::F64));
             } else if t.is(py.get_type::<PyBool>()) {
                 return Ok(DTypeArg(DType::Bool));
             } else if t.is(py.get_type::<PyInt>()) {

@@ -346,6 +346,23 @@ pub fn _manual_seed(seed: i64) {
     rng::manual_seed(seed as u64);
 }
 
+/// Where the generator of all is.
+#[pyfunction]
+pub fn _rng_state() -> PyResult<Vec<u8>> {
+    draw(None, |g| Ok(g.state().to_bytes()))
+}
+
+/// Puts the generator of all to where it was.
+#[pyfunction]
+pub fn _set_rng_state(state: Vec<u8>) -> PyResult<()> {
+    let state =
+        GeneratorState::from_bytes(&state).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    draw(None, |g| {
+        g.set_state(&state);
+        Ok(())
+    })
+}
+
 /// Draws from the given generator, or else from that of all.
 pub fn draw<T>(
     generator: Option<&Bound<'_, PyGenerator>>,
@@ -474,7 +491,14 @@ pub fn _meshgrid(tensors: Vec<Bound<'_, PyTensor>>, xy: bool) -> PyResult<Vec<Py
 pub fn _broadcast_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
     let all = all_of(&tensors);
     let out = run(|| Tensor::try_broadcast_tensors(&all.iter().collect::<Vec<_>>()))?;
-    Ok(out.into_iter().zip(&tensors).map(|(o, t)| t.get().viewed(o)).collect())
+    Ok(out
+        .into_iter()
+        .zip(&tensors)
+        .map(|(out, t)| {
+            let step = crate::path::Step::Expand(out.shape());
+            PyTensor::viewed(t, &t.get().tensor(), out, step)
+        })
+        .collect())
 }
 
 #[pyfunction]

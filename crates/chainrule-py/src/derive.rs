@@ -22,6 +22,9 @@ pub fn _grad(
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
     let (outputs, inputs) = (all_of(&outputs), all_of(&inputs));
+    if !create_graph {
+        crate::session::walked();
+    }
     let upstream: Vec<Option<Tensor>> =
         upstream.iter().map(|u| u.as_ref().map(|u| u.get().tensor())).collect();
     let grads = py.detach(|| {
@@ -143,6 +146,7 @@ pub fn _apply_custom(
     backward: Py<PyAny>,
     inputs: Vec<Bound<'_, PyTensor>>,
 ) -> PyResult<PyTensor> {
+    crate::session::custom();
     let inputs = all_of(&inputs);
     let op = ByHand { name, forward, backward };
     run(|| autograd::apply_custom(op, &inputs.iter().collect::<Vec<_>>())).map(PyTensor::from)

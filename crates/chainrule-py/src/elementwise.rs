@@ -175,7 +175,7 @@ macro_rules! in_place {
         impl PyTensor {
             $(fn $name(slf: &Bound<'_, Self>, py: Python<'_>, other: Operand) -> PyResult<()> {
                 let new = two(py, slf.get(), other, |a, b| a.$try_name(b))?;
-                PyTensor::augment(slf, new.tensor())
+                PyTensor::assign(slf, new.tensor())
             })*
         }
     };
@@ -235,7 +235,7 @@ impl PyTensor {
     ) -> PyResult<()> {
         let _ = modulo;
         let new = power(py, slf.get(), exponent)?;
-        PyTensor::augment(slf, new.tensor())
+        PyTensor::assign(slf, new.tensor())
     }
 
     fn pow(&self, py: Python<'_>, exponent: Operand) -> PyResult<PyTensor> {

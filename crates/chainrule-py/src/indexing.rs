@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 use crate::args::Operand;
 use crate::error::run;
 use crate::lone::{along, with_axis};
+use crate::path::Step;
 use crate::tensor::{PyTensor, work};
 
 /// `op` of the tensor, the axis, an index and what goes there.
@@ -167,8 +168,8 @@ impl PyTensor {
         work(py, t.numel(), || t.try_one_hot(classes)).map(PyTensor::from)
     }
 
-    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let keys = indices(key)?;
         let slices: Option<Vec<Slice>> = keys
             .iter()
@@ -178,15 +179,30 @@ impl PyTensor {
             })
             .collect();
         match slices {
-            Some(slices) => Ok(self.viewed(run(|| t.try_slice(&slices))?)),
+            Some(slices) => {
+                let out = run(|| t.try_slice(&slices))?;
+                Ok(PyTensor::viewed(slf, &t, out, Step::Slices(slices)))
+            }
             None => work(key.py(), t.numel(), || t.try_index(&keys)).map(PyTensor::from),
         }
     }
 
-    fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: Operand) -> PyResult<()> {
-        let t = self.tensor();
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let t = slf.get().tensor();
         let keys = indices(key)?;
-        let before = if self.is_leaf_in_use() { t.detach() } else { t.clone() };
+        // What `x[i] += y` does at last, when the view has been written.
+        if let Ok(view) = value.cast::<PyTensor>()
+            && view.get().is_part(slf, &keys)
+        {
+            return Ok(());
+        }
+        let value: Operand = value.extract()?;
+        let before = if t.is_leaf() && t.requires_grad() { t.detach() } else { t.clone() };
         let new = work(py, t.numel(), || {
             let mut value = value.beside(&t)?;
             if value.dtype() != t.dtype() {
@@ -194,7 +210,7 @@ impl PyTensor {
             }
             before.try_index_put(&keys, &value, false)
         })?;
-        self.assign(new)
+        PyTensor::assign(slf, new)
     }
 
     #[pyo3(signature = (indices, values, accumulate=false))]

@@ -1,5 +1,7 @@
 //! Memory to and from NumPy and DLPack.
 
+use std::sync::Arc;
+
 use chainrule::{DType, Memory, Tensor};
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, dtype};
@@ -7,11 +9,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{GradientError, run};
-use crate::tensor::PyTensor;
+use crate::tensor::{Outside, PyTensor};
 
 /// What keeps memory alive for an array of NumPy.
 #[pyclass(frozen)]
-struct Keeper(#[expect(dead_code, reason = "it is held")] Memory);
+#[expect(dead_code, reason = "both are held")]
+struct Keeper(Memory, Option<Arc<()>>);
 
 /// A tensor of an array, without a copy where its type is one of ours.
 pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
@@ -77,11 +80,35 @@ pub fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
             "from_numpy: expected an array of NumPy, not {name}"
         )));
     }
-    tensor_of(ndarray).map(PyTensor::from)
+    let tensor = PyTensor::from(tensor_of(ndarray)?);
+    let outside = Outside { array: Some(ndarray.clone().unbind()), ..Outside::default() };
+    tensor.lock().outside = Some(Box::new(outside));
+    Ok(tensor)
+}
+
+/// Whether anybody holds the array, or one that it is a part of, beside `own` holders that are known.
+pub fn is_held(array: &Bound<'_, PyAny>, own: isize) -> PyResult<bool> {
+    // SAFETY: the object is alive. The handle that asks is one more holder.
+    if unsafe { pyo3::ffi::Py_REFCNT(array.as_ptr()) } > own + 1 {
+        return Ok(true);
+    }
+    let base = array.getattr("base")?;
+    if base.is_none() {
+        return Ok(false);
+    }
+    match base.is_instance_of::<PyUntypedArray>() {
+        true => is_held(&base, 1),
+        // Memory of somebody else: who knows.
+        false => Ok(true),
+    }
 }
 
 /// An array over the memory of a tensor, which cannot be written to.
-fn array_of<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+fn array_of<'py>(
+    py: Python<'py>,
+    t: &Tensor,
+    shown: Option<Arc<()>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let memory = run(|| t.memory())?;
     let size = memory.dtype().size() as isize;
     let mut dims: Vec<isize> = memory.shape().iter().map(|&d| d as isize).collect();
@@ -94,7 +121,7 @@ fn array_of<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         DType::I64 => dtype::<i64>(py),
         DType::Bool => dtype::<bool>(py),
     };
-    let keeper = Bound::new(py, Keeper(memory))?;
+    let keeper = Bound::new(py, Keeper(memory, shown))?;
     // SAFETY: dims and strides are those of the memory, which the keeper holds as the base of the array; without the flag nobody may write.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -124,24 +151,25 @@ fn array_of<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
 impl PyTensor {
     /// The elements as an array of NumPy over the same memory; it cannot be written to. `force` detaches first.
     #[pyo3(signature = (*, force=false))]
-    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.tensor();
+    fn numpy<'py>(slf: &Bound<'py, Self>, force: bool) -> PyResult<Bound<'py, PyAny>> {
+        let (py, t) = (slf.py(), slf.get().tensor());
         if t.requires_grad() && !force {
             return Err(GradientError::new_err(
                 "numpy: the tensor requires a gradient, which an array cannot carry; use x.detach().numpy()",
             ));
         }
-        array_of(py, &t)
+        let root = slf.get().root(py).unwrap_or_else(|| slf.clone().unbind());
+        let shown = root.get().lock().outside.get_or_insert_default().shown.clone();
+        array_of(py, &t, Some(shown))
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = self.numpy(py, false)?;
+        let array = PyTensor::numpy(slf, false)?;
         let array = match dtype {
             Some(d) if !array.getattr("dtype")?.eq(d)? => {
                 if copy == Some(false) {
@@ -158,6 +186,6 @@ impl PyTensor {
 
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let t = self.tensor().detach();
-        array_of(py, &t)?.call_method0("tolist")
+        array_of(py, &t, None)?.call_method0("tolist")
     }
 }

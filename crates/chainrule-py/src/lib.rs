@@ -2,11 +2,12 @@
 //!
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `reducing`, `shaping`, `indexing`, `linalg`, `fused`),
 //! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`, `dlpack`), exceptions (`error`),
-//! tensors without axes (`lone`), the place in the user's code (`script`).
+//! handles that alias (`alias`, `path`), a function while it is traced (`session`), tensors without axes (`lone`), the place in the user's code (`script`).
 //! Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
 
+mod alias;
 mod args;
 mod create;
 mod derive;
@@ -18,8 +19,10 @@ mod indexing;
 mod interchange;
 mod linalg;
 mod lone;
+mod path;
 mod reducing;
 mod script;
+mod session;
 mod shaping;
 mod tensor;
 mod train;
@@ -48,13 +51,15 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<create::PyGenerator>()?;
     m.add_class::<train::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
+    m.add_class::<session::Met>()?;
     macro_rules! functions {
         ($($module:ident: $($name:ident)*;)*) => {$($(m.add_function(wrap_pyfunction!($module::$name, m)?)?;)*)*};
     }
     functions! {
         args: _dtype get_default_dtype set_default_dtype;
+        session: _session_begin _session_end _session_on _session_walked _uses_begin _uses_end;
         tensor: _set_grad_enabled is_grad_enabled _set_record_all;
-        create: tensor _full _arange _linspace _manual_seed _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
+        create: tensor _full _arange _linspace _manual_seed _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;
         interchange: from_numpy;
         dlpack: _from_dlpack;

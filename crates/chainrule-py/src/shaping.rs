@@ -7,32 +7,35 @@ use pyo3::types::PyTuple;
 
 use crate::args::{Axes, shape, sizes};
 use crate::error::run;
+use crate::path::Step;
 use crate::tensor::{PyTensor, work};
 
 #[pymethods]
 impl PyTensor {
     #[pyo3(signature = (*shape))]
-    fn view(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        self.reshape(shape)
+    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        PyTensor::reshape(slf, shape)
     }
 
     #[pyo3(signature = (*shape))]
-    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let sizes = sizes(shape)?;
-        let t = self.tensor();
-        Ok(self.viewed(run(|| t.try_reshape(sizes))?))
+        let t = slf.get().tensor();
+        Ok(reshaped(slf, &t, run(|| t.try_reshape(sizes))?))
     }
 
     #[pyo3(signature = (*dims))]
-    fn permute(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let axes = sizes(dims)?;
-        Ok(self.viewed(run(|| self.tensor().try_permute(&axes))?))
+        let out = run(|| t.try_permute(&axes))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Permute(axes)))
     }
 
     #[pyo3(signature = (*sizes))]
-    fn expand(&self, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    fn expand(slf: &Bound<'_, Self>, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let wanted = crate::args::sizes(sizes)?;
-        let t = self.tensor();
+        let t = slf.get().tensor();
         let own = t.shape();
         let new = wanted.len().saturating_sub(own.rank());
         let full: Vec<i64> = wanted
@@ -41,39 +44,44 @@ impl PyTensor {
             .map(|(i, &n)| if n == -1 && i >= new { own[i - new] as i64 } else { n })
             .collect();
         let full = shape(full)?;
-        Ok(self.viewed(run(|| t.try_expand(&full[..]))?))
+        let out = run(|| t.try_expand(&full[..]))?;
+        let step = Step::Expand(out.shape());
+        Ok(PyTensor::viewed(slf, &t, out, step))
     }
 
-    fn transpose(&self, dim0: i64, dim1: i64) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn transpose(slf: &Bound<'_, Self>, dim0: i64, dim1: i64) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         if t.rank() == 0 && [dim0, dim1].iter().all(|d| [0, -1].contains(d)) {
-            return Ok(self.viewed(t));
+            return Ok(reshaped(slf, &t, t.clone()));
         }
-        Ok(self.viewed(run(|| t.try_transpose(dim0, dim1))?))
+        let out = run(|| t.try_transpose(dim0, dim1))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Transpose(dim0, dim1)))
     }
 
     #[getter(T)]
-    fn get_t(&self) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn get_t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let axes: Vec<i64> = (0..t.rank() as i64).rev().collect();
-        Ok(self.viewed(run(|| t.try_permute(&axes))?))
+        let out = run(|| t.try_permute(&axes))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Permute(axes)))
     }
 
     #[getter(mT)]
-    fn matrix_t(&self) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn matrix_t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         if t.rank() < 2 {
             return Err(PyValueError::new_err(format!(
                 "mT: shape {}: a matrix has two axes or more",
                 t.shape()
             )));
         }
-        Ok(self.viewed(run(|| t.try_transpose(-2, -1))?))
+        let out = run(|| t.try_transpose(-2, -1))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Transpose(-2, -1)))
     }
 
     #[pyo3(signature = (dim=Axes(None)))]
-    fn squeeze(&self, dim: Axes) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn squeeze(slf: &Bound<'_, Self>, dim: Axes) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let out = run(|| match &dim.0 {
             None => {
                 let ones: Vec<i64> =
@@ -90,34 +98,40 @@ impl PyTensor {
                 t.try_squeeze(&ones[..])
             }
         })?;
-        Ok(self.viewed(out))
+        Ok(reshaped(slf, &t, out))
     }
 
     /// The axes of a matrix exchanged; a vector stays as it is.
-    fn t(&self) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        Ok(self.viewed(if t.rank() < 2 { t } else { run(|| t.try_t())? }))
+    fn t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
+        if t.rank() < 2 {
+            return Ok(reshaped(slf, &t, t.clone()));
+        }
+        let out = run(|| t.try_t())?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Transpose(0, 1)))
     }
 
-    fn unsqueeze(&self, dim: i64) -> PyResult<PyTensor> {
-        Ok(self.viewed(run(|| self.tensor().try_unsqueeze(dim))?))
+    fn unsqueeze(slf: &Bound<'_, Self>, dim: i64) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
+        Ok(reshaped(slf, &t, run(|| t.try_unsqueeze(dim))?))
     }
 
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
-    fn flatten(&self, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn flatten(slf: &Bound<'_, Self>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let out = run(|| {
             if t.rank() == 0 { t.try_reshape(1i64) } else { t.try_flatten(start_dim, end_dim) }
         })?;
-        Ok(self.viewed(out))
+        Ok(reshaped(slf, &t, out))
     }
 
-    fn unflatten(&self, dim: i64, sizes: Vec<i64>) -> PyResult<PyTensor> {
-        Ok(self.viewed(run(|| self.tensor().try_unflatten(dim, sizes))?))
+    fn unflatten(slf: &Bound<'_, Self>, dim: i64, sizes: Vec<i64>) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
+        Ok(reshaped(slf, &t, run(|| t.try_unflatten(dim, sizes))?))
     }
 
-    fn narrow(&self, dim: i64, start: i64, length: usize) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn narrow(slf: &Bound<'_, Self>, dim: i64, start: i64, length: usize) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let start = match usize::try_from(start) {
             Ok(s) => s,
             Err(_) => {
@@ -129,29 +143,35 @@ impl PyTensor {
                 })?
             }
         };
-        Ok(self.viewed(run(|| t.try_narrow(dim, start, length))?))
+        let out = run(|| t.try_narrow(dim, start, length))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Narrow(dim, start, length)))
     }
 
-    fn _split(&self, sizes: Vec<usize>, axis: i64) -> PyResult<Vec<PyTensor>> {
-        let parts = run(|| self.tensor().try_split_with_sizes(&sizes, axis))?;
-        Ok(parts.into_iter().map(|p| self.viewed(p)).collect())
+    fn _split(slf: &Bound<'_, Self>, sizes: Vec<usize>, axis: i64) -> PyResult<Vec<PyTensor>> {
+        let t = slf.get().tensor();
+        let parts = run(|| t.try_split_with_sizes(&sizes, axis))?;
+        self::parts(slf, &t, axis, parts)
     }
 
     #[pyo3(signature = (split_size, dim=0))]
-    fn _split_size(&self, split_size: usize, dim: i64) -> PyResult<Vec<PyTensor>> {
-        let parts = run(|| self.tensor().try_split(split_size, dim))?;
-        Ok(parts.into_iter().map(|p| self.viewed(p)).collect())
+    fn _split_size(slf: &Bound<'_, Self>, split_size: usize, dim: i64) -> PyResult<Vec<PyTensor>> {
+        let t = slf.get().tensor();
+        let parts = run(|| t.try_split(split_size, dim))?;
+        self::parts(slf, &t, dim, parts)
     }
 
     #[pyo3(signature = (chunks, dim=0))]
-    fn _chunk(&self, chunks: usize, dim: i64) -> PyResult<Vec<PyTensor>> {
-        let parts = run(|| self.tensor().try_chunk(chunks, dim))?;
-        Ok(parts.into_iter().map(|p| self.viewed(p)).collect())
+    fn _chunk(slf: &Bound<'_, Self>, chunks: usize, dim: i64) -> PyResult<Vec<PyTensor>> {
+        let t = slf.get().tensor();
+        let parts = run(|| t.try_chunk(chunks, dim))?;
+        self::parts(slf, &t, dim, parts)
     }
 
     #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
-    fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
-        Ok(self.viewed(run(|| self.tensor().try_diagonal(offset, dim1, dim2))?))
+    fn diagonal(slf: &Bound<'_, Self>, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
+        let out = run(|| t.try_diagonal(offset, dim1, dim2))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Diagonal(offset, dim1, dim2)))
     }
 
     #[pyo3(signature = (diagonal=0))]
@@ -225,21 +245,57 @@ impl PyTensor {
         work(py, t.numel(), || t.try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
     }
 
-    fn unfold(&self, dimension: i64, size: usize, step: usize) -> PyResult<PyTensor> {
-        let t = self.tensor();
+    fn unfold(
+        slf: &Bound<'_, Self>,
+        dimension: i64,
+        size: usize,
+        step: usize,
+    ) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
         let out = run(|| match t.rank() {
             0 => t.try_reshape([1i64])?.try_unfold(dimension, size, step)?.try_squeeze(0),
             _ => t.try_unfold(dimension, size, step),
         })?;
-        Ok(self.viewed(out))
+        if t.rank() == 0 {
+            return Ok(reshaped(slf, &t, out));
+        }
+        Ok(PyTensor::viewed(slf, &t, out, Step::Unfold(dimension, size, step)))
     }
 
-    fn _movedim(&self, source: Vec<i64>, destination: Vec<i64>) -> PyResult<PyTensor> {
-        Ok(self.viewed(run(|| self.tensor().try_movedim(&source, &destination))?))
+    fn _movedim(
+        slf: &Bound<'_, Self>,
+        source: Vec<i64>,
+        destination: Vec<i64>,
+    ) -> PyResult<PyTensor> {
+        let t = slf.get().tensor();
+        let out = run(|| t.try_movedim(&source, &destination))?;
+        Ok(PyTensor::viewed(slf, &t, out, Step::Movedim(source, destination)))
     }
 }
 
 fn axis_size(t: &Tensor, axis: i64) -> Result<usize> {
     // Named by an op that checks the axis.
     t.try_transpose(axis, axis).map(|t| t.size(axis))
+}
+
+/// A result whose shape says how it is taken from `t`.
+fn reshaped(slf: &Bound<'_, PyTensor>, t: &Tensor, out: Tensor) -> PyTensor {
+    let step = Step::Reshape(out.shape());
+    PyTensor::viewed(slf, t, out, step)
+}
+
+fn parts(
+    slf: &Bound<'_, PyTensor>,
+    t: &Tensor,
+    axis: i64,
+    parts: Vec<Tensor>,
+) -> PyResult<Vec<PyTensor>> {
+    let mut start = 0;
+    let mut all = Vec::with_capacity(parts.len());
+    for part in parts {
+        let len = run(|| axis_size(&part, axis))?;
+        all.push(PyTensor::viewed(slf, t, part, Step::Narrow(axis, start, len)));
+        start += len;
+    }
+    Ok(all)
 }

@@ -1,157 +1,68 @@
-//! The class `Tensor`: a handle that Python holds. Writing gives the handle a new value; values themselves never change.
+//! The class `Tensor`: a handle that Python holds. Writing gives the handle, and all that alias it, a new value; values themselves never change.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chainrule::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyFloat, PyInt, PyTuple};
 
+use crate::alias::{Link, Seen};
 use crate::args::{DTypeArg, Operand, PyDType};
 use crate::error::{GradientError, check, has_room, keep, run, through};
+use crate::session;
 
 /// A tensor of Python.
 #[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref)]
 pub struct PyTensor {
-    cell: Mutex<Tensor>,
-    /// Shared by all that show the same memory: a tensor and its views.
-    group: OnceLock<Arc<()>>,
-    /// Whether this was made as a view of another one.
-    is_view: bool,
-    /// What this stands for, if writing to it is writing to a part of another one: `p.data`, `p.grad`.
-    part_of: Option<(Py<PyTensor>, Part)>,
+    pub cell: Mutex<Inner>,
+    /// How often it was written, once somebody wants to know.
+    pub writes: OnceLock<Arc<AtomicU64>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Data,
-    Grad,
+/// What a handle holds: see [`crate::alias`].
+pub struct Inner {
+    pub tensor: Tensor,
+    /// Whose memory it shows, if not its own.
+    pub link: Option<Arc<Link>>,
+    pub seen: Seen,
+    /// The handle of its gradient, once somebody asked for it.
+    pub grad: Option<Py<PyTensor>>,
+    /// The trace in which it was made.
+    pub born: Option<Arc<()>>,
+    /// Who else shows its memory.
+    pub outside: Option<Box<Outside>>,
+}
+
+/// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new value.
+#[derive(Default)]
+pub struct Outside {
+    /// Held by each array that `numpy()` made.
+    pub shown: Arc<()>,
+    /// The array that the memory came from.
+    pub array: Option<Py<PyAny>>,
 }
 
 impl From<Tensor> for PyTensor {
     #[inline]
     fn from(tensor: Tensor) -> PyTensor {
-        PyTensor { cell: Mutex::new(tensor), group: OnceLock::new(), is_view: false, part_of: None }
+        let born = session::current();
+        PyTensor::new_with(Inner {
+            tensor,
+            link: None,
+            seen: Seen::default(),
+            grad: None,
+            born,
+            outside: None,
+        })
     }
 }
 
 impl PyTensor {
-    /// The tensor that the handle holds now.
     #[inline]
-    pub fn tensor(&self) -> Tensor {
-        self.cell.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What an op with the memory of this one gave: a view, if it lies in the same memory.
-    pub fn viewed(&self, out: Tensor) -> PyTensor {
-        if !out.shares_memory(&self.tensor()) {
-            return out.into();
-        }
-        let group = self.group.get_or_init(Default::default).clone();
-        PyTensor {
-            cell: Mutex::new(out),
-            group: OnceLock::from(group),
-            is_view: true,
-            part_of: None,
-        }
-    }
-
-    /// Gives the handle another tensor, whatever it was.
-    pub fn replace(&self, new: Tensor) {
-        *self.cell.lock().unwrap_or_else(PoisonError::into_inner) = new;
-    }
-
-    fn check_view(&self) -> PyResult<()> {
-        let alone = self.group.get().is_none_or(|g| Arc::strong_count(g) == 1);
-        if alone || !self.is_view {
-            return Ok(());
-        }
-        Err(GradientError::new_err(
-            "this tensor is a view of another one, and views do not alias: the write would be lost there. Write to \
-             the other one in one step (x[i, j] = v instead of x[i][j] = v), or take a copy first: y = y.clone()",
-        ))
-    }
-
-    /// Writes for `x += y`. In `x[i] += y` Python does that to a view, and then puts the result into `x`: nothing is lost. It is known by nobody
-    /// but the interpreter holding the view.
-    pub fn augment(slf: &Bound<'_, Self>, new: Tensor) -> PyResult<()> {
-        // SAFETY: the object is alive.
-        if unsafe { pyo3::ffi::Py_REFCNT(slf.as_ptr()) } > 1 {
-            slf.get().check_view()?;
-        }
-        slf.get().write(new)
-    }
-
-    /// Writes: the handle, or the leaf behind it, has this value from now on.
-    pub fn assign(&self, new: Tensor) -> PyResult<()> {
-        self.check_view()?;
-        self.write(new)
-    }
-
-    fn write(&self, new: Tensor) -> PyResult<()> {
-        let old = self.tensor();
-        if new.shape() != old.shape() {
-            return Err(PyValueError::new_err(format!(
-                "a write keeps the shape: shapes {} and {}",
-                old.shape(),
-                new.shape()
-            )));
-        }
-        let new = match new.dtype() == old.dtype() {
-            true => new,
-            false
-                if new.dtype() <= old.dtype()
-                    || (new.dtype().is_float() && old.dtype().is_float()) =>
-            {
-                run(|| new.try_to_dtype(old.dtype()))?
-            }
-            false => {
-                let why = format!(
-                    "a write keeps the dtype: {} cannot become {}",
-                    new.dtype(),
-                    old.dtype()
-                );
-                return Err(PyTypeError::new_err(why));
-            }
-        };
-        if let Some((owner, part)) = &self.part_of {
-            let owner = owner.get();
-            match part {
-                Part::Grad => run(|| owner.tensor().set_grad(Some(new.clone())))?,
-                Part::Data => owner.put(new.detach())?,
-            }
-            self.replace(new);
-            return Ok(());
-        }
-        if old.is_leaf() && old.requires_grad() {
-            if chainrule::is_grad_enabled() {
-                return Err(GradientError::new_err(
-                    "a leaf that requires a gradient would be changed in place, and backward could not tell its values \
-                     apart: write inside `with cr.no_grad():`, or to its `.data`",
-                ));
-            }
-            return run(|| old.try_set(&new.detach()));
-        }
-        // Buffers and frozen parameters are leaves too, which others may hold.
-        if new.requires_grad() || old.try_set(&new).is_err() {
-            self.replace(new);
-        }
-        Ok(())
-    }
-
-    /// Gives the tensor this value without a record: `x.data = v`.
-    pub fn put(&self, new: Tensor) -> PyResult<()> {
-        let old = self.tensor();
-        if old.is_leaf() && old.requires_grad() {
-            return run(|| old.try_set(&new));
-        }
-        self.replace(new);
-        Ok(())
-    }
-
-    pub fn is_leaf_in_use(&self) -> bool {
-        let t = self.tensor();
-        t.is_leaf() && t.requires_grad()
+    pub fn new_with(inner: Inner) -> PyTensor {
+        PyTensor { cell: Mutex::new(inner), writes: OnceLock::new() }
     }
 }
 
@@ -175,11 +86,21 @@ impl PyTensor {
     const __array_priority__: f64 = 1000.0;
 
     #[new]
-    #[pyo3(signature = (data=None))]
-    fn new(data: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-        match data {
+    #[pyo3(signature = (*data))]
+    fn new(data: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let first = data.iter().next();
+        match first {
             None => Ok(Tensor::zeros([0]).into()),
-            Some(data) => crate::create::from_data(data, Some(DType::F32)).map(PyTensor::from),
+            // Numbers are sizes, as in PyTorch.
+            Some(first) if data.len() > 1 || first.is_instance_of::<PyInt>() => {
+                let sizes = crate::args::shape(crate::args::sizes(data)?)?;
+                crate::error::room("Tensor", sizes.iter().product())?;
+                run(|| Tensor::try_full(&sizes[..], 0.0, DType::F32)).map(PyTensor::from)
+            }
+            Some(first) if first.is_instance_of::<PyFloat>() => Err(PyTypeError::new_err(
+                "Tensor: the sizes or a list of numbers, not a float; a tensor of one number is made by tensor(x)",
+            )),
+            Some(first) => crate::create::from_data(&first, Some(DType::F32)).map(PyTensor::from),
         }
     }
 
@@ -307,8 +228,8 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_requires_grad(&self, on: bool) -> PyResult<()> {
-        let t = self.tensor();
+    fn set_requires_grad(slf: &Bound<'_, Self>, on: bool) -> PyResult<()> {
+        let t = slf.get().tensor();
         if t.requires_grad() == on {
             return Ok(());
         }
@@ -318,7 +239,7 @@ impl PyTensor {
             ));
         }
         if t.set_requires_grad(on).is_err() && on {
-            self.replace(run(|| t.try_parameter())?);
+            PyTensor::become_leaf(slf, &t)?;
         }
         Ok(())
     }
@@ -328,7 +249,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         requires_grad: bool,
     ) -> PyResult<Bound<'py, Self>> {
-        slf.get().set_requires_grad(requires_grad)?;
+        PyTensor::set_requires_grad(slf, requires_grad)?;
         Ok(slf.clone())
     }
 
@@ -344,30 +265,31 @@ impl PyTensor {
     }
 
     #[getter]
-    fn grad(slf: &Bound<'_, Self>) -> Option<PyTensor> {
-        let grad = slf.get().tensor().grad()?;
-        Some(PyTensor { part_of: Some((slf.clone().unbind(), Part::Grad)), ..grad.into() })
+    fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyTensor>>> {
+        PyTensor::gradient(slf)
     }
 
     #[setter]
     fn set_grad(&self, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
-        run(|| self.tensor().set_grad(grad.map(|g| g.get().tensor())))
+        self.set_gradient(grad)
     }
 
     #[getter]
     fn data(slf: &Bound<'_, Self>) -> PyTensor {
-        let value = slf.get().tensor().detach();
-        PyTensor { part_of: Some((slf.clone().unbind(), Part::Data)), ..value.into() }
+        PyTensor::detached(slf)
     }
 
     #[setter]
-    fn set_data(&self, new: &Bound<'_, PyTensor>) -> PyResult<()> {
-        self.put(new.get().tensor().detach())
+    fn set_data(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
+        PyTensor::put(slf, new.get().tensor().detach())?;
+        if !new.is(slf) && session::current().is_none() {
+            PyTensor::follow(new, slf);
+        }
+        Ok(())
     }
 
-    fn detach(&self) -> PyTensor {
-        let t = self.tensor();
-        self.viewed(t.detach())
+    fn detach(slf: &Bound<'_, Self>) -> PyTensor {
+        PyTensor::detached(slf)
     }
 
     fn retain_grad(&self) -> PyResult<()> {
@@ -401,6 +323,9 @@ impl PyTensor {
     ) -> PyResult<()> {
         let t = self.tensor();
         let upstream = gradient.map(|g| g.get().tensor());
+        if !retain_graph.unwrap_or(create_graph) {
+            session::walked();
+        }
         if let Some(inputs) = inputs {
             return backward_to(py, &t, upstream, &inputs, create_graph, retain_graph);
         }
@@ -425,12 +350,19 @@ impl PyTensor {
     /// Calls `hook` with the gradient of this tensor in each backward pass; what it returns replaces the gradient.
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<Handle> {
         let call = move |g: &Tensor| {
-            Python::attach(|py| match hook.call1(py, (PyTensor::from(g.clone()),)) {
-                Ok(out) if out.is_none(py) => None,
-                Ok(out) => out.cast_bound::<PyTensor>(py).ok().map(|t| t.get().tensor()),
-                Err(error) => {
-                    keep(error);
-                    None
+            Python::attach(|py| {
+                let called = Py::new(py, PyTensor::from(g.clone()))
+                    .and_then(|given| Ok((hook.call1(py, (given.clone_ref(py),))?, given)));
+                match called {
+                    // It may have been written.
+                    Ok((out, given)) if out.is_none(py) => {
+                        (given.get().version() > 0).then(|| given.get().tensor())
+                    }
+                    Ok((out, _)) => out.cast_bound::<PyTensor>(py).ok().map(|t| t.get().tensor()),
+                    Err(error) => {
+                        keep(error);
+                        None
+                    }
                 }
             })
         };
@@ -471,11 +403,67 @@ impl PyTensor {
         self.replace(t.detach().buffer());
     }
 
+    /// Makes it a leaf of its own that requires a gradient or, without, can get one.
+    fn _as_leaf(slf: &Bound<'_, Self>, requires_grad: bool) -> PyResult<()> {
+        let t = slf.get().tensor();
+        if t.dtype().is_float() {
+            PyTensor::become_leaf(slf, &t)?;
+            return PyTensor::set_requires_grad(slf, requires_grad);
+        }
+        match requires_grad {
+            true => run(|| t.try_parameter()).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a leaf a value of another dtype or shape: the handle is a new leaf then, with the name of the old one and no gradient.
+    fn _recast(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
+        PyTensor::put(slf, new.get().tensor().detach())
+    }
+
+    /// A leaf with these elements that requires a gradient, and aliases nothing.
+    fn _apart(&self) -> PyResult<PyTensor> {
+        run(|| self.tensor().detach().try_parameter()).map(PyTensor::from)
+    }
+
+    /// Whether both are one leaf or one result.
+    fn _is_same(&self, other: &Bound<'_, PyTensor>) -> bool {
+        self.tensor().is_same(&other.get().tensor())
+    }
+
+    /// How often it was written, as far as somebody asked.
+    #[getter]
+    fn _writes(&self) -> u64 {
+        self.tensor();
+        self.writes.get_or_init(Default::default);
+        self.version()
+    }
+
+    /// Whose memory it shows: its own number, or that of the tensor that it is a view of.
+    fn _root_id(slf: &Bound<'_, Self>) -> usize {
+        slf.get().root(slf.py()).map_or(slf.as_ptr(), |root| root.as_ptr()).addr()
+    }
+
+    /// Whether it was made by the function that is traced.
+    fn _is_new(&self) -> bool {
+        session::is_new(self)
+    }
+
+    /// Whether it shows the memory of one of these, or of one that was there before the trace.
+    fn _shows_other(slf: &Bound<'_, Self>, others: Vec<Py<PyTensor>>) -> bool {
+        let Some(root) = slf.get().root(slf.py()) else { return false };
+        let same = |x: &Py<PyTensor>| {
+            let other = x.get().root(slf.py());
+            x.as_ptr() == root.as_ptr() || other.is_some_and(|o| o.as_ptr() == root.as_ptr())
+        };
+        !session::is_new(root.get()) || others.iter().any(same)
+    }
+
     /// Gives the handle this value: what every method whose name ends in `_` does.
     fn _assign<'py>(slf: &Bound<'py, Self>, new: Operand) -> PyResult<Bound<'py, Self>> {
         let old = slf.get().tensor();
         let new = run(|| new.beside(&old)?.try_expand(old.shape()))?;
-        slf.get().assign(new)?;
+        PyTensor::assign(slf, new)?;
         Ok(slf.clone())
     }
 }

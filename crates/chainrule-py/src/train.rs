@@ -8,7 +8,7 @@ use chainrule::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Lion, LionOptions, Muon,
     MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
 };
-use chainrule::program::{Program, Validated};
+use chainrule::program::{Graded, Program, Remains, Validated};
 use chainrule::{DType, Result, Slice, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -145,6 +145,11 @@ impl PyOptimizer {
             let mut native = self.lock();
             run(|| {
                 native.set_lr(lr)?;
+                if native.inner.parameters().iter().any(Tensor::has_lost_grad) {
+                    let why = "a compiled function computed the gradient of a parameter and used it up in a step of its own; \
+                               step the optimizer there or here, and not in both";
+                    return Err(chainrule::Error::gradient("step", why));
+                }
                 if native.inner.parameters().iter().all(|p| p.grad().is_none()) {
                     return Ok(());
                 }
@@ -156,6 +161,17 @@ impl PyOptimizer {
     /// The learning rate from now on, for programs, which read it when they run.
     fn set_lr(&self, lr: f64) -> PyResult<()> {
         run(|| self.lock().set_lr(lr))
+    }
+
+    /// Whether it steps just these parameters, and none of them is another leaf by now.
+    fn holds(&self, parameters: Vec<Bound<'_, PyTensor>>) -> PyResult<bool> {
+        for p in &parameters {
+            crate::alias::check_outside(p)?;
+        }
+        let native = self.lock();
+        let own = native.inner.parameters();
+        Ok(own.len() == parameters.len()
+            && own.iter().zip(&parameters).all(|(p, q)| p.is_same(&q.get().tensor())))
     }
 
     fn zero_grad(&self) {
@@ -200,7 +216,11 @@ fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor
 
 /// A function as a program.
 #[pyclass(name = "Program", module = "chainrule._chainrule", frozen)]
-pub struct PyProgram(RwLock<Validated>);
+pub struct PyProgram {
+    program: RwLock<Validated>,
+    /// What it does with the gradients of leaves that are older than it.
+    graded: Vec<Graded>,
+}
 
 #[pymethods]
 impl PyProgram {
@@ -216,10 +236,27 @@ impl PyProgram {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let program = run(|| {
             let pairs = names.iter().map(String::as_str).zip(&inputs);
-            let program = Program::trace_script(PYTHON, pairs, |x| call("compile", &f, x))?;
-            Ok(program.validated(simplify, fuse))
+            let (program, graded) =
+                Program::trace_graded(PYTHON, pairs, |x| call("compile", &f, x))?;
+            Ok((program.validated(simplify, fuse), graded))
         })?;
-        Ok(PyProgram(RwLock::new(program)))
+        let (program, graded) = program;
+        Ok(PyProgram { program: RwLock::new(program), graded })
+    }
+
+    /// Whether each parameter has a gradient, or none, as it had in the trace.
+    fn fits_gradients(&self) -> bool {
+        self.graded.iter().all(|g| {
+            g.had.is_none_or(|had| !g.leaf.has_lost_grad() && g.leaf.grad().is_some() == had)
+        })
+    }
+
+    /// Whether a run leaves gradients as it needs them, so that another one can follow.
+    fn is_steady(&self) -> bool {
+        self.graded.iter().all(|g| {
+            let leaves = matches!(g.after, Remains::Result(_));
+            g.had.is_none_or(|had| had == leaves && g.after != Remains::Lost)
+        })
     }
 
     /// Which optimisations were left out, and why; complete after the first run.
@@ -230,7 +267,14 @@ impl PyProgram {
     /// The results for these arguments; the lock of the interpreter is released.
     fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
-        let out = py.detach(|| run(|| self.run_once(&inputs.iter().collect::<Vec<_>>())))?;
+        let out = py.detach(|| {
+            run(|| {
+                self.give_gradients()?;
+                let mut out = self.run_once(&inputs.iter().collect::<Vec<_>>())?;
+                self.take_gradients(&mut out)?;
+                Ok(out)
+            })
+        })?;
         Ok(out.into_iter().map(PyTensor::from).collect())
     }
 
@@ -310,7 +354,36 @@ impl PyProgram {
 
 impl PyProgram {
     fn read(&self) -> RwLockReadGuard<'_, Validated> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.program.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the gradients from before to where the program reads them.
+    fn give_gradients(&self) -> Result<()> {
+        for graded in &self.graded {
+            if let (Some(entry), Some(gradient)) = (&graded.entry, graded.leaf.grad()) {
+                entry.try_set(&gradient)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the gradients that the run left from its results.
+    fn take_gradients(&self, out: &mut Vec<Tensor>) -> Result<()> {
+        for graded in &self.graded {
+            match graded.after {
+                Remains::Nothing => graded.leaf.zero_grad(),
+                Remains::Lost => graded.leaf.lose_grad(),
+                Remains::Result(i) => graded.leaf.set_grad(Some(out[i].clone()))?,
+            }
+        }
+        let first = self.graded.iter().filter_map(|g| match g.after {
+            Remains::Result(i) => Some(i),
+            _ => None,
+        });
+        if let Some(first) = first.min() {
+            out.truncate(first);
+        }
+        Ok(())
     }
 
     /// One run. The first is compared with the plain program, which may take its place.
@@ -320,7 +393,7 @@ impl PyProgram {
             return validated.program().run(inputs);
         }
         drop(validated);
-        self.0.write().unwrap_or_else(PoisonError::into_inner).run(inputs)
+        self.program.write().unwrap_or_else(PoisonError::into_inner).run(inputs)
     }
 
     /// Runs with the rows `from` and later ones, for a tenth of a second or to the end: the row to go on with.
@@ -337,7 +410,10 @@ impl PyProgram {
                 .iter()
                 .map(|t| t.try_slice(&[Slice::At(i as i64)]))
                 .collect::<Result<Vec<Tensor>>>()?;
+            self.give_gradients()?;
             let out = self.run_once(&row.iter().collect::<Vec<&Tensor>>())?;
+            let mut out = out;
+            self.take_gradients(&mut out)?;
             all.resize_with(out.len(), Vec::new);
             all.iter_mut().zip(out).for_each(|(to, t)| to.push(t));
             if began.elapsed() > Duration::from_millis(100) {

@@ -1,7 +1,7 @@
 """Tensors, automatic differentiation and training, with a backward pass that is open.
 
-The names, arguments and defaults are PyTorch's; the one large difference is that views do not alias: a write gives a handle a new
-value, and writing through a live view is an error.
+The names, arguments and defaults are PyTorch's, and so are the effects: views alias, and compiled functions do what the functions do. Where that cannot be,
+it is an error.
 """
 
 from __future__ import annotations

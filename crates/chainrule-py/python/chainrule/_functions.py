@@ -241,6 +241,8 @@ def result_type(a: Any, b: Any) -> dtype:
 
 def manual_seed(seed: int) -> None:
     """Puts the generator of all at the beginning of PyTorch's stream of this seed."""
+    if _c._session_on():
+        raise ValueError("compile: the function seeds the generator, which a program would not do again: seed it before the call")
     _c._manual_seed(int(seed))
 
 

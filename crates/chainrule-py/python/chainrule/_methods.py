@@ -209,15 +209,14 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     return self.shape if dim is None else self.shape[dim]
 
 
-def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: Any) -> Tensor:
+def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None, **_: Any) -> Tensor:
     """Another dtype. Devices are accepted and ignored where they are the processor."""
-    for a in args:
-        if isinstance(a, Tensor):
-            dtype = a.dtype
-        elif isinstance(a, _c.dtype):
-            dtype = a
-        elif str(a) not in ("cpu", "Device('cpu')") and not isinstance(a, bool):
-            raise ValueError(f"to: there is one device, the processor ('cpu'), not {a}")
+    from ._devices import dtype_of
+
+    if len(args) > 3:
+        raise TypeError(f"to: a device, a dtype, non_blocking and copy, not {args}")
+    copy = copy or (len(args) == 3 and bool(args[2]))
+    dtype = dtype_of("to", args, {"dtype": dtype, "device": device})
     out = self if dtype is None else self._to_dtype(dtype)
     return self.clone() if copy and out is self else out
 
@@ -238,17 +237,22 @@ def _contains(self: Tensor, x: Any) -> bool:
 
 def _reduce(self: Tensor) -> Any:
     value = self.detach().numpy().copy()
-    return _rebuild, (value, self.requires_grad and self.is_leaf)
+    return _rebuild, (value, self.requires_grad and self.is_leaf, getattr(self, "_is_parameter", False))
 
 
-def _rebuild(value: Any, requires_grad: bool) -> Tensor:
-    return _c.tensor(value, None, requires_grad)
+def _rebuild(value: Any, requires_grad: bool, is_parameter: bool = False) -> Tensor:
+    new = _c.tensor(value, None, requires_grad)
+    if is_parameter:
+        new._is_parameter = True
+    return new
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise _c.GradientError("deepcopy: only leaves can be copied deeply; use x.detach().clone(), or x.clone() to keep the tape")
-    new = _c.tensor(self, None, self.requires_grad)
+    new = _rebuild(self, self.requires_grad, getattr(self, "_is_parameter", False))
+    if self.grad is not None and not getattr(self, "_is_parameter", False):
+        new.grad = self.grad.clone()
     memo[id(self)] = new
     return new
 
@@ -332,6 +336,11 @@ def storage(self: Tensor) -> list[Any]:
     return Storage(self.detach().numpy().ravel(order="K").tolist())
 
 
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """An error: there is one device, the processor."""
+    return self.to("cuda")
+
+
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The same: there is one device, the processor."""
     return self.to(device)
@@ -398,6 +407,7 @@ def attach() -> None:
     for name in (
         "add sub mul div pow clamp abs neg exp log sqrt sigmoid tanh relu sin cos floor ceil round trunc reciprocal masked_fill index_fill "
         "index_copy index_add scatter scatter_add masked_scatter clamp_min clamp_max addcmul addcdiv remainder fmod lerp "
+        "copysign floor_divide atan2 hypot nan_to_num sinh cosh tan asin acos atan frac "
         "logical_not bitwise_not erf exp2 expm1 log1p log2 log10 rsqrt square sign tril triu index_put"
     ).split():
         methods[name + "_"] = _in_place(name)

@@ -178,26 +178,56 @@ class Function:
         return _c._apply_custom(cls.__name__, run, reverse, tensors)
 
 
-def checkpoint(function: Callable[..., Tensor], *args: Any, use_reentrant: bool = False) -> Tensor:
-    """The function's value; its intermediates are not kept, and backward computes them again."""
-    tensors = [a for a in args if isinstance(a, Tensor)]
-    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = False, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
+    """The function's value; its intermediates are not kept, and backward computes them again.
 
-    def put(inputs: Sequence[Tensor]) -> list[Any]:
-        all_args = list(args)
-        for i, t in zip(places, inputs):
-            all_args[i] = t
-        return all_args
+    Gradients reach the arguments and all that the function uses beside them, as a module's parameters. Random numbers are drawn a second time as at the first.
+    The function gives a tensor, or several of one dtype in a tuple or a list.
+    """
+    from ._functions import cat
 
-    def forward(*inputs: Tensor) -> Tensor:
+    if _c._session_on() or not _c.is_grad_enabled():
+        return function(*args, **kwargs)
+    state = _c._rng_state()
+    writes = [a._writes for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+    _c._uses_begin()
+    try:
         with no_grad():
-            return function(*put(inputs))
+            out = function(*args, **kwargs)
+    finally:
+        after = _c._uses_end()
+    given = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor) and a.requires_grad]
+    used = given + [t for t in after if not any(t._is_same(a) for a in given)]
+    outs = [out] if isinstance(out, Tensor) else list(out)
+    if not used or len({t.dtype for t in outs}) != 1 or not outs[0].is_floating_point():
+        if not used:
+            return out
+        raise TypeError("checkpoint: the function gives one tensor of floats, or several of one dtype")
+    shapes = [t.shape for t in outs]
+    row = outs[0] if isinstance(out, Tensor) else cat([t.reshape(-1) for t in outs])
 
-    def reverse(cotangent: Tensor, *rest: Tensor) -> list[Any]:
-        with enable_grad():
-            again = [t.detach().requires_grad_(t.is_floating_point()) for t in rest[:-1]]
-            y = function(*put(again))
-            y.backward(cotangent)
-        return [t.grad for t in again]
+    def reverse(cotangent: Tensor, *_: Tensor) -> list[Any]:
+        if writes != [a._writes for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]:
+            raise _c.GradientError("checkpoint: an argument was written since, and the function would be computed again of other values")
+        create, now = _c.is_grad_enabled(), _c._rng_state()
+        if preserve_rng_state:
+            _c._set_rng_state(state)
+        try:
+            with enable_grad():
+                again = function(*args, **kwargs)
+                again = again if isinstance(again, Tensor) else cat([t.reshape(-1) for t in again])
+                return _c._grad([again], used, [cotangent], create)
+        finally:
+            _c._set_rng_state(now)
 
-    return _c._apply_custom("checkpoint", forward, reverse, tensors)
+    made = _c._apply_custom("checkpoint", lambda *_: row, reverse, used)
+    if isinstance(out, Tensor):
+        return made
+    parts, at = [], 0
+    for shape in shapes:
+        n = 1
+        for size in shape:
+            n *= size
+        parts.append(made[at : at + n].reshape(shape))
+        at += n
+    return type(out)(parts)

@@ -16,7 +16,7 @@ def _leaves(args: tuple[Any, ...], at: Sequence[int]) -> list[Any]:
     out = list(args)
     for i in at:
         x = out[i]
-        out[i] = x * 1.0 if x.requires_grad else x.detach().requires_grad_()
+        out[i] = x * 1.0 if x.requires_grad else x._apart()
     return out
 
 
@@ -121,6 +121,6 @@ def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]
 def hvp(func: Callable[..., Any], x: Tensor, v: Tensor) -> Tensor:
     """The Hessian times `v`, without the Hessian."""
     with autograd.enable_grad():
-        x = x.detach().requires_grad_()
+        x = x._apart()
         (g,) = autograd.grad(func(x), x, create_graph=True, materialize_grads=True)
         return autograd.grad((g * v).sum(), x, materialize_grads=True)[0]  # type: ignore[no-any-return]

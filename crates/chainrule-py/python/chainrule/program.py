@@ -2,107 +2,231 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import gc
 import inspect
+import random
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
+import numpy as np
+
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._captured import name_captured
+from ._guards import Guards
+from ._nest import Place, key_of, put_back, taken
 from ._places import without_places
+from .nn.module import Module
 from .optim import LIVE
 
 
 class _Traced(NamedTuple):
-    """A program, what its function returns (None, "one" tensor or a type of sequence), and the arguments that get gradients."""
+    """A program, and what belongs to it."""
 
     program: _c.Program
-    kind: Any
+    # A nest with places for the results, and for what was there before and is returned: `given`.
+    shape: Any
+    # Arguments that get gradients, and those that are written.
     graded: list[int]
+    written: list[int]
+    given: list[Any]
+    guards: Guards
+    met: Any
+    # Why the function is run as it is, if it is.
+    eager: str | None
+
+
+class _Bound(dict[str, Any]):
+    """Compiled methods of one object; a copy of the object begins without."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Bound:
+        return _Bound()
+
+    def __reduce__(self) -> Any:
+        return _Bound, ()
 
 
 class Compiled:
-    """A function that is traced on its first call, and again for other shapes or dtypes.
+    """A function that is traced on its first call, and again for other shapes, dtypes, numbers, flags and modes.
 
-    Whatever else it depends on is taken as it is at the trace: numbers, the mode of a model. Parameters, buffers, the state and the
-    learning rate of optimizers are read anew on each run, and changed as the function changes them. Results are the tensors that it returns; no
-    gradient flows on from them. An argument that requires gradients does so in the function too, and a `backward` there adds to its `grad`.
+    A call has the effects of the function itself: arguments and tensors from outside are written, gradients are added up, running statistics, optimizers and generators
+    go on. What a program cannot do again is an error before it runs: numbers of Python that the function changes, tensors that it keeps in a list or an
+    attribute. Where a gradient is to flow on from the results, the function is run as it is.
+
+    Arguments and results are tensors, numbers, None and other values in any nest of tuples, lists and dictionaries; arrays of NumPy become tensors. A
+    module may be given: its parameters and methods are found here too.
     """
 
     def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True) -> None:
         self._function = function
         self._passes = simplify, fuse
-        self._programs: dict[Any, _Traced] = {}
-        self._last: _c.Program | None = None
+        self._programs: dict[Any, list[_Traced]] = {}
+        self._last: _Traced | None = None
         self._told: set[_c.Program] = set()
-        self.__doc__ = function.__doc__
-        self.__name__ = getattr(function, "__name__", "compiled")
-
-    def _names(self, n: int) -> list[str]:
+        self._signature: inspect.Signature | None
         try:
-            names = [p.name for p in inspect.signature(self._function).parameters.values() if p.kind in (0, 1)]
+            self._signature = inspect.signature(function)
         except (TypeError, ValueError):
-            names = []
+            self._signature = None
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__wrapped__ = function
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not isinstance(self._function, Module):
+            raise AttributeError(f"a compiled function has no attribute '{name}'")
+        return getattr(self._function, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: bound to its object."""
+        if instance is None:
+            return self
+        kept = instance.__dict__.setdefault("_compiled_methods", _Bound())
+        if self.__name__ not in kept:
+            kept[self.__name__] = Compiled(functools.partial(self._function, instance), *self._passes)
+        return kept[self.__name__]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return Compiled(copy.deepcopy(self._function, memo), *self._passes)
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self._function, *self._passes)
+
+    def _names(self, args: tuple[Any, ...], kwargs: dict[str, Any], n: int) -> list[str]:
+        names: list[str] = []
+        given: list[tuple[str, Any]] = list(kwargs.items())
+        if self._signature is not None:
+            try:
+                given = list(self._signature.bind(*args, **kwargs).arguments.items())
+            except TypeError:
+                given = [(f"x{i}", a) for i, a in enumerate(args)] + given
+        for name, value in given:
+            found: list[Any] = []
+            taken(value, found)
+            names += [name] if len(found) == 1 else [f"{name}_{i}" for i in range(len(found))]
         return (names + [f"x{i}" for i in range(len(names), n)])[:n]
 
-    def _program(self, args: tuple[Tensor, ...]) -> _Traced:
-        key = self._key(args)
-        found = self._programs.get(key)
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Traced, list[Tensor]]:
+        tensors: list[Any] = []
+        nest = taken((args, kwargs), tensors)
+        first: dict[int, int] = {}
+        same = tuple(first.setdefault(id(t), i) for i, t in enumerate(tensors))
+        metas = tuple((t._dims, t.dtype.name, t.requires_grad, t.is_leaf) for t in tensors)
+        key = (key_of(nest), metas, same, _c.is_grad_enabled(), _c.get_default_dtype().name)
+        kept = self._programs.setdefault(key, [])
+        found = next((t for t in kept if t.met.holds() and t.guards.changed() is None and t.program.fits_gradients()), None)
         if found is None:
-            shape: list[Any] = []
+            kept[:] = [t for t in kept if t.met.holds() and t.guards.changed() is None][-7:]
+            found = self._trace(args, kwargs, nest, tensors, same)
+            kept.append(found)
+        self._last = found
+        return found, tensors
 
-            def flat(*inputs: Tensor) -> list[Tensor]:
-                leaves = [x.detach().requires_grad_() if a.requires_grad else x for x, a in zip(inputs, args)]
-                out = self._function(*leaves)
-                results = [] if out is None else [out] if isinstance(out, Tensor) else list(out)
-                grads = [(i, x.grad) for i, (x, a) in enumerate(zip(leaves, args)) if a.requires_grad]
-                shape[:] = [out, [i for i, grad in grads if grad is not None]]
-                return results + [grad for _, grad in grads if grad is not None]
+    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], nest: Any, tensors: list[Tensor], same: tuple[int, ...]) -> _Traced:
+        name_captured(self._function)
+        self._tell_rates()
+        guards = Guards(self._function, [x for x in (*args, *kwargs.values()) if not isinstance(x, Tensor)])
+        info: dict[str, Any] = {}
 
-            name_captured(self._function)
-            program = _c.Program(flat, self._names(len(args)), list(args), *self._passes)
-            out, graded = shape
-            found = self._programs[key] = _Traced(program, None if out is None else "one" if isinstance(out, Tensor) else type(out), graded)
-        self._last = found.program
-        for i in found.graded:
-            if not args[i].is_leaf:
-                why = "is the result of other ops, and no gradient flows on to them from here; take the gradient with autograd.grad in the function and return it"
-                raise _c.GradientError(f"compile: argument {i} gets a gradient in the function, but it {why}")
-        return found
+        def flat(*inputs: Tensor) -> list[Tensor]:
+            leaves = [x._apart() if a.requires_grad else x for x, a in zip(inputs, tensors)]
+            leaves = [leaves[i] for i in same]
+            before = [x._writes for x in leaves]
+            call_args, call_kwargs = put_back(nest, leaves)
+            out = self._function(*call_args, **call_kwargs)
+            info.update(_seen(out, leaves))
+            results: list[Tensor] = info.pop("results")
+            graded = [(i, x.grad) for i, (x, a) in enumerate(zip(leaves, tensors)) if a.requires_grad and same[i] == i]
+            graded = [(i, g) for i, g in graded if g is not None]
+            written = [i for i, (x, n) in enumerate(zip(leaves, before)) if x._writes != n and same[i] == i]
+            info["graded"], info["written"] = [i for i, _ in graded], written
+            return results + [g for _, g in graded] + [leaves[i].detach() for i in written]
+
+        drawn = random.getstate(), np.random.get_state(legacy=False)
+        program, met = _traced(flat, self._names(args, kwargs, len(tensors)), tensors, self._passes)
+        if random.getstate() != drawn[0] or repr(np.random.get_state(legacy=False)) != repr(drawn[1]):
+            raise _c.GradientError(
+                "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
+            )
+        changed = guards.changed()
+        if changed is not None:
+            raise _c.GradientError(
+                f"compile: the function changes `{changed}`, which a program would not do in later runs: keep it in a tensor, or change it outside"
+            )
+        if met.left() and not met.has_custom():
+            gc.collect()
+        if met.left() and not met.has_custom():
+            raise _c.GradientError(
+                "compile: the function keeps a tensor that it made, in a list or an attribute; in later runs a program would not make it anew: "
+                "return it, or write it into a tensor that is there (buffer.copy_(x))"
+            )
+        eager = info["eager"]
+        roots = [t._root_id() for t in tensors]
+        if info["written"] and (len(set(roots)) < len(set(same)) or any(met.knows(tensors[i]) for i in info["written"])):
+            eager = eager or "an argument that it writes to shares memory with another one, or with a tensor that it uses"
+        if any(not tensors[i].is_leaf for i in info["graded"]):
+            eager = eager or "a gradient flows on to what an argument was computed from"
+        return _Traced(program, info["shape"], info["graded"], info["written"], info["given"], guards, met, eager)
 
     @staticmethod
-    def _results(traced: _Traced, args: tuple[Tensor, ...], out: list[Tensor]) -> Any:
-        if traced.graded:
-            out, grads = out[: -len(traced.graded)], out[-len(traced.graded) :]
-            for i, grad in zip(traced.graded, grads):
-                before = args[i].grad
-                args[i].grad = grad if before is None else before + grad
-        return None if traced.kind is None else out[0] if traced.kind == "one" else tuple(out)
+    def _results(traced: _Traced, args: list[Tensor], out: list[Tensor]) -> Any:
+        n = len(out) - len(traced.written)
+        for i, value in zip(traced.written, out[n:]):
+            args[i].detach()._assign(value)
+        m = n - len(traced.graded)
+        for i, grad in zip(traced.graded, out[m:n]):
+            before = args[i].grad
+            if before is None:
+                args[i].grad = grad
+            else:
+                before.add_(grad)
+        return put_back(traced.shape, [*out[:m], *(args[g] if isinstance(g, int) else g for g in traced.given)])
 
-    @staticmethod
-    def _key(args: tuple[Any, ...]) -> Any:
-        for i, a in enumerate(args):
-            if not isinstance(a, Tensor):
-                raise TypeError(f"compile: argument {i} is {type(a).__name__}; a program takes tensors only: capture other values, or make them tensors")
-        return tuple((a._dims, a.dtype.name, a.requires_grad) for a in args)
-
-    def __call__(self, *args: Tensor) -> Any:
-        traced = self._program(args)
-        for optimizer in LIVE:
+    def _tell_rates(self) -> None:
+        for optimizer in list(LIVE):
             optimizer._tell_rates()
-        out = traced.program.run(list(args))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _c._session_on():
+            return self._function(*args, **kwargs)
+        traced, tensors = self._program(args, kwargs)
+        if traced.eager is not None:
+            return self._function(*args, **kwargs)
+        self._tell_rates()
+        out = traced.program.run(tensors)
         self._tell(traced)
-        return self._results(traced, args, out)
+        return self._results(traced, tensors, out)
 
     def run_many(self, *args: Tensor) -> Any:
         """Many runs in one call: each argument has one more axis in front, a row for each run, and so have the results."""
-        traced = self._program(tuple(a.detach()[0].requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in args))
-        for optimizer in LIVE:
-            optimizer._tell_rates()
+        for i, a in enumerate(args):
+            if not isinstance(a, Tensor):
+                raise TypeError(f"run_many: argument {i} is {type(a).__name__}; all arguments are tensors with a row for each run")
+        rows = tuple(a.detach()[0]._apart() if a.requires_grad else a.detach()[0] for a in args)
+        traced, _ = self._program(rows, {})
+        if traced.eager is not None or traced.written or traced.given:
+            why = traced.eager or "it writes to its arguments, or returns what was there before"
+            raise ValueError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
+        if not traced.program.is_steady():
+            return self._row_by_row(args)
+        self._tell_rates()
         out = traced.program.run_many(list(args))
         self._tell(traced)
-        return self._results(traced, args, out)
+        return self._results(traced, list(args), out)
+
+    def _row_by_row(self, args: tuple[Tensor, ...]) -> Any:
+        from ._functions import stack
+
+        all_of: list[list[Any]] = []
+        nest: Any = None
+        for i in range(len(args[0])):
+            found: list[Any] = []
+            nest = taken(self(*(a[i] for a in args)), found)
+            all_of.append(found)
+        return put_back(nest, [stack(rows) for rows in zip(*all_of)])
 
     def _tell(self, traced: _Traced) -> None:
         """Warns, after the first run of a program, of what was left out of it."""
@@ -112,29 +236,74 @@ class Compiled:
         for why in traced.program.warnings():
             warnings.warn(f"compile: {why}", RuntimeWarning, stacklevel=3)
 
-    def trace(self, *args: Tensor) -> Compiled:
+    def trace(self, *args: Any, **kwargs: Any) -> Compiled:
         """Makes the program for these arguments without running it."""
-        self._program(args)
+        self._program(args, kwargs)
         return self
+
+    @property
+    def eager(self) -> str | None:
+        """Why the last call ran the function as it is, if it did."""
+        return None if self._last is None else self._last.eager
 
     @property
     def listing(self) -> str:
         """The program of the last call, one line for each instruction."""
         if self._last is None:
             raise ValueError("listing: nothing was traced yet; call the function, or trace(...), first")
-        return without_places(self._last.listing)
+        return without_places(self._last.program.listing)
 
     def to_python(self) -> str:
         """The program of the last call as a NumPy script that runs on its own."""
         if self._last is None:
             raise ValueError("to_python: nothing was traced yet; call the function, or trace(...), first")
-        return without_places(self._last.to_python())
+        return without_places(self._last.program.to_python())
 
     def lines(self) -> list[Any]:
         """The instructions as rows: name, op, parameters, inputs, shape, dtype, phase, rule."""
         if self._last is None:
             raise ValueError("lines: nothing was traced yet; call the function, or trace(...), first")
-        return self._last.lines()
+        return self._last.program.lines()
+
+
+def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool]) -> tuple[_c.Program, Any]:
+    """The program, and what its function met of the world outside. Traced again where that had to become the program's state."""
+    for attempt in range(8):
+        _c._session_begin()
+        try:
+            program = _c.Program(flat, names, tensors, *passes)
+        except Exception:
+            met, again = _c._session_end()
+            if not again or attempt == 7:
+                raise
+            continue
+        met, _ = _c._session_end()
+        break
+    return program, met
+
+
+def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
+    """The results of a traced function: tensors that it made, and those that were there before, with a nest that has places for both."""
+    found: list[Tensor] = []
+    nest = taken(out, found)
+    eager: str | None = None
+    results: list[Tensor] = []
+    given: list[Any] = []
+    order: list[tuple[bool, int]] = []
+    for t in found:
+        at = next((i for i, x in enumerate(leaves) if x is t), None)
+        if at is not None or not t._is_new():
+            order.append((False, len(given)))
+            given.append(t if at is None else at)
+            continue
+        if t._shows_other(leaves):
+            eager = "a result is a view of an argument, or of a tensor from outside"
+        if t.requires_grad and not _c._session_walked():
+            eager = "a gradient may flow on from its results"
+        order.append((True, len(results)))
+        results.append(t)
+    places = [Place(i if made else len(results) + i) for made, i in order]
+    return {"results": results, "given": given, "shape": put_back(nest, places), "eager": eager}
 
 
 @overload

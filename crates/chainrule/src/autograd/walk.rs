@@ -382,12 +382,20 @@ pub(crate) fn fit(node: &Node, i: usize, part: &Tensor, meta: Meta) -> Result<Te
 
 /// Adds to the gradient of a leaf or a retained intermediate.
 fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<()> {
+    if log::is_on() {
+        log::touch_gradient(target, true);
+    }
     let Some(mut notes) = target.notes() else {
         return Ok(());
     };
     let notes: &mut Box<Notes> = notes.get_or_insert_default();
     if log::is_on() {
         log::graded(target, notes.grad.as_ref())?;
+    }
+    if notes.lost {
+        let why = "a compiled function computed the gradient of a parameter and used it up, so there is nothing to add to; \
+                   call zero_grad first, or return the gradient from the function";
+        return Err(Error::gradient("backward", why));
     }
     notes.grad = Some(match notes.grad.take() {
         None => gradient.clone(),

@@ -67,6 +67,7 @@ pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
 pub use planned::Memory;
+pub use trace::{Graded, Remains};
 pub use validated::{Validated, Warning};
 
 use std::ops::Range;

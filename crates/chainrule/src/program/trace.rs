@@ -40,6 +40,35 @@ impl Program {
         Program::trace_as(Some(script), arguments, f)
     }
 
+    /// As [`Program::trace_script`], for a language whose users expect that gradients outlast a run: the results of the program are those of `f` and then
+    /// those gradients that [`Graded::after`] says. The caller keeps them.
+    pub fn trace_graded<'a>(
+        script: Script,
+        arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+        mut f: impl FnMut(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<(Program, Vec<Graded>)> {
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let mut graded = Vec::new();
+        let program = Program::of_call(Some(script), &arguments, &mut |x| {
+            let mut results = f(x)?;
+            graded = log::touched(|touched, now, written| {
+                let after = match now {
+                    None => Remains::Nothing,
+                    Some(_) if written && !touched.reads => Remains::Lost,
+                    Some(gradient) => {
+                        results.push(gradient);
+                        Remains::Result(results.len() - 1)
+                    }
+                };
+                let leaf = Tensor::of_leaf(&touched.leaf);
+                let had = touched.reads.then_some(touched.before.is_some());
+                Graded { leaf, had, entry: touched.entry.clone(), after }
+            });
+            Ok(results)
+        })?;
+        Ok((program, graded))
+    }
+
     fn trace_as<'a>(
         script: Option<Script>,
         arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
@@ -78,6 +107,29 @@ impl Program {
         let (results, log) = log::keep(&given, script, run)?;
         builder.build(&log, &results)
     }
+}
+
+/// What a traced script did with the gradient of a leaf that is older than the trace.
+pub struct Graded {
+    /// The leaf.
+    pub leaf: Tensor,
+    /// Whether it had a gradient before, which must be so in each run; none where the gradient was set or forgotten at first.
+    pub had: Option<bool>,
+    /// The leaf in which the program finds the gradient from before, to be set before a run.
+    pub entry: Option<Tensor>,
+    /// What a run leaves.
+    pub after: Remains,
+}
+
+/// The gradient of a leaf after a run of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// There is none.
+    Nothing,
+    /// The result with this number.
+    Result(usize),
+    /// It was used up by an update of the leaf, and is not given back: most do not look at it, and it need not be stored.
+    Lost,
 }
 
 /// A program in the making.

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::node::Mode;
+use super::node::{Mode, Source};
 use super::value::{Layout, Meta, Value};
 use super::{Tensor, log, watch};
 use crate::dtype::DType;
@@ -89,6 +89,26 @@ impl Tensor {
     pub fn shares_memory(&self, other: &Tensor) -> bool {
         let (a, b) = (self.value(), other.value());
         std::ptr::eq(a.block(), b.block())
+    }
+
+    /// The same place on the tape with another value of the same shape and dtype; of a constant or a leaf, that value as a constant.
+    ///
+    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. What the tape saved before stays as it was.
+    pub fn revalued(&self, value: &Tensor) -> Result<Tensor> {
+        if value.meta() != self.meta() {
+            let why = "a value written past the tape keeps shape and dtype";
+            return Err(Error::shape("revalued", &[&self.shape(), &value.shape()], why));
+        }
+        let source = match self.source() {
+            Source::Node(node) => Source::Node(node.clone()),
+            _ => Source::None,
+        };
+        Ok(Tensor::from_parts(value.value(), source))
+    }
+
+    /// Whether both handles hold one value, and not only equal ones.
+    pub fn is_same_value(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.value(), &other.value())
     }
 
     /// A constant over memory of somebody else, without a copy. `strides` count elements.
@@ -219,6 +239,31 @@ mod tests {
         assert_eq!(x.to_vec::<f32>(), [5.0, 6.0]);
         // SAFETY: as above; the memory is held.
         assert_eq!(unsafe { *before.address().cast::<f32>() }, 1.0);
+    }
+
+    #[test]
+    fn a_value_behind_the_tape_keeps_its_place() {
+        let w = Tensor::from([1.0f32, 2.0]).parameter();
+        let y = &w * 3.0;
+        let z = y.revalued(&Tensor::from([50.0f32, 60.0])).unwrap();
+        assert!(z.is_same(&y) && !z.is_same_value(&y));
+        (&z * &z).sum_all().backward();
+        // By the new values from there on: 2 * z * 3.
+        assert_eq!(w.grad().unwrap().to_vec::<f32>(), [300.0, 360.0]);
+        assert!(y.revalued(&Tensor::from([1.0f32])).is_err());
+        assert!(!w.revalued(&Tensor::from([1.0f32, 1.0])).unwrap().requires_grad());
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_gradient_that_was_used_up() {
+        let w = Tensor::from([1.0f32]).parameter();
+        w.lose_grad();
+        assert!(w.has_lost_grad() && w.grad().is_none());
+        let error = (&w * 2.0).sum_all().try_backward().unwrap_err().to_string();
+        assert!(error.contains("used it up"), "{error}");
+        w.zero_grad();
+        (&w * 2.0).sum_all().backward();
+        assert_eq!(w.grad().unwrap().item(), 2.0);
     }
 
     #[test]

@@ -49,6 +49,17 @@ impl Tensor {
         Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
     }
 
+    /// Whether its value can be given anew: it was made by [`Tensor::parameter`] or [`Tensor::buffer`].
+    #[inline]
+    pub fn is_changeable(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// A handle of this leaf.
+    pub(crate) fn of_leaf(leaf: &Arc<Leaf>) -> Tensor {
+        Tensor { value: None, source: Source::Leaf(leaf.clone()) }
+    }
+
     /// Whether this is a leaf: given, not computed.
     pub fn is_leaf(&self) -> bool {
         !matches!(self.source, Source::Node(_))

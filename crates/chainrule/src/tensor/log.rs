@@ -82,6 +82,17 @@ pub(crate) struct Met {
     pub after: Arc<Value>,
 }
 
+/// A leaf whose gradient a traced script read, or set, before all else.
+pub(crate) struct Touched {
+    pub leaf: Arc<Leaf>,
+    /// The gradient before the trace.
+    pub before: Option<Tensor>,
+    /// What stands for that gradient, if it was read: a leaf that the program reads in each run.
+    pub entry: Option<Tensor>,
+    /// Whether it was read, and not set or forgotten, at first.
+    pub reads: bool,
+}
+
 /// Where a value lies: who it is.
 pub(crate) type Address = *const Value;
 
@@ -126,6 +137,8 @@ pub(crate) struct Log {
     varying: HashSet<Address>,
     /// Leaves and nodes that got a gradient.
     graded: Vec<Source>,
+    /// Leaves that are older than the trace, and what became of their gradients.
+    touched: Vec<Touched>,
     places: HashMap<u64, usize>,
     /// Leaves with a larger number were made during the trace.
     start: u64,
@@ -216,6 +229,26 @@ impl Log {
                 notes.grad = None;
             }
         }
+        for touched in &self.touched {
+            lock(&touched.leaf.notes).get_or_insert_default().grad = touched.before.clone();
+        }
+    }
+
+    /// See [`touch_gradient`].
+    fn touch(&mut self, leaf: &Arc<Leaf>, reads: bool) {
+        let known = self.touched.iter().any(|t| t.leaf.number == leaf.number);
+        if self.script.is_none() || leaf.number > self.start || known {
+            return;
+        }
+        let before = lock(&leaf.notes).as_ref().and_then(|notes| notes.grad.clone());
+        let entry = before.as_ref().filter(|_| reads).map(|g| g.detach().buffer());
+        if let Some(entry) = &entry {
+            if let Source::Leaf(stands) = entry.source() {
+                self.meet(stands, true);
+            }
+            lock(&leaf.notes).get_or_insert_default().grad = Some(entry.clone());
+        }
+        self.touched.push(Touched { leaf: leaf.clone(), before, entry, reads });
     }
 
     /// Puts a stand-in in the place of a leaf's value. A leaf that was made during the trace is no more than a name for its value.
@@ -318,7 +351,8 @@ pub(crate) fn gradient(of: u64, gradient: &Arc<Value>) {
 #[cold]
 pub(crate) fn graded(target: &Source, before: Option<&Tensor>) -> Result<()> {
     with(|log| {
-        let known = log.graded.iter().any(|s| s.number() == target.number());
+        let touched = log.touched.iter().any(|t| t.leaf.number == target.number());
+        let known = touched || log.graded.iter().any(|s| s.number() == target.number());
         if before.is_some() && !known {
             let why = "a parameter has a gradient from before the trace, to which the program would add the same numbers in each run; \
                        call zero_grad first";
@@ -328,6 +362,28 @@ pub(crate) fn graded(target: &Source, before: Option<&Tensor>) -> Result<()> {
             log.graded.push(target.clone());
         }
         Ok(())
+    })
+}
+
+/// The gradient of a leaf is about to be read, or to be set or forgotten. A script may go on with gradients from before the trace: the
+/// program reads them in each run.
+#[cold]
+pub(crate) fn touch_gradient(target: &Source, reads: bool) {
+    if let Source::Leaf(leaf) = target {
+        with(|log| log.touch(leaf, reads));
+    }
+}
+
+/// The leaves that [`touch_gradient`] met: the leaf, what it says of it, the gradient now, and whether the leaf has another value now.
+pub(crate) fn touched<R>(mut f: impl FnMut(&Touched, Option<Tensor>, bool) -> R) -> Vec<R> {
+    with(|log| {
+        let all = log.touched.iter().map(|touched| {
+            let now = lock(&touched.leaf.notes).as_ref().and_then(|notes| notes.grad.clone());
+            let met = log.places.get(&touched.leaf.number).map(|&at| &log.leaves[at]);
+            let written = met.is_some_and(|m| !Arc::ptr_eq(&m.stand_in, &lock(&m.leaf.value)));
+            f(touched, now, written)
+        });
+        all.collect()
     })
 }
 

@@ -190,6 +190,9 @@ impl Tensor {
 
     /// The gradient that backward accumulated, or `None`: not computed is not zero. [`Tensor::try_grad`] says why there is none.
     pub fn grad(&self) -> Option<Tensor> {
+        if log::is_on() {
+            log::touch_gradient(&self.source, true);
+        }
         self.source.notes()?.as_ref()?.grad.clone()
     }
 
@@ -230,8 +233,14 @@ impl Tensor {
                 ),
             ));
         }
+        if log::is_on() {
+            log::touch_gradient(&self.source, false);
+        }
         match self.source.notes() {
-            Some(mut notes) => notes.get_or_insert_default().grad = grad,
+            Some(mut notes) => {
+                let notes = notes.get_or_insert_default();
+                (notes.grad, notes.lost) = (grad, false);
+            }
             None if grad.is_none() => {}
             None => {
                 return Err(Error::gradient(
@@ -245,11 +254,27 @@ impl Tensor {
 
     /// Forgets the gradient: the next backward starts anew instead of adding to it.
     pub fn zero_grad(&self) {
+        if log::is_on() {
+            log::touch_gradient(&self.source, false);
+        }
         if let Some(mut notes) = self.source.notes()
             && let Some(notes) = notes.as_mut()
         {
-            notes.grad = None;
+            (notes.grad, notes.lost) = (None, false);
         }
+    }
+
+    /// Says that a program computed the gradient and used it up: until it is set or forgotten, adding to it is an error. For bindings.
+    pub fn lose_grad(&self) {
+        if let Some(mut notes) = self.source.notes() {
+            let notes = notes.get_or_insert_default();
+            (notes.grad, notes.lost) = (None, true);
+        }
+    }
+
+    /// Whether [`Tensor::lose_grad`] was the last word about the gradient.
+    pub fn has_lost_grad(&self) -> bool {
+        self.source.notes().is_some_and(|notes| notes.as_ref().is_some_and(|n| n.lost))
     }
 
     /// Asks backward to keep the gradient of this intermediate. Without effect on leaves, which keep it anyway. Returns the tensor.

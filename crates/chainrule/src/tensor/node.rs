@@ -80,6 +80,8 @@ pub(crate) struct Notes {
     /// Whether backward keeps the gradient of this intermediate.
     pub retain: bool,
     pub grad: Option<Tensor>,
+    /// Whether a program used the gradient up without giving it back: it is not none, but nobody has it.
+    pub lost: bool,
     /// Hooks with the numbers by which they are removed.
     pub hooks: Vec<(u64, Hook)>,
     /// The value of an intermediate, inside `record_all`.

@@ -74,7 +74,7 @@ class Chainrule(Engine):
         return _c.tensor(np.ascontiguousarray(a), g.dtype, False).reshape(to)
 
     def tape(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
-        leaves = [x.detach().requires_grad_() if self.is_float(x) else x for x in inputs]
+        leaves = [x._apart() if self.is_float(x) else x for x in inputs]
         wanted = [leaves[i] for i in case.graded]
         # The tensors themselves are kept, with the tape that they are on.
         hook = Hook(lambda x: x if isinstance(x, Tensor) else None)

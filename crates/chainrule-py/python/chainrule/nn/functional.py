@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _chainrule as _c
+from .. import _making as _m
 from .._chainrule import Generator, Tensor
 from ._pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool1d as adaptive_max_pool1d,
@@ -24,34 +26,39 @@ def _list(x: Sizes) -> list[int]:
 # Activations
 
 
+def _settled(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
+    """The result, which the input becomes if it is wanted in place."""
+    return input._assign(out) if inplace else out
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """`max(x, 0)`."""
-    return input.relu()
+    return _settled(input, input.relu(), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`."""
-    return input.relu6() if input.is_floating_point() else input.clamp(0, 6)
+    return _settled(input, input.relu6() if input.is_floating_point() else input.clamp(0, 6), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`x` above 0, `negative_slope * x` below."""
-    return input._leaky_relu(negative_slope)
+    return _settled(input, input._leaky_relu(negative_slope), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` above 0, `alpha * (exp(x) - 1)` below."""
-    return input._elu(alpha)
+    return _settled(input, input._elu(alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
-    return input._celu(alpha)
+    return _settled(input, input._celu(alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The scaled exponential unit."""
-    return input.selu()
+    return _settled(input, input.selu(), inplace)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -63,12 +70,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """`x * sigmoid(x)`."""
-    return input.silu()
+    return _settled(input, input.silu(), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x * tanh(softplus(x))`."""
-    return input.mish()
+    return _settled(input, input.mish(), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -84,18 +91,18 @@ def softsign(input: Tensor) -> Tensor:
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` between two bounds."""
     if not input.is_floating_point() and float(min_val).is_integer() and float(max_val).is_integer():
-        return input.clamp(int(min_val), int(max_val))
-    return input._hardtanh(min_val, max_val)
+        return _settled(input, input.clamp(int(min_val), int(max_val)), inplace)
+    return _settled(input, input._hardtanh(min_val, max_val), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(x / 6 + 1/2, 0), 1)`."""
-    return input.hardsigmoid()
+    return _settled(input, input.hardsigmoid(), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x * hardsigmoid(x)`."""
-    return input.hardswish()
+    return _settled(input, input.hardswish(), inplace)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -147,7 +154,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` above the threshold, else `value`."""
-    return input.where(input > threshold, value)
+    return _settled(input, input.where(input > threshold, value), inplace)
 
 
 # Linear maps
@@ -183,7 +190,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None) -> Tensor:
     """Zeros with probability `p`, the rest scaled up."""
-    return _c._dropout(input, p, training, generator)
+    return _settled(input, _c._dropout(input, p, training, generator), inplace)
 
 
 # Losses
@@ -402,4 +409,22 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    if dropout_p > 0.0 and generator is None:
+        return _dropped_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
     return _c._attention(query, key, value, attn_mask, dropout_p, is_causal, scale, generator)
+
+
+def _dropped_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool, scale: float | None
+) -> Tensor:
+    """Step by step, as the mask of PyTorch is one of the weights themselves."""
+    if is_causal:
+        if attn_mask is not None:
+            raise ValueError("scaled_dot_product_attention: either attn_mask or is_causal is given, not both")
+        attn_mask = _m.ones(query.shape[-2], key.shape[-2], dtype="bool").tril()
+    # Half of the scale on either side, as PyTorch has it.
+    factor = math.sqrt(1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    weights = (query * factor) @ (key.transpose(-2, -1) * factor)
+    if attn_mask is not None:
+        weights = weights.masked_fill(attn_mask.logical_not(), -math.inf) if attn_mask.dtype == _c._dtype("bool") else weights + attn_mask
+    return dropout(softmax(weights, -1), dropout_p) @ value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -232,11 +233,11 @@ class Dropout(Module):
         super().__init__()
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"Dropout: p is a probability, got {p}")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with holes."""
-        return F.dropout(input, self.p, self.training)
+        return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
@@ -280,6 +281,9 @@ class Sequential(Module):
             input = module(input)
         return input
 
+    def __setitem__(self, i: int, module: Module) -> None:
+        self._modules[list(self._modules)[i]] = module
+
     def __getitem__(self, i: Any) -> Any:
         all_of = list(self._modules.values())
         return Sequential(*all_of[i]) if isinstance(i, slice) else all_of[i]
@@ -310,6 +314,9 @@ class ModuleList(Module):
         return self
 
     extend = lambda self, modules: [self.append(m) for m in modules] and self or self  # noqa: E731
+
+    def __setitem__(self, i: int, module: Module) -> None:
+        self._modules[list(self._modules)[i]] = module
 
     def __getitem__(self, i: Any) -> Any:
         all_of = list(self._modules.values())
@@ -368,14 +375,16 @@ class ModuleDict(Module):
 def _of(name: str, function: Any, **defaults: Any) -> type[Module]:
     """A module that calls a function, with its options as arguments."""
 
+    names = [*defaults, *(["inplace"] if "inplace" in inspect.signature(function).parameters else [])]
+
     class Layer(Module):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__()
-            given = dict(zip(defaults, args)) | kwargs
-            unknown = set(given) - set(defaults) - {"inplace"}
-            if unknown or len(args) > len(defaults):
-                raise TypeError(f"{name}: its arguments are {list(defaults)}, got {sorted(unknown) or args}")
-            self.options = {**defaults, **{k: v for k, v in given.items() if k in defaults}}
+            given = dict(zip(names, args)) | kwargs
+            unknown = set(given) - set(names)
+            if unknown or len(args) > len(names):
+                raise TypeError(f"{name}: its arguments are {names}, got {sorted(unknown) or args}")
+            self.options = {**defaults, **given}
 
         def forward(self, *inputs: Tensor) -> Any:
             return function(*inputs, **self.options)

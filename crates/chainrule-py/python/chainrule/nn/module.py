@@ -8,14 +8,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
+from .._devices import dtype_of
 from ..autograd import no_grad
 
 M = TypeVar("M", bound="Module")
 
 
 def Parameter(data: Tensor | None = None, requires_grad: bool = True) -> Tensor:
-    """A leaf that modules count among their parameters."""
-    t = _c.tensor([] if data is None else data, None, requires_grad)
+    """A leaf that modules count among their parameters. It shares the memory of `data`, as in PyTorch."""
+    if isinstance(data, Tensor):
+        t = data.detach()
+        # A leaf of its own: what is detached from it later stands for it.
+        t._as_leaf(requires_grad)
+    else:
+        t = _c.tensor([] if data is None else data, None, requires_grad)
     t._is_parameter = True
     return t
 
@@ -67,18 +73,23 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: call super().__init__() before setting {name}")
-        for kind in (self._parameters, self._buffers, self._modules):
-            kind.pop(name, None) if not (kind is self._buffers and isinstance(value, Tensor)) else None
-        if isinstance(value, Module):
-            self.__dict__.pop(name, None)
-            self._modules[name] = value
-        elif isinstance(value, Tensor) and getattr(value, "_is_parameter", False):
-            self.__dict__.pop(name, None)
-            self._parameters[name] = value
-        elif name in self._buffers:
-            self._buffers[name] = value
-        else:
-            object.__setattr__(self, name, value)
+        is_parameter = isinstance(value, Tensor) and getattr(value, "_is_parameter", False)
+        home = self._parameters if is_parameter else self._modules if isinstance(value, Module) else None
+        if home is not None:
+            for other in (self.__dict__, self._parameters, self._buffers, self._modules):
+                if other is not home:
+                    other.pop(name, None)
+            home[name] = value
+            return
+        for kind, what in ((self._parameters, "parameter"), (self._modules, "module"), (self._buffers, "buffer")):
+            if name in kind:
+                if value is not None and not (kind is self._buffers and isinstance(value, Tensor)):
+                    is_tensor = isinstance(value, Tensor) and kind is self._parameters
+                    hint = "; wrap it in nn.Parameter, or write to its .data" if is_tensor else "; delete it first"
+                    raise TypeError(f"{type(self).__name__}: '{name}' is a {what} and cannot become a {type(value).__name__}{hint}")
+                kind[name] = value
+                return
+        object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         for kind in ("_parameters", "_buffers", "_modules"):
@@ -178,12 +189,19 @@ class Module:
         at, _, name = target.rpartition(".")
         return self.get_submodule(at)._parameters[name]  # type: ignore[no-any-return]
 
+    def _all_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """As `named_modules`, but a module that is in several places has the names of all."""
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module._all_modules(f"{prefix}.{name}" if prefix else name)
+
     # State
 
     def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
         """All parameters and buffers by name, as they are now."""
         out: dict[str, Tensor] = {}
-        for at, module in self.named_modules(prefix.rstrip(".")):
+        for at, module in self._all_modules(prefix.rstrip(".")):
             for kind in (module._parameters, module._buffers):
                 for name, t in kind.items():
                     if t is not None and not (kind is module._buffers and name in module._not_saved):
@@ -193,7 +211,7 @@ class Module:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless all names fit."""
         own: dict[str, tuple[Module, str, Tensor]] = {}
-        for at, module in self.named_modules():
+        for at, module in self._all_modules():
             for kind in (module._parameters, module._buffers):
                 for name, t in kind.items():
                     if t is not None and not (kind is module._buffers and name in module._not_saved):
@@ -232,9 +250,11 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients."""
+        """Forgets the gradients; with `set_to_none=False` they become zeros."""
+        from ..optim import forget_gradient
+
         for p in self.parameters():
-            p.grad = None
+            forget_gradient(p, set_to_none)
 
     def apply(self: M, fn: Callable[[Module], None]) -> M:
         """Calls `fn` on all modules inside and on this."""
@@ -245,14 +265,20 @@ class Module:
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
         """Another dtype for all parameters and buffers of floats."""
-        dtype = kwargs.get("dtype") or next((a for a in args if isinstance(a, _c.dtype)), None)
-        if dtype is not None:
-            for module in self.modules():
-                for kind in (module._parameters, module._buffers):
-                    for name, t in kind.items():
-                        if t is not None and t.is_floating_point() and t.dtype != dtype:
-                            new = t.detach().to(dtype)
-                            kind[name] = Parameter(new, t.requires_grad) if kind is module._parameters else new
+        dtype = dtype_of("to", args, kwargs)
+        if dtype is None:
+            return self
+        if not dtype.is_floating_point:
+            raise TypeError(f"to: a module has parameters of floats, not of {dtype.name}")
+        for module in self.modules():
+            for t in module._parameters.values():
+                if t is not None and t.is_floating_point() and t.dtype != dtype:
+                    grad = t.grad
+                    t._recast(t.detach()._to_dtype(dtype))
+                    t.grad = None if grad is None else grad._to_dtype(dtype)
+            for name, t in module._buffers.items():
+                if t is not None and t.is_floating_point() and t.dtype != dtype:
+                    module.register_buffer(name, t.detach()._to_dtype(dtype), name not in module._not_saved)
         return self
 
     def float(self: M) -> M:
@@ -266,6 +292,10 @@ class Module:
     def cpu(self: M) -> M:
         """There is no other device."""
         return self
+
+    def cuda(self: M, device: Any = None) -> M:
+        """An error: there is one device, the processor."""
+        return self.to("cuda")
 
     def extra_repr(self) -> str:
         """What stands in the brackets when the module is printed."""

@@ -23,7 +23,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     total = _f.stack([p.grad.norm(norm_type) for p in with_grad]).norm(norm_type)
     scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for p in with_grad:
-        p.grad = p.grad * scale
+        p.grad.mul_(scale)
     return total
 
 
@@ -32,7 +32,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     """Cuts the elements of the gradients to [-clip_value, clip_value]."""
     for p in _all(parameters):
         if p.grad is not None:
-            p.grad = p.grad.clamp(-clip_value, clip_value)
+            p.grad.clamp_(-clip_value, clip_value)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

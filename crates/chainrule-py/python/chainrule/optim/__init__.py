@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -21,6 +22,8 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._native: list[_c.Optimizer] = []
+        self._made_with: list[Any] = []
+        self._looked: list[tuple[Any, ...]] = []
         LIVE.add(self)
         given = list(params)
         if not given:
@@ -30,28 +33,64 @@ class Optimizer:
             self.add_param_group(group)  # type: ignore[arg-type]
 
     def add_param_group(self, group: dict[str, Any]) -> None:
-        """More parameters, with settings of their own."""
+        """More parameters, with settings of their own. Each parameter is in one group, and there once."""
         params = group["params"]
         group = {**self.defaults, **group, "params": [params] if isinstance(params, Tensor) else list(params)}
+        known = {id(p) for g in self.param_groups for p in g["params"]}
+        for p in group["params"]:
+            if id(p) in known:
+                raise ValueError(f"{type(self).__name__}: a parameter of shape {tuple(p.shape)} is given twice, and would be stepped twice")
+            known.add(id(p))
         self.param_groups.append(group)
         self._native.append(_c.Optimizer(self.kind, group["params"], float(group["lr"]), group))
+        self._made_with.append(_settings(group))
+        self._looked.append((None,))
+
+    def _renew(self) -> None:
+        """Makes the native side anew for groups whose settings were changed, or whose parameters were given other values; what it remembers goes on."""
+        for i, group in enumerate(self.param_groups):
+            native = self._native[i]
+            # Most steps change nothing: the same objects are there.
+            if len(group) == len(self._looked[i]) and all(map(operator.is_, group.values(), self._looked[i])) and native.holds(group["params"]):
+                continue
+            settings = _settings(group)
+            self._looked[i] = (None,) if any(isinstance(v, list) for k, v in group.items() if k != "params") else tuple(group.values())
+            if settings == self._made_with[i] and native.holds(group["params"]):
+                continue
+            new = _c.Optimizer(self.kind, group["params"], float(group["lr"]), group)
+            state = native.state_dict()
+            if any(name.endswith(".step") for name, _ in state):
+                if "momentum" in settings and not settings["momentum"]:
+                    state = [(name, t) for name, t in state if not name.endswith("momentum_buffer")]
+                try:
+                    new.load_state_dict(state)
+                except ValueError as error:
+                    old = self._made_with[i]
+                    what = ", ".join(k for k in settings if settings[k] != old.get(k)) or "the dtype of a parameter"
+                    raise ValueError(
+                        f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
+                    ) from error
+            self._native[i], self._made_with[i] = new, settings
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the parameters that have gradients."""
-        loss = None if closure is None else closure()
+        loss = None if closure is None else _with_grad(closure)
+        self._renew()
         for group, native in zip(self.param_groups, self._native):
             native.step(float(group["lr"]))
         return loss
 
     def _tell_rates(self) -> None:
         """Gives the native side the learning rates, which programs read from there."""
+        self._renew()
         for group, native in zip(self.param_groups, self._native):
             native.set_lr(float(group["lr"]))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients."""
-        for native in self._native:
-            native.zero_grad()
+        """Forgets the gradients; with `set_to_none=False` they become zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                forget_gradient(p, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the optimizer remembers."""
@@ -68,6 +107,27 @@ class Optimizer:
     def __repr__(self) -> str:
         settings = {k: v for k, v in self.param_groups[0].items() if k != "params"}
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in settings.items())})"
+
+
+def forget_gradient(p: Tensor, set_to_none: bool) -> None:
+    """No gradient, or one of zeros in its place."""
+    if set_to_none:
+        p.grad = None
+    elif p.grad is not None:
+        p.grad.detach().zero_()
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """All that the native side is made with; the learning rate is told at each step."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in group.items() if k not in ("params", "lr", "initial_lr")}
+
+
+def _with_grad(closure: Callable[[], Any]) -> Any:
+    before = _c._set_grad_enabled(True)
+    try:
+        return closure()
+    finally:
+        _c._set_grad_enabled(before)
 
 
 LIVE: weakref.WeakSet[Optimizer] = weakref.WeakSet()

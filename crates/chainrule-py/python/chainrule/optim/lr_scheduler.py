@@ -19,12 +19,12 @@ class LRScheduler:
         self.step()
 
     def factor(self, epoch: int) -> float:
-        """What the first learning rate is multiplied by."""
+        """What the learning rates are multiplied by."""
         raise NotImplementedError
 
     def get_lr(self) -> list[float]:
-        """The learning rates at this epoch."""
-        return [lr * self.factor(self.last_epoch) for lr in self.base_lrs]
+        """The learning rates at this epoch. Most follow from those of the epoch before, so that schedulers can be chained."""
+        return [rate * self.factor(self.last_epoch) for rate in self.get_last_lr()]
 
     def get_last_lr(self) -> list[float]:
         """The learning rates in use."""
@@ -52,8 +52,8 @@ class LambdaLR(LRScheduler):
         self.lr_lambda = lr_lambda
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch: int) -> float:
-        return self.lr_lambda(epoch)
+    def get_lr(self) -> list[float]:
+        return [lr * self.lr_lambda(self.last_epoch) for lr in self.base_lrs]
 
 
 class StepLR(LRScheduler):
@@ -64,7 +64,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, epoch: int) -> float:
-        return self.gamma ** (epoch // self.step_size)
+        return self.gamma if epoch > 0 and epoch % self.step_size == 0 else 1.0
 
 
 class MultiStepLR(LRScheduler):
@@ -75,7 +75,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, epoch: int) -> float:
-        return self.gamma ** sum(m <= epoch for m in self.milestones)
+        return self.gamma ** self.milestones.count(epoch)
 
 
 class ExponentialLR(LRScheduler):
@@ -86,7 +86,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, epoch: int) -> float:
-        return self.gamma**epoch
+        return self.gamma if epoch > 0 else 1.0
 
 
 class LinearLR(LRScheduler):
@@ -99,8 +99,12 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, epoch: int) -> float:
-        part = min(epoch, self.total_iters) / self.total_iters
-        return self.start_factor + (self.end_factor - self.start_factor) * part
+        if epoch == 0:
+            return self.start_factor
+        if epoch > self.total_iters:
+            return 1.0
+        by = self.end_factor - self.start_factor
+        return 1.0 + by / (self.total_iters * self.start_factor + (epoch - 1) * by)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -111,5 +115,11 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        wave = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
-        return [self.eta_min + (lr - self.eta_min) * wave for lr in self.base_lrs]
+        epoch, rates = self.last_epoch, self.get_last_lr()
+        if epoch == 0:
+            return rates
+        if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
+            by = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [rate + (base - self.eta_min) * by for base, rate in zip(self.base_lrs, rates)]
+        now, before = (1 + math.cos(math.pi * e / self.T_max) for e in (epoch, epoch - 1))
+        return [now / before * (rate - self.eta_min) + self.eta_min for rate in rates]

@@ -1,0 +1,67 @@
+"""Programs that PyTorch's users write, and whose effects must be PyTorch's, or an error: `silent/` has them, with what PyTorch gave."""
+
+import json
+import sys
+from pathlib import Path
+
+import chainrule as cr
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "silent"))
+from running import HERE, is_error, outcome, programs, same  # noqa: E402
+
+EXPECTED = json.loads((HERE / "expected.json").read_text())
+PROGRAMS = dict(programs())
+
+# Other effects, each told in the book under *Views alias*.
+DIFFERENT = {
+    "views.set_data",  # earlier views follow the parameter
+    "views.sum_of_aliases",  # PyTorch refuses operands that overlap
+    "states.parameter_of_parameter",  # a warning
+    "last.cumulative_in_place_gradient",  # PyTorch refuses a saved value that was written; here the old one was kept
+}
+# Refused with a word of what to do.
+REFUSED = {
+    "views.numpy_view_writes_tensor": "read-only",
+    "views.tensor_writes_numpy": "numpy",
+    "views.from_numpy_written": "NumPy array",
+    "states.same_parameter_twice": "given twice",
+    "compiled.item_inside": "inside a trace",
+    "compiled.branch_on_value": "inside a trace",
+    "compiled.hidden_state_kept": "changes `m.h`",
+    "compiled.list_appended": "changes `seen`",
+    "compiled.counter_incremented": "changes `c`",
+    "more.buffer_reassigned_compiled": "mean`",
+    "more.leftover_gradient_compiled": "used up",
+    "more.leftover_gradient_added_to": "used it up",
+    "more.leftover_gradient_stepped": "used it up",
+    "more.schedule_inside_compiled": "changes",
+    "more.random_state_python": "random numbers from Python",
+    "last.mode_set_inside_compiled": "m.training",
+    "last.seed_inside_compiled": "seeds",
+    "last.iterator_consumed_compiled": "changes `batches`",
+    "last.generator_function_consumed_compiled": "changes `it`",
+    "last.gradient_assigned_inside_compiled": "used up",
+}
+
+
+def test_every_program_has_what_pytorch_gave():
+    assert set(PROGRAMS) == set(EXPECTED)
+    assert set(REFUSED) | DIFFERENT <= set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in DIFFERENT])
+def test_same_effects_as_pytorch_or_an_error(name):
+    found, want = outcome(PROGRAMS[name], cr, cr.compile), EXPECTED[name]
+    if name in REFUSED or is_error(want):
+        assert is_error(found), found
+        assert REFUSED.get(name, "") in found["error"]
+        assert not any(kind in found["error"] for kind in ("InternalError", "PanicException")), found
+    else:
+        assert same(found, want), f"{found}, PyTorch has {want}"
+
+
+def test_a_parameter_of_a_parameter_is_told():
+    p = cr.nn.Parameter(cr.ones(2))
+    with pytest.warns(RuntimeWarning, match="no memory"):
+        cr.nn.Parameter(p)
