@@ -4,7 +4,7 @@ pub(crate) use std::sync::Arc;
 
 pub(crate) use smallvec::smallvec;
 
-pub(crate) use super::{Entry, Family, Mistake, Sample, methods};
+pub(crate) use super::{Entry, Family, Mistake, Name, OpId, Sample, methods};
 pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::kernels::chain::Arithmetic;

@@ -12,10 +12,11 @@ use smallvec::SmallVec;
 use super::Tensor;
 use super::node::{Node, SavedValues, Source};
 use super::value::{Layout, Meta, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::chain::Arithmetic;
 use crate::kernels::gemm::Finish;
 use crate::kernels::map::Rows;
+use crate::ops::{Entry, OpId};
 use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
@@ -24,8 +25,18 @@ pub(crate) type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
 pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
-    /// The name that errors, listings and the table use.
+    /// The name for errors and listings, to be read by people: nothing depends on it, as an op that a user defines may have any name.
     fn name(&self) -> &'static str;
+
+    /// Which row of the table it is; none for the kernel of a rule, an update, or an op that a user defined.
+    fn id(&self) -> Option<OpId> {
+        None
+    }
+
+    /// The row of the table.
+    fn entry(&self) -> Option<&'static Entry> {
+        self.id().map(OpId::entry)
+    }
 
     /// Shape and dtype of the result, or the error.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta>;
@@ -103,6 +114,24 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
     /// Whether gradients flow through it at all.
     fn is_differentiable(&self) -> bool {
         true
+    }
+}
+
+impl dyn Op {
+    /// The op as the type that it is, with its parameters; the error where it is another, as a rule gets it that was planted at the wrong op.
+    pub fn downcast<T: Op>(&self) -> Result<&T> {
+        (self as &dyn Any).downcast_ref().ok_or_else(|| {
+            let wanted = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+            Error::argument(
+                self.name(),
+                format!("this is not the op {wanted} that the rule is for"),
+            )
+        })
+    }
+
+    /// Whether it is an op of this type.
+    pub fn is<T: Op>(&self) -> bool {
+        (self as &dyn Any).is::<T>()
     }
 }
 

@@ -11,6 +11,10 @@ impl Op for Add {
         "add"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::add)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

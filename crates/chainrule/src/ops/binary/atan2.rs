@@ -10,6 +10,10 @@ impl Op for Atan2 {
         "atan2"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::atan2)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

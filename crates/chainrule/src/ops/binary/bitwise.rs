@@ -29,6 +29,10 @@ impl Op for Bitwise {
         }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::bitwise)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = broadcast_shapes(self.name(), inputs)?;
         let why = match inputs[0].dtype {

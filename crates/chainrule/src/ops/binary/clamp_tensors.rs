@@ -19,6 +19,10 @@ impl Op for ClampTensors {
         "clamp_tensors"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::clamp_tensors)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

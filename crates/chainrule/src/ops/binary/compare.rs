@@ -25,6 +25,10 @@ impl Op for Compare {
         }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::compare)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))
     }

@@ -10,6 +10,10 @@ impl Op for Copysign {
         "copysign"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::copysign)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

@@ -10,6 +10,10 @@ impl Op for Div {
         "div"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::div)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         infer_number_binary(self.name(), inputs)

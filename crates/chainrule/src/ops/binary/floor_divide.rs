@@ -13,6 +13,10 @@ impl Op for FloorDivide {
         "floor_divide"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::floor_divide)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

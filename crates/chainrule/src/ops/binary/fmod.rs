@@ -11,6 +11,10 @@ impl Op for Fmod {
         "fmod"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::fmod)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -10,6 +10,10 @@ impl Op for Hypot {
         "hypot"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::hypot)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

@@ -14,6 +14,10 @@ impl Op for Isclose {
         "isclose"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::isclose)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))

@@ -12,6 +12,10 @@ impl Op for Lerp {
         "lerp"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::lerp)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

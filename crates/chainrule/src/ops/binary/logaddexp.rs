@@ -12,6 +12,10 @@ impl Op for Logaddexp {
         "logaddexp"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logaddexp)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

@@ -19,6 +19,10 @@ impl Op for Logical {
         }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logical)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))
     }

@@ -15,6 +15,10 @@ impl Op for Extremum {
         if self.least { "minimum" } else { "maximum" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::minimum } else { OpId::maximum })
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }
@@ -189,7 +193,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// Of one that takes the smaller, the larger operand gets the gradient, and the other way round.
 pub(super) fn swapped(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
-    let (a, b, op) = (at.input(0), at.input(1), of(op));
+    let (a, b, op) = (at.input(0), at.input(1), of(op)?);
     Ok(smallvec![Some(op.share(&b, &a, g)?), Some(op.share(&a, &b, g)?)])
 }
 
@@ -198,7 +202,7 @@ pub(super) const TIE_TWICE: Mistake = Mistake {
     what: "at a tie both operands get the whole gradient instead of half of it",
     rule: |op, at, g, _| {
         let (mut a, mut b) = (at.input(0), at.input(1));
-        if of(op).least {
+        if of(op)?.least {
             (a, b) = (-a, -b);
         }
         let da = a.try_ge(&b)?.try_where(g, 0.0)?;
@@ -213,9 +217,8 @@ pub(super) const NO_MASK: Mistake = Mistake {
     rule: |_, _, g, _| Ok(smallvec![Some(g.clone()), Some(g.clone())]),
 };
 
-fn of(op: &dyn Op) -> &Extremum {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Extremum>();
-    op.expect("the rule of maximum or minimum")
+fn of(op: &dyn Op) -> Result<&Extremum> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ impl Op for Mul {
         "mul"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::mul)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -13,6 +13,10 @@ impl Op for Pow {
         "pow"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::pow)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

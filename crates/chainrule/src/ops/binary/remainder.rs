@@ -14,6 +14,10 @@ impl Op for Remainder {
         "remainder"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::remainder)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -10,6 +10,10 @@ impl Op for Sub {
         "sub"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sub)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

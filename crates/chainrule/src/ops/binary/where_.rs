@@ -11,6 +11,10 @@ impl Op for Where {
         "where"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::where_)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtypes: Vec<_> = inputs.iter().map(|m| m.dtype).collect();
         if dtypes[0] != DType::Bool {

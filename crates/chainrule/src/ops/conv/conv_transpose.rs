@@ -18,6 +18,10 @@ impl Op for Transposed {
         "conv_transpose2d"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::conv_transpose)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(input_shape(&self.conv), float_inputs(self.name(), inputs)?))
     }
@@ -261,8 +265,7 @@ const MISTAKES: &[Mistake] = &[
         name: "kernel flipped once too often",
         what: "the gradient of the input was collected with the kernel turned upside down",
         rule: |op, at, g, wanted| {
-            let op_here: &Transposed =
-                (op as &dyn std::any::Any).downcast_ref().expect("the rule of conv_transpose2d");
+            let op_here: &Transposed = op.downcast()?;
             let mut grads = op.vjp(at, g, wanted)?;
             if wanted.get(0) {
                 let back = crate::ops::Slice::Range { start: None, end: None, step: -1 };

@@ -31,6 +31,10 @@ impl Op for Convolution {
         "conv2d"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::convolution)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(output_shape(&self.conv), float_inputs(self.name(), inputs)?))
     }
@@ -405,8 +409,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-fn this(op: &dyn Op) -> &Convolution {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of conv2d")
+fn this(op: &dyn Op) -> Result<&Convolution> {
+    op.downcast()
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -418,7 +422,7 @@ const MISTAKES: &[Mistake] = &[
             if wanted.get(0) {
                 let back = crate::ops::Slice::Range { start: None, end: None, step: -1 };
                 let turned = at.input(1).try_slice(&[crate::ops::Slice::Ellipsis, back, back])?;
-                grads[0] = Some(apply(Transposed { conv: this(op).conv }, &[g, &turned])?);
+                grads[0] = Some(apply(Transposed { conv: this(op)?.conv }, &[g, &turned])?);
             }
             Ok(grads)
         },
@@ -428,9 +432,9 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the weight is that of the last image instead of the sum over all",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let images = this(op).conv.images;
+            let images = this(op)?.conv.images;
             if wanted.get(1) && images > 0 {
-                let conv = conv::Conv { images: 1, ..this(op).conv };
+                let conv = conv::Conv { images: 1, ..this(op)?.conv };
                 let last = |x: &Tensor| x.try_narrow(0, images - 1, 1);
                 grads[1] = Some(apply(WeightGrad { conv }, &[&last(&at.input(0))?, &last(g)?])?);
             }
@@ -442,7 +446,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the bias is averaged over the positions instead of summed",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let [rows, cols] = this(op).conv.output;
+            let [rows, cols] = this(op)?.conv.output;
             if let Some(Some(db)) = grads.get(2) {
                 grads[2] = Some(db.try_div((rows * cols) as f64)?);
             }

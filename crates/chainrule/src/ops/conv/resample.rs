@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 #[derive(Debug, Clone)]
 pub(super) struct Resample {
     /// Its name, and that of its transpose.
-    pub names: [&'static str; 2],
+    pub names: [Name; 2],
     pub rows: Arc<Taps>,
     pub cols: Arc<Taps>,
 }
@@ -28,9 +28,7 @@ impl Resample {
         g: &Tensor,
         f: impl Fn(f64, f64, usize) -> f64,
     ) -> Result<Grads> {
-        let this: &Resample =
-            (op as &dyn std::any::Any).downcast_ref().expect("the rule of a resampling");
-        let mut wrong = this.transposed();
+        let mut wrong = op.downcast::<Resample>()?.transposed();
         wrong.rows = Arc::new(wrong.rows.reweighted(&f));
         wrong.cols = Arc::new(wrong.cols.reweighted(&f));
         Ok(smallvec![Some(apply(wrong, &[g])?)])
@@ -39,7 +37,11 @@ impl Resample {
 
 impl Op for Resample {
     fn name(&self) -> &'static str {
-        self.names[0]
+        self.names[0].text
+    }
+
+    fn id(&self) -> Option<OpId> {
+        self.names[0].id
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -62,6 +62,10 @@ impl Op for AttentionOp {
         "attention"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::attention)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_attention(inputs)
     }
@@ -386,8 +390,8 @@ pub(super) const ENTRY: Entry = Entry {
     mistakes: MISTAKES,
 };
 
-fn this(op: &dyn Op) -> AttentionOp {
-    *(op as &dyn std::any::Any).downcast_ref::<AttentionOp>().expect("the rule of attention")
+fn this(op: &dyn Op) -> Result<AttentionOp> {
+    op.downcast::<AttentionOp>().copied()
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -397,7 +401,7 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
             for grad in grads[..2].iter_mut().flatten() {
-                *grad = grad.try_div(this(op).scale)?;
+                *grad = grad.try_div(this(op)?.scale)?;
             }
             Ok(grads)
         },
@@ -406,7 +410,7 @@ const MISTAKES: &[Mistake] = &[
         name: "normalisation forgotten",
         what: "ds = p * (g v^T): the sum that the exponentials are divided by was taken for a constant",
         rule: |op, at, g, wanted| {
-            let (op, inputs) = (this(op), at.inputs());
+            let (op, inputs) = (this(op)?, at.inputs());
             let mut grads = op.vjp(at, g, wanted)?;
             let dp = op.dropped(g.try_matmul(&inputs[2].try_t()?)?, &inputs)?;
             let ds = op.weights(&inputs)?.try_mul(&dp)?.try_mul(op.scale)?;
@@ -419,7 +423,7 @@ const MISTAKES: &[Mistake] = &[
         name: "mask forgotten",
         what: "the backward pass knows nothing of the mask: hidden keys get gradients, and the weights are those without it",
         rule: |op, at, g, wanted| {
-            let (this, inputs) = (this(op), at.inputs());
+            let (this, inputs) = (this(op)?, at.inputs());
             let mut grads = this.vjp(at, g, wanted)?;
             let dp = this.dropped(g.try_matmul(&inputs[2].try_t()?)?, &inputs)?;
             let mean = g.try_mul(at.output())?.try_sum(-1, true)?;
@@ -434,7 +438,7 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "causal rule forgotten",
         what: "the backward pass lets every query see every key",
-        rule: |op, at, g, wanted| AttentionOp { causal: false, ..this(op) }.vjp(at, g, wanted),
+        rule: |op, at, g, wanted| AttentionOp { causal: false, ..this(op)? }.vjp(at, g, wanted),
     },
 ];
 

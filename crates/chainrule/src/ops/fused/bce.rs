@@ -26,6 +26,7 @@ const LEAST_VARIANCE: f64 = 1e-12f32 as f64;
 struct BinaryCrossEntropy;
 
 impl Pointwise for BinaryCrossEntropy {
+    const ID: OpId = OpId::bce;
     const NAME: &'static str = "bce";
     const GRAD: &'static str = "bce_grad";
 

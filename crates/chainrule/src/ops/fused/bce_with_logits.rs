@@ -23,6 +23,7 @@ pub struct BceWithLogits {
 struct LogitLoss;
 
 impl Pointwise for LogitLoss {
+    const ID: OpId = OpId::bce_with_logits;
     const NAME: &'static str = "bce_with_logits";
     const GRAD: &'static str = "bce_with_logits_grad";
 

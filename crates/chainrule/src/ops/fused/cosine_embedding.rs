@@ -21,6 +21,7 @@ struct Embedded {
 }
 
 impl Pointwise for Embedded {
+    const ID: OpId = OpId::cosine_embedding;
     const NAME: &'static str = "cosine_embedding";
     const GRAD: &'static str = "cosine_embedding_grad";
     const TO_TARGET: bool = false;

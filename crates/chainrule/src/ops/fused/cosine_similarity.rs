@@ -18,6 +18,10 @@ impl Op for Cosine {
         "cosine_similarity"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cosine_similarity)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;

@@ -51,6 +51,10 @@ impl Op for SoftCrossEntropy {
         "cross_entropy_probabilities"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cross_entropy_probabilities)
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs("cross_entropy", inputs)?;
@@ -307,8 +311,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     cases.into_iter().map(sample).collect()
 }
 
-fn this(op: &dyn Op) -> &SoftCrossEntropy {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of cross_entropy_probabilities")
+fn this(op: &dyn Op) -> Result<&SoftCrossEntropy> {
+    op.downcast()
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -317,10 +321,10 @@ const MISTAKES: &[Mistake] = &[
         what: "softmax(x) - target, where a row's targets (with smoothing and weights) sum to something else",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let q = this(op).given(&at.input(1))?;
-            let g = match this(op).reduction {
+            let q = this(op)?.given(&at.input(1))?;
+            let g = match this(op)?.reduction {
                 Reduction::None => g.try_reshape([g.numel(), 1])?,
-                _ => g.try_div(this(op).divisor(q.shape()[0]))?,
+                _ => g.try_div(this(op)?.divisor(q.shape()[0]))?,
             };
             grads[0] = Some(at.extra(0).try_exp()?.try_sub(&q)?.try_mul(&g)?);
             Ok(grads)
@@ -331,7 +335,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the sum of the losses where the loss is their mean",
         rule: |op, at, g, wanted| {
             let rows = at.input(0).shape()[0];
-            op.vjp(at, &g.try_mul(this(op).divisor(rows))?, wanted)
+            op.vjp(at, &g.try_mul(this(op)?.divisor(rows))?, wanted)
         },
     },
     Mistake {

@@ -17,6 +17,7 @@ fn short<T: Real>(x: T, t: T) -> bool {
 }
 
 impl Pointwise for Hinge {
+    const ID: OpId = OpId::hinge;
     const NAME: &'static str = "hinge";
     const GRAD: &'static str = "hinge_grad";
 

@@ -27,6 +27,7 @@ struct Embedded {
 }
 
 impl Pointwise for Embedded {
+    const ID: OpId = OpId::hinge_embedding;
     const NAME: &'static str = "hinge_embedding";
     const GRAD: &'static str = "hinge_embedding_grad";
     const TO_TARGET: bool = false;

@@ -29,6 +29,7 @@ struct HuberLoss {
 }
 
 impl Pointwise for HuberLoss {
+    const ID: OpId = OpId::huber;
     const NAME: &'static str = "huber";
     const GRAD: &'static str = "huber_grad";
 

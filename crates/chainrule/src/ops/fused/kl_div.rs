@@ -27,6 +27,7 @@ impl<const LOG: bool> std::fmt::Debug for Divergence<LOG> {
 }
 
 impl<const LOG: bool> Pointwise for Divergence<LOG> {
+    const ID: OpId = OpId::kl_div;
     const NAME: &'static str = "kl_div";
     const GRAD: &'static str = "kl_div_grad";
 

@@ -11,6 +11,7 @@ use crate::ops::prelude::*;
 pub(super) struct L1;
 
 impl Pointwise for L1 {
+    const ID: OpId = OpId::l1_loss;
     const NAME: &'static str = "l1_loss";
     const GRAD: &'static str = "l1_loss_grad";
 

@@ -23,6 +23,10 @@ impl Op for Linear {
         "linear"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::linear)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let (x, weight) = (inputs[0].shape, inputs[1].shape);

@@ -15,6 +15,10 @@ impl Op for LogSoftmax {
         "log_softmax"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log_softmax)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -11,6 +11,7 @@ use crate::ops::prelude::*;
 struct Mse;
 
 impl Pointwise for Mse {
+    const ID: OpId = OpId::mse;
     const NAME: &'static str = "mse";
     const GRAD: &'static str = "mse_grad";
 

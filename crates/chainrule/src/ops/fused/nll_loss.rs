@@ -31,6 +31,10 @@ impl Op for Nll {
         "nll_loss"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::nll_loss)
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
@@ -249,8 +253,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "ignored rows counted in the mean",
             what: "the gradient is divided by the number of all rows, with those that ignore_index leaves out",
             rule: |op, at, g, wanted| {
-                let this = (op as &dyn std::any::Any).downcast_ref::<Nll>();
-                let counting = &this.expect("the rule of nll_loss").counting;
+                let counting = &op.downcast::<Nll>()?.counting;
                 op.vjp(at, &g.try_mul(counting.counted_too_often(&at.input(1))?)?, wanted)
             },
         },

@@ -13,6 +13,9 @@ use crate::tensor::op::Definition;
 
 /// A loss of one element of the prediction, `x`, and one of the target, `t`.
 pub(super) trait Pointwise: Copy + Debug + Send + Sync + 'static {
+    /// The row of the table.
+    const ID: OpId;
+
     /// The name of the loss.
     const NAME: &'static str;
 
@@ -95,6 +98,10 @@ struct PointwiseLoss<L> {
 impl<L: Pointwise> Op for PointwiseLoss<L> {
     fn name(&self) -> &'static str {
         L::NAME
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(L::ID)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -24,7 +24,7 @@ pub(super) enum Over {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowNorm {
-    pub name: &'static str,
+    pub id: OpId,
     pub norm: Norm,
     pub over: Over,
     pub eps: f64,
@@ -80,7 +80,11 @@ pub(super) fn mean(rows: &Tensor) -> Result<Tensor> {
 
 impl Op for RowNorm {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -30,6 +30,7 @@ struct Smooth {
 }
 
 impl Pointwise for Smooth {
+    const ID: OpId = OpId::smooth_l1;
     const NAME: &'static str = "smooth_l1";
     const GRAD: &'static str = "smooth_l1_grad";
 

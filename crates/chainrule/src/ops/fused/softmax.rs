@@ -14,6 +14,10 @@ impl Op for Softmax {
         "softmax"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::softmax)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

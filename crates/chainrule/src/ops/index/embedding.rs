@@ -15,6 +15,10 @@ impl Op for Embedding {
         "embedding"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::embedding)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (weight, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;

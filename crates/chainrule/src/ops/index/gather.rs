@@ -14,6 +14,10 @@ impl Op for Gather {
         "gather"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::gather)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -183,8 +187,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "overwritten instead of accumulated",
         what: "of the gradients of an element that is picked several times only the last is kept",
         rule: |op, at, g, wanted| {
-            let this =
-                (op as &dyn std::any::Any).downcast_ref::<Gather>().expect("the rule of gather");
+            let this = op.downcast::<Gather>()?;
             let indices = at.input(1).value().contiguous()?;
             let shape = at.input_shape(0);
             let strides = shape.contiguous_strides();

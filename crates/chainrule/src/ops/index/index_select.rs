@@ -14,6 +14,10 @@ impl Op for IndexSelect {
         "index_select"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::index_select)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -178,9 +182,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "overwritten instead of accumulated",
             what: "of the gradients of an index that occurs several times only the last is kept",
             rule: |op, at, g, wanted| {
-                let op = (op as &dyn std::any::Any)
-                    .downcast_ref::<IndexSelect>()
-                    .expect("the rule of index_select");
+                let op = op.downcast::<IndexSelect>()?;
                 let places = at.input(1).to_vec::<usize>();
                 let mut shape = vec![1; g.rank()];
                 shape[op.axis] = places.len();
@@ -192,9 +194,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "gradient in the wrong place",
             what: "the gradients are put at the first positions in their order, not where the indices point",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any)
-                    .downcast_ref::<IndexSelect>()
-                    .expect("the rule of index_select");
+                let op = op.downcast::<IndexSelect>()?;
                 let (axis, size) = (op.axis, at.input_shape(0)[op.axis]);
                 let count = g.shape()[axis] as i64;
                 let order = (0..count).map(|k| k % size as i64).collect::<Vec<_>>();

@@ -13,6 +13,10 @@ impl Op for OneHot {
         "one_hot"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::one_hot)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let indices = inputs[0];
         expect_indices(self.name(), &indices)?;

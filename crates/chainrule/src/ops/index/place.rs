@@ -1,6 +1,5 @@
 //! What the ops share that write elements at places named by indices: `scatter`, `index_copy`, `index_put` and their adding kin.
 
-use std::any::Any;
 use std::num::Wrapping;
 use std::ops::Add;
 
@@ -164,16 +163,15 @@ fn or_zeros(tangent: &Option<Tensor>, meta: Meta) -> Result<Tensor> {
 /// The source put in place of what `x` has at the places named; where one is named twice, the last stays. Inputs: x, source, indices.
 #[derive(Clone, Debug)]
 pub(super) struct Overwrite {
-    pub name: &'static str,
+    pub id: OpId,
     pub target: Target,
 }
 
 impl Overwrite {
     /// The axis of the op that a planted mistake is made in.
-    pub fn axis_of(op: &dyn Op) -> i64 {
-        let op: &Overwrite =
-            (op as &dyn Any).downcast_ref().expect("the rule of an op that overwrites");
-        op.target.axis() as i64
+    pub fn axis_of(op: &dyn Op) -> Result<i64> {
+        let op: &Overwrite = op.downcast()?;
+        Ok(op.target.axis() as i64)
     }
 
     /// `g` with zeros at the places named.
@@ -197,11 +195,15 @@ impl Overwrite {
 
 impl Op for Overwrite {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        self.target.infer(self.name, inputs)
+        self.target.infer(self.name(), inputs)
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -246,7 +248,7 @@ impl WholeKernel for Overwrite {
             shape: &Shape,
             out: &mut [T],
         ) -> Result<()> {
-            let list = op.target.checked(op.name, indices, shape)?;
+            let list = op.target.checked(op.name(), indices, shape)?;
             match op.target {
                 Target::Rows(axis) => {
                     let inner = shape[axis + 1..].iter().product();
@@ -274,30 +276,33 @@ impl WholeKernel for Overwrite {
 /// The source added to what `x` has at the places named, in the order of the indices. Inputs: x, source, indices.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulate {
-    pub name: &'static str,
+    pub id: OpId,
     pub target: Target,
 }
 
 impl Accumulate {
     /// The axis of the op that a planted mistake is made in.
-    pub fn axis_of(op: &dyn Op) -> i64 {
-        let op: &Accumulate =
-            (op as &dyn Any).downcast_ref().expect("the rule of an op that adds up");
-        op.target.axis() as i64
+    pub fn axis_of(op: &dyn Op) -> Result<i64> {
+        let op: &Accumulate = op.downcast()?;
+        Ok(op.target.axis() as i64)
     }
 }
 
 impl Op for Accumulate {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         if inputs[0].dtype == DType::Bool {
             let why = "bools cannot be added up; convert with to_dtype first";
-            return Err(Error::dtype(self.name, &[DType::Bool], why));
+            return Err(Error::dtype(self.name(), &[DType::Bool], why));
         }
-        self.target.infer(self.name, inputs)
+        self.target.infer(self.name(), inputs)
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -337,7 +342,7 @@ impl WholeKernel for Accumulate {
             shape: &Shape,
             out: &mut [T],
         ) -> Result<()> {
-            let list = op.target.checked(op.name, indices, shape)?;
+            let list = op.target.checked(op.name(), indices, shape)?;
             match op.target {
                 Target::Rows(axis) => {
                     let inner = shape[axis + 1..].iter().product();

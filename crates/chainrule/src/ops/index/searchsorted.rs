@@ -15,6 +15,10 @@ impl Op for SearchSorted {
         self.op
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::searchsorted)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (sequence, values) = (inputs[0].shape, inputs[1].shape);
         let leading = |s: &Shape| s[..s.rank().saturating_sub(1)].to_vec();

@@ -24,6 +24,10 @@ impl Op for Cholesky {
         "cholesky"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cholesky)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         dense::infer_square(self.name(), &inputs[0])
     }

@@ -36,6 +36,10 @@ impl Op for Det {
         if self.log { "slogdet" } else { "det" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::det)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_det(self.name(), inputs)
     }

@@ -13,6 +13,10 @@ impl Op for Inverse {
         "inverse"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::inverse)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         dense::infer_square(self.name(), &inputs[0])
     }

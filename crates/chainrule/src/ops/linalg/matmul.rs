@@ -31,6 +31,10 @@ impl Op for MatMul {
         "matmul"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::matmul)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (a, b) = (inputs[0].shape, inputs[1].shape);
         let (ra, rb) = (a.rank(), b.rank());

@@ -36,6 +36,10 @@ impl Op for Qr {
         "qr"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::qr)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;

@@ -13,6 +13,10 @@ impl Op for Solve {
         "solve"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::solve)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         let a = dense::infer_square(self.name(), &inputs[0])?.shape;

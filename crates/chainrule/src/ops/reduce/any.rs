@@ -15,6 +15,10 @@ impl Op for Truth {
         if self.all { "all" } else { "any" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::any)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.axes.reduce(&inputs[0].shape, self.keepdim), DType::Bool))
     }

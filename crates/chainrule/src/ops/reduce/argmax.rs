@@ -17,6 +17,10 @@ impl Op for ArgExtreme {
         if self.least { "argmin" } else { "argmax" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::argmin } else { OpId::argmax })
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         no_extreme_of_nothing(self.name(), &shape, self.axes, self.least)?;

@@ -19,6 +19,10 @@ impl Op for CumExtreme {
         if self.least { "cummin" } else { "cummax" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::cummin } else { OpId::cummax })
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }

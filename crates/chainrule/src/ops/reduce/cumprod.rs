@@ -16,6 +16,10 @@ impl Op for CumProd {
         "cumprod"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cumprod)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -123,7 +127,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "divided by x",
             what: "the products without x[i] are taken by dividing by it, which gives NaN where it is 0",
             rule: |op, at, g, _| {
-                let CumProd { axis, way } = *of(op);
+                let CumProd { axis, way } = *of(op)?;
                 let way = Direction { reverse: !way.reverse, exclusive: way.exclusive };
                 let flowing = g.try_mul(at.output())?;
                 // The reversed running sum, as a recurrence with factors of 1.
@@ -137,7 +141,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "own place only",
             what: "each element gets the gradient of its own product, without those of the products after it",
             rule: |op, at, g, _| {
-                let CumProd { axis, way } = *of(op);
+                let CumProd { axis, way } = *of(op)?;
                 let way = Direction { exclusive: true, ..way };
                 Ok(smallvec![Some(apply(CumProd { axis, way }, &[&at.input(0)])?.try_mul(g)?)])
             },
@@ -145,9 +149,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &CumProd {
-    let op = (op as &dyn std::any::Any).downcast_ref::<CumProd>();
-    op.expect("the rule of cumprod")
+fn of(op: &dyn Op) -> Result<&CumProd> {
+    op.downcast()
 }
 
 #[cfg(test)]

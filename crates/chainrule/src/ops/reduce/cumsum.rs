@@ -15,6 +15,10 @@ impl Op for CumSum {
         "cumsum"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cumsum)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -88,7 +92,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "wrong direction",
             what: "the gradient is summed from the beginning, as the values are",
             rule: |op, _, g, _| {
-                let CumSum { axis, way } = of(op);
+                let CumSum { axis, way } = of(op)?;
                 Ok(smallvec![Some(apply(CumSum { axis: *axis, way: *way }, &[g])?)])
             },
         },
@@ -102,15 +106,14 @@ pub(super) const ENTRY: Entry = Entry {
             what: "each element gets the gradients of the sums after it, without that of its own",
             rule: |op, _, g, _| {
                 let way = Direction { reverse: true, exclusive: true };
-                Ok(smallvec![Some(apply(CumSum { axis: of(op).axis, way }, &[g])?)])
+                Ok(smallvec![Some(apply(CumSum { axis: of(op)?.axis, way }, &[g])?)])
             },
         },
     ],
 };
 
-fn of(op: &dyn Op) -> &CumSum {
-    let op = (op as &dyn std::any::Any).downcast_ref::<CumSum>();
-    op.expect("the rule of cumsum")
+fn of(op: &dyn Op) -> Result<&CumSum> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -14,6 +14,10 @@ impl Op for LogCumSumExp {
         "logcumsumexp"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logcumsumexp)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -111,8 +115,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "not normalised",
             what: "e^x is taken for e^x divided by the running sums",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<LogCumSumExp>();
-                let axis = op.expect("the rule of logcumsumexp").axis;
+                let axis = op.downcast::<LogCumSumExp>()?.axis;
                 let back = Recurrence { axis, reverse: true, lagged: false };
                 let sum = apply(back, &[&g.ones_like(), g])?;
                 Ok(smallvec![Some(at.input(0).try_exp()?.try_mul(&sum)?)])

@@ -14,6 +14,10 @@ impl Op for LogSumExp {
         "logsumexp"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logsumexp)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);
@@ -98,7 +102,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "not normalised",
             what: "e^x is taken for e^x / sum(e^x)",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let x = at.input(0);
                 let kept = g.try_reshape(op.axes.reduce(&x.shape(), true))?;
                 Ok(smallvec![Some(x.try_exp()?.try_mul(&kept)?)])
@@ -108,7 +112,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "softmax forgotten",
             what: "every element gets the whole gradient, as for a sum",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let shape = at.input_shape(0);
                 let kept = g.try_reshape(op.axes.reduce(&shape, true))?;
                 Ok(smallvec![Some(kept.try_expand(shape)?)])
@@ -117,9 +121,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &LogSumExp {
-    let op = (op as &dyn std::any::Any).downcast_ref::<LogSumExp>();
-    op.expect("the rule of logsumexp")
+fn of(op: &dyn Op) -> Result<&LogSumExp> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -20,6 +20,10 @@ impl Op for ExtremeAt {
         if self.least { "min_axis" } else { "max_axis" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::min_axis } else { OpId::max_axis })
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);
@@ -240,7 +244,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "the wrong one",
             what: "the gradient goes to the neighbour of the largest: the positions are off by one",
             rule: |op, at, g, _| {
-                let (axis, positions) = (axis_of(op), at.extra(0));
+                let (axis, positions) = (axis_of(op)?, at.extra(0));
                 let count = at.input_shape(0)[axis];
                 let next = positions.try_add(1i64)?;
                 let inside = next.try_lt(count as i64)?.try_to_dtype(DType::I64)?;
@@ -257,9 +261,8 @@ pub(super) fn to_all(_: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Resul
     Ok(smallvec![Some(kept.try_expand(at.input_shape(0))?)])
 }
 
-pub(super) fn axis_of(op: &dyn Op) -> usize {
-    let op = (op as &dyn std::any::Any).downcast_ref::<ExtremeAt>();
-    op.expect("the rule of max_axis or min_axis").axis
+pub(super) fn axis_of(op: &dyn Op) -> Result<usize> {
+    Ok(op.downcast::<ExtremeAt>()?.axis)
 }
 
 #[cfg(test)]

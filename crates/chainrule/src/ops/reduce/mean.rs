@@ -14,6 +14,10 @@ impl Op for Mean {
         "mean"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::mean)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);

@@ -20,6 +20,10 @@ impl Op for Median {
         "median"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::median)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);
@@ -168,8 +172,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "the middle of the unsorted",
             what: "the gradient goes to the element in the middle of the axis as it stands",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<Median>();
-                let axis = op.expect("the rule of median").axis;
+                let axis = op.downcast::<Median>()?.axis;
                 let (positions, count) = (at.extra(0), at.input_shape(0)[axis]);
                 let g = g.try_reshape(positions.shape())?;
                 let at = Tensor::try_full(positions.shape(), (count / 2) as f64, DType::I64)?;

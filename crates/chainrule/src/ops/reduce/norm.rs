@@ -15,6 +15,10 @@ impl Op for Norm {
         "norm"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::norm)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;
@@ -155,7 +159,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "root forgotten",
             what: "the gradient of the sum of powers is passed on: x where x / y is due, for p = 2",
             rule: |op, at, g, _| {
-                let (x, op) = (at.input(0), of(op));
+                let (x, op) = (at.input(0), of(op)?);
                 let kept = g.try_reshape(op.axes.reduce(&x.shape(), true))?;
                 let power = x.try_abs()?.try_pow(op.p - 1.0)?.try_mul(&sign(&x)?)?;
                 Ok(smallvec![Some(power.try_mul(&kept)?)])
@@ -202,9 +206,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-fn of(op: &dyn Op) -> &Norm {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Norm>();
-    op.expect("the rule of norm")
+fn of(op: &dyn Op) -> Result<&Norm> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ impl Op for Std {
         "std"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::std)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);
@@ -125,7 +129,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "gradient of the variance",
             what: "the square root is forgotten: the gradient of the variance is passed on",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 Ok(smallvec![Some(var_grad(at, g, op.axes, op.correction)?)])
             },
         },
@@ -133,7 +137,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "wrong correction",
             what: "the gradient divides by n - 1 where the deviation divides by n, or the other way round",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let g = g.try_mul(&half_reciprocal(&at.output())?)?;
                 let other = 1 - op.correction.min(1);
                 Ok(smallvec![Some(var_grad(at, &g, op.axes, other)?)])
@@ -142,9 +146,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &Std {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Std>();
-    op.expect("the rule of std")
+fn of(op: &dyn Op) -> Result<&Std> {
+    op.downcast()
 }
 
 #[cfg(test)]

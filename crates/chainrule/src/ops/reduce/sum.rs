@@ -14,6 +14,10 @@ impl Op for Sum {
         "sum"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sum)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = infer_number_unary(self.name(), inputs)?;
         Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))

@@ -17,6 +17,10 @@ impl Op for Var {
         "var"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::var)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);
@@ -233,7 +237,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "mean forgotten",
             what: "2 * x is taken for 2 * (x - mean)",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let x = at.input(0);
                 let factor = 2.0 / (op.axes.count(&x.shape()) as f64 - op.correction as f64);
                 let kept = g.try_reshape(op.axes.reduce(&x.shape(), true))?;
@@ -244,7 +248,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "missing factor 2",
             what: "x - mean is taken for 2 * (x - mean)",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let grad = var_grad(at, g, op.axes, op.correction)?;
                 Ok(smallvec![Some(grad.try_mul(0.5)?)])
             },
@@ -253,7 +257,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "wrong correction",
             what: "the gradient divides by n - 1 where the variance divides by n, or the other way round",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let other = 1 - op.correction.min(1);
                 Ok(smallvec![Some(var_grad(at, g, op.axes, other)?)])
             },
@@ -261,9 +265,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &Var {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Var>();
-    op.expect("the rule of var")
+fn of(op: &dyn Op) -> Result<&Var> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ impl Op for Cat {
         "cat"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cat)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let first = inputs[0];
         let mut shape = first.shape;
@@ -208,7 +212,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "slice of the wrong part",
         what: "every input gets the first part of the gradient",
         rule: |op, at, g, wanted| {
-            let op = (op as &dyn std::any::Any).downcast_ref::<Cat>().expect("the rule of cat");
+            let op = op.downcast::<Cat>()?;
             let smallest = op.sizes.iter().copied().min().unwrap_or(0);
             let mut grads = op.vjp(at, g, wanted)?;
             for (grad, &size) in grads.iter_mut().zip(&op.sizes) {

@@ -12,6 +12,10 @@ impl Op for Expand {
         "expand"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::expand)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let from = inputs[0].shape;
         if from.broadcast(&self.shape) != Some(self.shape) {

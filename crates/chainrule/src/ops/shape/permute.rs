@@ -25,6 +25,10 @@ impl Op for Permute {
         "permute"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::permute)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         let mut out = shape;
@@ -136,9 +140,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "order not inverted",
             what: "the gradient is permuted by the same order instead of its inverse (the same only for a swap)",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any)
-                    .downcast_ref::<Permute>()
-                    .expect("the rule of permute");
+                let op = op.downcast::<Permute>()?;
                 let same = apply(Permute { from: op.from.clone() }, &[g])?;
                 // Where the sizes do not even fit, the mistaken code would reshape to make them.
                 Ok(smallvec![Some(same.try_reshape(at.input_shape(0))?)])

@@ -40,20 +40,24 @@ pub(super) fn copied(
 /// An op in which an element may be seen several times.
 #[derive(Clone, Debug)]
 pub(super) struct Remap {
-    pub name: &'static str,
+    pub id: OpId,
     pub maps: Maps,
 }
 
 impl Remap {
     /// The op that a planted mistake is made in.
-    pub fn of(op: &dyn Op) -> &Remap {
-        (op as &dyn std::any::Any).downcast_ref().expect("the rule of a map of axes")
+    pub fn of(op: &dyn Op) -> Result<&Remap> {
+        op.downcast()
     }
 }
 
 impl Op for Remap {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -80,7 +84,7 @@ impl Op for Remap {
 
 impl WholeKernel for Remap {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        copied(self.name, &inputs[0], &self.maps, 0.0, out)
+        copied(self.name(), &inputs[0], &self.maps, 0.0, out)
     }
 }
 

@@ -14,6 +14,10 @@ impl Op for Reshape {
         "reshape"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::reshape)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (from, to) = (inputs[0].shape, self.shape);
         if from.numel() != to.numel() {

@@ -15,6 +15,10 @@ impl Op for Roll {
         "roll"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::roll)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }
@@ -106,7 +110,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "not rolled back",
         what: "the gradient is rolled by the same shift instead of back",
         rule: |op, _, g, _| {
-            let op = (op as &dyn std::any::Any).downcast_ref::<Roll>().expect("the rule of roll");
+            let op = op.downcast::<Roll>()?;
             Ok(smallvec![Some(apply(op.clone(), &[g])?)])
         },
     }],

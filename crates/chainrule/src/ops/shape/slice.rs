@@ -125,6 +125,10 @@ impl Op for SliceOp {
         "slice"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::slice)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.out, inputs[0].dtype))
     }
@@ -497,8 +501,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "gradient in the wrong place",
         what: "the gradient of a backward slice is put back in forward order",
         rule: |op, at, g, _| {
-            let op =
-                (op as &dyn std::any::Any).downcast_ref::<SliceOp>().expect("the rule of slice");
+            let op = op.downcast::<SliceOp>()?;
             let forward = |c: &Cut| {
                 let low = if c.step < 0 {
                     c.start - (c.count - 1) * c.step.unsigned_abs()

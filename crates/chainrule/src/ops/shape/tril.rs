@@ -51,6 +51,10 @@ impl Op for Triangle {
         if self.upper { "triu" } else { "tril" }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::tril)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         if shape.rank() < 2 {
@@ -155,8 +159,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "one diagonal off",
             what: "the gradient is cut along the next diagonal",
             rule: |op, _, g, _| {
-                let op =
-                    (op as &dyn std::any::Any).downcast_ref::<Triangle>().expect("the rule of it");
+                let op = op.downcast::<Triangle>()?;
                 let next = Triangle { diagonal: op.diagonal + 1, ..*op };
                 Ok(smallvec![Some(apply(next, &[g])?)])
             },

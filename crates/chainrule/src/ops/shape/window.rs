@@ -1,6 +1,5 @@
 //! Views that an axis of the input enters in several places: diagonals, overlapping windows. And the reverse, which adds up.
 
-use std::any::Any;
 use std::ops::Add;
 
 use smallvec::SmallVec;
@@ -23,10 +22,10 @@ pub(super) struct Move {
 /// A view whose position in the input is, along each axis, a start and the sum of the moves.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// The name of the op.
-    pub name: &'static str,
+    /// The row of the table.
+    pub id: OpId,
     /// The name of its reverse.
-    pub reverse: &'static str,
+    pub reverse: Name,
     pub start: [usize; MAX_RANK],
     pub moves: SmallVec<[Move; MAX_RANK]>,
     /// The shape of the result.
@@ -53,14 +52,18 @@ impl Window {
     }
 
     /// The window that a planted mistake is made in.
-    pub fn of(op: &dyn Op) -> &Window {
-        (op as &dyn Any).downcast_ref().expect("the rule of a window")
+    pub fn of(op: &dyn Op) -> Result<&Window> {
+        op.downcast()
     }
 }
 
 impl Op for Window {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -93,7 +96,7 @@ impl ViewKernel for Window {
 /// Zeros, to which each element is added at the place where the window saw it.
 #[derive(Clone, Debug)]
 pub(super) struct Unwindow {
-    pub name: &'static str,
+    pub name: Name,
     pub window: Window,
     /// The shape that the window looks at.
     pub shape: Shape,
@@ -101,7 +104,11 @@ pub(super) struct Unwindow {
 
 impl Op for Unwindow {
     fn name(&self) -> &'static str {
-        self.name
+        self.name.text
+    }
+
+    fn id(&self) -> Option<OpId> {
+        self.name.id
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

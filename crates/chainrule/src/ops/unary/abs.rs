@@ -12,6 +12,10 @@ impl Op for Abs {
         "abs"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::abs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -10,6 +10,10 @@ impl Op for Acos {
         "acos"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::acos)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -11,6 +11,10 @@ impl Op for Acosh {
         "acosh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::acosh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

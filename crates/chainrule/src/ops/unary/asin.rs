@@ -10,6 +10,10 @@ impl Op for Asin {
         "asin"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::asin)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

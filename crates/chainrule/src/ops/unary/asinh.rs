@@ -11,6 +11,10 @@ impl Op for Asinh {
         "asinh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::asinh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

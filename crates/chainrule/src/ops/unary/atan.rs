@@ -10,6 +10,10 @@ impl Op for Atan {
         "atan"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::atan)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -11,6 +11,10 @@ impl Op for Atanh {
         "atanh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::atanh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

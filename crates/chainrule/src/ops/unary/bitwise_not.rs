@@ -10,6 +10,10 @@ impl Op for BitwiseNot {
         "bitwise_not"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::bitwise_not)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         match inputs[0].dtype.is_float() {
             true => Err(Error::dtype(

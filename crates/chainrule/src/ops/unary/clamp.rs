@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 /// Clamping under one of its names: `hardtanh` and `relu6` are the same function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clamp {
-    pub name: &'static str,
+    pub id: OpId,
     pub grad_name: &'static str,
     pub min: Option<f64>,
     pub max: Option<f64>,
@@ -17,7 +17,11 @@ pub(super) struct Clamp {
 
 impl Op for Clamp {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -106,7 +110,7 @@ impl Curve for Clamp {
 fn clamp(x: &Tensor, min: Option<Tensor>, max: Option<Tensor>) -> Result<Tensor> {
     let dtype = [&min, &max].into_iter().flatten().fold(x.dtype(), |d, t| d.promote(t.dtype()));
     let value = |bound: Option<Tensor>| bound.map(|t| t.try_item()).transpose();
-    let op = Clamp { name: "clamp", grad_name: "clamp_grad", min: value(min)?, max: value(max)? };
+    let op = Clamp { id: OpId::clamp, grad_name: "clamp_grad", min: value(min)?, max: value(max)? };
     apply(op, &[&x.try_to_dtype(dtype)?])
 }
 

@@ -11,6 +11,10 @@ impl Op for Cos {
         "cos"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cos)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

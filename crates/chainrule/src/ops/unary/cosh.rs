@@ -10,6 +10,10 @@ impl Op for Cosh {
         "cosh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cosh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

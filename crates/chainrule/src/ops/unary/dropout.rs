@@ -25,6 +25,10 @@ impl Op for Dropout {
         "dropout"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::dropout)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         if inputs[0].shape != inputs[1].shape {
             let why = "the mask must have the shape of the tensor";
@@ -157,9 +161,8 @@ pub(super) const ENTRY: Entry = Entry {
             name: "another mask",
             what: "the backward drew a mask of its own instead of using that of the forward pass",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<Dropout>();
                 let mut other = Generator::manual_seed(99);
-                let p = op.expect("the rule of dropout").p;
+                let p = op.downcast::<Dropout>()?.p;
                 let drawn = at.input(1).ones_like().try_to_dtype(g.dtype())?;
                 let mask = drawn.try_dropout(p, true, &mut other)?;
                 Ok(smallvec![Some(g.try_mul(&mask)?), None])

@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 /// `scale x` above 0, `scale alpha (e^(x / width) - 1)` below, under one of its names: `selu` and `celu` are of this form too.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elu {
-    pub name: &'static str,
+    pub id: OpId,
     pub grad_name: &'static str,
     pub alpha: f64,
     pub scale: f64,
@@ -17,7 +17,11 @@ pub(super) struct Elu {
 
 impl Op for Elu {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -97,8 +101,8 @@ methods! {
     /// assert_eq!(Tensor::from([-100.0f32, 3.0]).elu(1.0).to_vec::<f32>(), [-1.0, 3.0]);
     /// ```
     pub fn elu / try_elu(&self, alpha: f64) -> Tensor {
-        let (name, grad_name) = ("elu", "elu_grad");
-        apply(Elu { name, grad_name, alpha, scale: 1.0, width: 1.0 }, &[self])
+        let (id, grad_name) = (OpId::elu, "elu_grad");
+        apply(Elu { id, grad_name, alpha, scale: 1.0, width: 1.0 }, &[self])
     }
 }
 

@@ -14,6 +14,10 @@ impl Op for Erf {
         "erf"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::erf)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

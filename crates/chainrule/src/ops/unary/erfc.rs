@@ -15,6 +15,10 @@ impl Op for Erfc {
         "erfc"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::erfc)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

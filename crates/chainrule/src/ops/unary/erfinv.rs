@@ -13,6 +13,10 @@ impl Op for Erfinv {
         "erfinv"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::erfinv)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -11,6 +11,10 @@ impl Op for Exp {
         "exp"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::exp)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

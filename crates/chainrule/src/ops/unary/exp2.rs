@@ -14,6 +14,10 @@ impl Op for Exp2 {
         "exp2"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::exp2)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

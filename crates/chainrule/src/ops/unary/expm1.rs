@@ -12,6 +12,10 @@ impl Op for Expm1 {
         "expm1"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::expm1)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -10,6 +10,10 @@ impl Op for Frac {
         "frac"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::frac)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -18,6 +18,10 @@ impl Op for Gelu {
         "gelu"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::gelu)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

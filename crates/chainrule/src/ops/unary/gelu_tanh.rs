@@ -18,6 +18,10 @@ impl Op for GeluTanh {
         "gelu_tanh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::gelu_tanh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -13,6 +13,10 @@ impl Op for Hardsigmoid {
         "hardsigmoid"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::hardsigmoid)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -13,6 +13,10 @@ impl Op for Hardswish {
         "hardswish"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::hardswish)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -19,6 +19,10 @@ impl Op for Is {
         }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::isnan)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, DType::Bool))
     }

@@ -15,6 +15,10 @@ impl Op for LeakyRelu {
         "leaky_relu"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::leaky_relu)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

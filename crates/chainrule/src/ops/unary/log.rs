@@ -11,6 +11,10 @@ impl Op for Log {
         "log"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

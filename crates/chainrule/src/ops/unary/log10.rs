@@ -13,6 +13,10 @@ impl Op for Log10 {
         "log10"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log10)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

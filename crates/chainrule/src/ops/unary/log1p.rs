@@ -12,6 +12,10 @@ impl Op for Log1p {
         "log1p"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log1p)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

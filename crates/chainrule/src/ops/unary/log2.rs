@@ -14,6 +14,10 @@ impl Op for Log2 {
         "log2"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log2)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -12,6 +12,10 @@ impl Op for LogSigmoid {
         "log_sigmoid"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log_sigmoid)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

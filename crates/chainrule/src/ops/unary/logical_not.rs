@@ -10,6 +10,10 @@ impl Op for LogicalNot {
         "logical_not"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logical_not)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, DType::Bool))
     }

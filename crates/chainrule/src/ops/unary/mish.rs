@@ -12,6 +12,10 @@ impl Op for Mish {
         "mish"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::mish)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

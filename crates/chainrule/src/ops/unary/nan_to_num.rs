@@ -34,6 +34,10 @@ impl Op for NanToNum {
         "nan_to_num"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::nan_to_num)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

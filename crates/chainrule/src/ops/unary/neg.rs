@@ -10,6 +10,10 @@ impl Op for Neg {
         "neg"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::neg)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

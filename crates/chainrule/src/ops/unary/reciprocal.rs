@@ -12,6 +12,10 @@ impl Op for Reciprocal {
         "reciprocal"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::reciprocal)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -12,6 +12,10 @@ impl Op for Relu {
         "relu"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::relu)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -21,6 +21,10 @@ impl Op for Rounded {
         }
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::round)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

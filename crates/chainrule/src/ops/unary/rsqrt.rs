@@ -12,6 +12,10 @@ impl Op for Rsqrt {
         "rsqrt"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::rsqrt)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -12,6 +12,10 @@ impl Op for Sigmoid {
         "sigmoid"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sigmoid)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

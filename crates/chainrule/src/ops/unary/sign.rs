@@ -10,6 +10,10 @@ impl Op for Sign {
         "sign"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sign)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -13,6 +13,10 @@ impl Op for Silu {
         "silu"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::silu)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

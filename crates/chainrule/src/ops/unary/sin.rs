@@ -11,6 +11,10 @@ impl Op for Sin {
         "sin"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sin)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -10,6 +10,10 @@ impl Op for Sinh {
         "sinh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sinh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -16,6 +16,10 @@ impl Op for Softplus {
         "softplus"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::softplus)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -11,6 +11,10 @@ impl Op for Softsign {
         "softsign"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::softsign)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

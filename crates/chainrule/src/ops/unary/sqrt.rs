@@ -12,6 +12,10 @@ impl Op for Sqrt {
         "sqrt"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sqrt)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -12,6 +12,10 @@ impl Op for Square {
         "square"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::square)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -10,6 +10,10 @@ impl Op for Tan {
         "tan"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::tan)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

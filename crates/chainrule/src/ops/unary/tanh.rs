@@ -12,6 +12,10 @@ impl Op for Tanh {
         "tanh"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::tanh)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

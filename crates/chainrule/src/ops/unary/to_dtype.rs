@@ -13,6 +13,10 @@ impl Op for ToDType {
         "to_dtype"
     }
 
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::to_dtype)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, self.dtype))
     }

@@ -5,6 +5,7 @@ mod draws;
 mod entries;
 pub(in crate::program) mod expressions;
 mod fusion;
+mod identity;
 mod keys;
 pub(in crate::program) mod names;
 mod products;
