@@ -8,6 +8,7 @@ pub(crate) use super::{Entry, Family, Mistake, Name, OpId, Sample, methods};
 pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::kernels::chain::Arithmetic;
+pub(crate) use crate::param::{Param, Parameters};
 pub(crate) use crate::rng::Generator;
 pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub(crate) use crate::tensor::log;

@@ -1,5 +1,6 @@
 //! Adagrad: steps divided by the size of all gradients so far.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1};
 
 /// How [`Adagrad`] starts and slows down.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdagradOptions {
     /// Divides the learning rate by `1 + lr_decay * (step - 1)`; 0.
     pub lr_decay: f64,

@@ -6,9 +6,10 @@ use super::descent::{At, Rule, Slots};
 use crate::dtype::Stored;
 use crate::error::Result;
 use crate::kernels::math::Real;
+use crate::param::Parameters;
 
 /// What [`AdamW`] averages, and how fast it forgets weights.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdamWOptions {
     /// What the averages of the gradient and of its square keep of their past; (0.9, 0.999).
     pub betas: (f64, f64),

@@ -1,5 +1,6 @@
 //! Muon: momentum whose directions are made equally strong.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -12,7 +13,7 @@ use crate::tensor::value::Value;
 use crate::tensor::{Tensor, no_grad};
 
 /// How [`Muon`] keeps and straightens its momentum.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct MuonOptions {
     /// How much of the momentum is kept; 0.95.
     pub momentum: f64,

@@ -1,5 +1,6 @@
 //! RMSprop: steps divided by the recent size of the gradient.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1, update2, update3};
 
 /// What [`RmsProp`] averages, and what it adds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct RmsPropOptions {
     /// What the averages keep of their past; 0.99.
     pub alpha: f64,

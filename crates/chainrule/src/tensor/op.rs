@@ -17,6 +17,7 @@ use crate::kernels::chain::Arithmetic;
 use crate::kernels::gemm::Finish;
 use crate::kernels::map::Rows;
 use crate::ops::{Entry, OpId};
+use crate::param::Parameters;
 use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
@@ -24,7 +25,7 @@ use crate::shape::{Axes, Shape};
 pub(crate) type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
-pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
+pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     /// The name for errors and listings, to be read by people: nothing depends on it, as an op that a user defines may have any name.
     fn name(&self) -> &'static str;
 

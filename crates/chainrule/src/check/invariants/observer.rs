@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::{Before, Norm, Report, cross_entropy_rows};
 use crate::autograd::walk::Observer;
 use crate::error::Result;
+use crate::ops::Reduction;
+use crate::param::{Param, Parameters};
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::value::Value;
@@ -240,7 +242,7 @@ impl fmt::Display for Invariants {
 
 /// A norm as the tape has it.
 fn norm(node: &Node) -> Option<Norm> {
-    let text = format!("{:?}", node.op);
+    let own = node.op.parameters();
     let saved = lock(&node.saved);
     let value = |i: usize| {
         let value = saved.inputs.get(i)?.clone()?;
@@ -248,12 +250,12 @@ fn norm(node: &Node) -> Option<Norm> {
     };
     let x = value(0)?;
     let norm = match node.op.name() {
-        "batch_norm" => Norm::batch(&x).correction(setting(&text, "correction: ")? as usize),
-        "layer_norm" => Norm::layer(&x).axes(setting(&text, "Last(")? as usize),
-        _ => Norm::rms(&x).axes(setting(&text, "Last(")? as usize),
+        "batch_norm" => Norm::batch(&x).correction(own.field("correction")?.size()?),
+        "layer_norm" => Norm::layer(&x).axes(last_axes(&own)?),
+        _ => Norm::rms(&x).axes(last_axes(&own)?),
     };
-    let norm = norm.eps(setting(&text, "eps: ")?);
-    match text.contains("gain: true") {
+    let norm = norm.eps(own.field("eps")?.number()?);
+    match own.field("gain").is_some_and(Param::is_true) {
         true => Some(norm.gain(&value(1)?)),
         false => Some(norm),
     }
@@ -261,23 +263,22 @@ fn norm(node: &Node) -> Option<Norm> {
 
 /// The gradient with respect to each row's loss, unless classes have weights.
 fn upstream(node: &Node, gradient: &Tensor) -> Option<Tensor> {
-    let text = format!("{:?}", node.op);
-    if !text.contains("weight: None") {
+    let own = node.op.parameters();
+    if own.field("weight") != Some(&Param::None) {
         return None;
     }
-    let ignored = text.split("ignore_index: Some(").nth(1);
-    let ignored = ignored.and_then(|rest| rest.split(')').next()?.parse::<f64>().ok());
+    let ignored = own.field("ignore_index").and_then(Param::number);
     let targets = lock(&node.saved).inputs.get(1)?.clone()?;
     let targets = Tensor::from_parts(targets, Source::None).to_f64_vec();
     let counted = targets.iter().filter(|&&t| Some(t) != ignored).count().max(1);
-    match text.contains("reduction: Mean") {
+    match own.field("reduction") == Some(&Reduction::Mean.parameters()) {
         true => gradient.try_div(counted as f64).ok(),
         false => Some(gradient.clone()),
     }
 }
 
-/// The number that follows a word in an op's text.
-fn setting(text: &str, word: &str) -> Option<f64> {
-    let rest = text.split(word).nth(1)?;
-    rest.split([',', ' ', '}', ')']).next()?.parse().ok()
+/// How many of the last axes are a row, if it is those.
+fn last_axes(own: &Param) -> Option<usize> {
+    let over = own.field("over").filter(|over| over.name() == "Last")?;
+    over.items().first()?.size()
 }

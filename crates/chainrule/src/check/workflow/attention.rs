@@ -8,6 +8,7 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Use, moves, place, scalar};
 use super::numbers::{CLOSE, all, dot, farthest_from_one, sums};
 use super::softmax::{Kind, Soft};
+use crate::param::Param;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
 
@@ -73,8 +74,7 @@ impl Attention {
 
     /// The scale of the op, which says itself what it is.
     fn fused(&mut self, flow: &Flow<'_>, op: &Ran, findings: &mut Findings) {
-        let text = op.text.split("scale: ").nth(1).unwrap_or_default();
-        let own = text.split([',', ' ', '}']).next().and_then(|x| x.parse::<f64>().ok());
+        let own = op.parameters.field("scale").and_then(Param::number);
         let (Some(own), Some(&d)) = (own, op.inputs[0].value.shape().last()) else { return };
         self.judge(flow, own, d, [&op.inputs[0].value, &op.inputs[1].value], op, findings);
     }

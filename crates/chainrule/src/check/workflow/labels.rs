@@ -7,6 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::Flow;
 use super::numbers::{all, varied};
+use crate::param::Param;
 use crate::tensor::watch::Ran;
 
 /// Shifts that are looked at; 1 is right.
@@ -127,7 +128,7 @@ fn agreement(
 /// Whether attention on the way to the loss hides later positions from earlier ones.
 fn is_causal(flow: &Flow<'_>) -> bool {
     let hides = |op: &Ran| match op.op {
-        "attention" => op.text.contains("causal: true"),
+        "attention" => op.parameters.field("causal").is_some_and(Param::is_true),
         "softmax" => {
             let (shape, x) = (*op.outputs[0].shape(), all(&op.outputs[0]));
             let &[.., queries, keys] = &*shape else { return false };

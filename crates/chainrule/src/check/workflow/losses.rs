@@ -7,6 +7,8 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, moves, scalar};
 use super::numbers::all;
+use crate::ops::Reduction;
+use crate::param::Parameters;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
 
@@ -47,10 +49,15 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
             "matmul" if counts.batch && op.outputs[0].numel() == 1 => {
                 judge(flow, way, op, &counts, findings)
             }
-            _ if op.text.contains("reduction: Sum") => judge(flow, way, op, &counts, findings),
+            _ if sums(op) => judge(flow, way, op, &counts, findings),
             _ => {}
         }
     }
+}
+
+/// Whether it is a loss that is summed over the rows.
+fn sums(op: &Ran) -> bool {
+    op.parameters.field("reduction") == Some(&Reduction::Sum.parameters())
 }
 
 /// Whether an op multiplies or divides by a single number that another op has computed.

@@ -7,6 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums, varied};
+use crate::param::Param;
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
 
@@ -256,7 +257,10 @@ fn is_logistic(flow: &Flow<'_>, op: &Ran) -> bool {
 fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
     let (given, axis) = match op.op {
         "nll_loss" => (op.inputs[0].value.clone(), 1),
-        "gather" => (op.inputs[0].value.clone(), axis_in(&op.text)),
+        "gather" => (
+            op.inputs[0].value.clone(),
+            op.parameters.field("axis").and_then(Param::size).unwrap_or(0),
+        ),
         "index_select" => match row_wise(flow, op) {
             Some(rows) => (rows, 1),
             None => return,
@@ -357,10 +361,4 @@ fn row_wise(flow: &Flow<'_>, op: &Ran) -> Option<Arc<Value>> {
     let each = flat.shape().rank() == 1 && indices.numel() == n && flat.numel() == n * classes;
     let inside = |(row, i): (usize, f64)| i >= 0.0 && i as usize / classes.max(1) == row;
     (each && all(indices).into_iter().enumerate().all(inside)).then_some(rows)
-}
-
-/// The axis that an op's text names.
-fn axis_in(text: &str) -> usize {
-    let digits = text.split("axis: ").nth(1).unwrap_or_default();
-    digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
 }

@@ -3,7 +3,7 @@
 use crate::kernels::map;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Add;
 
 impl Op for Add {

@@ -3,7 +3,7 @@
 use crate::kernels::map::ternary;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct ClampTensors;
 
 /// `min(max(x, min), max)` with a gradient for all three.

@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the six comparisons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Compare {
     Eq,
     Ne,

@@ -5,7 +5,7 @@ use std::ops::Rem;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct FloorDivide;
 
 impl Op for FloorDivide {

@@ -3,7 +3,7 @@
 use super::floor_divide::divisible;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Fmod;
 
 impl Op for Fmod {

@@ -2,7 +2,7 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Isclose {
     rtol: f64,
     atol: f64,

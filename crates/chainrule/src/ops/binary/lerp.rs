@@ -4,7 +4,7 @@ use crate::kernels::map::ternary;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Lerp;
 
 impl Op for Lerp {

@@ -4,7 +4,7 @@ use crate::kernels::map::{self, Function2};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Logaddexp;
 
 impl Op for Logaddexp {

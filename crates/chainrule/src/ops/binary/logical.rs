@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the three connectives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Logical {
     And,
     Or,

@@ -5,7 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// The larger or the smaller of two.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Extremum {
     pub least: bool,
 }
@@ -88,7 +88,7 @@ fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
 }
 
 /// From `x`, `other` and `g`: `g` where `x` is the larger (or either is NaN), half of it at a tie, else 0. One pass.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct MaximumGrad;
 
 impl Op for MaximumGrad {

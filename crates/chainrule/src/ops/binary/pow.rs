@@ -5,7 +5,7 @@ use crate::kernels::map::{self, Rows};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Pow;
 
 impl Op for Pow {
@@ -121,7 +121,7 @@ fn integer_power(a: i64, b: i64) -> i64 {
 }
 
 /// `g * b * a^(b-1)`, and 0 where `b` is 0: the backward to the base, in one pass.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct PowGrad;
 
 impl Op for PowGrad {

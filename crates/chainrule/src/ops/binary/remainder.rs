@@ -6,7 +6,7 @@ use super::floor_divide::divisible;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Remainder;
 
 impl Op for Remainder {

@@ -8,7 +8,7 @@ use crate::kernels::conv;
 use crate::ops::prelude::*;
 
 /// Inputs: what has the shape of the convolution's output, and its weight. The result has the shape of its input.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Transposed {
     pub conv: conv::Conv,
 }

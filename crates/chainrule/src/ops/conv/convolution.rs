@@ -7,7 +7,7 @@ use crate::kernels::conv;
 use crate::ops::prelude::*;
 
 /// Inputs: images, weight, and the bias if there is one.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Convolution {
     pub conv: conv::Conv,
     pub bias: bool,
@@ -105,7 +105,7 @@ impl Convolution {
 }
 
 /// The gradient of the weight. Inputs: images, and the gradient of the output. It is linear in both, and its own gradients are convolutions.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct WeightGrad {
     pub conv: conv::Conv,
 }

@@ -6,8 +6,9 @@ use crate::ops::index::GatherGrad;
 use crate::ops::prelude::*;
 
 /// The largest element of each window of the last two axes. The extra value is where it stands, counted through the image.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Parameters)]
 pub(super) struct PoolMax {
+    #[parameters(skip)]
     pub name: Name,
     pub rows: Arc<Windows>,
     pub cols: Arc<Windows>,

@@ -4,9 +4,10 @@
 use crate::kernels::resample::{Taps, resample};
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Parameters)]
 pub(super) struct Resample {
     /// Its name, and that of its transpose.
+    #[parameters(skip)]
     pub names: [Name; 2],
     pub rows: Arc<Taps>,
     pub cols: Arc<Taps>,

@@ -88,6 +88,21 @@ impl std::fmt::Debug for Random {
     }
 }
 
+impl Parameters for Random {
+    /// What is drawn and how many; each use draws anew, so that no two are one.
+    fn parameters(&self) -> Param {
+        let mut fields = match self.what {
+            Draw::Integers { low, high } => {
+                vec![("low", low.parameters()), ("high", high.parameters())]
+            }
+            Draw::Bernoulli { p } => vec![("p", p.parameters())],
+            _ => Vec::new(),
+        };
+        fields.push(("shape", self.meta.shape.parameters()));
+        Param::Struct("Random", fields)
+    }
+}
+
 impl Op for Random {
     fn name(&self) -> &'static str {
         self.what.name()

@@ -15,7 +15,7 @@ use crate::tensor::op::Definition;
 
 /// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes, the mask `[.., t, s]`, if there is one, and the drawn seed,
 /// one i64, if there is one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct AttentionOp {
     pub causal: bool,
     pub scale: f64,
@@ -293,7 +293,7 @@ impl AttentionOp {
 
 /// The backward from the upstream gradient, the result, the logarithms of the rows' sums, and the inputs: the gradient of the queries, and beside
 /// it those of keys and values.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct AttentionGrad(AttentionOp);
 
 impl Op for AttentionGrad {

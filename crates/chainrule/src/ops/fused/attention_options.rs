@@ -222,7 +222,7 @@ fn factors(dropout: Dropout, meta: Meta) -> Result<Value> {
 }
 
 /// The factors of the dropout, from a drawn seed.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct KeepFactors {
     p: f64,
     meta: Meta,

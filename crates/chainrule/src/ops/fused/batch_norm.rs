@@ -10,7 +10,7 @@ use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
 /// On `[n, c]`; the further inputs are the gain and the bias, `[c]`, as far as there are any.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct BatchNorm {
     eps: f64,
     /// The variance is divided by `n - correction`.
@@ -131,7 +131,7 @@ impl BatchNorm {
 
 /// The backward from the upstream gradient, the normalised input, 1 / sqrt(variance + eps), and the gain, if any: the gradient of
 /// the input, and beside it those of gain and bias.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct BatchNormGrad {
     correction: usize,
 }

@@ -22,7 +22,7 @@ const LEAST_LOG: f64 = -100.0;
 /// What the slope is divided by at least: PyTorch's constant, which it keeps in f32.
 const LEAST_VARIANCE: f64 = 1e-12f32 as f64;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct BinaryCrossEntropy;
 
 impl Pointwise for BinaryCrossEntropy {

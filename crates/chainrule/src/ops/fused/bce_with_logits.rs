@@ -19,7 +19,7 @@ pub struct BceWithLogits {
     pub pos_weight: Option<Tensor>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct LogitLoss;
 
 impl Pointwise for LogitLoss {

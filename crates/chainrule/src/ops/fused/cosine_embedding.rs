@@ -15,7 +15,7 @@ pub struct CosineEmbedding {
 }
 
 /// Of the cosines.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Embedded {
     margin: f64,
 }

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// Of the last axis of two tensors of one shape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Cosine {
     /// What a norm counts at least.
     eps: f64,
@@ -116,7 +116,7 @@ impl WholeKernel for Cosine {
 }
 
 /// The backward for the first of the two: `g (y / (|x| |y|) - c x / |x|^2)`.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct CosineGrad(Cosine);
 
 impl Op for CosineGrad {

@@ -26,7 +26,7 @@ pub struct CrossEntropy {
 }
 
 /// Inputs: logits `[n, classes]` and class numbers `[n]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct CrossEntropyOp {
     counting: Counting,
     label_smoothing: f64,
@@ -216,7 +216,7 @@ impl CrossEntropyOp {
 }
 
 /// The backward from the probabilities, the targets and the upstream gradient: for plain rows `(p - one_hot(target)) * g`.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct CrossEntropyGrad(CrossEntropyOp);
 
 impl Op for CrossEntropyGrad {

@@ -13,7 +13,7 @@ use crate::tensor::op::Definition;
 
 /// Inputs: logits and probabilities, both `[rows, classes]`. A row's loss is `-sum(q * log(softmax(x)))`, where `q` is what the row gives to the
 /// classes: `weight * (target * (1 - s) + s / classes)`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct SoftCrossEntropy {
     pub reduction: Reduction,
     pub label_smoothing: f64,
@@ -193,7 +193,7 @@ impl SoftCrossEntropy {
 }
 
 /// The backward for the logits or the targets, from the logarithms of the probabilities, the targets and the upstream gradient.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct SoftGrad {
     op: SoftCrossEntropy,
     to_target: bool,

@@ -7,7 +7,7 @@ use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Hinge;
 
 /// Whether a score is on the wrong side of its margin.

@@ -21,7 +21,7 @@ impl Default for HingeEmbedding {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Embedded {
     margin: f64,
 }

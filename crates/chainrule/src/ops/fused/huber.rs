@@ -23,7 +23,7 @@ impl Default for Huber {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct HuberLoss {
     delta: f64,
 }

@@ -26,6 +26,12 @@ impl<const LOG: bool> std::fmt::Debug for Divergence<LOG> {
     }
 }
 
+impl<const LOG: bool> Parameters for Divergence<LOG> {
+    fn parameters(&self) -> Param {
+        Param::Struct("Divergence", vec![("log_target", Param::Bool(LOG))])
+    }
+}
+
 impl<const LOG: bool> Pointwise for Divergence<LOG> {
     const ID: OpId = OpId::kl_div;
     const NAME: &'static str = "kl_div";

@@ -7,7 +7,7 @@ use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct L1;
 
 impl Pointwise for L1 {

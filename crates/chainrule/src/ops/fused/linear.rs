@@ -13,7 +13,7 @@ use crate::tensor::op::{Definition, Epilogue, Part, Plus, ProductKernel};
 use crate::tensor::value::OrCopy;
 
 /// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there is one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Linear {
     bias: bool,
 }
@@ -171,7 +171,7 @@ impl MatrixOf<'_> {
 
 /// The backward from the upstream gradient, the input and the weight: the wanted gradients of input, weight and bias in this order,
 /// the first as the result and the others beside it.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct LinearGrad {
     wants: [bool; 3],
     x: Shape,

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// Over the last axis.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogSoftmax;
 
 impl Op for LogSoftmax {
@@ -64,7 +64,7 @@ impl WholeKernel for LogSoftmax {
 }
 
 /// `g - exp(y) * sum(g)`: the backward of log-softmax, from its result.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct LogSoftmaxGrad;
 
 impl Op for LogSoftmaxGrad {

@@ -21,7 +21,7 @@ pub struct NllLoss {
 }
 
 /// Inputs: log-probabilities `[n, classes, inner]` and class numbers `[n, inner]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Nll {
     counting: Counting,
 }
@@ -140,7 +140,7 @@ impl Nll {
 }
 
 /// The backward from the targets and the upstream gradient: minus that, times the weight, at each target's place.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct NllGrad {
     op: Nll,
     /// Of the log-probabilities.

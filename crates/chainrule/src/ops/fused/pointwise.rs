@@ -12,7 +12,7 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// A loss of one element of the prediction, `x`, and one of the target, `t`.
-pub(super) trait Pointwise: Copy + Debug + Send + Sync + 'static {
+pub(super) trait Pointwise: Parameters + Copy + Debug + Send + Sync + 'static {
     /// The row of the table.
     const ID: OpId;
 
@@ -89,7 +89,7 @@ impl<L: Pointwise> PairFn for TargetSlope<L> {
 }
 
 /// The losses of all elements, reduced. Inputs: prediction and target, of one shape.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct PointwiseLoss<L> {
     loss: L,
     reduction: Reduction,
@@ -176,7 +176,7 @@ impl<L: Pointwise> PointwiseLoss<L> {
 }
 
 /// The backward for the prediction, or for the target, from both and the upstream gradient.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct PointwiseGrad<L> {
     loss: L,
     reduction: Reduction,

@@ -14,7 +14,7 @@ use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
 /// What a row is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Over {
     /// The last so many axes, each element of which is a channel.
     Last(usize),
@@ -22,8 +22,9 @@ pub(super) enum Over {
     Groups(usize),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct RowNorm {
+    #[parameters(skip)]
     pub id: OpId,
     pub norm: Norm,
     pub over: Over,
@@ -169,7 +170,7 @@ impl RowNorm {
 
 /// The backward from the upstream gradient, the input, what was kept of each row, and the gain, if any: the gradient of the input, and
 /// beside it those of gain and bias, as wanted.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct RowNormGrad {
     of: RowNorm,
     wants: [bool; 2],

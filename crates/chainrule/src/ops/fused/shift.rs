@@ -4,7 +4,7 @@ use crate::kernels::softmax::Row;
 use crate::ops::prelude::*;
 
 /// The largest element of each row (the last axis), which stays with size 1.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct RowMax;
 
 impl Op for RowMax {

@@ -24,7 +24,7 @@ impl Default for SmoothL1 {
 }
 
 /// With a beta above 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Smooth {
     beta: f64,
 }

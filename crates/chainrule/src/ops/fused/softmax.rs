@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// Over the last axis.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Softmax;
 
 impl Op for Softmax {
@@ -67,7 +67,7 @@ impl WholeKernel for Softmax {
 }
 
 /// `y * (g - sum(y * g))`: the backward of softmax, from its result.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct SoftmaxGrad;
 
 impl Op for SoftmaxGrad {

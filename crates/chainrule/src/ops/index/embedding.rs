@@ -4,7 +4,7 @@ use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Embedding {
     /// The row that gets no gradient.
     padding: Option<usize>,
@@ -85,7 +85,7 @@ impl WholeKernel for Embedding {
 }
 
 /// The reverse: rows added to a table of zeros at their indices.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct EmbeddingGrad {
     rows: usize,
     padding: Option<usize>,

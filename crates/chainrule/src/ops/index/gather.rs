@@ -4,7 +4,7 @@ use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather::Places;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Gather {
     pub axis: usize,
 }
@@ -83,7 +83,7 @@ fn places<'a>(
 }
 
 /// The reverse: elements added to zeros at the places that the indices name.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(in crate::ops) struct GatherGrad {
     pub axis: usize,
     pub shape: Shape,

@@ -4,7 +4,7 @@ use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct IndexSelect {
     axis: usize,
 }
@@ -70,7 +70,7 @@ impl WholeKernel for IndexSelect {
 }
 
 /// The reverse: slices added, at the positions that the indices name, to zeros of `size` positions along the axis.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct IndexSelectGrad {
     pub axis: usize,
     pub size: usize,

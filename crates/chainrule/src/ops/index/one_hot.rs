@@ -3,7 +3,7 @@
 use super::{expect_indices, expect_inside};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct OneHot {
     classes: usize,
 }

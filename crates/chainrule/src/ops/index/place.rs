@@ -8,7 +8,7 @@ use crate::kernels::gather::{self, Places};
 use crate::ops::prelude::*;
 
 /// What an index names.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Target {
     /// A position of the axis, with all that lies there: indices have one axis.
     Rows(usize),
@@ -88,7 +88,7 @@ impl Target {
 }
 
 /// Which indices no later one equals, as an op: so that a program finds it anew in each run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Staying {
     target: Target,
     /// Of what is written to.
@@ -161,8 +161,9 @@ fn or_zeros(tangent: &Option<Tensor>, meta: Meta) -> Result<Tensor> {
 }
 
 /// The source put in place of what `x` has at the places named; where one is named twice, the last stays. Inputs: x, source, indices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Overwrite {
+    #[parameters(skip)]
     pub id: OpId,
     pub target: Target,
 }
@@ -274,8 +275,9 @@ impl WholeKernel for Overwrite {
 }
 
 /// The source added to what `x` has at the places named, in the order of the indices. Inputs: x, source, indices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Accumulate {
+    #[parameters(skip)]
     pub id: OpId,
     pub target: Target,
 }

@@ -4,7 +4,7 @@ use crate::kernels::sort;
 use crate::ops::prelude::*;
 
 /// The inputs: the sequence, and the values.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct SearchSorted {
     op: &'static str,
     right: bool,

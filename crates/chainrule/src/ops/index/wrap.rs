@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 use crate::tensor::log;
 
 /// The indices with negative ones counted from the end of something of this size; an error for those outside.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Wrap {
     /// The op that they are for.
     op: &'static str,

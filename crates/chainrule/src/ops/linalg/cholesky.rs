@@ -5,7 +5,7 @@ use faer::Side;
 use super::dense::{self, Real, each, well_conditioned};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cholesky;
 
 /// The lower triangle with half the diagonal.

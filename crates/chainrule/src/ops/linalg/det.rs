@@ -5,13 +5,13 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The determinant; with `log`, the logarithm of its magnitude, and its sign beside it.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Det {
     log: bool,
 }
 
 /// The matrix of cofactors, which is the gradient of the determinant: there also where the matrix is singular.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct Cofactors;
 
 /// `g` with two axes of size 1 at the end, to meet matrices.

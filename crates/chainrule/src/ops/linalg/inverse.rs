@@ -5,7 +5,7 @@ use faer::linalg::solvers::{DenseSolveCore as _, PartialPivLu};
 use super::dense::{self, Real, each, well_conditioned};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Inverse;
 
 impl Op for Inverse {

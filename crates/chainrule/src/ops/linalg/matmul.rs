@@ -8,7 +8,7 @@ use crate::tensor::op::{Epilogue, Plus, ProductKernel};
 use crate::tensor::value::{Layout, OrCopy};
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct MatMul {
     /// Whether each operand lies in memory column by column, as a transposed view does. Its gradient is then computed so too, and a
     /// transpose on the way back gives it in row-major order without a copy.

@@ -6,7 +6,7 @@ use super::dense::{Real, matrices, matrix_sizes, write};
 use crate::ops::prelude::*;
 
 /// Both factors, one above the other: `q` `[m, n]` and `r` `[n, n]` as `[m + n, n]`, so that one op gives both.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Qr;
 
 /// The lower triangle of the last two axes with `diagonal` times the diagonal.

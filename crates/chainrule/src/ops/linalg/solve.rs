@@ -5,7 +5,7 @@ use faer::linalg::solvers::Solve as _;
 use super::dense::{self, Real, failed, matrices, matrix_sizes, well_conditioned, write};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Solve;
 
 impl Op for Solve {

@@ -3,7 +3,7 @@
 use crate::kernels::reduce::truth;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Truth {
     axes: Axes,
     keepdim: bool,

@@ -5,7 +5,7 @@ use crate::kernels::reduce::least::{Least, extreme_at};
 use crate::ops::prelude::*;
 
 /// Where the largest or the smallest element stands.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct ArgExtreme {
     pub axes: Axes,
     pub keepdim: bool,

@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The largest or the smallest so far.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct CumExtreme {
     axis: usize,
     least: bool,

@@ -5,7 +5,7 @@ use crate::kernels::scan::{self, Direction};
 use crate::ops::prelude::*;
 
 /// The running product; without the element itself where the direction says so, which is what the gradients of products need.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct CumProd {
     pub(super) axis: usize,
     pub(super) way: Direction,

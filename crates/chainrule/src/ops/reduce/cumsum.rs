@@ -4,7 +4,7 @@ use super::recurrence::along;
 use crate::kernels::scan::{self, Direction};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct CumSum {
     axis: usize,
     way: Direction,

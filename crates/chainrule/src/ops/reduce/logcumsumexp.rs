@@ -4,7 +4,7 @@ use super::recurrence::{Recurrence, along, shifted};
 use crate::kernels::scan;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogCumSumExp {
     axis: usize,
 }

@@ -3,7 +3,7 @@
 use crate::kernels::{reduce, softmax};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogSumExp {
     pub axes: Axes,
     pub keepdim: bool,

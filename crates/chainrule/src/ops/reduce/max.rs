@@ -4,7 +4,7 @@ use crate::kernels::reduce::least::extreme;
 use crate::ops::prelude::*;
 
 /// The largest or the smallest element.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Extreme {
     pub(super) axes: Axes,
     pub(super) keepdim: bool,

@@ -8,7 +8,7 @@ use crate::tensor::node::Source;
 use crate::tensor::run::adjacent;
 
 /// The largest or the smallest element along an axis, and where it stands.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct ExtremeAt {
     pub axis: usize,
     pub keepdim: bool,
@@ -100,7 +100,7 @@ impl WholeKernel for ExtremeAt {
 }
 
 /// Elements put at their positions along an axis, among zeros. The inputs: the elements and the positions, both with the axis of size 1.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Place {
     pub axis: usize,
     pub count: usize,
@@ -153,7 +153,7 @@ impl WholeKernel for Place {
 }
 
 /// The elements at positions along an axis, which is left with size 1: the reverse of [`Place`].
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct Pick {
     axis: usize,
 }

@@ -3,7 +3,7 @@
 use crate::kernels::reduce;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Mean {
     pub axes: Axes,
     pub keepdim: bool,

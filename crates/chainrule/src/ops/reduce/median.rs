@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The middle of an axis. Of all elements, which the caller has brought to one axis, ties share the gradient.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Median {
     axis: usize,
     keepdim: bool,

@@ -3,7 +3,7 @@
 use crate::kernels::reduce::powers;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Norm {
     p: f64,
     axes: Axes,

@@ -5,7 +5,7 @@ use crate::kernels::reduce::product::product;
 use crate::kernels::scan::Direction;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Prod {
     axes: Axes,
     keepdim: bool,

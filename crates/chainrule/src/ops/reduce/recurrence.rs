@@ -6,7 +6,7 @@ use crate::kernels::scan;
 use crate::ops::prelude::*;
 
 /// The recurrence. The inputs: `a` and `b`, of one shape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct Recurrence {
     pub axis: usize,
     /// From the last element to the first.

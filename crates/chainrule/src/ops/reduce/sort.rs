@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The whole of a sorted order along an axis, or its first elements.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Sort {
     pub axis: usize,
     pub descending: bool,

@@ -4,7 +4,7 @@ use super::var::{mean_beside, var_grad, var_tangent, variance};
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Std {
     axes: Axes,
     correction: usize,

@@ -5,7 +5,7 @@ use crate::kernels::reduce::moments;
 use crate::ops::prelude::*;
 use crate::tensor::run::adjacent;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Var {
     axes: Axes,
     correction: usize,
@@ -129,7 +129,7 @@ pub(super) fn var_tangent(
 }
 
 /// `factor * (x - mean) * g` in one pass, with broadcasting.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct VarGrad {
     factor: f64,
 }

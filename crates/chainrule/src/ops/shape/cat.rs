@@ -4,7 +4,7 @@ use crate::kernels::copy;
 use crate::ops::prelude::*;
 
 /// Joins along an axis that the inputs have.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cat {
     axis: usize,
     /// The size of each input along the axis.

@@ -22,7 +22,7 @@ pub enum PadMode {
 type Amounts = [[i64; 2]; MAX_RANK];
 
 /// Padding with a number. Its reverse cuts what was added.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct PadConstant {
     amounts: Amounts,
     value: f64,

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Permute {
     /// Where each axis of the result comes from.
     pub from: SmallVec<[u8; MAX_RANK]>,

@@ -38,8 +38,9 @@ pub(super) fn copied(
 }
 
 /// An op in which an element may be seen several times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Remap {
+    #[parameters(skip)]
     pub id: OpId,
     pub maps: Maps,
 }
@@ -89,7 +90,7 @@ impl WholeKernel for Remap {
 }
 
 /// The reverse: each element is added at the place that it came from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Gathered {
     remap: Remap,
     shape: Shape,

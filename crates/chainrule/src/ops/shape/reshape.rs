@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Reshape {
     pub shape: Shape,
 }

@@ -4,7 +4,7 @@ use super::remap::{self, Maps};
 use crate::kernels::remap::{AxisMap, From, Run};
 use crate::ops::prelude::*;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct Roll {
     /// For each axis of the input.
     shifts: [i64; MAX_RANK],

@@ -105,14 +105,14 @@ macro_rules! s {
 }
 
 /// What a slice does to one axis of the input, in the order of the input's axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 struct Cut {
     start: usize,
     count: usize,
     step: isize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct SliceOp {
     cuts: Vec<Cut>,
     /// For each axis of the result the input axis it comes from, or `None` for a new one.
@@ -209,7 +209,7 @@ pub(crate) fn join(whole: Meta, parts: &[(&SliceOp, &Tensor)]) -> Result<Tensor>
 }
 
 /// The reverse of slices: the elements of each in their places among zeros, added where slices overlap.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct Unslice {
     slices: SmallVec<[SliceOp; 3]>,
     shape: Shape,

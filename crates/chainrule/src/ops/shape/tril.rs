@@ -5,7 +5,7 @@ use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::threads;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct Triangle {
     /// On and above the diagonal instead of below.
     upper: bool,

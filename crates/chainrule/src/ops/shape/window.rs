@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 use crate::shape::Strides;
 
 /// One axis of the result steps along one of the input.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct Move {
     /// The axis of the result.
     pub of: usize,
@@ -20,11 +20,13 @@ pub(super) struct Move {
 }
 
 /// A view whose position in the input is, along each axis, a start and the sum of the moves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Window {
     /// The row of the table.
+    #[parameters(skip)]
     pub id: OpId,
     /// The name of its reverse.
+    #[parameters(skip)]
     pub reverse: Name,
     pub start: [usize; MAX_RANK],
     pub moves: SmallVec<[Move; MAX_RANK]>,
@@ -94,8 +96,9 @@ impl ViewKernel for Window {
 }
 
 /// Zeros, to which each element is added at the place where the window saw it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Unwindow {
+    #[parameters(skip)]
     pub name: Name,
     pub window: Window,
     /// The shape that the window looks at.

@@ -3,7 +3,7 @@
 use crate::kernels::math::inverse;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Asinh;
 
 impl Op for Asinh {

@@ -7,9 +7,11 @@ use crate::ops::binary::clamp_tensors;
 use crate::ops::prelude::*;
 
 /// Clamping under one of its names: `hardtanh` and `relu6` are the same function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(super) struct Clamp {
+    #[parameters(skip)]
     pub id: OpId,
+    #[parameters(skip)]
     pub grad_name: &'static str,
     pub min: Option<f64>,
     pub max: Option<f64>,

@@ -3,7 +3,7 @@
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cos;
 
 impl Op for Cos {

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 
 /// Inputs: the tensor, and the mask of what is kept, in the same shape. Linear in the tensor, so the backward is the same op: no definition
 /// is needed for higher orders, and the tape keeps the mask alone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Dropout {
     /// The probability of an element to become 0.
     p: f64,

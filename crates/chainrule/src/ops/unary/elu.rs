@@ -6,9 +6,11 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// `scale x` above 0, `scale alpha (e^(x / width) - 1)` below, under one of its names: `selu` and `celu` are of this form too.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(super) struct Elu {
+    #[parameters(skip)]
     pub id: OpId,
+    #[parameters(skip)]
     pub grad_name: &'static str,
     pub alpha: f64,
     pub scale: f64,

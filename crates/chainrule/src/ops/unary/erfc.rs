@@ -7,7 +7,7 @@ use super::slope::scaled;
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Erfc;
 
 impl Op for Erfc {

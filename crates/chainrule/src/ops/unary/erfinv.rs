@@ -5,7 +5,7 @@ use std::f64::consts::FRAC_2_SQRT_PI;
 use crate::kernels::math::inverse;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Erfinv;
 
 impl Op for Erfinv {

@@ -6,7 +6,7 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Exp2;
 
 impl Op for Exp2 {

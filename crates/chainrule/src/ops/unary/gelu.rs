@@ -10,7 +10,7 @@ use crate::ops::prelude::*;
 /// The height of the normal density at 0: 1 / sqrt(2 pi).
 const HEIGHT: f64 = 0.398_942_280_401_432_7;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Gelu;
 
 impl Op for Gelu {

@@ -10,7 +10,7 @@ const SCALE: f64 = 0.797_884_560_802_865_4;
 const CUBE: f64 = 0.044715;
 
 /// Computed as `x sigmoid(2 u)`, since `(1 + tanh u) / 2` is that: the same, and no digits cancel where x is negative.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct GeluTanh;
 
 impl Op for GeluTanh {

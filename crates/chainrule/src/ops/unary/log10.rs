@@ -5,7 +5,7 @@ use std::f64::consts::LN_10;
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Log10;
 
 impl Op for Log10 {

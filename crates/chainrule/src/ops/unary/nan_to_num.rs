@@ -5,7 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// What NaN and the infinities become; `None` is the largest finite number of the dtype, with the sign.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct NanToNum {
     nan: f64,
     posinf: Option<f64>,

@@ -2,7 +2,7 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Neg;
 
 impl Op for Neg {

@@ -4,7 +4,7 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Relu;
 
 impl Op for Relu {

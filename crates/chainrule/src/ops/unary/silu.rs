@@ -5,7 +5,7 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Silu;
 
 impl Op for Silu {

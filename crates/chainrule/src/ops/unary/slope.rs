@@ -25,7 +25,7 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
 }
 
 /// As [`Slope`], with parameters in its fields, and with the fused multiply-add where there is one.
-pub(super) trait Curve: Debug + Copy + Send + Sync + 'static {
+pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
     /// The name of the backward in listings: `elu_grad`.
     fn grad_name(&self) -> &'static str;
 
@@ -59,7 +59,7 @@ impl<S: Slope> Curve for PhantomData<S> {
 }
 
 /// The op `g * slope(s)`, linear in `g`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct Scaled<C>(C);
 
 /// `g * slope(s)`, recorded if a gradient can flow.

@@ -3,7 +3,7 @@
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Softsign;
 
 impl Op for Softsign {

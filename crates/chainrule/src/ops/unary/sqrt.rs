@@ -4,7 +4,7 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sqrt;
 
 impl Op for Sqrt {

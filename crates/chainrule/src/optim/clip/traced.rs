@@ -1,5 +1,6 @@
 //! Clipping inside a trace: instructions that do the same to the bit.
 
+use crate::param::Parameters;
 use std::sync::Arc;
 
 use super::{check, norm_of, not_finite};
@@ -57,7 +58,7 @@ pub(super) fn clamp(parameters: &[Tensor], limit: f64) -> Result<()> {
 }
 
 /// The norm of all inputs laid end to end, in f64.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct GradNorm {
     p: f64,
     /// In whose name a norm that is not finite is an error.

@@ -10,6 +10,7 @@ use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
+use crate::param::{Param, Parameters};
 use crate::tensor::node::Source;
 use crate::tensor::op::{
     Grads, Kernel, LEARNING_RATE, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
@@ -53,13 +54,18 @@ struct Update<R> {
 
 impl<R: Rule> fmt::Debug for Update<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = format!("{:?}", self.rule);
-        let options = rule.split_once(" { ").and_then(|(_, rest)| rest.strip_suffix(" }"));
-        write!(f, "Update {{ {}", options.unwrap_or_default())?;
+        fmt::Display::fmt(&self.parameters(), f)
+    }
+}
+
+impl<R: Rule> Parameters for Update<R> {
+    /// The options of the rule, and how far the learning rate of a group is from the base.
+    fn parameters(&self) -> Param {
+        let mut fields = self.rule.parameters().fields().to_vec();
         if let Rate { own: Some(own), base } = self.rate {
-            write!(f, ", scale: {}", own / base)?;
+            fields.push(("scale", (own / base).parameters()));
         }
-        f.write_str(" }")
+        Param::Struct("Update", fields)
     }
 }
 

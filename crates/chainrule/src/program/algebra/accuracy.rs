@@ -471,7 +471,7 @@ impl Stage {
                 return self.reduced_sample(instruction, given);
             }
             "var_grad" => {
-                let factor: f64 = ops::field(instruction, "factor")?.parse().ok()?;
+                let factor: f64 = ops::number(instruction, "factor")?;
                 space.scale(&space.mul(&space.sub(given, &x[1]), g), factor)
             }
             // Forward values only: what they are is known by their terms, and how they were computed does not matter.
@@ -521,14 +521,14 @@ impl Stage {
             "sum" => space.sum(x, &vars),
             "mean" => space.scale(&space.sum(x, &vars), 1.0 / n),
             name @ ("var" | "std") => {
-                let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
+                let correction: f64 = ops::number(instruction, "correction")?;
                 let mean = space.scale(&space.sum(x, &vars), 1.0 / n);
                 let squares = space.pow(&space.sub(x, &mean), 2.0);
                 let var = space.scale(&space.sum(&squares, &vars), 1.0 / (n - correction));
                 if name == "var" { var } else { space.pow(&var, 0.5) }
             }
             "logsumexp" if vars.len() == 1 => space.apply(Fun::LogSumExp(vars[0]), x),
-            "norm" if ops::field(instruction, "p")?.parse() == Ok(2.0) => {
+            "norm" if ops::number(instruction, "p")? == 2.0 => {
                 space.pow(&space.sum(&space.pow(x, 2.0), &vars), 0.5)
             }
             _ => return None,

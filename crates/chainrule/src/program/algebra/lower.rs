@@ -464,8 +464,7 @@ impl Stage {
 
     /// `factor (x - mean) g`.
     fn variance_slope(&mut self, x: &[T]) -> Option<T> {
-        let factor: f64 =
-            ops::field(&self.program.instructions[self.at], "factor")?.parse().ok()?;
+        let factor: f64 = ops::number(&self.program.instructions[self.at], "factor")?;
         if !factor.is_finite() {
             return None;
         }
@@ -486,7 +485,7 @@ impl Stage {
                 self.terms.scaled(sum, 1.0 / n)
             }
             "var" | "std" => {
-                let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
+                let correction: f64 = ops::number(instruction, "correction")?;
                 if n - correction <= 0.0 || vars.is_empty() {
                     return None;
                 }
@@ -501,7 +500,7 @@ impl Stage {
             "logsumexp" if vars.len() == 1 && axes.len() == 1 => {
                 self.terms.apply(Fun::LogSumExp(vars[0]), x)
             }
-            "norm" if ops::field(instruction, "p")?.parse() == Ok(2.0) => {
+            "norm" if ops::number(instruction, "p")? == 2.0 => {
                 let square = self.pow(x, 2.0);
                 let total = self.reduce(&vars, square);
                 self.pow(total, 0.5)

@@ -5,7 +5,6 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::program::Program;
-use crate::program::access::fields;
 use crate::program::ir::Instruction;
 use crate::tensor::op::Kernel;
 
@@ -19,37 +18,30 @@ pub(super) enum Shapes {
     Unknown,
 }
 
-/// A field of an op, as `Debug` prints it.
-pub(super) fn field(instruction: &Instruction, name: &str) -> Option<String> {
-    let all = fields(&format!("{:?}", instruction.op));
-    all.into_iter().find(|(k, _)| k == name).map(|(_, v)| v)
-}
-
-/// A list of whole numbers in brackets.
-fn list(text: &str) -> Vec<usize> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+/// A parameter of an op that is a number.
+pub(super) fn number(instruction: &Instruction, name: &str) -> Option<f64> {
+    instruction.op.parameters().field(name)?.number()
 }
 
 /// The axes that go in a reduction, and whether they stay with size 1.
 pub(super) fn reduced(instruction: &Instruction) -> Option<(Vec<usize>, bool)> {
-    let all = fields(&format!("{:?}", instruction.op));
-    let get = |name: &str| all.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str());
-    let axes = match (get("axes"), get("axis")) {
-        (Some(axes), _) => list(axes),
-        (None, Some(axis)) => vec![axis.parse().ok()?],
+    let all = instruction.op.parameters();
+    let axes = match (all.field("axes"), all.field("axis")) {
+        (Some(axes), _) => axes.axes()?,
+        (None, Some(axis)) => vec![axis.size()?],
         _ => return None,
     };
-    Some((axes, get("keepdim")? == "true"))
+    Some((axes, all.field("keepdim")?.is_true()))
 }
 
 /// Where each axis of the result of a permutation comes from.
 fn permuted(instruction: &Instruction) -> Option<Vec<usize>> {
-    Some(list(&field(instruction, "from")?))
+    instruction.op.parameters().field("from")?.axes()
 }
 
 /// The axis along which a gather or the like goes.
 pub(super) fn axis(instruction: &Instruction) -> Option<usize> {
-    field(instruction, "axis")?.parse().ok()
+    instruction.op.parameters().field("axis")?.size()
 }
 
 pub(super) fn shapes(program: &Program, instruction: &Instruction) -> Shapes {

@@ -65,7 +65,7 @@ impl Program {
         let mut found: Option<usize> = None;
         for instruction in self.instructions.iter().filter(|i| i.inputs.contains(&id)) {
             let shape = |i: usize| self.info(instruction.inputs[i]).meta.shape;
-            let params = super::Param::parse(&format!("{:?}", instruction.op));
+            let params = instruction.op.parameters();
             let field = |name: &str| params.field(name).and_then(|p| p.integer());
             let axis = field("axis").unwrap_or(0) as usize;
             let at = instruction.inputs.iter().position(|i| *i == id);

@@ -2,8 +2,9 @@
 
 use super::Use;
 use super::forms;
-use super::params::{Param, tuple};
+use super::params::tuple;
 use crate::dtype::DType;
+use crate::param::Param;
 
 impl Use<'_> {
     /// The expression that computes the instruction, or `None` where there is no form for it.
@@ -14,7 +15,7 @@ impl Use<'_> {
         if self.op.name() == "roll" && self.turned().is_empty() {
             return self.inputs.first().cloned();
         }
-        let to_target = self.param("target").is_some_and(|p| p.python() == "True");
+        let to_target = self.param("target").is_some_and(Param::is_true);
         let form = match forms::form(self.op.name(), self.params.name()) {
             Some(form) => form.to_string(),
             None => forms::loss(self.op.name(), to_target)?,
@@ -59,12 +60,12 @@ impl Use<'_> {
                 None => "None".to_string(),
             }),
             "kept" => {
-                let p: f64 = self.param("p")?.python().parse().ok()?;
+                let p = self.param("p")?.number()?;
                 Some(format!("{:?}", if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }))
             }
             "arrays" => Some(self.inputs[..self.arrays()].join(", ")),
-            "kept_weights" => Some(match self.param("dropout")? {
-                Param::Struct(_, _) => {
+            "kept_weights" => Some(match self.param("dropout")?.inner() {
+                Param::Struct(..) => {
                     let drawn = self.inputs.get(self.arrays()).map(|s| format!("int({s})"));
                     let seed = drawn.map_or_else(|| Some(self.param("seed")?.python()), Some)?;
                     format!("({}, {seed})", self.param("p")?.python())

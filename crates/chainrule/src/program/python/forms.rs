@@ -1,7 +1,6 @@
 //! The NumPy form of every op: what stands at the right of the `=`.
 //!
-//! `{0}` is the first input, `{*}` all of them, `{2*}` those from the third on; `{name}` the op's parameter of that name, as its `Debug`
-//! prints it; `{shape}` and `{dtype}` those of the result; `{tensor}` the tensor among the parameters, or None. Names with an underscore are functions of
+//! `{0}` is the first input, `{*}` all of them, `{2*}` those from the third on; `{name}` the op's parameter of that name; `{shape}` and `{dtype}` those of the result; `{tensor}` the tensor among the parameters, or None. Names with an underscore are functions of
 //! the files beside this one, which come into the script with what uses them. A form belongs to the name of the op, or else to that of its struct.
 
 /// The form for an op of this name, made by a struct of that one.

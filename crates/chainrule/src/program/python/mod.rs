@@ -1,7 +1,7 @@
 //! A program as a NumPy script.
 //!
 //! `forms` has the NumPy form of every op; the functions that they call stand in the Python files of this folder, and those that a program
-//! needs come into its script. What parameters an op has is read from its `Debug` text (`params`).
+//! needs come into its script. The parameters of an op come from its own type ([`crate::param`]), and `params` writes them.
 
 mod defaults;
 mod fill;
@@ -18,9 +18,9 @@ use super::Program;
 use super::access::Line;
 use super::ir::{From, Id, Instruction};
 use crate::error::{Error, Result};
+use crate::param::Param;
 use crate::tensor::op::Op;
 use crate::tensor::value::Meta;
-use params::Param;
 
 /// How wide the column of code may grow before the comments leave their column.
 const WIDEST: usize = 64;
@@ -180,7 +180,7 @@ impl Program {
         let op = &*instruction.op;
         let written = Use {
             op,
-            params: Param::parse(&format!("{op:?}")),
+            params: op.parameters(),
             inputs: self.python_inputs(instruction),
             metas: instruction.inputs.iter().map(|id| self.info(*id).meta).collect(),
             meta: self.info(instruction.result()).meta,
