@@ -306,10 +306,10 @@ mod tests {
     }
 
     #[derive(Parameters)]
-    struct Outer<T> {
+    struct Outer {
         kind: Kind,
         axes: Axes,
-        marker: PhantomData<T>,
+        marker: PhantomData<Shape>,
         shape: Shape,
         #[parameters(skip)]
         #[allow(dead_code, reason = "it is left out, which is what is tested")]
@@ -319,7 +319,7 @@ mod tests {
     fn outer(kind: Kind, x: usize) -> Param {
         let axes = Axes::of(&[0, 2]);
         let shape = Shape::new(&[2, x]);
-        Outer::<f32> { kind, axes, marker: PhantomData, shape, shown: "x" }.parameters()
+        Outer { kind, axes, marker: PhantomData, shape, shown: "x" }.parameters()
     }
 
     #[test]
