@@ -1,5 +1,6 @@
 //! What nearly every op file needs.
 
+pub(crate) use std::borrow::Cow;
 pub(crate) use std::sync::Arc;
 
 pub(crate) use smallvec::smallvec;

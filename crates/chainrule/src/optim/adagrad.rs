@@ -51,6 +51,8 @@ pub type Adagrad = Descent<AdagradOptions>;
 
 impl Rule for AdagradOptions {
     const NAME: &'static str = "Adagrad";
+    const NUMPY: &'static str =
+        "_adagrad({update}, lr_decay={lr_decay}, weight_decay={weight_decay}, eps={eps})";
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "lr_decay", self.lr_decay)?;

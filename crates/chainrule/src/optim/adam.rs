@@ -93,6 +93,8 @@ impl AdamOptions {
 
 impl Rule for AdamOptions {
     const NAME: &'static str = "Adam";
+    const NUMPY: &'static str =
+        "_adam({update}, betas={betas}, eps={eps}, weight_decay={weight_decay})";
 
     fn check(&self) -> Result<()> {
         self.check_for(Self::NAME)

@@ -30,6 +30,10 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
     /// The optimizer's name, for errors.
     const NAME: &'static str;
 
+    /// The update in NumPy, as a form of [`crate::program`]'s scripts.
+    #[doc(hidden)]
+    const NUMPY: &'static str;
+
     /// An error for an option out of its range.
     fn check(&self) -> Result<()>;
 

@@ -41,6 +41,7 @@ pub type Sgd = Descent<SgdOptions>;
 
 impl Rule for SgdOptions {
     const NAME: &'static str = "Sgd";
+    const NUMPY: &'static str = "_sgd({update}, momentum={momentum}, dampening={dampening}, weight_decay={weight_decay}, nesterov={nesterov})";
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "momentum", self.momentum)?;

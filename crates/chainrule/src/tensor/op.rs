@@ -4,6 +4,7 @@
 //! arrays or on a tile of a longer chain; the rules are written in tensor operations, so that they can be differentiated again.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +45,13 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
 
     /// How it is computed.
     fn kernel(&self) -> Kernel<'_>;
+
+    /// The NumPy expression for it, if there is one: `{0}` is the first input, `{*}` all of them, `{2*}` those from the third on, `{name}` the
+    /// parameter of that name, `{shape}` and `{dtype}` those of the result; `program::python` has the others. Functions that begin with an
+    /// underscore are those of its Python files.
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        None
+    }
 
     /// What backward needs when the gradients of the `wanted` inputs are asked for.
     fn saves(&self, wanted: Wanted) -> Saves {

@@ -14,6 +14,10 @@ impl Op for Atan2 {
         Some(OpId::atan2)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arctan2({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

@@ -33,6 +33,16 @@ impl Op for Bitwise {
         Some(OpId::bitwise)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Bitwise::And => "{0} & {1}",
+            Bitwise::Or => "{0} | {1}",
+            Bitwise::Xor => "{0} ^ {1}",
+            Bitwise::LeftShift => "{0} << {1}",
+            Bitwise::RightShift => "{0} >> {1}",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = broadcast_shapes(self.name(), inputs)?;
         let why = match inputs[0].dtype {

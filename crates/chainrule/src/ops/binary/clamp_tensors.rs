@@ -23,6 +23,10 @@ impl Op for ClampTensors {
         Some(OpId::clamp_tensors)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.minimum(np.maximum({0}, {1}), {2})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -29,6 +29,17 @@ impl Op for Compare {
         Some(OpId::compare)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Compare::Eq => "np.equal({0}, {1})",
+            Compare::Ne => "np.not_equal({0}, {1})",
+            Compare::Lt => "np.less({0}, {1})",
+            Compare::Le => "np.less_equal({0}, {1})",
+            Compare::Gt => "np.greater({0}, {1})",
+            Compare::Ge => "np.greater_equal({0}, {1})",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))
     }

@@ -14,6 +14,10 @@ impl Op for Div {
         Some(OpId::div)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} / {1}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         infer_number_binary(self.name(), inputs)

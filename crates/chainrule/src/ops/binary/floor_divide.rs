@@ -17,6 +17,10 @@ impl Op for FloorDivide {
         Some(OpId::floor_divide)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.floor_divide({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -15,6 +15,10 @@ impl Op for Fmod {
         Some(OpId::fmod)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.fmod({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

@@ -14,6 +14,10 @@ impl Op for Hypot {
         Some(OpId::hypot)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.hypot({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

@@ -18,6 +18,10 @@ impl Op for Isclose {
         Some(OpId::isclose)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_isclose({0}, {1}, {rtol}, {atol}, {equal_nan})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))

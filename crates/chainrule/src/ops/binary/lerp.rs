@@ -16,6 +16,10 @@ impl Op for Lerp {
         Some(OpId::lerp)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} + {2} * ({1} - {0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

@@ -16,6 +16,10 @@ impl Op for Logaddexp {
         Some(OpId::logaddexp)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.logaddexp({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, dtype))

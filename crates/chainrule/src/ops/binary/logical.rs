@@ -23,6 +23,14 @@ impl Op for Logical {
         Some(OpId::logical)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Logical::And => "np.logical_and({0}, {1})",
+            Logical::Or => "np.logical_or({0}, {1})",
+            Logical::Xor => "np.logical_xor({0}, {1})",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))
     }

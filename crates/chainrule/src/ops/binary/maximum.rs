@@ -19,6 +19,14 @@ impl Op for Extremum {
         Some(if self.least { OpId::minimum } else { OpId::maximum })
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "np.minimum({0}, {1})"
+        } else {
+            "np.maximum({0}, {1})"
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }
@@ -94,6 +102,10 @@ struct MaximumGrad;
 impl Op for MaximumGrad {
     fn name(&self) -> &'static str {
         "maximum_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_maximum_grad({0}, {1}, {2})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -14,6 +14,10 @@ impl Op for Mul {
         Some(OpId::mul)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * {1}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

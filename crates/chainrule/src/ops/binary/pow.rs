@@ -17,6 +17,10 @@ impl Op for Pow {
         Some(OpId::pow)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} ** {1}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }
@@ -127,6 +131,10 @@ struct PowGrad;
 impl Op for PowGrad {
     fn name(&self) -> &'static str {
         "pow_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_pow_grad({0}, {1}, {2})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -18,6 +18,10 @@ impl Op for Remainder {
         Some(OpId::remainder)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.remainder({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

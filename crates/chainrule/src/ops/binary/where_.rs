@@ -15,6 +15,10 @@ impl Op for Where {
         Some(OpId::where_)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.where({0}, {1}, {2})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtypes: Vec<_> = inputs.iter().map(|m| m.dtype).collect();
         if dtypes[0] != DType::Bool {

@@ -22,6 +22,10 @@ impl Op for Transposed {
         Some(OpId::conv_transpose)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_conv_transpose2d({*}, {conv_sizes})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(input_shape(&self.conv), float_inputs(self.name(), inputs)?))
     }

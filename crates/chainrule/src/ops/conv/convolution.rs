@@ -35,6 +35,10 @@ impl Op for Convolution {
         Some(OpId::convolution)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_conv2d({*}, {conv_sizes})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(output_shape(&self.conv), float_inputs(self.name(), inputs)?))
     }
@@ -113,6 +117,10 @@ pub(super) struct WeightGrad {
 impl Op for WeightGrad {
     fn name(&self) -> &'static str {
         "conv2d_weight_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_conv2d_weight_grad({*}, {conv_sizes})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

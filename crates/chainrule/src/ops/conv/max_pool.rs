@@ -29,6 +29,10 @@ impl Op for PoolMax {
         self.name.id
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_max_pool({0}, {row_spans}, {row_step}, {col_spans}, {col_step})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let mut shape = inputs[0].shape;

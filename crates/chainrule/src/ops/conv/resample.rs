@@ -45,6 +45,10 @@ impl Op for Resample {
         self.names[0].id
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_resample({0}, {row_taps}, {col_taps})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let mut shape = inputs[0].shape;

@@ -108,6 +108,17 @@ impl Op for Random {
         self.what.name()
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.what {
+            Draw::Uniform => "rng.random({shape}, dtype={dtype})",
+            Draw::Normal => "rng.standard_normal({shape}, dtype={dtype})",
+            Draw::Integers { .. } => "rng.integers({low}, {high}, {shape})",
+            Draw::Bernoulli { .. } => "rng.random({shape}) < {p}",
+            Draw::Permutation => "rng.permutation({length})",
+            Draw::Seed => "np.asarray(rng.integers(-(2**63), 2**63 - 1))",
+        }))
+    }
+
     fn infer(&self, _: &[Meta]) -> Result<Meta> {
         Ok(self.meta)
     }

@@ -66,6 +66,10 @@ impl Op for AttentionOp {
         Some(OpId::attention)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_attention(inputs)
     }
@@ -299,6 +303,13 @@ struct AttentionGrad(AttentionOp);
 impl Op for AttentionGrad {
     fn name(&self) -> &'static str {
         "attention_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "_attention_grad({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})"
+                .into(),
+        )
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -233,6 +233,10 @@ impl Op for KeepFactors {
         "attention_keep"
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_keep({shape}, {p}, int({0}), {dtype})".into())
+    }
+
     fn infer(&self, _: &[Meta]) -> Result<Meta> {
         Ok(self.meta)
     }

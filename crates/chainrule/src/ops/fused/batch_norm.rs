@@ -27,6 +27,12 @@ impl Op for BatchNorm {
         Some(OpId::batch_norm)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "_batch_norm({*}, eps={eps}, correction={correction}, gain={gain}, bias={bias})".into(),
+        )
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let x = inputs[0].shape;
@@ -139,6 +145,10 @@ struct BatchNormGrad {
 impl Op for BatchNormGrad {
     fn name(&self) -> &'static str {
         "batch_norm_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_batch_norm_grad({*}, correction={correction})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -29,6 +29,8 @@ impl Pointwise for BinaryCrossEntropy {
     const ID: OpId = OpId::bce;
     const NAME: &'static str = "bce";
     const GRAD: &'static str = "bce_grad";
+    const NUMPY: [&'static str; 3] =
+        ["_bce({0}, {1})", "_bce_slope({0}, {1})", "np.log1p(-{0}) - np.log({0})"];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

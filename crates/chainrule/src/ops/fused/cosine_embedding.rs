@@ -24,6 +24,11 @@ impl Pointwise for Embedded {
     const ID: OpId = OpId::cosine_embedding;
     const NAME: &'static str = "cosine_embedding";
     const GRAD: &'static str = "cosine_embedding_grad";
+    const NUMPY: [&'static str; 3] = [
+        "_cosine_embedding({0}, {1}, {margin})",
+        "_cosine_embedding_slope({0}, {1}, {margin})",
+        "",
+    ];
     const TO_TARGET: bool = false;
 
     #[inline(always)]

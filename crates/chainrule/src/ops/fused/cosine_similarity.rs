@@ -22,6 +22,10 @@ impl Op for Cosine {
         Some(OpId::cosine_similarity)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cosine_similarity({0}, {1}, {eps})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;
@@ -122,6 +126,10 @@ struct CosineGrad(Cosine);
 impl Op for CosineGrad {
     fn name(&self) -> &'static str {
         "cosine_similarity_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cosine_similarity_grad({0}, {1}, {2}, {eps})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

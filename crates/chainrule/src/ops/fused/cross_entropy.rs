@@ -41,6 +41,10 @@ impl Op for CrossEntropyOp {
         Some(OpId::cross_entropy)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cross_entropy({0}, {1}, {counting}, {label_smoothing})".into())
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
@@ -222,6 +226,10 @@ struct CrossEntropyGrad(CrossEntropyOp);
 impl Op for CrossEntropyGrad {
     fn name(&self) -> &'static str {
         "cross_entropy_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cross_entropy_grad({0}, {1}, {2}, {counting}, {label_smoothing})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -55,6 +55,13 @@ impl Op for SoftCrossEntropy {
         Some(OpId::cross_entropy_probabilities)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "_soft_cross_entropy({0}, {1}, {reduction}, {tensor}, {batch}, {label_smoothing})"
+                .into(),
+        )
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs("cross_entropy", inputs)?;
@@ -202,6 +209,10 @@ struct SoftGrad {
 impl Op for SoftGrad {
     fn name(&self) -> &'static str {
         "cross_entropy_probabilities_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_soft_cross_entropy_grad({0}, {1}, {2}, {reduction}, {tensor}, {batch}, {label_smoothing}, {to_target})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -20,6 +20,11 @@ impl Pointwise for Hinge {
     const ID: OpId = OpId::hinge;
     const NAME: &'static str = "hinge";
     const GRAD: &'static str = "hinge_grad";
+    const NUMPY: [&'static str; 3] = [
+        "np.maximum(1 - {1} * {0}, 0)",
+        "np.where(1 - {1} * {0} > 0, -{1}, 0)",
+        "np.where(1 - {1} * {0} > 0, -{0}, 0)",
+    ];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

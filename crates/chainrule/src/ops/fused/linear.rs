@@ -27,6 +27,10 @@ impl Op for Linear {
         Some(OpId::linear)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_linear({*})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let (x, weight) = (inputs[0].shape, inputs[1].shape);
@@ -181,6 +185,10 @@ struct LinearGrad {
 impl Op for LinearGrad {
     fn name(&self) -> &'static str {
         "linear_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_linear_grad({*}, {wants})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -19,6 +19,10 @@ impl Op for LogSoftmax {
         Some(OpId::log_softmax)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_log_softmax({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -70,6 +74,10 @@ struct LogSoftmaxGrad;
 impl Op for LogSoftmaxGrad {
     fn name(&self) -> &'static str {
         "log_softmax_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_log_softmax_grad({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

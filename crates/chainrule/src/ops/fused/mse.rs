@@ -14,6 +14,7 @@ impl Pointwise for Mse {
     const ID: OpId = OpId::mse;
     const NAME: &'static str = "mse";
     const GRAD: &'static str = "mse_grad";
+    const NUMPY: [&'static str; 3] = ["({0} - {1}) ** 2", "2 * ({0} - {1})", "2 * ({1} - {0})"];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

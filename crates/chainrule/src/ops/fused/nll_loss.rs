@@ -35,6 +35,10 @@ impl Op for Nll {
         Some(OpId::nll_loss)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_nll({0}, {1}, {counting})".into())
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
@@ -150,6 +154,10 @@ struct NllGrad {
 impl Op for NllGrad {
     fn name(&self) -> &'static str {
         "nll_loss_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_nll_grad({0}, {1}, {shape}, {dtype}, {counting})".into())
     }
 
     fn infer(&self, _: &[Meta]) -> Result<Meta> {

@@ -22,6 +22,9 @@ pub(super) trait Pointwise: Parameters + Copy + Debug + Send + Sync + 'static {
     /// The name of its backward in listings: `mse_grad`.
     const GRAD: &'static str;
 
+    /// As [`Op::numpy`]: the loss of an element, its derivative by `x`, and that by `t`.
+    const NUMPY: [&'static str; 3];
+
     /// Whether the target has a gradient.
     const TO_TARGET: bool = true;
 
@@ -102,6 +105,10 @@ impl<L: Pointwise> Op for PointwiseLoss<L> {
 
     fn id(&self) -> Option<OpId> {
         Some(L::ID)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("_loss({}, {{reduction}})", L::NUMPY[0]).into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -186,6 +193,13 @@ struct PointwiseGrad<L> {
 impl<L: Pointwise> Op for PointwiseGrad<L> {
     fn name(&self) -> &'static str {
         L::GRAD
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            format!("_loss_grad({}, {{2}}, {{reduction}})", L::NUMPY[1 + usize::from(self.target)])
+                .into(),
+        )
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -88,6 +88,10 @@ impl Op for RowNorm {
         Some(self.id)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_row_norm({*}, norm={norm}, over={over}, eps={eps}, gain={gain}, bias={bias})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, float_inputs(self.name(), inputs)?))
     }
@@ -182,6 +186,10 @@ impl Op for RowNormGrad {
             Over::Last(_) => "layer_norm_grad",
             Over::Groups(_) => "group_norm_grad",
         }
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_row_norm_grad({*}, norm={norm}, over={over}, wants={wants})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

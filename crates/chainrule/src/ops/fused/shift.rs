@@ -12,6 +12,10 @@ impl Op for RowMax {
         "row_max"
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.max({0}, axis=-1, keepdims=True, initial=-np.inf)".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let last = Axes::one(inputs[0].shape.rank() - 1);

@@ -18,6 +18,10 @@ impl Op for Softmax {
         Some(OpId::softmax)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_softmax({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -73,6 +77,10 @@ struct SoftmaxGrad;
 impl Op for SoftmaxGrad {
     fn name(&self) -> &'static str {
         "softmax_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_softmax_grad({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

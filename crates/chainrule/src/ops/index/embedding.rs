@@ -19,6 +19,10 @@ impl Op for Embedding {
         Some(OpId::embedding)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}[{1}]".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (weight, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -94,6 +98,10 @@ struct EmbeddingGrad {
 impl Op for EmbeddingGrad {
     fn name(&self) -> &'static str {
         "embedding_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_embedding_grad({0}, {1}, {rows}, {padding})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

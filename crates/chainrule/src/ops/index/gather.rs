@@ -18,6 +18,10 @@ impl Op for Gather {
         Some(OpId::gather)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}[_elements({1}, {axis})]".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -92,6 +96,10 @@ pub(in crate::ops) struct GatherGrad {
 impl Op for GatherGrad {
     fn name(&self) -> &'static str {
         "gather_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_gather_grad({0}, {1}, {axis}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

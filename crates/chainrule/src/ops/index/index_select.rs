@@ -18,6 +18,10 @@ impl Op for IndexSelect {
         Some(OpId::index_select)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.take({0}, {1}, axis={axis})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -79,6 +83,10 @@ pub(crate) struct IndexSelectGrad {
 impl Op for IndexSelectGrad {
     fn name(&self) -> &'static str {
         "index_select_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_rows_grad({0}, {1}, {axis}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

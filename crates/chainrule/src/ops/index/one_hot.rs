@@ -17,6 +17,10 @@ impl Op for OneHot {
         Some(OpId::one_hot)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.equal({0}[..., None], np.arange({classes})).astype(np.int64)".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let indices = inputs[0];
         expect_indices(self.name(), &indices)?;

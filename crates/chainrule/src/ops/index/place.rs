@@ -122,6 +122,10 @@ impl Op for Staying {
         "staying"
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_staying({0}, {target_axis}, {shape})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.wide(&inputs[0].shape), DType::Bool))
     }
@@ -201,6 +205,13 @@ impl Op for Overwrite {
 
     fn id(&self) -> Option<OpId> {
         Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.target {
+            Target::Rows(_) => "_put({0}, {1}, {2}, {target_axis}, True, False)",
+            Target::Elements(_) => "_put({0}, {1}, {2}, {target_axis}, False, False)",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -297,6 +308,13 @@ impl Op for Accumulate {
 
     fn id(&self) -> Option<OpId> {
         Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.target {
+            Target::Rows(_) => "_put({0}, {1}, {2}, {target_axis}, True, True)",
+            Target::Elements(_) => "_put({0}, {1}, {2}, {target_axis}, False, True)",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -19,6 +19,10 @@ impl Op for SearchSorted {
         Some(OpId::searchsorted)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_searchsorted({0}, {1}, {right})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (sequence, values) = (inputs[0].shape, inputs[1].shape);
         let leading = |s: &Shape| s[..s.rank().saturating_sub(1)].to_vec();

@@ -60,6 +60,10 @@ impl Op for Wrap {
         "wrap"
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.where({0} < 0, {0} + {size}, {0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         expect_indices(self.op, &inputs[0])?;
         Ok(inputs[0])

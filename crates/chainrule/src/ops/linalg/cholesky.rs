@@ -28,6 +28,10 @@ impl Op for Cholesky {
         Some(OpId::cholesky)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.linalg.cholesky({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         dense::infer_square(self.name(), &inputs[0])
     }

@@ -40,6 +40,10 @@ impl Op for Det {
         Some(OpId::det)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.log { "np.linalg.slogdet({0})[::-1]" } else { "_det({0})" }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_det(self.name(), inputs)
     }
@@ -126,6 +130,10 @@ fn odd(permutation: &[usize]) -> bool {
 impl Op for Cofactors {
     fn name(&self) -> &'static str {
         "det_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cofactors({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -17,6 +17,10 @@ impl Op for Inverse {
         Some(OpId::inverse)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.linalg.inv({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         dense::infer_square(self.name(), &inputs[0])
     }

@@ -35,6 +35,10 @@ impl Op for MatMul {
         Some(OpId::matmul)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} @ {1}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (a, b) = (inputs[0].shape, inputs[1].shape);
         let (ra, rb) = (a.rank(), b.rank());

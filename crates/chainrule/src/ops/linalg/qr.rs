@@ -40,6 +40,10 @@ impl Op for Qr {
         Some(OpId::qr)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_qr({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;

@@ -17,6 +17,10 @@ impl Op for Solve {
         Some(OpId::solve)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.linalg.solve({0}, {1})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         let a = dense::infer_square(self.name(), &inputs[0])?.shape;

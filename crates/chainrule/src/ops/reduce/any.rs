@@ -19,6 +19,14 @@ impl Op for Truth {
         Some(OpId::any)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.all {
+            "np.all({0}, axis={axes}, keepdims={keepdim})"
+        } else {
+            "np.any({0}, axis={axes}, keepdims={keepdim})"
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.axes.reduce(&inputs[0].shape, self.keepdim), DType::Bool))
     }

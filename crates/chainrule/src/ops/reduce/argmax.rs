@@ -21,6 +21,14 @@ impl Op for ArgExtreme {
         Some(if self.least { OpId::argmin } else { OpId::argmax })
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "_arg(np.argmin, {0}, {axes}, {keepdim})"
+        } else {
+            "_arg(np.argmax, {0}, {axes}, {keepdim})"
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         no_extreme_of_nothing(self.name(), &shape, self.axes, self.least)?;

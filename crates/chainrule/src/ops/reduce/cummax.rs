@@ -23,6 +23,14 @@ impl Op for CumExtreme {
         Some(if self.least { OpId::cummin } else { OpId::cummax })
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "_cumulative_extreme({0}, {axis}, True)"
+        } else {
+            "_cumulative_extreme({0}, {axis}, False)"
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }

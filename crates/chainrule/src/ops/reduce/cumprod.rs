@@ -20,6 +20,10 @@ impl Op for CumProd {
         Some(OpId::cumprod)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cumulate(np.multiply, {0}, {axis}, {reverse}, {exclusive})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

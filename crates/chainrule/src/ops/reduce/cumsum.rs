@@ -19,6 +19,10 @@ impl Op for CumSum {
         Some(OpId::cumsum)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cumulate(np.add, {0}, {axis}, {reverse}, {exclusive})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -18,6 +18,10 @@ impl Op for LogCumSumExp {
         Some(OpId::logcumsumexp)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.logaddexp.accumulate({0}, axis={axis})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -18,6 +18,10 @@ impl Op for LogSumExp {
         Some(OpId::logsumexp)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_logsumexp({0}, {axes}, {keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);

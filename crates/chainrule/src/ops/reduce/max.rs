@@ -32,6 +32,15 @@ impl Op for Extreme {
         })
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match (self.least, self.strict) {
+            (false, false) => "np.max({0}, axis={axes}, keepdims={keepdim})",
+            (false, true) => "np.max({0}, axis={axes}, keepdims={keepdim})",
+            (true, false) => "np.min({0}, axis={axes}, keepdims={keepdim})",
+            (true, true) => "np.min({0}, axis={axes}, keepdims={keepdim})",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         no_extreme_of_nothing(self.name(), &x.shape, self.axes, self.least)?;

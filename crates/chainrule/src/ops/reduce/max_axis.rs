@@ -24,6 +24,14 @@ impl Op for ExtremeAt {
         Some(if self.least { OpId::min_axis } else { OpId::max_axis })
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "_min_axis({0}, {axis}, {keepdim})"
+        } else {
+            "_max_axis({0}, {axis}, {keepdim})"
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);
@@ -111,6 +119,10 @@ impl Op for Place {
         "place"
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_place({0}, {1}, {axis}, {count})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let mut shape = inputs[0].shape;
         shape.dims_mut()[self.axis] = self.count;
@@ -161,6 +173,10 @@ struct Pick {
 impl Op for Pick {
     fn name(&self) -> &'static str {
         "pick"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.take_along_axis({0}, {1}, {axis})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -18,6 +18,10 @@ impl Op for Mean {
         Some(OpId::mean)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.mean({0}, axis={axes}, keepdims={keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);

@@ -24,6 +24,10 @@ impl Op for Median {
         Some(OpId::median)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_median({0}, {axis}, {keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);

@@ -19,6 +19,10 @@ impl Op for Norm {
         Some(OpId::norm)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_norm({0}, {p}, {axes}, {keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;

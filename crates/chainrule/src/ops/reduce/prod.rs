@@ -20,6 +20,10 @@ impl Op for Prod {
         Some(OpId::prod)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.prod({0}, axis={axes}, keepdims={keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = infer_number_unary(self.name(), inputs)?;
         Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))

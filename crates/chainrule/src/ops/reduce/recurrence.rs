@@ -20,6 +20,10 @@ impl Op for Recurrence {
         "recurrence"
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_recurrence({0}, {1}, {axis}, {reverse}, {lagged})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[1].shape, float_inputs(self.name(), inputs)?))
     }

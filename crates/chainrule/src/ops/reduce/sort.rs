@@ -29,6 +29,13 @@ impl Op for Sort {
         })
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.part {
+            Part::All => "_sort({0}, {axis}, {descending}, None)",
+            _ => "_sort({0}, {axis}, {descending}, {first})",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let mut shape = inputs[0].shape;
         shape.dims_mut()[self.axis] = self.part.len(shape[self.axis]);

@@ -20,6 +20,10 @@ impl Op for Std {
         Some(OpId::std)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_std({0}, {axes}, {correction}, {keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);

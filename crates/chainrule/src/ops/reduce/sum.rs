@@ -18,6 +18,10 @@ impl Op for Sum {
         Some(OpId::sum)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sum({0}, axis={axes}, keepdims={keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = infer_number_unary(self.name(), inputs)?;
         Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))

@@ -21,6 +21,10 @@ impl Op for Var {
         Some(OpId::var)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_var({0}, {axes}, {correction}, {keepdim})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);
@@ -137,6 +141,10 @@ struct VarGrad {
 impl Op for VarGrad {
     fn name(&self) -> &'static str {
         "var_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{factor} * ({0} - {1}) * {2}".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -20,6 +20,10 @@ impl Op for Cat {
         Some(OpId::cat)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.concatenate([{*}], axis={axis})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let first = inputs[0];
         let mut shape = first.shape;

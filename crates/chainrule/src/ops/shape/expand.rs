@@ -16,6 +16,10 @@ impl Op for Expand {
         Some(OpId::expand)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.broadcast_to({0}, {shape})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let from = inputs[0].shape;
         if from.broadcast(&self.shape) != Some(self.shape) {

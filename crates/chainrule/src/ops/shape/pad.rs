@@ -50,6 +50,10 @@ impl Op for PadConstant {
         Some(OpId::pad)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_pad({0}, {amounts}, {value})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = padded(&inputs[0].shape, &self.amounts)?;
         Ok(Meta::new(shape, inputs[0].dtype))

@@ -29,6 +29,10 @@ impl Op for Permute {
         Some(OpId::permute)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.transpose({0}, {from})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         let mut out = shape;

@@ -61,6 +61,10 @@ impl Op for Remap {
         Some(self.id)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_remap({0}, {maps})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(mapped(&inputs[0].shape, &self.maps), inputs[0].dtype))
     }
@@ -99,6 +103,10 @@ struct Gathered {
 impl Op for Gathered {
     fn name(&self) -> &'static str {
         "remap_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_remap_grad({0}, {maps}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

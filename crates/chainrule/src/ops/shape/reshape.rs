@@ -18,6 +18,10 @@ impl Op for Reshape {
         Some(OpId::reshape)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.reshape({0}, {shape})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (from, to) = (inputs[0].shape, self.shape);
         if from.numel() != to.numel() {

@@ -19,6 +19,10 @@ impl Op for Roll {
         Some(OpId::roll)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.roll({0}, {shifts}, {roll_axes})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }

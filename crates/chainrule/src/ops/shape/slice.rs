@@ -129,6 +129,10 @@ impl Op for SliceOp {
         Some(OpId::slice)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}[{slice}]".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.out, inputs[0].dtype))
     }
@@ -218,6 +222,10 @@ struct Unslice {
 impl Op for Unslice {
     fn name(&self) -> &'static str {
         "unslice"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_unslice({shape}, {parts})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

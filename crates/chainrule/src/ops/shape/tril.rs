@@ -55,6 +55,14 @@ impl Op for Triangle {
         Some(OpId::tril)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.upper {
+            "np.triu({0}, {diagonal})"
+        } else {
+            "np.tril({0}, {diagonal})"
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         if shape.rank() < 2 {

@@ -68,6 +68,10 @@ impl Op for Window {
         Some(self.id)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_window({0}, {start}, {moves}, {shape})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.out, inputs[0].dtype))
     }
@@ -112,6 +116,10 @@ impl Op for Unwindow {
 
     fn id(&self) -> Option<OpId> {
         self.name.id
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_window_grad({0}, {start_in_result}, {moves}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -16,6 +16,10 @@ impl Op for Abs {
         Some(OpId::abs)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.abs({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -58,6 +62,7 @@ struct AbsSlope;
 
 impl Slope for AbsSlope {
     const NAME: &'static str = "abs_grad";
+    const NUMPY: &'static str = "{1} * np.sign({0})";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -14,6 +14,10 @@ impl Op for Acos {
         Some(OpId::acos)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arccos({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

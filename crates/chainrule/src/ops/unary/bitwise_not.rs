@@ -14,6 +14,10 @@ impl Op for BitwiseNot {
         Some(OpId::bitwise_not)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("~{0}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         match inputs[0].dtype.is_float() {
             true => Err(Error::dtype(

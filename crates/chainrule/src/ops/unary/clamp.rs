@@ -26,6 +26,10 @@ impl Op for Clamp {
         Some(self.id)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_clamp({0}, {min}, {max})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -81,6 +85,10 @@ impl MapKernel for Clamp {
 impl Curve for Clamp {
     fn grad_name(&self) -> &'static str {
         self.grad_name
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_clamp_grad({0}, {1}, {min}, {max})"
     }
 
     #[inline(always)]

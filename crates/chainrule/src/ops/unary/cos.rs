@@ -15,6 +15,10 @@ impl Op for Cos {
         Some(OpId::cos)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.cos({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -29,6 +29,10 @@ impl Op for Dropout {
         Some(OpId::dropout)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * {1} * {kept}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         if inputs[0].shape != inputs[1].shape {
             let why = "the mask must have the shape of the tensor";

@@ -26,6 +26,10 @@ impl Op for Elu {
         Some(self.id)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_elu({0}, {alpha}, {scale}, {width})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -65,6 +69,10 @@ impl MapKernel for Elu {
 impl Curve for Elu {
     fn grad_name(&self) -> &'static str {
         self.grad_name
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_elu_grad({0}, {1}, {alpha}, {scale}, {width})"
     }
 
     #[inline(always)]

@@ -18,6 +18,10 @@ impl Op for Erf {
         Some(OpId::erf)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_each(math.erf, {0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -56,6 +60,7 @@ pub(super) struct ErfSlope;
 
 impl Slope for ErfSlope {
     const NAME: &'static str = "erf_grad";
+    const NUMPY: &'static str = "{1} * (2 / math.sqrt(math.pi)) * np.exp(-{0} * {0})";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -19,6 +19,10 @@ impl Op for Erfc {
         Some(OpId::erfc)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_each(math.erfc, {0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -17,6 +17,10 @@ impl Op for Erfinv {
         Some(OpId::erfinv)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_erfinv({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

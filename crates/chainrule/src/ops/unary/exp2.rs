@@ -18,6 +18,10 @@ impl Op for Exp2 {
         Some(OpId::exp2)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.exp2({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -57,6 +61,7 @@ struct Exp2Slope;
 
 impl Slope for Exp2Slope {
     const NAME: &'static str = "exp2_grad";
+    const NUMPY: &'static str = "{1} * ({0} * math.log(2))";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

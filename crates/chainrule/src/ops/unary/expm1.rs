@@ -16,6 +16,10 @@ impl Op for Expm1 {
         Some(OpId::expm1)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.expm1({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -54,6 +58,7 @@ struct Expm1Slope;
 
 impl Slope for Expm1Slope {
     const NAME: &'static str = "expm1_grad";
+    const NUMPY: &'static str = "{1} * ({0} + 1)";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

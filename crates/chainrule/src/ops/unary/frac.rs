@@ -14,6 +14,10 @@ impl Op for Frac {
         Some(OpId::frac)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} - np.trunc({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

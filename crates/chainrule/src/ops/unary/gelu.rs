@@ -22,6 +22,10 @@ impl Op for Gelu {
         Some(OpId::gelu)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * _normal({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -64,6 +68,10 @@ impl MapKernel for Gelu {
 impl Curve for Gelu {
     fn grad_name(&self) -> &'static str {
         "gelu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_gelu_grad({0}, {1})"
     }
 
     #[inline(always)]

@@ -22,6 +22,10 @@ impl Op for GeluTanh {
         Some(OpId::gelu_tanh)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * (1 + np.tanh(_gelu_tanh_inner({0}))) / 2".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -70,6 +74,10 @@ impl MapKernel for GeluTanh {
 impl Curve for GeluTanh {
     fn grad_name(&self) -> &'static str {
         "gelu_tanh_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_gelu_tanh_grad({0}, {1})"
     }
 
     #[inline(always)]

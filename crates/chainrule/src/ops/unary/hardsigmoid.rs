@@ -17,6 +17,10 @@ impl Op for Hardsigmoid {
         Some(OpId::hardsigmoid)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.clip(({0} + 3) / 6, 0, 1)".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -57,6 +61,10 @@ impl MapKernel for Hardsigmoid {
 impl Curve for Hardsigmoid {
     fn grad_name(&self) -> &'static str {
         "hardsigmoid_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "np.where(np.abs({0}) < 3, {1} / 6, 0)"
     }
 
     #[inline(always)]

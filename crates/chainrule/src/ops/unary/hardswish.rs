@@ -17,6 +17,10 @@ impl Op for Hardswish {
         Some(OpId::hardswish)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * np.clip({0} + 3, 0, 6) / 6".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -60,6 +64,10 @@ impl MapKernel for Hardswish {
 impl Curve for Hardswish {
     fn grad_name(&self) -> &'static str {
         "hardswish_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_hardswish_grad({0}, {1})"
     }
 
     #[inline(always)]

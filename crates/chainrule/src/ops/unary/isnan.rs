@@ -23,6 +23,14 @@ impl Op for Is {
         Some(OpId::isnan)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Is::Nan => "np.isnan({0})",
+            Is::Inf => "np.isinf({0})",
+            Is::Finite => "np.isfinite({0})",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, DType::Bool))
     }

@@ -19,6 +19,10 @@ impl Op for LeakyRelu {
         Some(OpId::leaky_relu)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.where({0} > 0, {0}, {0} * {slope})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -56,6 +60,10 @@ impl MapKernel for LeakyRelu {
 impl Curve for LeakyRelu {
     fn grad_name(&self) -> &'static str {
         "leaky_relu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "np.where({0} > 0, {1}, {1} * {slope})"
     }
 
     #[inline(always)]

@@ -17,6 +17,10 @@ impl Op for Log10 {
         Some(OpId::log10)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log10({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -16,6 +16,10 @@ impl Op for Log1p {
         Some(OpId::log1p)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log1p({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -54,6 +58,7 @@ struct Log1pSlope;
 
 impl Slope for Log1pSlope {
     const NAME: &'static str = "log1p_grad";
+    const NUMPY: &'static str = "{1} / ({0} + 1)";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -18,6 +18,10 @@ impl Op for Log2 {
         Some(OpId::log2)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log2({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -56,6 +60,7 @@ struct Log2Slope;
 
 impl Slope for Log2Slope {
     const NAME: &'static str = "log2_grad";
+    const NUMPY: &'static str = "{1} / ({0} * math.log(2))";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

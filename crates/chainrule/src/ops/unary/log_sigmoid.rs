@@ -16,6 +16,10 @@ impl Op for LogSigmoid {
         Some(OpId::log_sigmoid)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.minimum({0}, 0) - np.log1p(np.exp(-np.abs({0})))".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

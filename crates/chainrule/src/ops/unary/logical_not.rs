@@ -14,6 +14,10 @@ impl Op for LogicalNot {
         Some(OpId::logical_not)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.logical_not({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, DType::Bool))
     }

@@ -16,6 +16,10 @@ impl Op for Mish {
         Some(OpId::mish)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_mish({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

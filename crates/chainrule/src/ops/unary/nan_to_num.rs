@@ -38,6 +38,10 @@ impl Op for NanToNum {
         Some(OpId::nan_to_num)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.nan_to_num({0}, nan={nan}, posinf={posinf}, neginf={neginf})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -14,6 +14,10 @@ impl Op for Neg {
         Some(OpId::neg)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("-{0}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

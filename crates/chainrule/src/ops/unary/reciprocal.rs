@@ -16,6 +16,10 @@ impl Op for Reciprocal {
         Some(OpId::reciprocal)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("1 / {0}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -55,6 +59,7 @@ struct ReciprocalSlope;
 
 impl Slope for ReciprocalSlope {
     const NAME: &'static str = "reciprocal_grad";
+    const NUMPY: &'static str = "-({1} * ({0} * {0}))";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

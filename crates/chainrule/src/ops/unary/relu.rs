@@ -16,6 +16,10 @@ impl Op for Relu {
         Some(OpId::relu)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.maximum({0}, 0)".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -55,6 +59,7 @@ struct ReluSlope;
 
 impl Slope for ReluSlope {
     const NAME: &'static str = "relu_grad";
+    const NUMPY: &'static str = "np.where({0} <= 0, 0, {1})";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

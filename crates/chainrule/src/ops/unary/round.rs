@@ -25,6 +25,15 @@ impl Op for Rounded {
         Some(OpId::round)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Rounded::Floor => "np.floor({0})",
+            Rounded::Ceil => "np.ceil({0})",
+            Rounded::Round => "np.round({0})",
+            Rounded::Trunc => "np.trunc({0})",
+        }))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -16,6 +16,10 @@ impl Op for Rsqrt {
         Some(OpId::rsqrt)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("1 / np.sqrt({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -55,6 +59,7 @@ struct RsqrtSlope;
 
 impl Slope for RsqrtSlope {
     const NAME: &'static str = "rsqrt_grad";
+    const NUMPY: &'static str = "{1} * (-0.5 * ({0} * {0} * {0}))";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -16,6 +16,10 @@ impl Op for Sigmoid {
         Some(OpId::sigmoid)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_sigmoid({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -56,6 +60,7 @@ struct SigmoidSlope;
 
 impl Slope for SigmoidSlope {
     const NAME: &'static str = "sigmoid_grad";
+    const NUMPY: &'static str = "{1} * ({0} * (1 - {0}))";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -14,6 +14,10 @@ impl Op for Sign {
         Some(OpId::sign)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sign({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

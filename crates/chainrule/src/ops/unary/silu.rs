@@ -17,6 +17,10 @@ impl Op for Silu {
         Some(OpId::silu)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * _sigmoid({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -54,6 +58,10 @@ impl MapKernel for Silu {
 impl Curve for Silu {
     fn grad_name(&self) -> &'static str {
         "silu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_silu_grad({0}, {1})"
     }
 
     #[inline(always)]

@@ -15,6 +15,10 @@ impl Op for Sin {
         Some(OpId::sin)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sin({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -14,6 +14,10 @@ impl Op for Sinh {
         Some(OpId::sinh)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sinh({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

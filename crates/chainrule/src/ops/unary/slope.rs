@@ -14,6 +14,9 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
     /// The name of the backward in listings: `tanh_grad`.
     const NAME: &'static str;
 
+    /// As [`Op::numpy`], of the saved value and the gradient.
+    const NUMPY: &'static str;
+
     /// `g` times the slope at `s`: the kernel.
     fn scale<T: Real>(s: T, g: T) -> T;
 
@@ -29,6 +32,9 @@ pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
     /// The name of the backward in listings: `elu_grad`.
     fn grad_name(&self) -> &'static str;
 
+    /// As [`Op::numpy`], of the saved value and the gradient.
+    fn numpy(&self) -> &'static str;
+
     /// `g` times the slope at `s`: the kernel, always inlined and without branches.
     fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T;
 
@@ -42,6 +48,10 @@ pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
 impl<S: Slope> Curve for PhantomData<S> {
     fn grad_name(&self) -> &'static str {
         S::NAME
+    }
+
+    fn numpy(&self) -> &'static str {
+        S::NUMPY
     }
 
     #[inline(always)]
@@ -77,6 +87,10 @@ pub(super) fn scaled_by(curve: impl Curve, s: &Tensor, g: &Tensor) -> Result<Ten
 impl<C: Curve> Op for Scaled<C> {
     fn name(&self) -> &'static str {
         self.0.grad_name()
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(self.0.numpy().into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

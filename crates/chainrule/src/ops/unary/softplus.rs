@@ -20,6 +20,10 @@ impl Op for Softplus {
         Some(OpId::softplus)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_softplus({0}, {beta}, {threshold})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -62,6 +66,10 @@ impl MapKernel for Softplus {
 impl Curve for Softplus {
     fn grad_name(&self) -> &'static str {
         "softplus_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_softplus_grad({0}, {1}, {beta}, {threshold})"
     }
 
     #[inline(always)]

@@ -15,6 +15,10 @@ impl Op for Softsign {
         Some(OpId::softsign)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} / (1 + np.abs({0}))".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -16,6 +16,10 @@ impl Op for Sqrt {
         Some(OpId::sqrt)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sqrt({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -54,6 +58,7 @@ struct SqrtSlope;
 
 impl Slope for SqrtSlope {
     const NAME: &'static str = "sqrt_grad";
+    const NUMPY: &'static str = "{1} / ({0} + {0})";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -16,6 +16,10 @@ impl Op for Square {
         Some(OpId::square)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * {0}".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -56,6 +60,7 @@ struct SquareSlope;
 
 impl Slope for SquareSlope {
     const NAME: &'static str = "square_grad";
+    const NUMPY: &'static str = "{1} * ({0} + {0})";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -14,6 +14,10 @@ impl Op for Tan {
         Some(OpId::tan)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.tan({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -16,6 +16,10 @@ impl Op for Tanh {
         Some(OpId::tanh)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.tanh({0})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -55,6 +59,7 @@ struct TanhSlope;
 
 impl Slope for TanhSlope {
     const NAME: &'static str = "tanh_grad";
+    const NUMPY: &'static str = "{1} * ((1 - {0}) * (1 + {0}))";
 
     /// As a product, which keeps its digits where `y` is near 1.
     #[inline(always)]

@@ -17,6 +17,10 @@ impl Op for ToDType {
         Some(OpId::to_dtype)
     }
 
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}.astype({dtype})".into())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, self.dtype))
     }

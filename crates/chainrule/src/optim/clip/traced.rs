@@ -1,6 +1,7 @@
 //! Clipping inside a trace: instructions that do the same to the bit.
 
 use crate::param::Parameters;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{check, norm_of, not_finite};
@@ -68,6 +69,10 @@ struct GradNorm {
 impl Op for GradNorm {
     fn name(&self) -> &'static str {
         "grad_norm"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_grad_norm({p}, {*})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -1,5 +1,6 @@
 //! A step inside a trace: the update of each parameter is an instruction.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -72,6 +73,10 @@ impl<R: Rule> Parameters for Update<R> {
 impl<R: Rule> Op for Update<R> {
     fn name(&self) -> &'static str {
         R::NAME
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(R::NUMPY.into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
