@@ -17,6 +17,7 @@ pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
     Saves, ViewKernel, Wanted, WholeKernel, tile, tile_function, tile_slice,
 };
+pub(crate) use crate::tensor::reading::{self, Fold, Linear, Reading};
 pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};
 pub(crate) use crate::tensor::{IntoTensor, Tensor};

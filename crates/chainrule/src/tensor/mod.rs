@@ -14,6 +14,7 @@ pub(crate) mod node;
 pub(crate) mod op;
 pub(crate) mod place;
 mod print;
+pub(crate) mod reading;
 pub(crate) mod run;
 pub(crate) mod value;
 pub(crate) mod watch;

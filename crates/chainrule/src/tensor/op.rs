@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::Tensor;
 use super::node::{Node, SavedValues, Source};
+use super::reading::{Linear, Reading};
 use super::value::{Layout, Meta, Value};
 use crate::error::{Error, Result};
 use crate::kernels::chain::Arithmetic;
@@ -51,6 +52,16 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     /// underscore are those of its Python files.
     fn numpy(&self) -> Option<Cow<'static, str>> {
         None
+    }
+
+    /// What the algebra of programs reads it as.
+    fn reading(&self) -> Reading {
+        Reading::Opaque
+    }
+
+    /// In which operands it is linear.
+    fn linear(&self) -> Linear {
+        Linear::No
     }
 
     /// What backward needs when the gradients of the `wanted` inputs are asked for.

@@ -19,6 +19,10 @@ impl Op for Add {
         Some("{0} + {1}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Add
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

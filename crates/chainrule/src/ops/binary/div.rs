@@ -18,6 +18,10 @@ impl Op for Div {
         Some("{0} / {1}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Div
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         infer_number_binary(self.name(), inputs)

@@ -18,6 +18,10 @@ impl Op for Mul {
         Some("{0} * {1}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Mul
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

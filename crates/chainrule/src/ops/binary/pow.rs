@@ -21,6 +21,10 @@ impl Op for Pow {
         Some("{0} ** {1}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Pow
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }
@@ -135,6 +139,10 @@ impl Op for PowGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_pow_grad({0}, {1}, {2})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Slope(reading::Slope::Pow)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -18,6 +18,10 @@ impl Op for Sub {
         Some("{0} - {1}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Sub
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_binary(self.name(), inputs)
     }

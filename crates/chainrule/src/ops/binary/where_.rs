@@ -19,6 +19,10 @@ impl Op for Where {
         Some("np.where({0}, {1}, {2})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::From(1)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtypes: Vec<_> = inputs.iter().map(|m| m.dtype).collect();
         if dtypes[0] != DType::Bool {

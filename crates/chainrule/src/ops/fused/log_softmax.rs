@@ -23,6 +23,10 @@ impl Op for LogSoftmax {
         Some("_log_softmax({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::LogSoftmax
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -78,6 +82,14 @@ impl Op for LogSoftmaxGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_log_softmax_grad({0}, {1})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::Last
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::LogSoftmaxGrad
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

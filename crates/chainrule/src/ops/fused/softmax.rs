@@ -22,6 +22,10 @@ impl Op for Softmax {
         Some("_softmax({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Softmax
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -81,6 +85,14 @@ impl Op for SoftmaxGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_softmax_grad({0}, {1})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::Last
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::SoftmaxGrad
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

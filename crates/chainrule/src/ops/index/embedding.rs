@@ -104,6 +104,10 @@ impl Op for EmbeddingGrad {
         Some("_embedding_grad({0}, {1}, {rows}, {padding})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let g = inputs[0];
         let dim = g.shape[g.shape.rank() - 1];

@@ -22,6 +22,14 @@ impl Op for Gather {
         Some("{0}[_elements({1}, {axis})]".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Gather { axis: self.axis }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -100,6 +108,14 @@ impl Op for GatherGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_gather_grad({0}, {1}, {axis}, {shape})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::GatherGrad { axis: self.axis }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

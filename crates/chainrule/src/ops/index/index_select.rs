@@ -22,6 +22,10 @@ impl Op for IndexSelect {
         Some("np.take({0}, {1}, axis={axis})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -87,6 +91,10 @@ impl Op for IndexSelectGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_rows_grad({0}, {1}, {axis}, {shape})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

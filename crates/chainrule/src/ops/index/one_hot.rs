@@ -21,6 +21,10 @@ impl Op for OneHot {
         Some("np.equal({0}[..., None], np.arange({classes})).astype(np.int64)".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::OneHot
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let indices = inputs[0];
         expect_indices(self.name(), &indices)?;

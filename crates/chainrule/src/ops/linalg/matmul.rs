@@ -39,6 +39,10 @@ impl Op for MatMul {
         Some("{0} @ {1}".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::Each
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (a, b) = (inputs[0].shape, inputs[1].shape);
         let (ra, rb) = (a.rank(), b.rank());

@@ -23,6 +23,10 @@ impl Op for CumSum {
         Some("_cumulate(np.add, {0}, {axis}, {reverse}, {exclusive})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

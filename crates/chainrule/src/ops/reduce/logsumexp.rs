@@ -22,6 +22,10 @@ impl Op for LogSumExp {
         Some("_logsumexp({0}, {axes}, {keepdim})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::LogSumExp, axes: self.axes, keepdim: self.keepdim }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);

@@ -32,6 +32,11 @@ impl Op for ExtremeAt {
         }))
     }
 
+    fn reading(&self) -> Reading {
+        let axes = Axes::one(self.axis);
+        Reading::Fold { fold: Fold::Extreme, axes, keepdim: self.keepdim }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);
@@ -123,6 +128,10 @@ impl Op for Place {
         Some("_place({0}, {1}, {axis}, {count})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let mut shape = inputs[0].shape;
         shape.dims_mut()[self.axis] = self.count;
@@ -177,6 +186,10 @@ impl Op for Pick {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.take_along_axis({0}, {1}, {axis})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

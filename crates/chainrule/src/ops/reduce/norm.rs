@@ -23,6 +23,10 @@ impl Op for Norm {
         Some("_norm({0}, {p}, {axes}, {keepdim})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::Norm { p: self.p }, axes: self.axes, keepdim: self.keepdim }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;

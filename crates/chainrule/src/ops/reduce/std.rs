@@ -24,6 +24,14 @@ impl Op for Std {
         Some("_std({0}, {axes}, {correction}, {keepdim})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Fold {
+            fold: Fold::Std { correction: self.correction },
+            axes: self.axes,
+            keepdim: self.keepdim,
+        }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);

@@ -22,6 +22,10 @@ impl Op for Sum {
         Some("np.sum({0}, axis={axes}, keepdims={keepdim})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::Sum, axes: self.axes, keepdim: self.keepdim }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = infer_number_unary(self.name(), inputs)?;
         Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))

@@ -25,6 +25,14 @@ impl Op for Var {
         Some("_var({0}, {axes}, {correction}, {keepdim})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Fold {
+            fold: Fold::Var { correction: self.correction },
+            axes: self.axes,
+            keepdim: self.keepdim,
+        }
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = self.axes.reduce(&inputs[0].shape, self.keepdim);
@@ -145,6 +153,10 @@ impl Op for VarGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{factor} * ({0} - {1}) * {2}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::VarGrad { factor: self.factor }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

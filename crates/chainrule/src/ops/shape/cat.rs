@@ -24,6 +24,10 @@ impl Op for Cat {
         Some("np.concatenate([{*}], axis={axis})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::All
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let first = inputs[0];
         let mut shape = first.shape;

@@ -20,6 +20,14 @@ impl Op for Expand {
         Some("np.broadcast_to({0}, {shape})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Expand
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let from = inputs[0].shape;
         if from.broadcast(&self.shape) != Some(self.shape) {

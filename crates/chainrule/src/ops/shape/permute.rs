@@ -33,6 +33,14 @@ impl Op for Permute {
         Some("np.transpose({0}, {from})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Permute(self.from.clone())
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         let mut out = shape;

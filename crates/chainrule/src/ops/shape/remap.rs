@@ -109,6 +109,10 @@ impl Op for Gathered {
         Some("_remap_grad({0}, {maps}, {shape})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.shape, float_inputs(self.name(), inputs)?))
     }

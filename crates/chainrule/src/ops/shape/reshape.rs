@@ -22,6 +22,14 @@ impl Op for Reshape {
         Some("np.reshape({0}, {shape})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Reshape
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (from, to) = (inputs[0].shape, self.shape);
         if from.numel() != to.numel() {

@@ -23,6 +23,10 @@ impl Op for Roll {
         Some("np.roll({0}, {shifts}, {roll_axes})".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }

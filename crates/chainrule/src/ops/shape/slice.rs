@@ -133,6 +133,10 @@ impl Op for SliceOp {
         Some("{0}[{slice}]".into())
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(self.out, inputs[0].dtype))
     }
@@ -226,6 +230,10 @@ impl Op for Unslice {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_unslice({shape}, {parts})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::All
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

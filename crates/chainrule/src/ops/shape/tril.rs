@@ -63,6 +63,10 @@ impl Op for Triangle {
         }))
     }
 
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         if shape.rank() < 2 {

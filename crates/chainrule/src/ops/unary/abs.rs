@@ -20,6 +20,10 @@ impl Op for Abs {
         Some("np.abs({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::NotNegative
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -19,6 +19,10 @@ impl Op for Exp {
         Some("np.exp({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Exp
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

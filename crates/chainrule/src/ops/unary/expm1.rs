@@ -20,6 +20,10 @@ impl Op for Expm1 {
         Some("np.expm1({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Expm1
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

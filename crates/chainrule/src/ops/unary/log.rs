@@ -19,6 +19,10 @@ impl Op for Log {
         Some("np.log({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Log
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -20,6 +20,10 @@ impl Op for Log1p {
         Some("np.log1p({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Log1p
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -59,6 +63,7 @@ struct Log1pSlope;
 impl Slope for Log1pSlope {
     const NAME: &'static str = "log1p_grad";
     const NUMPY: &'static str = "{1} / ({0} + 1)";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Log1p);
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

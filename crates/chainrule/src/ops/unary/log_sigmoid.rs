@@ -20,6 +20,10 @@ impl Op for LogSigmoid {
         Some("np.minimum({0}, 0) - np.log1p(np.exp(-np.abs({0})))".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::LogSigmoid
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -18,6 +18,10 @@ impl Op for Neg {
         Some("-{0}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Neg
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

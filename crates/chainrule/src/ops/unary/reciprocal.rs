@@ -20,6 +20,10 @@ impl Op for Reciprocal {
         Some("1 / {0}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Power(-1.0)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -60,6 +64,7 @@ struct ReciprocalSlope;
 impl Slope for ReciprocalSlope {
     const NAME: &'static str = "reciprocal_grad";
     const NUMPY: &'static str = "-({1} * ({0} * {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Reciprocal);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -20,6 +20,10 @@ impl Op for Relu {
         Some("np.maximum({0}, 0)".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::NotNegative
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

@@ -20,6 +20,10 @@ impl Op for Rsqrt {
         Some("1 / np.sqrt({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Power(-0.5)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -60,6 +64,7 @@ struct RsqrtSlope;
 impl Slope for RsqrtSlope {
     const NAME: &'static str = "rsqrt_grad";
     const NUMPY: &'static str = "{1} * (-0.5 * ({0} * {0} * {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Rsqrt);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

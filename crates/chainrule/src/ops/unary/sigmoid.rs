@@ -20,6 +20,10 @@ impl Op for Sigmoid {
         Some("_sigmoid({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Sigmoid
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -61,6 +65,7 @@ struct SigmoidSlope;
 impl Slope for SigmoidSlope {
     const NAME: &'static str = "sigmoid_grad";
     const NUMPY: &'static str = "{1} * ({0} * (1 - {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Sigmoid);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

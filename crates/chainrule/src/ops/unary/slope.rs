@@ -17,6 +17,9 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
     /// As [`Op::numpy`], of the saved value and the gradient.
     const NUMPY: &'static str;
 
+    /// The slope as the algebra of programs reads it.
+    const READING: Option<reading::Slope> = None;
+
     /// `g` times the slope at `s`: the kernel.
     fn scale<T: Real>(s: T, g: T) -> T;
 
@@ -35,6 +38,11 @@ pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
     /// As [`Op::numpy`], of the saved value and the gradient.
     fn numpy(&self) -> &'static str;
 
+    /// The slope as the algebra of programs reads it.
+    fn reading(&self) -> Option<reading::Slope> {
+        None
+    }
+
     /// `g` times the slope at `s`: the kernel, always inlined and without branches.
     fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T;
 
@@ -52,6 +60,10 @@ impl<S: Slope> Curve for PhantomData<S> {
 
     fn numpy(&self) -> &'static str {
         S::NUMPY
+    }
+
+    fn reading(&self) -> Option<reading::Slope> {
+        S::READING
     }
 
     #[inline(always)]
@@ -91,6 +103,15 @@ impl<C: Curve> Op for Scaled<C> {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(self.0.numpy().into())
+    }
+
+    /// In the gradient, where the slope itself is not read.
+    fn linear(&self) -> Linear {
+        self.0.reading().map_or(Linear::Last, |_| Linear::No)
+    }
+
+    fn reading(&self) -> Reading {
+        self.0.reading().map_or(Reading::Opaque, Reading::Slope)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -24,6 +24,10 @@ impl Op for Softplus {
         Some("_softplus({0}, {beta}, {threshold})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Positive
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

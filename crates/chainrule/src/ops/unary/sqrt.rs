@@ -20,6 +20,10 @@ impl Op for Sqrt {
         Some("np.sqrt({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Power(0.5)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -59,6 +63,7 @@ struct SqrtSlope;
 impl Slope for SqrtSlope {
     const NAME: &'static str = "sqrt_grad";
     const NUMPY: &'static str = "{1} / ({0} + {0})";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Sqrt);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -20,6 +20,10 @@ impl Op for Square {
         Some("{0} * {0}".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Power(2.0)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }
@@ -61,6 +65,7 @@ struct SquareSlope;
 impl Slope for SquareSlope {
     const NAME: &'static str = "square_grad";
     const NUMPY: &'static str = "{1} * ({0} + {0})";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Square);
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -20,6 +20,10 @@ impl Op for Tanh {
         Some("np.tanh({0})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Tanh
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }
@@ -60,6 +64,7 @@ struct TanhSlope;
 impl Slope for TanhSlope {
     const NAME: &'static str = "tanh_grad";
     const NUMPY: &'static str = "{1} * ((1 - {0}) * (1 + {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Tanh);
 
     /// As a product, which keeps its digits where `y` is near 1.
     #[inline(always)]

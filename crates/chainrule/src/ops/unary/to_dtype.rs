@@ -21,6 +21,10 @@ impl Op for ToDType {
         Some("{0}.astype({dtype})".into())
     }
 
+    fn reading(&self) -> Reading {
+        Reading::Cast
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, self.dtype))
     }
