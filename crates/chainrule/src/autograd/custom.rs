@@ -174,7 +174,7 @@ fn intern(name: &str) -> &'static str {
 
 /// Whether this is a custom op, whose forward rule follows from its backward.
 pub(crate) fn is_custom(op: &dyn Op) -> bool {
-    (op as &dyn std::any::Any).is::<Custom>()
+    op.is::<Custom>()
 }
 
 /// One use of a custom op.

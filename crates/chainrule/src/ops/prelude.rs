@@ -20,6 +20,7 @@ pub(crate) use crate::tensor::op::{
 pub(crate) use crate::tensor::reading::{self, Fold, Linear, Reading};
 pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};
+pub(crate) use crate::tensor::work::{self, last, numel};
 pub(crate) use crate::tensor::{IntoTensor, Tensor};
 
 /// Random normal f64 elements, for samples.

@@ -53,6 +53,7 @@ impl Rule for AdagradOptions {
     const NAME: &'static str = "Adagrad";
     const NUMPY: &'static str =
         "_adagrad({update}, lr_decay={lr_decay}, weight_decay={weight_decay}, eps={eps})";
+    const STEPS: u64 = 7;
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "lr_decay", self.lr_decay)?;

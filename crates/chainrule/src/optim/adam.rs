@@ -95,6 +95,7 @@ impl Rule for AdamOptions {
     const NAME: &'static str = "Adam";
     const NUMPY: &'static str =
         "_adam({update}, betas={betas}, eps={eps}, weight_decay={weight_decay})";
+    const STEPS: u64 = 12;
 
     fn check(&self) -> Result<()> {
         self.check_for(Self::NAME)

@@ -52,6 +52,7 @@ impl Rule for AdamWOptions {
     const NAME: &'static str = "AdamW";
     const NUMPY: &'static str =
         "_adam_w({update}, betas={betas}, eps={eps}, weight_decay={weight_decay})";
+    const STEPS: u64 = 12;
 
     fn check(&self) -> Result<()> {
         AdamOptions { weight_decay: self.weight_decay, ..self.plain() }.check_for(Self::NAME)

@@ -34,6 +34,10 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
     #[doc(hidden)]
     const NUMPY: &'static str;
 
+    /// Operations for each element of a parameter.
+    #[doc(hidden)]
+    const STEPS: u64;
+
     /// An error for an option out of its range.
     fn check(&self) -> Result<()>;
 

@@ -46,6 +46,7 @@ pub type Lion = Descent<LionOptions>;
 impl Rule for LionOptions {
     const NAME: &'static str = "Lion";
     const NUMPY: &'static str = "_lion({update}, betas={betas}, weight_decay={weight_decay})";
+    const STEPS: u64 = 8;
 
     fn check(&self) -> Result<()> {
         share(Self::NAME, "betas.0", self.betas.0)?;

@@ -63,6 +63,7 @@ const EPS: f64 = 1e-7;
 impl Rule for MuonOptions {
     const NAME: &'static str = "Muon";
     const NUMPY: &'static str = "_muon({update}, momentum={momentum}, nesterov={nesterov}, steps={steps}, weight_decay={weight_decay})";
+    const STEPS: u64 = 0;
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "momentum", self.momentum)?;

@@ -53,6 +53,7 @@ pub type RmsProp = Descent<RmsPropOptions>;
 impl Rule for RmsPropOptions {
     const NAME: &'static str = "RmsProp";
     const NUMPY: &'static str = "_rms_prop({update}, alpha={alpha}, eps={eps}, weight_decay={weight_decay}, momentum={momentum}, centered={centered})";
+    const STEPS: u64 = 7;
 
     fn check(&self) -> Result<()> {
         share(Self::NAME, "alpha", self.alpha)?;

@@ -42,6 +42,7 @@ pub type Sgd = Descent<SgdOptions>;
 impl Rule for SgdOptions {
     const NAME: &'static str = "Sgd";
     const NUMPY: &'static str = "_sgd({update}, momentum={momentum}, dampening={dampening}, weight_decay={weight_decay}, nesterov={nesterov})";
+    const STEPS: u64 = 2;
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "momentum", self.momentum)?;

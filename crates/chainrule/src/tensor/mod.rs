@@ -18,6 +18,7 @@ pub(crate) mod reading;
 pub(crate) mod run;
 pub(crate) mod value;
 pub(crate) mod watch;
+pub(crate) mod work;
 
 use std::ops::Deref;
 use std::sync::Arc;

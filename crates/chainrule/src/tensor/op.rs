@@ -64,6 +64,18 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Linear::No
     }
 
+    /// The operations on numbers that it takes, by the rules of `Program::cost`, where its kind of kernel does not tell.
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let _ = (inputs, outputs);
+        None
+    }
+
+    /// For a place of whole numbers among its inputs: below what they are, if they pick rows or classes.
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        let _ = (input, inputs);
+        None
+    }
+
     /// What backward needs when the gradients of the `wanted` inputs are asked for.
     fn saves(&self, wanted: Wanted) -> Saves {
         let _ = wanted;

@@ -141,6 +141,11 @@ impl Op for PowGrad {
         Some("_pow_grad({0}, {1}, {2})".into())
     }
 
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
+    }
+
     fn reading(&self) -> Reading {
         Reading::Slope(reading::Slope::Pow)
     }

@@ -26,6 +26,10 @@ impl Op for Transposed {
         Some("_conv_transpose2d({*}, {conv_sizes})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&inputs[0]) * numel(&inputs[1]) / inputs[1][0].max(1) as u64)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(input_shape(&self.conv), float_inputs(self.name(), inputs)?))
     }

@@ -39,6 +39,10 @@ impl Op for Convolution {
         Some("_conv2d({*}, {conv_sizes})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]) * numel(&inputs[1]) / inputs[1][0].max(1) as u64)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(output_shape(&self.conv), float_inputs(self.name(), inputs)?))
     }
@@ -121,6 +125,10 @@ impl Op for WeightGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_conv2d_weight_grad({*}, {conv_sizes})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&inputs[1]) * numel(&outputs[0]) / outputs[0][0].max(1) as u64)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -57,6 +57,14 @@ impl AttentionOp {
     }
 }
 
+/// So many products of scores with queries or keys and with values, and five steps of softmax on the scores.
+fn multiplications([q, k, v]: [&Shape; 3], [deep, wide]: [u64; 2]) -> u64 {
+    let rank = q.rank();
+    let pairs: u64 = q[..rank - 2].iter().map(|d| *d as u64).product();
+    let scores = pairs * q[rank - 2] as u64 * k[rank - 2] as u64;
+    scores * (2 * deep * last(q) + 2 * wide * last(v) + 5)
+}
+
 impl Op for AttentionOp {
     fn name(&self) -> &'static str {
         "attention"
@@ -68,6 +76,10 @@ impl Op for AttentionOp {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(multiplications([&inputs[0], &inputs[1], &inputs[2]], [1, 1]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -310,6 +322,10 @@ impl Op for AttentionGrad {
             "_attention_grad({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})"
                 .into(),
         )
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(multiplications([&inputs[3], &inputs[4], &inputs[5]], [3, 2]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -33,6 +33,10 @@ impl Op for BatchNorm {
         )
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(7, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let x = inputs[0].shape;
@@ -149,6 +153,10 @@ impl Op for BatchNormGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_batch_norm_grad({*}, correction={correction})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(8, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

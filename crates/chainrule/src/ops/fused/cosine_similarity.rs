@@ -26,6 +26,10 @@ impl Op for Cosine {
         Some("_cosine_similarity({0}, {1}, {eps})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(6, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;
@@ -130,6 +134,10 @@ impl Op for CosineGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cosine_similarity_grad({0}, {1}, {2}, {eps})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(6, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

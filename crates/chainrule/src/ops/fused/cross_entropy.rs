@@ -45,6 +45,14 @@ impl Op for CrossEntropyOp {
         Some("_cross_entropy({0}, {1}, {counting}, {label_smoothing})".into())
     }
 
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(1).copied().filter(|_| input == 1)
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;
@@ -230,6 +238,10 @@ impl Op for CrossEntropyGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cross_entropy_grad({0}, {1}, {2}, {counting}, {label_smoothing})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(2, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

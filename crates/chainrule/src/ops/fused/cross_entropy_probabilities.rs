@@ -62,6 +62,10 @@ impl Op for SoftCrossEntropy {
         )
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs("cross_entropy", inputs)?;
@@ -213,6 +217,10 @@ impl Op for SoftGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_soft_cross_entropy_grad({0}, {1}, {2}, {reduction}, {tensor}, {batch}, {label_smoothing}, {to_target})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(2, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -31,6 +31,11 @@ impl Op for Linear {
         Some("_linear({*})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let out = numel(&outputs[0]);
+        Some(2 * out * last(&inputs[0]) + if inputs.len() > 2 { out } else { 0 })
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let (x, weight) = (inputs[0].shape, inputs[1].shape);
@@ -189,6 +194,14 @@ impl Op for LinearGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_linear_grad({*}, {wants})".into())
+    }
+
+    /// Two products, as far as they are wanted, and the sum of the rows.
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let g = numel(&inputs[0]);
+        let matrices = outputs.iter().filter(|shape| shape.rank() > 1).count() as u64;
+        let bias = outputs.iter().any(|shape| shape.rank() == 1);
+        Some(matrices * 2 * g * last(&inputs[1]) + if bias { g } else { 0 })
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -23,6 +23,10 @@ impl Op for LogSoftmax {
         Some("_log_softmax({0})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
+    }
+
     fn reading(&self) -> Reading {
         Reading::LogSoftmax
     }
@@ -82,6 +86,10 @@ impl Op for LogSoftmaxGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_log_softmax_grad({0}, {1})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(4, inputs, outputs)
     }
 
     fn linear(&self) -> Linear {

@@ -14,6 +14,7 @@ impl Pointwise for Mse {
     const ID: OpId = OpId::mse;
     const NAME: &'static str = "mse";
     const GRAD: &'static str = "mse_grad";
+    const STEPS: [u64; 2] = [3, 2];
     const NUMPY: [&'static str; 3] = ["({0} - {1}) ** 2", "2 * ({0} - {1})", "2 * ({1} - {0})"];
 
     #[inline(always)]

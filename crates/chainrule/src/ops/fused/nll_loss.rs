@@ -39,6 +39,10 @@ impl Op for Nll {
         Some("_nll({0}, {1}, {counting})".into())
     }
 
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(1).copied().filter(|_| input == 1)
+    }
+
     /// The method has seen to the shapes.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), &inputs[..1])?;

@@ -25,6 +25,9 @@ pub(super) trait Pointwise: Parameters + Copy + Debug + Send + Sync + 'static {
     /// As [`Op::numpy`]: the loss of an element, its derivative by `x`, and that by `t`.
     const NUMPY: [&'static str; 3];
 
+    /// Operations for each element, of the loss with the sum and of a derivative.
+    const STEPS: [u64; 2] = [6, 3];
+
     /// Whether the target has a gradient.
     const TO_TARGET: bool = true;
 
@@ -109,6 +112,10 @@ impl<L: Pointwise> Op for PointwiseLoss<L> {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(format!("_loss({}, {{reduction}})", L::NUMPY[0]).into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(L::STEPS[0], inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -200,6 +207,10 @@ impl<L: Pointwise> Op for PointwiseGrad<L> {
             format!("_loss_grad({}, {{2}}, {{reduction}})", L::NUMPY[1 + usize::from(self.target)])
                 .into(),
         )
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(L::STEPS[1], inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -92,6 +92,10 @@ impl Op for RowNorm {
         Some("_row_norm({*}, norm={norm}, over={over}, eps={eps}, gain={gain}, bias={bias})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(if self.norm == Norm::Rms { 4 } else { 7 }, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[0].shape, float_inputs(self.name(), inputs)?))
     }
@@ -190,6 +194,10 @@ impl Op for RowNormGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_row_norm_grad({*}, norm={norm}, over={over}, wants={wants})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(8, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -16,6 +16,10 @@ impl Op for RowMax {
         Some("np.max({0}, axis=-1, keepdims=True, initial=-np.inf)".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let last = Axes::one(inputs[0].shape.rank() - 1);

@@ -22,6 +22,10 @@ impl Op for Softmax {
         Some("_softmax({0})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
+    }
+
     fn reading(&self) -> Reading {
         Reading::Softmax
     }
@@ -85,6 +89,10 @@ impl Op for SoftmaxGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_softmax_grad({0}, {1})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(4, inputs, outputs)
     }
 
     fn linear(&self) -> Linear {

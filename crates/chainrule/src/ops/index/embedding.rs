@@ -23,6 +23,10 @@ impl Op for Embedding {
         Some("{0}[{1}]".into())
     }
 
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(0).copied().filter(|_| input == 1)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let (weight, indices) = (inputs[0], inputs[1]);
         expect_indices(self.name(), &indices)?;
@@ -102,6 +106,14 @@ impl Op for EmbeddingGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_embedding_grad({0}, {1}, {rows}, {padding})".into())
+    }
+
+    fn picks_below(&self, input: usize, _: &[Shape]) -> Option<usize> {
+        (input == 1).then(|| self.rows)
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn linear(&self) -> Linear {

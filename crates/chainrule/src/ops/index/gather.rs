@@ -22,6 +22,10 @@ impl Op for Gather {
         Some("{0}[_elements({1}, {axis})]".into())
     }
 
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(self.axis).copied().filter(|_| input == 1)
+    }
+
     fn linear(&self) -> Linear {
         Linear::First
     }
@@ -108,6 +112,10 @@ impl Op for GatherGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_gather_grad({0}, {1}, {axis}, {shape})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn linear(&self) -> Linear {

@@ -22,6 +22,10 @@ impl Op for IndexSelect {
         Some("np.take({0}, {1}, axis={axis})".into())
     }
 
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(self.axis).copied().filter(|_| input == 1)
+    }
+
     fn linear(&self) -> Linear {
         Linear::First
     }
@@ -91,6 +95,10 @@ impl Op for IndexSelectGrad {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_rows_grad({0}, {1}, {axis}, {shape})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn linear(&self) -> Linear {

@@ -21,6 +21,10 @@ impl Op for OneHot {
         Some("np.equal({0}[..., None], np.arange({classes})).astype(np.int64)".into())
     }
 
+    fn picks_below(&self, input: usize, _: &[Shape]) -> Option<usize> {
+        (input == 0).then(|| self.classes)
+    }
+
     fn reading(&self) -> Reading {
         Reading::OneHot
     }

@@ -317,6 +317,10 @@ impl Op for Accumulate {
         }))
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         if inputs[0].dtype == DType::Bool {
             let why = "bools cannot be added up; convert with to_dtype first";

@@ -32,6 +32,10 @@ impl Op for Cholesky {
         Some("np.linalg.cholesky({0})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(work::cubes(&inputs[0]) / 3)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         dense::infer_square(self.name(), &inputs[0])
     }

@@ -44,6 +44,10 @@ impl Op for Det {
         Some(Cow::Borrowed(if self.log { "np.linalg.slogdet({0})[::-1]" } else { "_det({0})" }))
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]) / 3)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_det(self.name(), inputs)
     }
@@ -134,6 +138,10 @@ impl Op for Cofactors {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cofactors({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

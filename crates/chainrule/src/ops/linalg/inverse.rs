@@ -21,6 +21,10 @@ impl Op for Inverse {
         Some("np.linalg.inv({0})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         dense::infer_square(self.name(), &inputs[0])
     }

@@ -39,6 +39,10 @@ impl Op for MatMul {
         Some("{0} @ {1}".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]) * last(&inputs[0]))
+    }
+
     fn linear(&self) -> Linear {
         Linear::Each
     }

@@ -44,6 +44,10 @@ impl Op for Qr {
         Some("_qr({0})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * last(&inputs[0]) * numel(&inputs[0]))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let dtype = float_inputs(self.name(), inputs)?;
         let shape = inputs[0].shape;

@@ -21,6 +21,10 @@ impl Op for Solve {
         Some("np.linalg.solve({0}, {1})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]) / 3 + 2 * last(&inputs[0]) * numel(&outputs[0]))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         float_inputs(self.name(), inputs)?;
         let a = dense::infer_square(self.name(), &inputs[0])?.shape;

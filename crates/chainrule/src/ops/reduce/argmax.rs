@@ -29,6 +29,10 @@ impl Op for ArgExtreme {
         }))
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = inputs[0].shape;
         no_extreme_of_nothing(self.name(), &shape, self.axes, self.least)?;

@@ -31,6 +31,10 @@ impl Op for CumExtreme {
         }))
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }

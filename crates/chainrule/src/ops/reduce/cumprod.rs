@@ -24,6 +24,10 @@ impl Op for CumProd {
         Some("_cumulate(np.multiply, {0}, {axis}, {reverse}, {exclusive})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_number_unary(self.name(), inputs)
     }

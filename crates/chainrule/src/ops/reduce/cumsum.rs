@@ -23,6 +23,10 @@ impl Op for CumSum {
         Some("_cumulate(np.add, {0}, {axis}, {reverse}, {exclusive})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn linear(&self) -> Linear {
         Linear::First
     }

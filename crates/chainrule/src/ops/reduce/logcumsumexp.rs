@@ -22,6 +22,10 @@ impl Op for LogCumSumExp {
         Some("np.logaddexp.accumulate({0}, axis={axis})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(3, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         infer_float_unary(self.name(), inputs)
     }

@@ -32,6 +32,10 @@ impl Op for ExtremeAt {
         }))
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
     fn reading(&self) -> Reading {
         let axes = Axes::one(self.axis);
         Reading::Fold { fold: Fold::Extreme, axes, keepdim: self.keepdim }

@@ -28,6 +28,10 @@ impl Op for Median {
         Some("_median({0}, {axis}, {keepdim})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(work::sorting(&inputs[0]))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let x = inputs[0];
         let axes = Axes::one(self.axis);

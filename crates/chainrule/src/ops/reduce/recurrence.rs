@@ -24,6 +24,10 @@ impl Op for Recurrence {
         Some("_recurrence({0}, {1}, {axis}, {reverse}, {lagged})".into())
     }
 
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(2, inputs, outputs)
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(Meta::new(inputs[1].shape, float_inputs(self.name(), inputs)?))
     }

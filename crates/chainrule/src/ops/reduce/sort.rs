@@ -36,6 +36,10 @@ impl Op for Sort {
         }))
     }
 
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(work::sorting(&inputs[0]))
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let mut shape = inputs[0].shape;
         shape.dims_mut()[self.axis] = self.part.len(shape[self.axis]);

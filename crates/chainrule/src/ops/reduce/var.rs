@@ -155,6 +155,11 @@ impl Op for VarGrad {
         Some("{factor} * ({0} - {1}) * {2}".into())
     }
 
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
+    }
+
     fn reading(&self) -> Reading {
         Reading::VarGrad { factor: self.factor }
     }

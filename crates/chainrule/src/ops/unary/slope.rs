@@ -105,6 +105,11 @@ impl<C: Curve> Op for Scaled<C> {
         Some(self.0.numpy().into())
     }
 
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
+    }
+
     /// In the gradient, where the slope itself is not read.
     fn linear(&self) -> Linear {
         self.0.reading().map_or(Linear::Last, |_| Linear::No)

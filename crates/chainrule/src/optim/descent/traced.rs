@@ -12,13 +12,14 @@ use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
 use crate::param::{Param, Parameters};
+use crate::shape::Shape;
 use crate::tensor::node::Source;
 use crate::tensor::op::{
     Grads, Kernel, LEARNING_RATE, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
 };
 use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
-use crate::tensor::{Tensor, log};
+use crate::tensor::{Tensor, log, work};
 
 impl<R: Rule> Descent<R> {
     pub(super) fn step_in_trace(&mut self) -> Result<()> {
@@ -77,6 +78,10 @@ impl<R: Rule> Op for Update<R> {
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(R::NUMPY.into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(R::STEPS, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -1,6 +1,7 @@
 //! An op is known by its row of the table, never by its name.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 
 use super::*;
 use crate::ops::{OpId, table};
@@ -22,4 +23,40 @@ fn an_op_is_the_row_that_has_its_name() {
         }
     }
     assert!(seen.len() > 100, "{}", seen.len());
+}
+
+/// The files below a folder that have a word in them, in whatever case.
+fn mentioning(word: &str, folder: &Path, root: &Path, out: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            mentioning(word, &path, root, out);
+        } else if std::fs::read_to_string(&path).unwrap().to_lowercase().contains(word) {
+            let short = path.strip_prefix(root).unwrap().to_string_lossy();
+            out.insert(short.replace('\\', "/"));
+        }
+    }
+}
+
+/// Adding an op is its own file and a line in the list of its family; a layer of the same name is the business of `nn`.
+#[test]
+fn an_op_stands_in_its_own_file_and_in_the_list() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = |word: &str| {
+        let mut out = BTreeSet::new();
+        mentioning(word, &root, &root, &mut out);
+        out.retain(|file| !file.starts_with("nn/"));
+        Vec::from_iter(out)
+    };
+    // In halves, so that this file is not one of them.
+    for (family, halves) in
+        [("unary", ["soft", "sign"]), ("binary", ["hy", "pot"]), ("binary", ["at", "an2"])]
+    {
+        let op = halves.concat();
+        let own = format!("ops/{family}/{op}.rs");
+        let list = format!("ops/{family}/mod.rs");
+        let mut expected = [own, list];
+        expected.sort();
+        assert_eq!(files(&op), expected);
+    }
 }
