@@ -144,6 +144,10 @@ pub(crate) struct Sample {
     pub kink: bool,
     /// Whether second derivatives exist there.
     pub twice: bool,
+    /// Why the gradient is by design not the derivative, if so. Forward mode must leave out the same.
+    pub by_design: Option<&'static str>,
+    /// Why it is marked as a kink though the function is smooth there, if so.
+    pub smooth: Option<&'static str>,
 }
 
 impl Sample {
@@ -153,12 +157,33 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample { note, inputs, call: Rc::new(call), kink: false, twice: true }
+        Sample {
+            note,
+            inputs,
+            call: Rc::new(call),
+            kink: false,
+            twice: true,
+            by_design: None,
+            smooth: None,
+        }
     }
 
     /// The same, at a kink.
     pub fn at_kink(mut self) -> Sample {
         self.kink = true;
+        self
+    }
+
+    /// The same, where the gradient is by design not the derivative.
+    pub fn by_design(mut self, why: &'static str) -> Sample {
+        self.by_design = Some(why);
+        self
+    }
+
+    /// The same, marked as a kink though the function is smooth there.
+    pub fn smooth_at_kink(mut self, why: &'static str) -> Sample {
+        self.kink = true;
+        self.smooth = Some(why);
         self
     }
 

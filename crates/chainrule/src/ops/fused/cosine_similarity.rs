@@ -271,6 +271,7 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     let short = Sample::new("norms below eps", vec![normal(g, [3, 4]), normal(g, [3, 4])], |x| {
         x[0].try_cosine_similarity(&x[1], 1, 1.7)
     });
-    out.push(short.at_kink());
+    let why = "the norm counts as eps and its derivative stays, as in PyTorch";
+    out.push(short.at_kink().by_design(why));
     out
 }

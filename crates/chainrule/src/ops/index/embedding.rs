@@ -220,10 +220,16 @@ pub(super) const ENTRY: Entry = Entry {
         ];
         let mut out: Vec<Sample> = cases
             .map(|(note, shape, indices, padding)| {
-                Sample::new(note, vec![normal(g, shape)], move |x| match padding {
+                let sample = Sample::new(note, vec![normal(g, shape)], move |x| match padding {
                     Some(padding) => x[0].try_embedding_padded(&indices, padding),
                     None => x[0].try_embedding(&indices),
-                })
+                });
+                match padding {
+                    Some(_) => {
+                        sample.by_design("the row of the padding is a constant, as in PyTorch")
+                    }
+                    None => sample,
+                }
             })
             .into();
         out.push(Sample::new("a transposed table", vec![normal(g, [2, 4])], |x| {

@@ -133,7 +133,8 @@ pub(super) const ENTRY: Entry = Entry {
         let equal = Sample::new("equal elements", vec![Tensor::from([[2.0, 2.0, 2.0]])], |x| {
             x[0].try_std(1, 1, false)
         });
-        out.extend([one.at_kink(), equal.at_kink()]);
+        let why = "a single number has the deviation 0 wherever it is; the rule is that of equal elements";
+        out.extend([one.smooth_at_kink(why), equal.at_kink()]);
         out
     },
     mistakes: &[
