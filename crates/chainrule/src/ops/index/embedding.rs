@@ -24,7 +24,7 @@ impl Op for Embedding {
     }
 
     fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
-        inputs[0].get(0).copied().filter(|_| input == 1)
+        inputs[0].first().copied().filter(|_| input == 1)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -109,7 +109,7 @@ impl Op for EmbeddingGrad {
     }
 
     fn picks_below(&self, input: usize, _: &[Shape]) -> Option<usize> {
-        (input == 1).then(|| self.rows)
+        (input == 1).then_some(self.rows)
     }
 
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {

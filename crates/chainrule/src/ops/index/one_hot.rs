@@ -22,7 +22,7 @@ impl Op for OneHot {
     }
 
     fn picks_below(&self, input: usize, _: &[Shape]) -> Option<usize> {
-        (input == 0).then(|| self.classes)
+        (input == 0).then_some(self.classes)
     }
 
     fn reading(&self) -> Reading {
