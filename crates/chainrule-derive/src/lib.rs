@@ -16,7 +16,8 @@ pub fn derive_module(input: TokenStream) -> TokenStream {
     expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Implements `Parameters`, with which the library visits the parameters of its own ops. For the library alone.
+/// Implements `Parameters`, with which the library visits the parameters of its own ops. For the
+/// library alone.
 #[doc(hidden)]
 #[proc_macro_derive(Parameters, attributes(parameters))]
 pub fn derive_parameters(input: TokenStream) -> TokenStream {

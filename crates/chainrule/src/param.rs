@@ -1,7 +1,8 @@
-//! The parameters of an op as data: what tells two uses of one op apart, and what listings and scripts print.
+//! The parameters of an op as data: what tells two uses of one op apart, and what listings and
+//! scripts print.
 //!
-//! `#[derive(Parameters)]` on a struct or an enum visits every field, so none can be forgotten. A field is left out with `#[parameters(skip)]`
-//! where the others determine it.
+//! `#[derive(Parameters)]` on a struct or an enum visits every field, so none can be forgotten. A
+//! field is left out with `#[parameters(skip)]` where the others determine it.
 
 use std::fmt;
 use std::marker::PhantomData;

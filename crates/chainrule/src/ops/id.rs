@@ -2,8 +2,8 @@
 
 use super::{Entry, Family};
 
-/// A row of the table: a constant for each file, by its name. What other rooms do for one op in particular they do by this, and never by the
-/// name, which an op that a user defined may have too.
+/// A row of the table: a constant for each file, by its name. What other rooms do for one op in
+/// particular they do by this, and never by the name, which an op that a user defined may have too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OpId {
     pub(super) family: Family,
@@ -22,7 +22,8 @@ impl OpId {
         self.entry().name
     }
 
-    /// The row of the op that has this name, or of which one method has it: for names that a person gives.
+    /// The row of the op that has this name, or of which one method has it: for names that a person
+    /// gives.
     pub fn named(name: &str) -> Option<OpId> {
         let named = |e: &Entry| e.name == name || e.name.split(", ").any(|own| own == name);
         OpId::all().find(|id| named(id.entry()))

@@ -144,7 +144,8 @@ pub(crate) struct Sample {
     pub kink: bool,
     /// Whether second derivatives exist there.
     pub twice: bool,
-    /// Why the gradient is by design not the derivative, if so. Forward mode must leave out the same.
+    /// Why the gradient is by design not the derivative, if so. Forward mode must leave out the
+    /// same.
     pub by_design: Option<&'static str>,
     /// Why it is marked as a kink though the function is smooth there, if so.
     pub smooth: Option<&'static str>,

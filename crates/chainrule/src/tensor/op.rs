@@ -28,10 +28,12 @@ pub(crate) type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
 pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
-    /// The name for errors and listings, to be read by people: nothing depends on it, as an op that a user defines may have any name.
+    /// The name for errors and listings, to be read by people: nothing depends on it, as an op that
+    /// a user defines may have any name.
     fn name(&self) -> &'static str;
 
-    /// Which row of the table it is; none for the kernel of a rule, an update, or an op that a user defined.
+    /// Which row of the table it is; none for the kernel of a rule, an update, or an op that a user
+    /// defined.
     fn id(&self) -> Option<OpId> {
         None
     }
@@ -47,8 +49,9 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     /// How it is computed.
     fn kernel(&self) -> Kernel<'_>;
 
-    /// The NumPy expression for it, if there is one: `{0}` is the first input, `{*}` all of them, `{2*}` those from the third on, `{name}` the
-    /// parameter of that name, `{shape}` and `{dtype}` those of the result; `program::python` has the others. Functions that begin with an
+    /// The NumPy expression for it, if there is one: `{0}` is the first input, `{*}` all of them,
+    /// `{2*}` those from the third on, `{name}` the parameter of that name, `{shape}` and `{dtype}`
+    /// those of the result; `program::python` has the others. Functions that begin with an
     /// underscore are those of its Python files.
     fn numpy(&self) -> Option<Cow<'static, str>> {
         None
@@ -64,13 +67,15 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Linear::No
     }
 
-    /// The operations on numbers that it takes, by the rules of `Program::cost`, where its kind of kernel does not tell.
+    /// The operations on numbers that it takes, by the rules of `Program::cost`, where its kind of
+    /// kernel does not tell.
     fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
         let _ = (inputs, outputs);
         None
     }
 
-    /// For a place of whole numbers among its inputs: below what they are, if they pick rows or classes.
+    /// For a place of whole numbers among its inputs: below what they are, if they pick rows or
+    /// classes.
     fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
         let _ = (input, inputs);
         None
@@ -100,7 +105,7 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// The tensors among its parameters, of which its `Debug` text may show a part only.
+    /// The tensors among its parameters.
     fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
         SmallVec::new()
     }
@@ -150,7 +155,8 @@ pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
 }
 
 impl dyn Op {
-    /// The op as the type that it is, with its parameters; the error where it is another, as a rule gets it that was planted at the wrong op.
+    /// The op as the type that it is, with its parameters; the error where it is another, as a rule
+    /// gets it that was planted at the wrong op.
     pub fn downcast<T: Op>(&self) -> Result<&T> {
         (self as &dyn Any).downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();

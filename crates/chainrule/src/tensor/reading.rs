@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use crate::shape::{Axes, MAX_RANK};
 
-/// An op as the algebra reads it, with the parameters that it needs. What is not read stays as it is.
+/// An op as the algebra reads it, with the parameters that it needs. What is not read stays as it
+/// is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reading {
     /// It is not read.
@@ -103,8 +104,9 @@ pub(crate) enum Fold {
     Extreme,
 }
 
-/// The operands in which an op is linear, all of a group together: it gives zeros where all of a group are zero. An op that takes several parts is linear
-/// in all of them together, and one zero part says nothing of the others.
+/// The operands in which an op is linear, all of a group together: it gives zeros where all of a
+/// group are zero. An op that takes several parts is linear in all of them together, and one zero
+/// part says nothing of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linear {
     /// In none that is known.

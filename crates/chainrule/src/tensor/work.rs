@@ -1,4 +1,5 @@
-//! Operations on numbers that ops take, by the rules of [`Program::cost`](crate::program::Program::cost).
+//! Operations on numbers that ops take, by the rules of
+//! [`Program::cost`](crate::program::Program::cost).
 
 use crate::shape::Shape;
 

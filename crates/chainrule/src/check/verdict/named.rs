@@ -23,7 +23,8 @@ fn product(name: &str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     op.apply(&[a, b])
 }
 
-/// The mistakes of a row belong to its own op alone: another one of the same name gets none of them, and none of them panics on it.
+/// The mistakes of a row belong to its own op alone: another one of the same name gets none of
+/// them, and none of them panics on it.
 #[test]
 fn an_op_named_like_one_of_the_table_gets_none_of_its_mistakes() {
     let g = &mut Generator::manual_seed(3);

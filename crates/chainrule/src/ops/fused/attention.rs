@@ -57,7 +57,8 @@ impl AttentionOp {
     }
 }
 
-/// So many products of scores with queries or keys and with values, and five steps of softmax on the scores.
+/// Operations on numbers: `deep` products of scores with queries or keys, `wide` ones with values,
+/// and five steps of softmax on the scores.
 fn multiplications([q, k, v]: [&Shape; 3], [deep, wide]: [u64; 2]) -> u64 {
     let rank = q.rank();
     let pairs: u64 = q[..rank - 2].iter().map(|d| *d as u64).product();

@@ -30,7 +30,8 @@ pub(super) fn reduced(instruction: &Instruction) -> Option<(Vec<usize>, bool)> {
     Some((axes, all.field("keepdim")?.is_true()))
 }
 
-/// The axis along which a gather or its gradient goes, and the operand or result that has all of it.
+/// The axis along which a gather or its gradient goes, and the operand or result that has all of
+/// it.
 pub(super) fn gather(instruction: &Instruction) -> Option<(usize, Id)> {
     match instruction.op.reading() {
         Reading::Gather { axis } => Some((axis, instruction.inputs[0])),
@@ -134,7 +135,8 @@ pub(super) fn gives_zero(op: &dyn Op, zero: impl Fn(usize) -> bool, operands: us
     linear_in(op, operands).into_iter().any(|mut group| group.all(&zero))
 }
 
-/// Groups of operands in each of which the op is linear: it gives zeros where all of a group are zero.
+/// Groups of operands in each of which the op is linear: it gives zeros where all of a group are
+/// zero.
 pub(super) fn linear_in(op: &dyn Op, operands: usize) -> SmallVec<[Range<usize>; 2]> {
     let one = |group: Range<usize>| std::iter::once(group).collect();
     match op.linear() {

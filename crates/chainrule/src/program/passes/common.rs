@@ -59,7 +59,8 @@ pub(in crate::program) fn merge(program: &mut Program) {
     }
 }
 
-/// The identity of two uses of one op with the same parameters: the type, the row of the table, and the parameters.
+/// The identity of two uses of one op with the same parameters: the type, the row of the table, and
+/// the parameters.
 pub(in crate::program) type Key = (TypeId, Option<OpId>, Param);
 
 pub(in crate::program) fn key_of_op(op: &dyn Op) -> Key {

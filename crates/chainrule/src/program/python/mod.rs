@@ -1,7 +1,9 @@
 //! A program as a NumPy script.
 //!
-//! Each op has its NumPy form ([`Op::numpy`]), which `fill` fills in; the functions that the forms call stand in the Python files of this folder, and those that a program
-//! needs come into its script. The parameters of an op come from its own type ([`crate::param`]), and `params` writes them.
+//! Each op has its NumPy form ([`Op::numpy`]), which `fill` fills in; the functions that the forms
+//! call stand in the Python files of this folder, and those that a program needs come into its
+//! script. The parameters of an op come from its own type ([`crate::param`]), and `params` writes
+//! them.
 
 mod defaults;
 mod fill;

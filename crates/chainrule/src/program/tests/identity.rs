@@ -6,7 +6,8 @@ use std::path::Path;
 use super::*;
 use crate::ops::{OpId, table};
 
-/// Each op that the samples of the table run, forward and backward, is the row that has its name; one without a row has no row's name.
+/// Each op that the samples of the table run, forward and backward, is the row that has its name;
+/// one without a row has no row's name.
 #[test]
 fn an_op_is_the_row_that_has_its_name() {
     let mut seen = HashSet::new();
@@ -38,7 +39,8 @@ fn mentioning(word: &str, folder: &Path, root: &Path, out: &mut BTreeSet<String>
     }
 }
 
-/// Adding an op is its own file and a line in the list of its family; a layer of the same name is the business of `nn`.
+/// Adding an op is its own file and a line in the list of its family; a layer of the same name is
+/// the business of `nn`.
 #[test]
 fn an_op_stands_in_its_own_file_and_in_the_list() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
