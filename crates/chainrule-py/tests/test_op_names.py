@@ -39,8 +39,13 @@ def reports(name):
         loss = product(name).apply(a, b).sum()
         report = cr.check.verdict(loss, [(a, wrong), (b, y)])
         assert not report.passed
-        out.append(re.sub(rf"\b{name}\b", "op", str(report)))
+        out.append(without(name, str(report)))
     return out
+
+
+def without(name, text):
+    """A report without that name, the numbers of tensors, and the width of columns."""
+    return " ".join(re.sub(r"#\d+", "#", re.sub(rf"\b{name}\b", "op", text)).split())
 
 
 @functools.cache
@@ -50,6 +55,5 @@ def of_no_op():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_function_named_like_an_op_gets_none_of_its_mistakes(name):
-    # "sum" stands in the reports for the op that follows, too.
-    expected = [re.sub(rf"\b{name}\b", "op", text) for text in of_no_op()]
-    assert reports(name) == expected
+    # The name may be a word of the report, too.
+    assert reports(name) == [without(name, text) for text in of_no_op()]
