@@ -3,6 +3,8 @@
 //! Every field is asked what it is (`chainrule::nn::AsField`): tensors are parameters, modules are walked into, numbers are passed over.
 //! `#[module(buffer)]` marks a tensor that is saved but not trained, `#[module(name = "...")]` gives another name, `#[module(skip)]` leaves a field out.
 
+mod parameters;
+
 use proc_macro::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Field, Fields, LitStr, parse_macro_input};
@@ -12,6 +14,15 @@ use syn::{Data, DeriveInput, Field, Fields, LitStr, parse_macro_input};
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Implements `Parameters`, with which the library visits the parameters of its own ops. For the
+/// library alone.
+#[doc(hidden)]
+#[proc_macro_derive(Parameters, attributes(parameters))]
+pub fn derive_parameters(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    parameters::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// What `#[module(...)]` says of a field.

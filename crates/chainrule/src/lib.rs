@@ -51,6 +51,7 @@ pub(crate) mod kernels;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+mod param;
 pub mod program;
 pub mod rng;
 mod shape;

@@ -226,7 +226,7 @@ pub trait IntoAxes {
 }
 
 /// A set of axes, one bit each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Axes(u8);
 
 impl Axes {

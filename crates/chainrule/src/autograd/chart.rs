@@ -9,6 +9,7 @@ use super::walk::{Observer, Walk, reachable};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Leaf, Node, Source, lock};
+use crate::tensor::op::Op;
 use crate::tensor::value::Value;
 
 /// The nodes and leaves below a tensor.
@@ -98,10 +99,10 @@ fn known_values(nodes: &[Arc<Node>], root: &Tensor) -> HashMap<u64, Arc<Value>> 
 }
 
 /// The reverse rule of an op as the table has it, or words that stand for it.
-pub(super) fn rule(op: &str) -> String {
-    match crate::ops::table().find(|entry| entry.name == op) {
+pub(super) fn rule(op: &dyn Op) -> String {
+    match op.entry() {
         Some(entry) if !entry.gradient.is_empty() => entry.gradient.to_string(),
-        _ => format!("the reverse rule of {op}"),
+        _ => format!("the reverse rule of {}", op.name()),
     }
 }
 

@@ -10,6 +10,7 @@ use super::custom::whole;
 use super::functional::push_forward;
 use super::walk::{Walk, reachable};
 use crate::error::{Error, Result};
+use crate::param::{Param, Parameters};
 use crate::shape::MAX_RANK;
 use crate::tensor::node::{Leaf, Mode, Source, lock, next_number};
 use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
@@ -115,6 +116,17 @@ struct Checkpoint {
     first: Mutex<Option<Arc<Value>>>,
     /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out as it is.
     traced: bool,
+}
+
+impl Parameters for Checkpoint {
+    /// Which function it runs, by where that lies, and how many inputs it was given.
+    fn parameters(&self) -> Param {
+        let function = Arc::as_ptr(&self.f).addr().parameters();
+        Param::Struct(
+            "Checkpoint",
+            vec![("function", function), ("inputs", self.given.parameters())],
+        )
+    }
 }
 
 impl fmt::Debug for Checkpoint {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::walk::Walk;
 use crate::error::{Error, Result};
+use crate::param::{Param, Parameters};
 use crate::tensor::node::{Mode, lock};
 use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
 use crate::tensor::run::apply;
@@ -173,7 +174,7 @@ fn intern(name: &str) -> &'static str {
 
 /// Whether this is a custom op, whose forward rule follows from its backward.
 pub(crate) fn is_custom(op: &dyn Op) -> bool {
-    (op as &dyn std::any::Any).is::<Custom>()
+    op.is::<Custom>()
 }
 
 /// One use of a custom op.
@@ -185,6 +186,14 @@ struct Custom {
     first: Mutex<Option<Arc<Value>>>,
     /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out as it is.
     traced: bool,
+}
+
+impl Parameters for Custom {
+    /// Which of the user's ops it is, by where that lies: two of one name are two ops.
+    fn parameters(&self) -> Param {
+        let own = Arc::as_ptr(&self.op).addr().parameters();
+        Param::Struct("Custom", vec![("name", self.name.parameters()), ("op", own)])
+    }
 }
 
 impl fmt::Debug for Custom {

@@ -27,6 +27,7 @@ pub struct Trace {
 pub struct Step {
     tensor: String,
     op: Option<&'static str>,
+    rule: Option<String>,
     location: Option<&'static Location<'static>>,
     shape: Shape,
     value: Option<Tensor>,
@@ -79,7 +80,7 @@ impl Step {
 
     /// The rule that is applied, as the op table has it; `None` for a leaf.
     pub fn rule(&self) -> Option<String> {
-        self.op.map(rule)
+        self.rule.clone()
     }
 
     /// The value of the tensor, if the tape has it: it was saved for backward, or computed inside [`crate::record_all`].
@@ -134,19 +135,18 @@ struct Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     fn arrive(&mut self, target: &Source, gradient: &Tensor) {
-        let (op, location, inputs) = match target {
-            Source::Node(node) => {
-                (Some(node.op.name()), Some(node.location), inputs(self.chart, node))
-            }
-            _ => (None, None, Vec::new()),
+        let node = match target {
+            Source::Node(node) => Some(node),
+            _ => None,
         };
         self.steps.push(Step {
             tensor: self.chart.label(target),
-            op,
-            location,
+            op: node.map(|node| node.op.name()),
+            rule: node.map(|node| rule(&*node.op)),
+            location: node.map(|node| node.location),
             shape: gradient.shape(),
             value: self.chart.value(target),
-            inputs,
+            inputs: node.map(|node| inputs(self.chart, node)).unwrap_or_default(),
             cotangent: gradient.clone(),
             received: self.waiting.remove(&target.number()).unwrap_or_default(),
             sent: Vec::new(),
@@ -304,7 +304,7 @@ mod tests {
             -3 from mul#3
 ",
             next = line + 2,
-            add = rule("add"),
+            add = crate::ops::OpId::add.entry().gradient,
         );
         assert_eq!(trace.to_string(), expected);
         // Nothing changed, and the graph is still there.

@@ -2,9 +2,10 @@
 
 use super::map::{PIECE, SHARED};
 use super::threads;
+use crate::param::Parameters;
 
 /// The windows along one axis, one for each element of the result: `count` elements from `first` on, `step` apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Parameters)]
 pub struct Windows {
     /// Elements between one and the next.
     pub step: usize,

@@ -2,6 +2,7 @@
 //!
 //! The map of an axis is a list of runs, so that whole stretches are copied at once. Neighbouring axes that are taken as they are become one.
 
+use crate::param::Parameters;
 use std::ops::{Add, Range};
 
 use super::copy::line;
@@ -9,7 +10,7 @@ use super::map::{PIECE, SHARED, add_assign};
 use super::threads;
 
 /// A stretch of positions of a result along one axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Run {
     /// How many positions.
     pub len: usize,
@@ -18,7 +19,7 @@ pub struct Run {
 }
 
 /// Where a run comes from along the axis of the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub enum From {
     /// From this position on.
     Up(usize),
@@ -31,7 +32,7 @@ pub enum From {
 }
 
 /// What happens along one axis: the runs, one after the other, all of them so many times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub struct AxisMap {
     /// The runs; none is empty.
     pub runs: Vec<Run>,

@@ -4,9 +4,10 @@ use super::map::{PIECE, SHARED};
 use super::math::Real;
 use super::simd::vectorized;
 use super::threads;
+use crate::param::Parameters;
 
 /// A sparse matrix: for each element of the result along one axis, which elements of the input it is made of.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct Taps {
     /// The size of the axis before.
     input: usize,

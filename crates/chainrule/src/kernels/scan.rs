@@ -8,9 +8,10 @@ use super::map::{PIECE, SHARED};
 use super::reduce::extremum::Ranked;
 use super::reduce::product::Factor;
 use super::threads;
+use crate::param::Parameters;
 
 /// Which way a scan goes, and whether each result leaves out the element at its own place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Direction {
     /// From the end to the beginning.
     pub reverse: bool,

@@ -6,6 +6,7 @@
 
 use super::map::{PIECE, SHARED};
 use super::threads;
+use crate::param::Parameters;
 
 /// A number that can be sorted.
 pub trait Sorted: Copy + PartialOrd + Send + Sync {
@@ -79,7 +80,7 @@ impl Packed for u128 {
 }
 
 /// What is wanted of the sorted order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub enum Part {
     /// All of it.
     All,

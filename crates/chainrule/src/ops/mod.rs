@@ -10,10 +10,21 @@
 
 /// The ops of a family, one name a line: each is the file of that name beside the list, and brings its `ENTRY` into the table.
 macro_rules! family {
-    ($($(#[$meta:meta])* $op:ident)*) => {
+    ($family:ident: $($(#[$meta:meta])* $op:ident)*) => {
         $($(#[$meta])* pub(in crate::ops) mod $op;)*
 
         pub(super) const TABLE: &[&super::Entry] = &[$($(#[$meta])* &$op::ENTRY),*];
+
+        /// The places in the table.
+        #[allow(non_camel_case_types, reason = "the names are those of the files")]
+        enum Places { $($(#[$meta])* $op),* }
+
+        #[allow(non_upper_case_globals, dead_code, reason = "the names are those of the files")]
+        impl super::OpId {
+            $($(#[$meta])*
+            pub const $op: super::OpId =
+                super::OpId { family: super::Family::$family, place: Places::$op as u8 };)*
+        }
     };
 }
 
@@ -21,6 +32,7 @@ mod binary;
 mod conv;
 mod create;
 mod fused;
+mod id;
 mod index;
 mod linalg;
 pub(crate) mod make;
@@ -36,6 +48,7 @@ pub use fused::{
     Attention, Bce, BceWithLogits, CosineEmbedding, CrossEntropy, HingeEmbedding, Huber, KlDiv,
     NllLoss, Reduction, SmoothL1,
 };
+pub(crate) use id::{Name, OpId};
 pub use index::index::Index;
 pub(crate) use reduce::sum::sum_to;
 pub use reference::reference;
@@ -72,6 +85,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether the op is one of this row.
+    pub(crate) fn is_of(&self, op: &dyn Op) -> bool {
+        op.entry().is_some_and(|own| std::ptr::eq(own, self))
+    }
+
     /// The classic wrong versions of the reverse rule: each with its name and what was done wrong.
     pub fn classic_mistakes(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.mistakes.iter().map(|m| (m.name, m.what))
@@ -79,7 +97,7 @@ impl Entry {
 }
 
 /// The families of ops, which are the folders under `ops/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// One tensor in, elementwise.
     Unary,
@@ -99,6 +117,20 @@ pub enum Family {
     Fused,
 }
 
+impl Family {
+    /// All of them, in the order of the table.
+    pub const ALL: [Family; 8] = [
+        Family::Unary,
+        Family::Binary,
+        Family::Reduce,
+        Family::Linalg,
+        Family::Shape,
+        Family::Index,
+        Family::Conv,
+        Family::Fused,
+    ];
+}
+
 /// A call of an op on its inputs.
 type Call = dyn Fn(&[Tensor]) -> Result<Tensor>;
 
@@ -112,6 +144,11 @@ pub(crate) struct Sample {
     pub kink: bool,
     /// Whether second derivatives exist there.
     pub twice: bool,
+    /// Why the gradient is by design not the derivative, if so. Forward mode must leave out the
+    /// same.
+    pub by_design: Option<&'static str>,
+    /// Why it is marked as a kink though the function is smooth there, if so.
+    pub smooth: Option<&'static str>,
 }
 
 impl Sample {
@@ -121,12 +158,33 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample { note, inputs, call: Rc::new(call), kink: false, twice: true }
+        Sample {
+            note,
+            inputs,
+            call: Rc::new(call),
+            kink: false,
+            twice: true,
+            by_design: None,
+            smooth: None,
+        }
     }
 
     /// The same, at a kink.
     pub fn at_kink(mut self) -> Sample {
         self.kink = true;
+        self
+    }
+
+    /// The same, where the gradient is by design not the derivative.
+    pub fn by_design(mut self, why: &'static str) -> Sample {
+        self.by_design = Some(why);
+        self
+    }
+
+    /// The same, marked as a kink though the function is smooth there.
+    pub fn smooth_at_kink(mut self, why: &'static str) -> Sample {
+        self.kink = true;
+        self.smooth = Some(why);
         self
     }
 
@@ -158,21 +216,21 @@ pub(crate) struct Mistake {
     pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,
 }
 
+/// The rows of each family, in the order of [`Family::ALL`].
+static FAMILIES: [&[&Entry]; 8] = [
+    unary::TABLE,
+    binary::TABLE,
+    reduce::TABLE,
+    linalg::TABLE,
+    shape::TABLE,
+    index::TABLE,
+    conv::TABLE,
+    fused::TABLE,
+];
+
 /// All ops, in the order of the families.
 pub fn table() -> impl Iterator<Item = &'static Entry> {
-    [
-        unary::TABLE,
-        binary::TABLE,
-        reduce::TABLE,
-        linalg::TABLE,
-        shape::TABLE,
-        index::TABLE,
-        conv::TABLE,
-        fused::TABLE,
-    ]
-    .into_iter()
-    .flatten()
-    .copied()
+    FAMILIES.into_iter().flatten().copied()
 }
 
 /// Defines methods of [`Tensor`] in pairs: one that panics with the error's text at the caller's line, and a `try_` twin that returns the error.

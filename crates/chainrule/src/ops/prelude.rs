@@ -1,13 +1,15 @@
 //! What nearly every op file needs.
 
+pub(crate) use std::borrow::Cow;
 pub(crate) use std::sync::Arc;
 
 pub(crate) use smallvec::smallvec;
 
-pub(crate) use super::{Entry, Family, Mistake, Sample, methods};
+pub(crate) use super::{Entry, Family, Mistake, Name, OpId, Sample, methods};
 pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::kernels::chain::Arithmetic;
+pub(crate) use crate::param::{Param, Parameters};
 pub(crate) use crate::rng::Generator;
 pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
 pub(crate) use crate::tensor::log;
@@ -15,8 +17,10 @@ pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
     Saves, ViewKernel, Wanted, WholeKernel, tile, tile_function, tile_slice,
 };
+pub(crate) use crate::tensor::reading::{self, Fold, Linear, Reading};
 pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};
+pub(crate) use crate::tensor::work::{self, last, numel};
 pub(crate) use crate::tensor::{IntoTensor, Tensor};
 
 /// Random normal f64 elements, for samples.

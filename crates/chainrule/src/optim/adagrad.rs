@@ -1,5 +1,6 @@
 //! Adagrad: steps divided by the size of all gradients so far.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1};
 
 /// How [`Adagrad`] starts and slows down.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdagradOptions {
     /// Divides the learning rate by `1 + lr_decay * (step - 1)`; 0.
     pub lr_decay: f64,
@@ -50,6 +51,9 @@ pub type Adagrad = Descent<AdagradOptions>;
 
 impl Rule for AdagradOptions {
     const NAME: &'static str = "Adagrad";
+    const NUMPY: &'static str =
+        "_adagrad({update}, lr_decay={lr_decay}, weight_decay={weight_decay}, eps={eps})";
+    const STEPS: u64 = 7;
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "lr_decay", self.lr_decay)?;

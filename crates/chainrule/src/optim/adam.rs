@@ -1,5 +1,6 @@
 //! Adam: averages of the gradient and of its square.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update2, update3};
 
 /// What [`Adam`] averages, and what it adds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdamOptions {
     /// What the averages of the gradient and of its square keep of their past; (0.9, 0.999).
     pub betas: (f64, f64),
@@ -92,6 +93,9 @@ impl AdamOptions {
 
 impl Rule for AdamOptions {
     const NAME: &'static str = "Adam";
+    const NUMPY: &'static str =
+        "_adam({update}, betas={betas}, eps={eps}, weight_decay={weight_decay})";
+    const STEPS: u64 = 12;
 
     fn check(&self) -> Result<()> {
         self.check_for(Self::NAME)

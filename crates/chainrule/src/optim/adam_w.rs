@@ -6,9 +6,10 @@ use super::descent::{At, Rule, Slots};
 use crate::dtype::Stored;
 use crate::error::Result;
 use crate::kernels::math::Real;
+use crate::param::Parameters;
 
 /// What [`AdamW`] averages, and how fast it forgets weights.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdamWOptions {
     /// What the averages of the gradient and of its square keep of their past; (0.9, 0.999).
     pub betas: (f64, f64),
@@ -49,6 +50,9 @@ impl AdamWOptions {
 
 impl Rule for AdamWOptions {
     const NAME: &'static str = "AdamW";
+    const NUMPY: &'static str =
+        "_adam_w({update}, betas={betas}, eps={eps}, weight_decay={weight_decay})";
+    const STEPS: u64 = 12;
 
     fn check(&self) -> Result<()> {
         AdamOptions { weight_decay: self.weight_decay, ..self.plain() }.check_for(Self::NAME)

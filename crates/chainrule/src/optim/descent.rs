@@ -19,15 +19,24 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
 use crate::kernels::threads;
 use crate::nn::StateDict;
+use crate::param::Parameters;
 use crate::shape::Shape;
 use crate::tensor::node::{Source, lock};
 use crate::tensor::{Tensor, log};
 use state::State;
 
 /// What makes one optimizer different from another; its options implement it.
-pub trait Rule: Clone + fmt::Debug + Default + Send + Sync + 'static {
+pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'static {
     /// The optimizer's name, for errors.
     const NAME: &'static str;
+
+    /// The update in NumPy, as a form of [`crate::program`]'s scripts.
+    #[doc(hidden)]
+    const NUMPY: &'static str;
+
+    /// Operations for each element of a parameter.
+    #[doc(hidden)]
+    const STEPS: u64;
 
     /// An error for an option out of its range.
     fn check(&self) -> Result<()>;

@@ -1,5 +1,6 @@
 //! Lion: the sign of a momentum.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1};
 
 /// What [`Lion`] averages, and how fast it forgets weights.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct LionOptions {
     /// What the direction and the momentum keep of the momentum; (0.9, 0.99).
     pub betas: (f64, f64),
@@ -44,6 +45,8 @@ pub type Lion = Descent<LionOptions>;
 
 impl Rule for LionOptions {
     const NAME: &'static str = "Lion";
+    const NUMPY: &'static str = "_lion({update}, betas={betas}, weight_decay={weight_decay})";
+    const STEPS: u64 = 8;
 
     fn check(&self) -> Result<()> {
         share(Self::NAME, "betas.0", self.betas.0)?;

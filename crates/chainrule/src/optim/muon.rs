@@ -1,5 +1,6 @@
 //! Muon: momentum whose directions are made equally strong.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -12,7 +13,7 @@ use crate::tensor::value::Value;
 use crate::tensor::{Tensor, no_grad};
 
 /// How [`Muon`] keeps and straightens its momentum.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct MuonOptions {
     /// How much of the momentum is kept; 0.95.
     pub momentum: f64,
@@ -61,6 +62,8 @@ const EPS: f64 = 1e-7;
 
 impl Rule for MuonOptions {
     const NAME: &'static str = "Muon";
+    const NUMPY: &'static str = "_muon({update}, momentum={momentum}, nesterov={nesterov}, steps={steps}, weight_decay={weight_decay})";
+    const STEPS: u64 = 0;
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "momentum", self.momentum)?;

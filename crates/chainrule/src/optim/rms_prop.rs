@@ -1,5 +1,6 @@
 //! RMSprop: steps divided by the recent size of the gradient.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1, update2, update3};
 
 /// What [`RmsProp`] averages, and what it adds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct RmsPropOptions {
     /// What the averages keep of their past; 0.99.
     pub alpha: f64,
@@ -51,6 +52,8 @@ pub type RmsProp = Descent<RmsPropOptions>;
 
 impl Rule for RmsPropOptions {
     const NAME: &'static str = "RmsProp";
+    const NUMPY: &'static str = "_rms_prop({update}, alpha={alpha}, eps={eps}, weight_decay={weight_decay}, momentum={momentum}, centered={centered})";
+    const STEPS: u64 = 7;
 
     fn check(&self) -> Result<()> {
         share(Self::NAME, "alpha", self.alpha)?;

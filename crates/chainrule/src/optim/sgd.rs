@@ -1,5 +1,6 @@
 //! Stochastic gradient descent.
 
+use crate::param::Parameters;
 use smallvec::smallvec;
 
 use super::descent::{At, Rule, Slots};
@@ -10,7 +11,7 @@ use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update0, update1};
 
 /// What [`Sgd`] does beside following the gradient.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Parameters)]
 pub struct SgdOptions {
     /// How much of the last step is kept, from 0 up; 0 for none.
     pub momentum: f64,
@@ -40,6 +41,8 @@ pub type Sgd = Descent<SgdOptions>;
 
 impl Rule for SgdOptions {
     const NAME: &'static str = "Sgd";
+    const NUMPY: &'static str = "_sgd({update}, momentum={momentum}, dampening={dampening}, weight_decay={weight_decay}, nesterov={nesterov})";
+    const STEPS: u64 = 2;
 
     fn check(&self) -> Result<()> {
         not_negative(Self::NAME, "momentum", self.momentum)?;

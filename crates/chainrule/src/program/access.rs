@@ -3,6 +3,7 @@
 use super::Program;
 use super::ir::{From, Id, Instruction, Maker, Phase};
 use crate::dtype::DType;
+use crate::param::{Param, is_number};
 use crate::shape::Shape;
 use crate::tensor::place::Place;
 use crate::tensor::value::Value;
@@ -27,7 +28,7 @@ impl<'a> Line<'a> {
 
     /// The op's parameters as text: `axes=[0], keepdim=true`.
     pub fn parameters(&self) -> String {
-        parameters(&format!("{:?}", self.instruction.op))
+        listed(&self.instruction.op.parameters())
     }
 
     /// The names of the values that it takes; a single number stands for itself.
@@ -114,71 +115,12 @@ pub(super) fn number(value: &Value) -> String {
     }
 }
 
-/// The fields of an op, as `Debug` prints them.
-pub(super) fn fields(debug: &str) -> Vec<(String, String)> {
-    let Some(open) = debug.find(['{', '(']) else { return Vec::new() };
-    let inner = debug[open + 1..].trim_end().trim_end_matches(['}', ')']);
-    // A trailing bracket may belong to the last field.
-    let closers = debug.len() - debug.trim_end_matches(['}', ')']).len();
-    let inner = match closers {
-        0 | 1 => inner.trim(),
-        _ => debug[open + 1..debug.len() - 1].trim(),
-    };
-    let mut out = Vec::new();
-    let (mut depth, mut start) = (0, 0);
-    let mut push = |part: &str, n: usize| {
-        let part = part.trim();
-        if part.is_empty() {
-            return;
-        }
-        let named = part
-            .split_once(": ")
-            .filter(|(k, _)| k.chars().all(|c| c.is_alphanumeric() || c == '_'));
-        out.push(match named {
-            Some((k, v)) => (k.to_string(), tidy(v)),
-            None => (n.to_string(), tidy(part)),
-        });
-    };
-    let mut n = 0;
-    for (i, c) in inner.char_indices() {
-        match c {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
-                push(&inner[start..i], n);
-                n += 1;
-                start = i + 1;
-            }
-            _ => {}
-        }
-    }
-    push(&inner[start..], n);
-    out
-}
-
-/// A set of axes as a list.
-fn tidy(value: &str) -> String {
-    let bits = value.strip_prefix("Axes(").and_then(|v| v.strip_suffix(')'));
-    match bits.and_then(|b| b.trim().parse::<u8>().ok()) {
-        Some(bits) => {
-            let axes: Vec<usize> = (0..8).filter(|a| bits >> a & 1 == 1).collect();
-            format!("{axes:?}")
-        }
-        // A tensor is too long for a line.
-        None if value.contains("tensor(") => "...".to_string(),
-        None => value.trim().to_string(),
-    }
-}
-
-fn parameters(debug: &str) -> String {
-    let all = fields(debug).into_iter();
-    let text: Vec<String> = all
-        .filter(|(_, v)| !v.starts_with("PhantomData"))
-        .map(
-            |(k, v)| {
-                if k.starts_with(|c: char| c.is_ascii_digit()) { v } else { format!("{k}={v}") }
-            },
-        )
-        .collect();
-    text.join(", ")
+/// The parameters as text; those without a name by themselves.
+fn listed(parameters: &Param) -> String {
+    let shown = parameters.fields().iter().filter(|(_, value)| *value != Param::Unit);
+    let text = shown.map(|(name, value)| match is_number(name) {
+        true => value.to_string(),
+        false => format!("{name}={value}"),
+    });
+    text.collect::<Vec<_>>().join(", ")
 }

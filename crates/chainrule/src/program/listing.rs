@@ -5,6 +5,7 @@ use std::fmt;
 use super::Program;
 use super::access::Line;
 use super::ir::{From, Id, Instruction};
+use crate::ops::OpId;
 
 /// How wide the column of code may grow before the shapes leave their column.
 const WIDEST: usize = 64;
@@ -109,19 +110,19 @@ pub(super) fn code(line: &Line<'_>) -> String {
 /// The op on its operands, as a person writes it.
 fn expression(line: &Line<'_>) -> String {
     let inputs = line.inputs();
-    let sign = match line.op() {
-        "add" => "+",
-        "sub" => "-",
-        "mul" => "*",
-        "div" => "/",
-        "matmul" => "@",
-        "pow" => "**",
+    let sign = match line.instruction.op.id() {
+        Some(OpId::add) => "+",
+        Some(OpId::sub) => "-",
+        Some(OpId::mul) => "*",
+        Some(OpId::div) => "/",
+        Some(OpId::matmul) => "@",
+        Some(OpId::pow) => "**",
         _ => "",
     };
     if let ([a, b], false) = (inputs.as_slice(), sign.is_empty()) {
         return format!("{a} {sign} {b}");
     }
-    if let ([a], "neg") = (inputs.as_slice(), line.op()) {
+    if let ([a], Some(OpId::neg)) = (inputs.as_slice(), line.instruction.op.id()) {
         return format!("-{a}");
     }
     let parameters = line.parameters();

@@ -14,9 +14,11 @@ pub(crate) mod node;
 pub(crate) mod op;
 pub(crate) mod place;
 mod print;
+pub(crate) mod reading;
 pub(crate) mod run;
 pub(crate) mod value;
 pub(crate) mod watch;
+pub(crate) mod work;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use std::sync::atomic::Ordering;
 
 use crate::dtype::{DType, Element, Stored};
 use crate::error::{Error, Result, raise};
+use crate::param::{Param, Parameters};
 use crate::shape::{IntoShape, Shape};
 use node::{Hook, Mode, Notes, Source, next_number};
 use value::{Meta, Value};
@@ -65,6 +68,13 @@ impl Deref for ValueRef<'_> {
             ValueRef::Borrowed(value) => value,
             ValueRef::Owned(value) => value,
         }
+    }
+}
+
+impl Parameters for Tensor {
+    /// Where the value lies: a parameter that is a tensor is a constant.
+    fn parameters(&self) -> Param {
+        Param::Tensor(Arc::as_ptr(&self.value_ref()).addr())
     }
 }
 

@@ -4,6 +4,7 @@
 //! arrays or on a tile of a longer chain; the rules are written in tensor operations, so that they can be differentiated again.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,11 +12,14 @@ use smallvec::SmallVec;
 
 use super::Tensor;
 use super::node::{Node, SavedValues, Source};
+use super::reading::{Linear, Reading};
 use super::value::{Layout, Meta, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::chain::Arithmetic;
 use crate::kernels::gemm::Finish;
 use crate::kernels::map::Rows;
+use crate::ops::{Entry, OpId};
+use crate::param::Parameters;
 use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
@@ -23,15 +27,59 @@ use crate::shape::{Axes, Shape};
 pub(crate) type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
-pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
-    /// The name that errors, listings and the table use.
+pub(crate) trait Op: Parameters + fmt::Debug + Send + Sync + Any {
+    /// The name for errors and listings, to be read by people: nothing depends on it, as an op that
+    /// a user defines may have any name.
     fn name(&self) -> &'static str;
+
+    /// Which row of the table it is; none for the kernel of a rule, an update, or an op that a user
+    /// defined.
+    fn id(&self) -> Option<OpId> {
+        None
+    }
+
+    /// The row of the table.
+    fn entry(&self) -> Option<&'static Entry> {
+        self.id().map(OpId::entry)
+    }
 
     /// Shape and dtype of the result, or the error.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta>;
 
     /// How it is computed.
     fn kernel(&self) -> Kernel<'_>;
+
+    /// The NumPy expression for it, if there is one: `{0}` is the first input, `{*}` all of them,
+    /// `{2*}` those from the third on, `{name}` the parameter of that name, `{shape}` and `{dtype}`
+    /// those of the result; `program::python` has the others. Functions that begin with an
+    /// underscore are those of its Python files.
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        None
+    }
+
+    /// What the algebra of programs reads it as.
+    fn reading(&self) -> Reading {
+        Reading::Opaque
+    }
+
+    /// In which operands it is linear.
+    fn linear(&self) -> Linear {
+        Linear::No
+    }
+
+    /// The operations on numbers that it takes, by the rules of `Program::cost`, where its kind of
+    /// kernel does not tell.
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let _ = (inputs, outputs);
+        None
+    }
+
+    /// For a place of whole numbers among its inputs: below what they are, if they pick rows or
+    /// classes.
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        let _ = (input, inputs);
+        None
+    }
 
     /// What backward needs when the gradients of the `wanted` inputs are asked for.
     fn saves(&self, wanted: Wanted) -> Saves {
@@ -57,7 +105,7 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// The tensors among its parameters, of which its `Debug` text may show a part only.
+    /// The tensors among its parameters.
     fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
         SmallVec::new()
     }
@@ -103,6 +151,25 @@ pub(crate) trait Op: fmt::Debug + Send + Sync + Any {
     /// Whether gradients flow through it at all.
     fn is_differentiable(&self) -> bool {
         true
+    }
+}
+
+impl dyn Op {
+    /// The op as the type that it is, with its parameters; the error where it is another, as a rule
+    /// gets it that was planted at the wrong op.
+    pub fn downcast<T: Op>(&self) -> Result<&T> {
+        (self as &dyn Any).downcast_ref().ok_or_else(|| {
+            let wanted = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+            Error::argument(
+                self.name(),
+                format!("this is not the op {wanted} that the rule is for"),
+            )
+        })
+    }
+
+    /// Whether it is an op of this type.
+    pub fn is<T: Op>(&self) -> bool {
+        (self as &dyn Any).is::<T>()
     }
 }
 

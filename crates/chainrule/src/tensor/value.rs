@@ -1,5 +1,6 @@
 //! The immutable value behind a tensor: shape, dtype and elements.
 
+use crate::param::Parameters;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::kernels::copy::{self, Places};
 use crate::shape::{Shape, Strides};
 
 /// What is known of a tensor without its elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Meta {
     /// The sizes of its axes.
     pub shape: Shape,

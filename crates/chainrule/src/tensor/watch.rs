@@ -16,13 +16,16 @@ use super::Tensor;
 use super::node::{Leaf, Mode, ModeGuard, Source};
 use super::op::{Kernel, Op};
 use super::value::Value;
+use crate::ops::OpId;
+use crate::param::Param;
 use crate::shape::Axes;
 
 /// One op that ran.
 pub(crate) struct Ran {
     pub op: &'static str,
-    /// The op with its parameters, as it prints itself.
-    pub text: String,
+    /// Which row of the table it is, if one.
+    pub id: Option<OpId>,
+    pub parameters: Param,
     /// Whether it moves no data.
     pub view: bool,
     /// The axes that it reduces.
@@ -158,7 +161,7 @@ pub(super) fn note(
     location: &'static Location<'static>,
 ) {
     let outputs: SmallVec<[Arc<Value>; 1]> = outputs.collect();
-    let text = format!("{op:?}");
+    let parameters = op.parameters();
     let (view, axes) = match op.kernel() {
         Kernel::View(_) => (true, None),
         Kernel::Reduce(axes, _) => (false, Some(axes)),
@@ -173,7 +176,8 @@ pub(super) fn note(
         });
         let ran = Ran {
             op: op.name(),
-            text: text.clone(),
+            id: op.id(),
+            parameters: parameters.clone(),
             view,
             axes,
             inputs: given.collect(),

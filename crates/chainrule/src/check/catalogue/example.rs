@@ -1,14 +1,12 @@
 //! A mistake in numbers: planted in a small function, the right gradient beside the wrong one.
 
-use std::collections::HashSet;
-
 use super::{Fault, Unbroadcast, fault::entry};
 use crate::DType;
 use crate::check::mistakes::{Planting, gradients};
 use crate::check::verdict::tape::Tape;
 use crate::check::verdict::{index_of, read_numbers, worst};
 use crate::error::Result;
-use crate::ops::Sample;
+use crate::ops::{Entry, Sample};
 use crate::rng::Generator;
 use crate::shape::Shape;
 use crate::tensor::node::Source;
@@ -60,7 +58,6 @@ impl Example {
 pub(super) fn of_op(op: &str, mistake: &str) -> Result<Option<Example>> {
     let Some(entry) = entry(op) else { return Ok(None) };
     let Some(mistake) = entry.mistakes.iter().find(|m| m.name == mistake) else { return Ok(None) };
-    let names: HashSet<&str> = entry.name.split(", ").collect();
     for sample in (entry.samples)(&mut Generator::manual_seed(SEED)) {
         let floats = sample.inputs.iter().filter(|x| x.dtype().is_float());
         let sizes: Vec<usize> = floats.map(Tensor::numel).collect();
@@ -68,7 +65,7 @@ pub(super) fn of_op(op: &str, mistake: &str) -> Result<Option<Example>> {
             continue;
         }
         // A rule may ask for shapes that are not there.
-        let found = planted(&sample, &names, Fault::Rule(mistake)).unwrap_or_default();
+        let found = planted(&sample, entry, Fault::Rule(mistake)).unwrap_or_default();
         if found.is_some() {
             return Ok(found);
         }
@@ -76,7 +73,7 @@ pub(super) fn of_op(op: &str, mistake: &str) -> Result<Option<Example>> {
     Ok(None)
 }
 
-fn planted(sample: &Sample, names: &HashSet<&str>, fault: Fault) -> Result<Option<Example>> {
+fn planted(sample: &Sample, entry: &'static Entry, fault: Fault) -> Result<Option<Example>> {
     let inputs: Vec<Tensor> = sample
         .inputs
         .iter()
@@ -92,7 +89,7 @@ fn planted(sample: &Sample, names: &HashSet<&str>, fault: Fault) -> Result<Optio
     let tape = Tape::record(&[(&output, upstream.clone())], &leaves)?;
     let mut places: Vec<u64> = tape.nodes.keys().copied().collect();
     places.sort_unstable();
-    places.retain(|n| names.contains(tape.nodes[n].op.name()));
+    places.retain(|n| entry.is_of(&*tape.nodes[n].op));
     for place in places {
         let planting = Planting { place, fault };
         let what =

@@ -1,11 +1,10 @@
 //! One mistake in one place of a backward pass: what it makes of the parts that a node passes on.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::autograd::walk::fit;
 use crate::error::Result;
-use crate::ops::{Entry, Mistake, sum_to, table};
+use crate::ops::{Entry, Mistake, OpId, sum_to};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor::node::Node;
@@ -171,10 +170,7 @@ pub(crate) fn fitted(
     Ok(parts)
 }
 
-/// The row of the op table for an op's name.
+/// The row of the op table that the catalogue names.
 pub(crate) fn entry(op: &str) -> Option<&'static Entry> {
-    static ENTRIES: LazyLock<HashMap<&'static str, &'static Entry>> = LazyLock::new(|| {
-        table().flat_map(|e| e.name.split(", ").map(move |name| (name, e))).collect()
-    });
-    ENTRIES.get(op).copied()
+    OpId::named(op).map(OpId::entry)
 }

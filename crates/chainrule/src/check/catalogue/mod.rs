@@ -13,5 +13,5 @@ mod tests;
 mod topics;
 
 pub(crate) use fault::{Fault, Unbroadcast};
-use general::GENERAL;
+pub(in crate::check) use general::GENERAL;
 pub use page::why_wrong;

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Fault;
-use super::fault::entry;
 use crate::DType;
 use crate::check::verdict::tape::{Tape, with_saved};
 use crate::ops::table;
@@ -31,7 +30,7 @@ fn wrong_rules_do_not_panic_where_one_input_is_wanted() {
                 for node in tape.nodes.values() {
                     let g = Tensor::ones(node.meta.shape).to_dtype(node.meta.dtype);
                     let wanted = tape.wanted(node);
-                    for mistake in entry(node.op.name()).map_or(&[][..], |e| e.mistakes) {
+                    for mistake in node.op.entry().map_or(&[][..], |e| e.mistakes) {
                         let parts = || {
                             let fault = Fault::Rule(mistake);
                             with_saved(node, |at| fault.parts(node, at, &g, wanted)).map(|_| ())

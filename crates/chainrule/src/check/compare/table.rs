@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Comparison, Deviation, Row, Standing};
+use crate::ops::OpId;
 
 /// What fills the columns of a row: shape, exact, approximate, largest difference, its index, mean relative error.
 const HEAD: [&str; 7] = ["", "shape", "exact", "approx", "max diff", "at", "mean rel"];
@@ -104,7 +105,7 @@ impl fmt::Display for Mistake<'_> {
                 write!(f, "{result} = ")?;
             }
             write!(f, "{} at {}:{}", used.op, used.location.file(), used.location.line())?;
-            let rule = crate::ops::table().find(|entry| entry.name == used.op);
+            let rule = used.id.map(OpId::entry);
             if let Some(rule) = rule.filter(|entry| !entry.gradient.is_empty()) {
                 write!(f, ": {}", rule.gradient)?;
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::claim::{ByHand, Problem};
 use crate::autograd::walk::{Observer, Planted, Walk, reachable};
 use crate::error::Result;
+use crate::ops::OpId;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 use crate::tensor::op::{Op, Saved};
@@ -18,6 +19,8 @@ use crate::tensor::value::Value;
 pub struct Use {
     /// The op.
     pub op: &'static str,
+    /// Its row of the table.
+    pub(crate) id: Option<OpId>,
     /// Its result: the name, or nothing if it has none.
     pub result: Option<String>,
     /// The line that called it.
@@ -108,6 +111,7 @@ impl Tape {
         let takes = |node: &&Arc<Node>| node.inputs.iter().any(|input| input.number() == number);
         let used = |node: &Arc<Node>| Use {
             op: node.op.name(),
+            id: node.op.id(),
             result: Source::Node(node.clone()).name(),
             location: node.location,
         };

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::{Before, Norm, Report, cross_entropy_rows};
 use crate::autograd::walk::Observer;
 use crate::error::Result;
+use crate::ops::{OpId, Reduction};
+use crate::param::{Param, Parameters};
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::value::Value;
@@ -118,41 +120,41 @@ impl Invariants {
     /// What a norm passes on to its input.
     fn passed_by_norm(&mut self, node: &Arc<Node>, part: &Tensor) {
         let Some((norm, incoming)) = self.norms.remove(&node.number) else { return };
-        if node.op.name() != "rms_norm" {
+        if node.op.id() != Some(OpId::rms_norm) {
             self.test(node, norm.sums(&incoming, part));
         }
         self.test(node, norm.products(&incoming, part));
-        let batch = node.op.name() == "batch_norm";
+        let batch = node.op.id() == Some(OpId::batch_norm);
         let passed = Passed { norm, incoming, gradient: part.clone(), batch, alone: false };
         self.before.insert(node.inputs[0].number(), passed);
     }
 
     /// What a layer before a norm passes on to its parameters.
     fn passed_before(&mut self, node: &Arc<Node>, i: usize, part: &Tensor, passed: &Passed) {
-        let op = node.op.name();
+        let op = node.op.id();
         match (op, i) {
-            ("add", _) if part.shape() != passed.gradient.shape() => {
+            (Some(OpId::add), _) if part.shape() != passed.gradient.shape() => {
                 let bias = passed.batch && matches!(node.inputs[i], Source::Leaf(_));
                 let law = bias.then(|| passed.norm.bias(&passed.incoming, part));
                 law.into_iter().for_each(|law| self.test(node, law));
             }
             // The product to which a bias is added before batch norm: the law is the same for it.
-            ("add", _) if passed.batch && matches!(node.inputs[i], Source::Node(_)) => {
+            (Some(OpId::add), _) if passed.batch && matches!(node.inputs[i], Source::Node(_)) => {
                 let on = Passed { alone: false, gradient: part.clone(), ..passed.clone() };
                 self.before.insert(node.inputs[i].number(), on);
             }
-            ("linear" | "matmul", 1) => {
-                let linear = op == "linear";
+            (Some(OpId::linear | OpId::matmul), 1) => {
+                let linear = op == Some(OpId::linear);
                 if linear && node.inputs.len() > 2 && !passed.batch {
                     self.weights.insert(node.number, part.clone());
                 } else {
                     self.test_weight(node, part, None, passed);
                 }
             }
-            ("linear", 2) if passed.batch => {
+            (Some(OpId::linear), 2) if passed.batch => {
                 self.test(node, passed.norm.bias(&passed.incoming, part))
             }
-            ("linear", 2) => {
+            (Some(OpId::linear), 2) => {
                 if let Some(weight) = self.weights.remove(&node.number) {
                     self.test_weight(node, &weight, Some(part), passed);
                 }
@@ -170,7 +172,8 @@ impl Invariants {
             _ => value(i),
         };
         let (Some(input), Some(weight)) = (value(0), leaf(1)) else { return };
-        let turn = |w: &Tensor| if node.op.name() == "linear" { w.try_t() } else { Ok(w.clone()) };
+        let turn =
+            |w: &Tensor| if node.op.id() == Some(OpId::linear) { w.try_t() } else { Ok(w.clone()) };
         let (Ok(weight), Ok(weight_grad)) = (turn(&weight), turn(grad)) else { return };
         let own = bias.and(leaf(2));
         if bias.is_some() && own.is_none() {
@@ -192,20 +195,20 @@ impl Observer for Invariants {
         if let Some(passed) = self.before.get_mut(&node.number) {
             // Whoever else takes this value would have added a gradient of its own.
             passed.alone = Arc::ptr_eq(&passed.gradient.value(), &gradient.value());
-            if matches!(node.op.name(), "linear" | "matmul") {
+            if matches!(node.op.id(), Some(OpId::linear | OpId::matmul)) {
                 let constant = |value: &Arc<Value>| Tensor::from_parts(value.clone(), Source::None);
                 let saved = lock(&node.saved);
                 let inputs = saved.inputs.iter().map(|value| value.as_ref().map(constant));
                 self.saved.insert(node.number, inputs.collect());
             }
         }
-        match node.op.name() {
-            "batch_norm" | "layer_norm" | "rms_norm" => {
+        match node.op.id() {
+            Some(OpId::batch_norm | OpId::layer_norm | OpId::rms_norm) => {
                 if let Some(norm) = norm(node) {
                     self.norms.insert(node.number, (norm, gradient.clone()));
                 }
             }
-            "cross_entropy" => {
+            Some(OpId::cross_entropy) => {
                 if let Some(rows) = upstream(node, gradient) {
                     self.rows.insert(node.number, rows);
                 }
@@ -215,9 +218,11 @@ impl Observer for Invariants {
     }
 
     fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
-        match node.op.name() {
-            "batch_norm" | "layer_norm" | "rms_norm" if i == 0 => self.passed_by_norm(node, part),
-            "cross_entropy" if i == 0 => {
+        match node.op.id() {
+            Some(OpId::batch_norm | OpId::layer_norm | OpId::rms_norm) if i == 0 => {
+                self.passed_by_norm(node, part)
+            }
+            Some(OpId::cross_entropy) if i == 0 => {
                 if let Some(rows) = self.rows.remove(&node.number) {
                     self.test(node, cross_entropy_rows(part, &rows));
                 }
@@ -240,20 +245,20 @@ impl fmt::Display for Invariants {
 
 /// A norm as the tape has it.
 fn norm(node: &Node) -> Option<Norm> {
-    let text = format!("{:?}", node.op);
+    let own = node.op.parameters();
     let saved = lock(&node.saved);
     let value = |i: usize| {
         let value = saved.inputs.get(i)?.clone()?;
         Some(Tensor::from_parts(value, Source::None))
     };
     let x = value(0)?;
-    let norm = match node.op.name() {
-        "batch_norm" => Norm::batch(&x).correction(setting(&text, "correction: ")? as usize),
-        "layer_norm" => Norm::layer(&x).axes(setting(&text, "Last(")? as usize),
-        _ => Norm::rms(&x).axes(setting(&text, "Last(")? as usize),
+    let norm = match node.op.id() {
+        Some(OpId::batch_norm) => Norm::batch(&x).correction(own.field("correction")?.size()?),
+        Some(OpId::layer_norm) => Norm::layer(&x).axes(last_axes(&own)?),
+        _ => Norm::rms(&x).axes(last_axes(&own)?),
     };
-    let norm = norm.eps(setting(&text, "eps: ")?);
-    match text.contains("gain: true") {
+    let norm = norm.eps(own.field("eps")?.number()?);
+    match own.field("gain").is_some_and(Param::is_true) {
         true => Some(norm.gain(&value(1)?)),
         false => Some(norm),
     }
@@ -261,23 +266,22 @@ fn norm(node: &Node) -> Option<Norm> {
 
 /// The gradient with respect to each row's loss, unless classes have weights.
 fn upstream(node: &Node, gradient: &Tensor) -> Option<Tensor> {
-    let text = format!("{:?}", node.op);
-    if !text.contains("weight: None") {
+    let own = node.op.parameters();
+    if own.field("weight") != Some(&Param::None) {
         return None;
     }
-    let ignored = text.split("ignore_index: Some(").nth(1);
-    let ignored = ignored.and_then(|rest| rest.split(')').next()?.parse::<f64>().ok());
+    let ignored = own.field("ignore_index").and_then(Param::number);
     let targets = lock(&node.saved).inputs.get(1)?.clone()?;
     let targets = Tensor::from_parts(targets, Source::None).to_f64_vec();
     let counted = targets.iter().filter(|&&t| Some(t) != ignored).count().max(1);
-    match text.contains("reduction: Mean") {
+    match own.field("reduction") == Some(&Reduction::Mean.parameters()) {
         true => gradient.try_div(counted as f64).ok(),
         false => Some(gradient.clone()),
     }
 }
 
-/// The number that follows a word in an op's text.
-fn setting(text: &str, word: &str) -> Option<f64> {
-    let rest = text.split(word).nth(1)?;
-    rest.split([',', ' ', '}', ')']).next()?.parse().ok()
+/// How many of the last axes are a row, if it is those.
+fn last_axes(own: &Param) -> Option<usize> {
+    let over = own.field("over").filter(|over| over.name() == "Last")?;
+    over.items().first()?.size()
 }

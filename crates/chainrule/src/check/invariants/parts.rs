@@ -3,6 +3,7 @@
 use super::{Law, Report, rounding};
 use crate::autograd::grad;
 use crate::error::{Error, Result};
+use crate::ops::OpId;
 use crate::tensor::Tensor;
 use crate::tensor::watch::Watching;
 
@@ -88,7 +89,7 @@ pub fn parts(
     };
     let watching = Watching::start();
     let (loss, whole) = run(0, n)?;
-    let batch_norm = watching.take().ran.into_iter().find(|ran| ran.op == "batch_norm");
+    let batch_norm = watching.take().ran.into_iter().find(|ran| ran.id == Some(OpId::batch_norm));
     drop(watching);
     refuse_random(loss, run(0, n)?.0)?;
     if let Some(ran) = batch_norm {

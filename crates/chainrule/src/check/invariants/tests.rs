@@ -495,7 +495,7 @@ mod in_training {
                                 g: &Tensor,
                                 wanted: Wanted|
                      -> Option<Result<Grads>> {
-                        (at_op.name() == op).then(|| (mistake.rule)(at_op, at, g, wanted))
+                        entry.is_of(at_op).then(|| (mistake.rule)(at_op, at, g, wanted))
                     };
                     let walk =
                         Walk { observer: Some(&mut laws), planted: Some(&rule), ..Walk::default() };

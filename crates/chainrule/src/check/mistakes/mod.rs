@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::ops::table as ops;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
+use crate::tensor::op::Op;
 pub(crate) use plant::{Planting, gradients};
 pub use table::{Counts, Row, Table};
 use trial::{Bench, Trial};
@@ -77,16 +78,15 @@ pub fn mistakes(options: &Mistakes) -> Result<Table> {
     };
     let mut table = Table::default();
     for entry in entries.iter().filter(|e| !e.gradient.is_empty()) {
-        let own =
-            |name: &str| entry.mistakes.is_empty() || entry.name.split(", ").any(|n| n == name);
+        let own = |op: &dyn Op| entry.mistakes.is_empty() || entry.is_of(op);
         for subject in points::of_op(entry, g)? {
             plant(&subject, own, g, &mut table)?;
         }
     }
-    let admitted = |name: &str| entries.iter().any(|e| e.name.split(", ").any(|n| n == name));
+    let admitted = |op: &dyn Op| entries.iter().any(|entry| entry.is_of(op));
     for _ in 0..MODELS {
         for subject in models::all(g)? {
-            plant(&subject, |name| options.op.is_none() || admitted(name), g, &mut table)?;
+            plant(&subject, |op| options.op.is_none() || admitted(op), g, &mut table)?;
         }
     }
     points::quiet(&entries, options.points, g, &mut table)?;
@@ -96,7 +96,7 @@ pub fn mistakes(options: &Mistakes) -> Result<Table> {
 /// Plants everything in one subject.
 fn plant(
     subject: &Subject,
-    admit: impl Fn(&str) -> bool,
+    admit: impl Fn(&dyn Op) -> bool,
     g: &mut Generator,
     table: &mut Table,
 ) -> Result<()> {

@@ -6,13 +6,14 @@ use super::Subject;
 use super::plant::{Planting, gradients};
 use crate::DType;
 use crate::autograd::jvp;
-use crate::check::catalogue::fault::{entry, fitted};
+use crate::check::catalogue::fault::fitted;
 use crate::check::catalogue::{Fault, Unbroadcast};
 use crate::check::verdict::tape::{Tape, is_complete, with_saved};
 use crate::check::{inner, verdict_with};
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::node::{Mode, Node, Source};
+use crate::tensor::op::Op;
 use crate::tensor::op::Wanted;
 use crate::tensor::{Tensor, record_all};
 
@@ -146,21 +147,21 @@ impl Bench {
     /// are right for some shapes and options.
     pub fn plantings(
         &self,
-        admit: impl Fn(&str) -> bool,
+        admit: impl Fn(&dyn Op) -> bool,
         g: &mut Generator,
     ) -> Result<Vec<Planting>> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
         let mut out = Vec::new();
         let mut nodes: Vec<&Arc<Node>> = self.tape.nodes.values().collect();
         nodes.sort_by_key(|n| n.number);
-        for node in nodes.into_iter().filter(|n| admit(n.op.name())) {
+        for node in nodes.into_iter().filter(|n| admit(&*n.op)) {
             self.at_node(node, g, &mut out)?;
         }
         let mut tensors: Vec<(&u64, usize)> =
             self.tape.parts.iter().map(|(n, parts)| (n, parts.len())).collect();
         tensors.sort_unstable();
         for (&place, count) in tensors.into_iter().filter(|(_, count)| *count > 1) {
-            let used = self.tape.parts[&place].iter().any(|p| admit(p.node.op.name()));
+            let used = self.tape.parts[&place].iter().any(|p| admit(&*p.node.op));
             for kept in [0, count - 1].into_iter().filter(|_| used) {
                 out.push(Planting { place, fault: Fault::Overwrite { kept } });
             }
@@ -176,7 +177,7 @@ impl Bench {
         let summed = fitted(node, right.clone(), wanted)?;
         let parts = |fault: &Fault| with_saved(node, |at| fault.parts(node, at, &probe, wanted));
         let mut own = Vec::new();
-        for mistake in entry(node.op.name()).map_or(&[][..], |e| e.mistakes) {
+        for mistake in node.op.entry().map_or(&[][..], |e| e.mistakes) {
             let fault = Fault::Rule(mistake);
             if let Some(Ok(wrong)) = parts(&fault)?
                 && !same(&wrong, &summed, wanted)

@@ -11,7 +11,7 @@ pub use name::entry;
 use super::gradcheck::{Outcome, PairCheck, Problem, gradcheck};
 use crate::DType;
 use crate::error::Result;
-use crate::ops::{Entry, Family, Sample};
+use crate::ops::{Entry, Family, OpId, Sample};
 use crate::rng::Generator;
 use layouts::{LAYOUTS, same_in_layout, same_when_expanded};
 
@@ -19,37 +19,20 @@ use layouts::{LAYOUTS, same_in_layout, same_when_expanded};
 const SEED: u64 = 2_147_483_647;
 
 /// Ops on matrices that have no result or gradient where all rows are equal.
-pub(crate) const NEED_DIFFERENT_ROWS: &[&str] = &["solve", "inverse", "qr", "det, slogdet"];
-
-/// Samples whose gradient is by design not the derivative, by op and note, and why. Forward mode must leave out the same.
-const NOT_THE_DERIVATIVE: &[(&str, &str, &str)] = &[
-    ("embedding", "padding", "the row of the padding is a constant, as in PyTorch"),
-    (
-        "cosine_similarity",
-        "norms below eps",
-        "the norm counts as eps and its derivative stays, as in PyTorch",
-    ),
+const NEED_DIFFERENT_ROWS: &[OpId] = &[
+    #[cfg(feature = "linalg")]
+    OpId::solve,
+    #[cfg(feature = "linalg")]
+    OpId::inverse,
+    #[cfg(feature = "linalg")]
+    OpId::qr,
+    #[cfg(feature = "linalg")]
+    OpId::det,
 ];
 
-/// Samples marked as kinks at which the function is smooth, and why they are marked.
-const SMOOTH_KINKS: &[(&str, &str, &str)] = &[(
-    "std",
-    "0-d",
-    "a single number has the deviation 0 wherever it is; the rule is that of equal elements",
-)];
-
-/// Why the gradient of a sample is by design not the derivative, if so.
-pub(crate) fn not_the_derivative(entry: &Entry, sample: &Sample) -> Option<&'static str> {
-    listed(NOT_THE_DERIVATIVE, entry, sample)
-}
-
-fn listed(
-    list: &[(&'static str, &'static str, &'static str)],
-    entry: &Entry,
-    sample: &Sample,
-) -> Option<&'static str> {
-    let this = list.iter().find(|(op, note, _)| (*op, *note) == (entry.name, sample.note));
-    this.map(|(_, _, why)| *why)
+/// Whether the op has no result or gradient where all rows are equal.
+pub(crate) fn needs_different_rows(entry: &Entry) -> bool {
+    NEED_DIFFERENT_ROWS.iter().any(|id| std::ptr::eq(id.entry(), entry))
 }
 
 /// The report of [`ops`](ops()). `Display` writes it as a table.
@@ -203,7 +186,7 @@ pub fn of_entry(entry: &Entry, seed: u64) -> OpReport {
             continue;
         }
         if !entry.gradient.is_empty() {
-            derivatives(&mut report, entry, sample, seed);
+            derivatives(&mut report, sample, seed);
         }
         let generator = &mut Generator::manual_seed(seed ^ 1);
         let found = |f: Result<Vec<String>>| f.unwrap_or_else(|e| vec![e.to_string()]);
@@ -213,7 +196,7 @@ pub fn of_entry(entry: &Entry, seed: u64) -> OpReport {
             let all = all.collect();
             report.note(Property::Views, sample, all);
         }
-        let singular = NEED_DIFFERENT_ROWS.contains(&entry.name) && floats[0].rank() == 2;
+        let singular = needs_different_rows(entry) && floats[0].rank() == 2;
         if !sample.kink && !singular {
             let all = found(same_when_expanded(sample, generator));
             report.note(Property::Broadcast, sample, all);
@@ -223,7 +206,7 @@ pub fn of_entry(entry: &Entry, seed: u64) -> OpReport {
 }
 
 /// Order 1 and 2, the two modes, and kinks.
-fn derivatives(report: &mut OpReport, entry: &Entry, sample: &Sample, seed: u64) {
+fn derivatives(report: &mut OpReport, sample: &Sample, seed: u64) {
     let order = if sample.twice { 2 } else { 1 };
     let checker = gradcheck(|x| sample.try_on(x), &sample.floats()).order(order);
     let found = match checker.first_seed(seed).seeds(1).run() {
@@ -238,7 +221,7 @@ fn derivatives(report: &mut OpReport, entry: &Entry, sample: &Sample, seed: u64)
     if !problems.is_empty() || found.pairs.is_empty() {
         return report.note(Property::First, sample, problems);
     }
-    let by_design = not_the_derivative(entry, sample).is_some();
+    let by_design = sample.by_design.is_some();
     let apart =
         |p: &PairCheck| p.forward.is_some() && (p.error > found.tolerance || p.error.is_nan());
     for (property, order) in [(Property::First, 1), (Property::Second, 2)] {
@@ -262,7 +245,7 @@ fn derivatives(report: &mut OpReport, entry: &Entry, sample: &Sample, seed: u64)
             modes.filter(|p| apart(p)).map(PairCheck::to_string).collect(),
         );
     }
-    let edge = edge || by_design || listed(SMOOTH_KINKS, entry, sample).is_some();
+    let edge = edge || by_design || sample.smooth.is_some();
     let kinks: Vec<String> = found.kinks().map(PairCheck::to_string).collect();
     match (sample.kink, kinks.is_empty()) {
         (true, true) if !edge => {

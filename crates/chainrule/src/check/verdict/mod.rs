@@ -8,6 +8,8 @@ mod case;
 mod clipped;
 mod evidence;
 mod explain;
+#[cfg(test)]
+mod named;
 mod numbers;
 mod other;
 mod reading;

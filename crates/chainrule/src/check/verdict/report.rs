@@ -9,7 +9,6 @@ use super::other::{Deviation, fraction};
 use super::reading::{Reading, Sizes, meaning, sizes_of};
 use super::search::{Effort, Suspect};
 use crate::check::catalogue::Fault;
-use crate::check::catalogue::fault::entry;
 use crate::tensor::node::{Node, Source};
 
 /// What [`verdict`](crate::check::verdict()) found. `Display` writes it as a report.
@@ -318,7 +317,7 @@ fn file(location: &Location<'static>) -> &'static str {
 
 /// The gradient of an op, as the table has it.
 fn rule(node: &Node) -> String {
-    match entry(node.op.name()) {
+    match node.op.entry() {
         Some(entry) if !entry.gradient.is_empty() => entry.gradient.to_string(),
         _ => format!("the reverse rule of {}", node.op.name()),
     }

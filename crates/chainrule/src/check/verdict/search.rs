@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::case::{Case, Change};
 use super::other::{self, Deviation};
 use super::tape::with_saved;
-use crate::check::catalogue::fault::{entry, fitted};
+use crate::check::catalogue::fault::fitted;
 use crate::check::catalogue::{Fault, Unbroadcast};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -92,7 +92,7 @@ fn search_node(
 ) -> Result<()> {
     let place = Source::Node(node.clone());
     let mut own = Vec::new();
-    for mistake in entry(node.op.name()).map_or(&[][..], |e| e.mistakes) {
+    for mistake in node.op.entry().map_or(&[][..], |e| e.mistakes) {
         effort.replays += 1;
         let fault = Fault::Rule(mistake);
         if let Some(changes) = changes(case, node, &fault)?

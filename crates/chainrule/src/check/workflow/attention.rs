@@ -8,6 +8,8 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Use, moves, place, scalar};
 use super::numbers::{CLOSE, all, dot, farthest_from_one, sums};
 use super::softmax::{Kind, Soft};
+use crate::ops::OpId;
+use crate::param::Param;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
 
@@ -55,7 +57,7 @@ impl Masks {
 impl Attention {
     pub fn look(&mut self, at: &Forward<'_>, soft: &[Soft], findings: &mut Findings) {
         let flow = &at.flow;
-        for (_, op) in flow.ops().filter(|(_, op)| op.op == "attention") {
+        for (_, op) in flow.ops().filter(|(_, op)| op.id == Some(OpId::attention)) {
             self.fused(flow, op, findings);
         }
         for soft in soft.iter().filter(|s| s.kind == Kind::Probabilities) {
@@ -73,8 +75,7 @@ impl Attention {
 
     /// The scale of the op, which says itself what it is.
     fn fused(&mut self, flow: &Flow<'_>, op: &Ran, findings: &mut Findings) {
-        let text = op.text.split("scale: ").nth(1).unwrap_or_default();
-        let own = text.split([',', ' ', '}']).next().and_then(|x| x.parse::<f64>().ok());
+        let own = op.parameters.field("scale").and_then(Param::number);
         let (Some(own), Some(&d)) = (own, op.inputs[0].value.shape().last()) else { return };
         self.judge(flow, own, d, [&op.inputs[0].value, &op.inputs[1].value], op, findings);
     }
@@ -105,7 +106,7 @@ impl Attention {
                 continue;
             }
             let key = (op.location.file(), op.location.line(), op.location.column());
-            let masks = matches!(op.op, "mul" | "where" | "tril" | "triu" | "add");
+            let masks = matches!(op.id, Some(OpId::mul | OpId::where_ | OpId::tril | OpId::add));
             if !masks {
                 continue;
             }
@@ -215,10 +216,20 @@ fn is_projection(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
         let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
-        match op.op {
-            "linear" => return true,
-            "matmul" if op.inputs.iter().any(|given| flow.is_of_leaf(&given.value)) => return true,
-            "mul" | "div" | "add" | "sub" | "neg" | "cat" | "stack" | "dropout" => {}
+        match op.id {
+            Some(OpId::linear) => return true,
+            Some(OpId::matmul) if op.inputs.iter().any(|given| flow.is_of_leaf(&given.value)) => {
+                return true;
+            }
+            Some(
+                OpId::mul
+                | OpId::div
+                | OpId::add
+                | OpId::sub
+                | OpId::neg
+                | OpId::cat
+                | OpId::dropout,
+            ) => {}
             _ if moves(op) || op.view => {}
             _ => continue,
         }
@@ -237,7 +248,7 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
         for &(i, k) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
             let op = &flow.ran[i];
             let rank = value.shape().rank();
-            if op.op == "matmul"
+            if op.id == Some(OpId::matmul)
                 && rank >= 2
                 && op.inputs[1 - k].number != 0
                 && !op.inputs[1 - k].leaf
@@ -247,8 +258,17 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
             }
             let same = op.outputs[0].numel() == value.numel();
             let elementwise = matches!(
-                op.op,
-                "dropout" | "mul" | "div" | "add" | "sub" | "where" | "tril" | "triu" | "clamp"
+                op.id,
+                Some(
+                    OpId::dropout
+                        | OpId::mul
+                        | OpId::div
+                        | OpId::add
+                        | OpId::sub
+                        | OpId::where_
+                        | OpId::tril
+                        | OpId::clamp
+                )
             );
             if same && path.len() < 12 && (elementwise || moves(op)) {
                 let mut longer = path.clone();
@@ -266,21 +286,21 @@ fn factor<'a>(flow: &Flow<'a>, scores: &Arc<Value>) -> Option<(f64, &'a Ran)> {
     let (mut value, mut factor) = (scores.clone(), 1.0);
     loop {
         let op = &flow.ran[flow.maker(&value)?];
-        let k = match op.op {
-            "matmul" => return Some((factor, op)),
+        let k = match op.id {
+            Some(OpId::matmul) => return Some((factor, op)),
             _ if moves(op) => 0,
-            "dropout" => 0,
-            "mul" | "div" => {
+            Some(OpId::dropout) => 0,
+            Some(OpId::mul | OpId::div) => {
                 let (k, by) = match (scalar(op, 1), scalar(op, 0)) {
                     (Some(by), _) => (0, by),
-                    (None, Some(by)) if op.op == "mul" => (1, by),
+                    (None, Some(by)) if op.id == Some(OpId::mul) => (1, by),
                     _ => return None,
                 };
-                factor *= if op.op == "mul" { by } else { 1.0 / by };
+                factor *= if op.id == Some(OpId::mul) { by } else { 1.0 / by };
                 k
             }
             // A mask or a bias of positions is added: the scores are the side that was computed from a product.
-            "add" | "sub" | "where" | "clamp" | "tril" => {
+            Some(OpId::add | OpId::sub | OpId::where_ | OpId::clamp | OpId::tril) => {
                 let from_product = |k: &usize| has_product(flow, &op.inputs[*k].value);
                 (0..op.inputs.len()).find(from_product)?
             }
@@ -295,13 +315,16 @@ fn has_product(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
         let Some(op) = flow.maker(&value).map(|i| &flow.ran[i]) else { continue };
-        let product =
-            op.op == "matmul" && !op.inputs.iter().any(|given| flow.is_of_leaf(&given.value));
+        let product = op.id == Some(OpId::matmul)
+            && !op.inputs.iter().any(|given| flow.is_of_leaf(&given.value));
         if product {
             return true;
         }
-        let passes =
-            moves(op) || matches!(op.op, "mul" | "div" | "add" | "sub" | "where" | "clamp");
+        let passes = moves(op)
+            || matches!(
+                op.id,
+                Some(OpId::mul | OpId::div | OpId::add | OpId::sub | OpId::where_ | OpId::clamp)
+            );
         if passes && depth < 8 {
             open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
         }
@@ -314,21 +337,21 @@ fn side(flow: &Flow<'_>, value: &Arc<Value>) -> Option<f64> {
     let (mut value, mut factor) = (value.clone(), 1.0);
     loop {
         let op = &flow.ran[flow.maker(&value)?];
-        let k = match op.op {
+        let k = match op.id {
             _ if moves(op) => 0,
-            "mul" | "div" => match (scalar(op, 1), scalar(op, 0)) {
+            Some(OpId::mul | OpId::div) => match (scalar(op, 1), scalar(op, 0)) {
                 (Some(by), _) => {
-                    factor *= if op.op == "mul" { by } else { 1.0 / by };
+                    factor *= if op.id == Some(OpId::mul) { by } else { 1.0 / by };
                     0
                 }
-                (None, Some(by)) if op.op == "mul" => {
+                (None, Some(by)) if op.id == Some(OpId::mul) => {
                     factor *= by;
                     1
                 }
                 // By a norm, or by something learned.
                 _ => return None,
             },
-            "layer_norm" | "rms_norm" | "group_norm" => return None,
+            Some(OpId::layer_norm | OpId::rms_norm | OpId::group_norm) => return None,
             _ => return Some(factor),
         };
         value = op.inputs[k].value.clone();
@@ -366,12 +389,12 @@ fn axis(flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings
 
 /// Whether the sum of a value is taken on the way to the loss.
 fn is_summed(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
-    flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && flow.ran[i].op == "sum")
+    flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && flow.ran[i].id == Some(OpId::sum))
 }
 
 /// Whether an op hides weights by a random mask. Dropout makes up for what it drops, or hides without the order that masks of positions have.
 fn is_dropout(op: &Ran, weights: usize) -> bool {
-    if !matches!(op.op, "mul" | "where") {
+    if !matches!(op.id, Some(OpId::mul | OpId::where_)) {
         return false;
     }
     let others =

@@ -8,6 +8,7 @@ use super::flow::place;
 use super::numbers::all;
 use super::parameters::few;
 use crate::nn::{Field, Module};
+use crate::ops::OpId;
 use crate::tensor::Tensor;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{self, Given, Ran, Watching};
@@ -198,10 +199,10 @@ fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
             continue;
         }
         // The op draws itself, or is handed what was drawn.
-        let drawn = x.op == "dropout" || x.op == "attention";
+        let drawn = x.id == Some(OpId::dropout) || x.id == Some(OpId::attention);
         let masks = differing.iter().any(|value| is_mask(&all(value)));
         if drawn || masks {
-            let multiplies = matches!(x.op, "mul" | "where") && has_zeros(x, y);
+            let multiplies = matches!(x.id, Some(OpId::mul | OpId::where_)) && has_zeros(x, y);
             if of_model && (drawn || multiplies) {
                 return Some((x, true));
             }
@@ -209,8 +210,8 @@ fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
         }
         // Numbers that a mask is made of: what comes of them tells.
         let made = matches!(
-            x.op,
-            "lt" | "le" | "gt" | "ge" | "to_dtype" | "div" | "mul" | "floor" | "add"
+            x.id,
+            Some(OpId::compare | OpId::to_dtype | OpId::div | OpId::mul | OpId::round | OpId::add)
         );
         if !made {
             return Some((x, false));
@@ -247,8 +248,17 @@ fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
         let differs = x.outputs.iter().zip(&y.outputs).any(|(p, q)| !same_half(p, q, n));
         if untouched && differs {
             let statistic = matches!(
-                x.op,
-                "batch_norm" | "mean" | "var" | "std" | "sum" | "max" | "min" | "norm"
+                x.id,
+                Some(
+                    OpId::batch_norm
+                        | OpId::mean
+                        | OpId::var
+                        | OpId::std
+                        | OpId::sum
+                        | OpId::max
+                        | OpId::min
+                        | OpId::norm
+                )
             );
             return statistic.then_some(x);
         }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::numbers::same_numbers;
+use crate::ops::OpId;
 use crate::tensor::Tensor;
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
@@ -129,7 +130,11 @@ impl<'a> Flow<'a> {
 /// Whether an op leaves the elements what they are: views, copies, changes of dtype.
 pub(super) fn moves(op: &Ran) -> bool {
     op.inputs.len() == 1
-        && (op.view || matches!(op.op, "reshape" | "permute" | "expand" | "to_dtype" | "slice"))
+        && (op.view
+            || matches!(
+                op.id,
+                Some(OpId::reshape | OpId::permute | OpId::expand | OpId::to_dtype | OpId::slice)
+            ))
 }
 
 /// The number that an op adds, multiplies by or divides by, if its operand `k` is a constant of one element.

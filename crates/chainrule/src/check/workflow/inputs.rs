@@ -7,6 +7,7 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, place, scalar};
 use super::numbers::all;
+use crate::ops::OpId;
 use crate::tensor::Tensor;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
@@ -133,7 +134,7 @@ fn reaches_loss(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
 fn annihilates(op: &Ran, reached: &HashSet<Place>) -> bool {
     let zero =
         |g: &Given| !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0);
-    op.op == "mul" && op.inputs.iter().any(zero)
+    op.id == Some(OpId::mul) && op.inputs.iter().any(zero)
 }
 
 /// Which elements of an input are read by ops on the way to the loss.
@@ -161,8 +162,18 @@ fn moved(op: &Ran, input: &Arc<Value>, from: &[usize]) -> Option<Vec<usize>> {
     let out = &op.outputs[0];
     let others_are_numbers = (0..op.inputs.len())
         .all(|k| Arc::ptr_eq(&op.inputs[k].value, input) || scalar(op, k).is_some());
-    let elementwise =
-        matches!(op.op, "to_dtype" | "add" | "sub" | "mul" | "div" | "clamp" | "reshape");
+    let elementwise = matches!(
+        op.id,
+        Some(
+            OpId::to_dtype
+                | OpId::add
+                | OpId::sub
+                | OpId::mul
+                | OpId::div
+                | OpId::clamp
+                | OpId::reshape
+        )
+    );
     if !op.recorded && others_are_numbers && elementwise && out.numel() == input.numel() && !op.view
     {
         return Some(from.to_vec());

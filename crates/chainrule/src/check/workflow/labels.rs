@@ -7,6 +7,8 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::Flow;
 use super::numbers::{all, varied};
+use crate::ops::OpId;
+use crate::param::Param;
 use crate::tensor::watch::Ran;
 
 /// Shifts that are looked at; 1 is right.
@@ -47,7 +49,7 @@ impl Labels {
         let shape = x.shape();
         let (rows, time) = (shape[0], shape[1]);
         let symbols = x.to_f64_vec();
-        let is_loss = |op: &Ran| matches!(op.op, "cross_entropy" | "nll_loss");
+        let is_loss = |op: &Ran| matches!(op.id, Some(OpId::cross_entropy | OpId::nll_loss));
         let losses = at.flow.ops().filter(|(_, op)| is_loss(op)).count();
         let mut suspects = Vec::new();
         for (_, op) in at.flow.ops().filter(|(_, op)| is_loss(op)) {
@@ -126,9 +128,9 @@ fn agreement(
 
 /// Whether attention on the way to the loss hides later positions from earlier ones.
 fn is_causal(flow: &Flow<'_>) -> bool {
-    let hides = |op: &Ran| match op.op {
-        "attention" => op.text.contains("causal: true"),
-        "softmax" => {
+    let hides = |op: &Ran| match op.id {
+        Some(OpId::attention) => op.parameters.field("causal").is_some_and(Param::is_true),
+        Some(OpId::softmax) => {
             let (shape, x) = (*op.outputs[0].shape(), all(&op.outputs[0]));
             let &[.., queries, keys] = &*shape else { return false };
             let later = |i: usize| i % keys > i / keys % queries;

@@ -7,6 +7,9 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, Place, moves, scalar};
 use super::numbers::all;
+use crate::ops::OpId;
+use crate::ops::Reduction;
+use crate::param::Parameters;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
 
@@ -35,29 +38,34 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
         };
         let op = &flow.ran[i];
         let counts = Counts::of(op, n, at);
-        match op.op {
-            "add" | "sub" => open.extend(op.inputs.iter().map(|g| way.to(&g.value))),
-            "neg" => open.push(way.to(&op.inputs[0].value)),
+        match op.id {
+            Some(OpId::add | OpId::sub) => open.extend(op.inputs.iter().map(|g| way.to(&g.value))),
+            Some(OpId::neg) => open.push(way.to(&op.inputs[0].value)),
             // What is divided by a number that was computed may be divided by a count.
-            "mul" | "div" if !computed(flow, op) => open.extend(way.through(op)),
+            Some(OpId::mul | OpId::div) if !computed(flow, op) => open.extend(way.through(op)),
             _ if moves(op) => open.push(way.to(&op.inputs[0].value)),
-            "mean" if !counts.batch => open.push(way.to(&op.inputs[0].value)),
-            "sum" if !counts.batch => open.push(way.to(&op.inputs[0].value)),
-            "sum" => judge(flow, way, op, &counts, findings),
-            "matmul" if counts.batch && op.outputs[0].numel() == 1 => {
+            Some(OpId::mean) if !counts.batch => open.push(way.to(&op.inputs[0].value)),
+            Some(OpId::sum) if !counts.batch => open.push(way.to(&op.inputs[0].value)),
+            Some(OpId::sum) => judge(flow, way, op, &counts, findings),
+            Some(OpId::matmul) if counts.batch && op.outputs[0].numel() == 1 => {
                 judge(flow, way, op, &counts, findings)
             }
-            _ if op.text.contains("reduction: Sum") => judge(flow, way, op, &counts, findings),
+            _ if sums(op) => judge(flow, way, op, &counts, findings),
             _ => {}
         }
     }
 }
 
+/// Whether it is a loss that is summed over the rows.
+fn sums(op: &Ran) -> bool {
+    op.parameters.field("reduction") == Some(&Reduction::Sum.parameters())
+}
+
 /// Whether an op multiplies or divides by a single number that another op has computed.
 fn computed(flow: &Flow<'_>, op: &Ran) -> bool {
     let number = |g: &Given| g.value.numel() == 1 && flow.maker(&g.value).is_some();
-    op.op == "div" && op.inputs.get(1).is_some_and(number)
-        || op.op == "mul" && op.inputs.iter().any(|g| g.number == 0 && number(g))
+    op.id == Some(OpId::div) && op.inputs.get(1).is_some_and(number)
+        || op.id == Some(OpId::mul) && op.inputs.iter().any(|g| g.number == 0 && number(g))
 }
 
 impl Way {
@@ -68,8 +76,8 @@ impl Way {
     /// On through a product with a number. Any other factor is computed, and may well be what normalises.
     fn through(&self, op: &Ran) -> Option<Way> {
         let (k, by) = match (scalar(op, 1), scalar(op, 0)) {
-            (Some(by), _) => (0, if op.op == "mul" { by } else { 1.0 / by }),
-            (None, Some(by)) if op.op == "mul" => (1, by),
+            (Some(by), _) => (0, if op.id == Some(OpId::mul) { by } else { 1.0 / by }),
+            (None, Some(by)) if op.id == Some(OpId::mul) => (1, by),
             _ => return None,
         };
         let mut next = self.to(&op.inputs[k].value);
@@ -90,8 +98,8 @@ struct Counts {
 impl Counts {
     fn of(op: &Ran, n: usize, at: &Forward<'_>) -> Counts {
         let shape = *op.inputs.first().map_or(op.outputs[0].shape(), |g| g.value.shape());
-        let summed: Vec<usize> = match (op.op, op.axes) {
-            ("matmul", _) => shape.last().copied().into_iter().collect(),
+        let summed: Vec<usize> = match (op.id, op.axes) {
+            (Some(OpId::matmul), _) => shape.last().copied().into_iter().collect(),
             (_, Some(axes)) => axes.iter().map(|a| shape[a]).collect(),
             _ => shape.to_vec(),
         };
@@ -118,7 +126,7 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
     let mut weights = None;
     for _ in 0..8 {
         let Some(before) = flow.maker(&inside).map(|i| &flow.ran[i]) else { break };
-        if moves(before) || before.op == "neg" {
+        if moves(before) || before.id == Some(OpId::neg) {
             inside = before.inputs[0].value.clone();
         } else if let Some(next) =
             (Way { value: inside.clone(), factors: Vec::new() }).through_if_product(before)
@@ -164,7 +172,7 @@ fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Fi
 /// The two different values that an op multiplies.
 fn product(op: &Ran) -> Option<[Arc<Value>; 2]> {
     let (x, y) = (&op.inputs.first()?.value, &op.inputs.get(1)?.value);
-    (op.op == "mul" && !Arc::ptr_eq(x, y)).then(|| [x.clone(), y.clone()])
+    (op.id == Some(OpId::mul) && !Arc::ptr_eq(x, y)).then(|| [x.clone(), y.clone()])
 }
 
 /// Whether a mean over as many things as there are examples was taken a few elementwise steps before: where examples and features are equally many, the
@@ -176,12 +184,12 @@ fn averaged(flow: &Flow<'_>, value: &Arc<Value>, counts: &Counts) -> bool {
         let given = op.inputs.first().map(|given| *given.value.shape());
         if let (Some(axes), Some(shape)) = (op.axes, given) {
             let over = axes.iter().any(|a| counts.divisors.contains(&shape[a]));
-            if op.op == "mean" && over {
+            if op.id == Some(OpId::mean) && over {
                 return true;
             }
             continue;
         }
-        if depth < 8 && !matches!(op.op, "matmul" | "linear" | "batch_norm") {
+        if depth < 8 && !matches!(op.id, Some(OpId::matmul | OpId::linear | OpId::batch_norm)) {
             open.extend(op.inputs.iter().map(|given| (given.value.clone(), depth + 1)));
         }
     }
@@ -190,6 +198,6 @@ fn averaged(flow: &Flow<'_>, value: &Arc<Value>, counts: &Counts) -> bool {
 
 impl Way {
     fn through_if_product(&self, op: &Ran) -> Option<Way> {
-        matches!(op.op, "mul" | "div").then(|| self.through(op)).flatten()
+        matches!(op.id, Some(OpId::mul | OpId::div)).then(|| self.through(op)).flatten()
     }
 }

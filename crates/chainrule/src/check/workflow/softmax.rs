@@ -7,6 +7,8 @@ use super::Forward;
 use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums, varied};
+use crate::ops::OpId;
+use crate::param::Param;
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
 
@@ -40,13 +42,15 @@ fn soft(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
     let logits = op.inputs.first()?.value.clone();
     let last = logits.shape().rank().checked_sub(1)?;
     let out = Some(op.outputs[0].clone());
-    let (axis, out, kind) = match op.op {
-        "softmax" => (last, out, Kind::Probabilities),
-        "log_softmax" => (last, out, Kind::Logarithms),
-        "cross_entropy" | "cross_entropy_probabilities" => (last.min(1), None, Kind::Within),
-        "logsumexp" => (op.axes?.iter().next()?, None, Kind::Within),
-        "div" | "mul" => return quotient(flow, i, op),
-        "log" => return logarithm(flow, i, op),
+    let (axis, out, kind) = match op.id {
+        Some(OpId::softmax) => (last, out, Kind::Probabilities),
+        Some(OpId::log_softmax) => (last, out, Kind::Logarithms),
+        Some(OpId::cross_entropy | OpId::cross_entropy_probabilities) => {
+            (last.min(1), None, Kind::Within)
+        }
+        Some(OpId::logsumexp) => (op.axes?.iter().next()?, None, Kind::Within),
+        Some(OpId::div | OpId::mul) => return quotient(flow, i, op),
+        Some(OpId::log) => return logarithm(flow, i, op),
         _ => return None,
     };
     Some(Soft { op: i, logits, axis, out, kind })
@@ -55,15 +59,15 @@ fn soft(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
 /// `exp(z) / sum(exp(z))`, or times the reciprocal of the sum.
 fn quotient(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
     let sides = [(0, 1), (1, 0)];
-    let sides = if op.op == "div" { &sides[..1] } else { &sides[..] };
+    let sides = if op.id == Some(OpId::div) { &sides[..1] } else { &sides[..] };
     sides.iter().find_map(|&(e, s)| {
         let exponentials = &op.inputs[e].value;
-        let (_, exp) = flow.source(exponentials).filter(|(_, ran)| ran.op == "exp")?;
+        let (_, exp) = flow.source(exponentials).filter(|(_, ran)| ran.id == Some(OpId::exp))?;
         let mut by = op.inputs[s].value.clone();
-        if op.op == "mul" {
+        if op.id == Some(OpId::mul) {
             let (_, inverse) = flow.source(&by)?;
-            let inverts = inverse.op == "reciprocal"
-                || (inverse.op == "pow" && scalar(inverse, 1) == Some(-1.0));
+            let inverts = inverse.id == Some(OpId::reciprocal)
+                || (inverse.id == Some(OpId::pow) && scalar(inverse, 1) == Some(-1.0));
             by = inverts.then(|| inverse.inputs[0].value.clone())?;
         }
         let axis = summed(flow, &by, exp)?;
@@ -75,8 +79,9 @@ fn quotient(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
 
 /// `log(sum(exp(z)))`.
 fn logarithm(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
-    let (_, sum) = flow.source(&op.inputs[0].value).filter(|(_, ran)| ran.op == "sum")?;
-    let (_, exp) = flow.source(&sum.inputs[0].value).filter(|(_, ran)| ran.op == "exp")?;
+    let (_, sum) = flow.source(&op.inputs[0].value).filter(|(_, ran)| ran.id == Some(OpId::sum))?;
+    let (_, exp) =
+        flow.source(&sum.inputs[0].value).filter(|(_, ran)| ran.id == Some(OpId::exp))?;
     let axis = summed(flow, &op.inputs[0].value, exp)?;
     let logits = unshifted(flow, &exp.inputs[0].value, axis);
     Some(Soft { op: i, logits, axis, out: None, kind: Kind::Within })
@@ -84,7 +89,7 @@ fn logarithm(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
 
 /// The axis along which the results of `exp` were summed to give this value.
 fn summed(flow: &Flow<'_>, value: &Arc<Value>, exp: &Ran) -> Option<usize> {
-    let (_, sum) = flow.source(value).filter(|(_, ran)| ran.op == "sum")?;
+    let (_, sum) = flow.source(value).filter(|(_, ran)| ran.id == Some(OpId::sum))?;
     let from = flow.before_views(&sum.inputs[0].value);
     let same = place(&from) == place(&exp.outputs[0])
         && sum.inputs[0].value.shape() == exp.outputs[0].shape();
@@ -95,7 +100,7 @@ fn summed(flow: &Flow<'_>, value: &Arc<Value>, exp: &Ran) -> Option<usize> {
 /// Logits before something that is constant along the axis was taken from them, mostly their maximum.
 fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     match flow.maker(z).map(|i| &flow.ran[i]) {
-        Some(op) if op.op == "sub" => {
+        Some(op) if op.id == Some(OpId::sub) => {
             let (x, shift) = (&op.inputs[0].value, &op.inputs[1].value);
             let behind = z.shape().rank() - axis;
             let sizes = shift.shape();
@@ -181,10 +186,13 @@ fn is_of_loss(flow: &Flow<'_>, soft: &Soft) -> bool {
         for &(i, _) in flow.uses(&value).iter().filter(|&&(i, _)| flow.reaches(i)) {
             let op = &flow.ran[i];
             let passes = moves(op)
-                || matches!(op.op, "add" | "clamp" | "gather" | "index_select" | "take_along_dim")
-                || (op.op == "mul" && op.inputs.iter().any(|given| given.number == 0));
-            match op.op {
-                "log" | "log2" | "log10" => return true,
+                || matches!(
+                    op.id,
+                    Some(OpId::add | OpId::clamp | OpId::gather | OpId::index_select)
+                )
+                || (op.id == Some(OpId::mul) && op.inputs.iter().any(|given| given.number == 0));
+            match op.id {
+                Some(OpId::log | OpId::log2 | OpId::log10) => return true,
                 _ if passes && depth < 8 => open.push((op.outputs[0].clone(), depth + 1)),
                 _ => {}
             }
@@ -202,11 +210,11 @@ fn probabilities_behind(flow: &Flow<'_>, value: &Arc<Value>, all: &[Soft]) -> Op
             return (soft.kind == Kind::Probabilities).then_some(soft.op);
         }
         let op = &flow.ran[flow.maker(&value)?];
-        let k = match op.op {
+        let k = match op.id {
             _ if moves(op) => 0,
-            "clamp" | "dropout" => 0,
-            "mul" | "add" | "div" | "sub" if scalar(op, 1).is_some() => 0,
-            "mul" | "add" if scalar(op, 0).is_some() => 1,
+            Some(OpId::clamp | OpId::dropout) => 0,
+            Some(OpId::mul | OpId::add | OpId::div | OpId::sub) if scalar(op, 1).is_some() => 0,
+            Some(OpId::mul | OpId::add) if scalar(op, 0).is_some() => 1,
             _ => return None,
         };
         value = op.inputs[k].value.clone();
@@ -215,10 +223,10 @@ fn probabilities_behind(flow: &Flow<'_>, value: &Arc<Value>, all: &[Soft]) -> Op
 
 /// A sigmoid before the binary loss that takes logits.
 fn sigmoid(flow: &Flow<'_>, findings: &mut Findings) {
-    for (_, op) in flow.ops().filter(|(_, op)| op.op == "bce_with_logits") {
+    for (_, op) in flow.ops().filter(|(_, op)| op.id == Some(OpId::bce_with_logits)) {
         let Some((_, before)) = flow.source(&op.inputs[0].value) else { continue };
-        let written = matches!(before.op, "reciprocal" | "div" | "pow");
-        if before.op != "sigmoid" && !(written && is_logistic(flow, before)) {
+        let written = matches!(before.id, Some(OpId::reciprocal | OpId::div | OpId::pow));
+        if before.id != Some(OpId::sigmoid) && !(written && is_logistic(flow, before)) {
             continue;
         }
         let x = all(&op.inputs[0].value);
@@ -240,24 +248,28 @@ fn sigmoid(flow: &Flow<'_>, findings: &mut Findings) {
 
 /// `1 / (1 + exp(..))`.
 fn is_logistic(flow: &Flow<'_>, op: &Ran) -> bool {
-    let below = match op.op {
-        "div" if scalar(op, 0) == Some(1.0) => 1,
-        "reciprocal" => 0,
-        "pow" if scalar(op, 1) == Some(-1.0) => 0,
+    let below = match op.id {
+        Some(OpId::div) if scalar(op, 0) == Some(1.0) => 1,
+        Some(OpId::reciprocal) => 0,
+        Some(OpId::pow) if scalar(op, 1) == Some(-1.0) => 0,
         _ => return false,
     };
     let Some((_, sum)) = flow.source(&op.inputs[below].value) else { return false };
     let one = |k| scalar(sum, k) == Some(1.0);
-    let exp = |k: usize| flow.source(&sum.inputs[k].value).is_some_and(|(_, e)| e.op == "exp");
-    sum.op == "add" && ((one(0) && exp(1)) || (one(1) && exp(0)))
+    let exp =
+        |k: usize| flow.source(&sum.inputs[k].value).is_some_and(|(_, e)| e.id == Some(OpId::exp));
+    sum.id == Some(OpId::add) && ((one(0) && exp(1)) || (one(1) && exp(0)))
 }
 
 /// A loss that picks each row's class along one axis, of probabilities that sum to 1 along another.
 fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
-    let (given, axis) = match op.op {
-        "nll_loss" => (op.inputs[0].value.clone(), 1),
-        "gather" => (op.inputs[0].value.clone(), axis_in(&op.text)),
-        "index_select" => match row_wise(flow, op) {
+    let (given, axis) = match op.id {
+        Some(OpId::nll_loss) => (op.inputs[0].value.clone(), 1),
+        Some(OpId::gather) => (
+            op.inputs[0].value.clone(),
+            op.parameters.field("axis").and_then(Param::size).unwrap_or(0),
+        ),
+        Some(OpId::index_select) => match row_wise(flow, op) {
             Some(rows) => (rows, 1),
             None => return,
         },
@@ -266,7 +278,7 @@ fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
     if given.shape().rank() <= axis || given.shape()[axis] < 2 {
         return;
     }
-    if op.op != "nll_loss" && !picks_classes(&op.inputs[1].value, &given, axis) {
+    if op.id != Some(OpId::nll_loss) && !picks_classes(&op.inputs[1].value, &given, axis) {
         return;
     }
     let Some(source) = distribution(flow, &given, soft) else { return };
@@ -339,9 +351,9 @@ fn distribution<'s>(
             return Some((soft, logarithm || soft.kind == Kind::Logarithms));
         }
         let op = &flow.ran[flow.maker(&value)?];
-        match op.op {
-            "log" if !logarithm => logarithm = true,
-            "add" | "clamp" if !logarithm => {}
+        match op.id {
+            Some(OpId::log) if !logarithm => logarithm = true,
+            Some(OpId::add | OpId::clamp) if !logarithm => {}
             _ if moves(op) => {}
             _ => return None,
         }
@@ -357,10 +369,4 @@ fn row_wise(flow: &Flow<'_>, op: &Ran) -> Option<Arc<Value>> {
     let each = flat.shape().rank() == 1 && indices.numel() == n && flat.numel() == n * classes;
     let inside = |(row, i): (usize, f64)| i >= 0.0 && i as usize / classes.max(1) == row;
     (each && all(indices).into_iter().enumerate().all(inside)).then_some(rows)
-}
-
-/// The axis that an op's text names.
-fn axis_in(text: &str) -> usize {
-    let digits = text.split("axis: ").nth(1).unwrap_or_default();
-    digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
 }

@@ -8,6 +8,7 @@ use super::finding::{Findings, Mistake};
 use super::flow::{Flow, moves, place, scalar};
 use super::numbers::{all, apart};
 use crate::nn::{Field, Module};
+use crate::ops::OpId;
 use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
 
@@ -62,9 +63,9 @@ struct Scaled {
 
 /// `x / sqrt(var + eps)`, however written, with a constant variance of several features: gives `x`.
 fn scaled(flow: &Flow<'_>, op: &Ran) -> Option<(Arc<Value>, Scaled)> {
-    let sides: &[(usize, usize)] = match op.op {
-        "div" => &[(0, 1)],
-        "mul" => &[(0, 1), (1, 0)],
+    let sides: &[(usize, usize)] = match op.id {
+        Some(OpId::div) => &[(0, 1)],
+        Some(OpId::mul) => &[(0, 1), (1, 0)],
         _ => return None,
     };
     sides.iter().find_map(|&(x, by)| {
@@ -73,19 +74,19 @@ fn scaled(flow: &Flow<'_>, op: &Ran) -> Option<(Arc<Value>, Scaled)> {
             return None;
         }
         let (_, root) = flow.source(&by.value)?;
-        let fits = match root.op {
-            "sqrt" => op.op == "div",
-            "rsqrt" => op.op == "mul",
-            "pow" => match scalar(root, 1) {
-                Some(0.5) => op.op == "div",
-                Some(-0.5) => op.op == "mul",
+        let fits = match root.id {
+            Some(OpId::sqrt) => op.id == Some(OpId::div),
+            Some(OpId::rsqrt) => op.id == Some(OpId::mul),
+            Some(OpId::pow) => match scalar(root, 1) {
+                Some(0.5) => op.id == Some(OpId::div),
+                Some(-0.5) => op.id == Some(OpId::mul),
                 _ => false,
             },
-            "reciprocal" => return reciprocal(flow, root, op, x),
+            Some(OpId::reciprocal) => return reciprocal(flow, root, op, x),
             _ => false,
         };
         let sum = &root.inputs[0].value;
-        let (_, sum) = flow.source(sum).filter(|(_, sum)| sum.op == "add")?;
+        let (_, sum) = flow.source(sum).filter(|(_, sum)| sum.id == Some(OpId::add))?;
         let eps = scalar(sum, 1).map(|e| (0, e)).or_else(|| scalar(sum, 0).map(|e| (1, e)));
         let (k, eps) = eps?;
         let small = (0.0..0.1).contains(&eps);
@@ -97,8 +98,9 @@ fn scaled(flow: &Flow<'_>, op: &Ran) -> Option<(Arc<Value>, Scaled)> {
 
 /// `x * (1 / sqrt(var + eps))`.
 fn reciprocal(flow: &Flow<'_>, inverse: &Ran, op: &Ran, x: usize) -> Option<(Arc<Value>, Scaled)> {
-    let (_, root) = flow.source(&inverse.inputs[0].value).filter(|(_, r)| r.op == "sqrt")?;
-    let (_, sum) = flow.source(&root.inputs[0].value).filter(|(_, s)| s.op == "add")?;
+    let (_, root) =
+        flow.source(&inverse.inputs[0].value).filter(|(_, r)| r.id == Some(OpId::sqrt))?;
+    let (_, sum) = flow.source(&root.inputs[0].value).filter(|(_, s)| s.id == Some(OpId::add))?;
     let k = if scalar(sum, 1).is_some() { 0 } else { 1 };
     Some((op.inputs[x].value.clone(), Scaled { var: flow.before_views(&sum.inputs[k].value) }))
 }
@@ -108,12 +110,12 @@ fn centred(flow: &Flow<'_>, value: &Arc<Value>) -> Option<(Arc<Value>, Arc<Value
     let mut value = value.clone();
     for _ in 0..4 {
         let op = &flow.ran[flow.maker(&value)?];
-        match op.op {
-            "sub" if !op.inputs[1].requires_grad => {
+        match op.id {
+            Some(OpId::sub) if !op.inputs[1].requires_grad => {
                 let mean = flow.before_views(&op.inputs[1].value);
                 return Some((op.inputs[0].value.clone(), mean));
             }
-            "mul" => {
+            Some(OpId::mul) => {
                 let larger = usize::from(op.inputs[1].value.numel() > op.inputs[0].value.numel());
                 value = op.inputs[larger].value.clone();
             }
@@ -150,7 +152,7 @@ fn is_another(var: &Arc<Value>, x: &Arc<Value>) -> bool {
 fn frozen(at: &Forward<'_>, op: &Ran) -> bool {
     let flow = &at.flow;
     let fixed = |op: &Ran| {
-        op.op == "mul"
+        op.id == Some(OpId::mul)
             && op.inputs.iter().any(|g| g.leaf && !g.requires_grad && g.value.numel() > 1)
     };
     if op.inputs.iter().filter_map(|g| flow.source(&g.value)).any(|(_, before)| fixed(before)) {
@@ -162,7 +164,7 @@ fn frozen(at: &Forward<'_>, op: &Ran) -> bool {
             return false;
         };
         let next = &flow.ran[i];
-        let affine = matches!(next.op, "mul" | "add");
+        let affine = matches!(next.id, Some(OpId::mul | OpId::add));
         if !(affine || moves(next)) {
             return false;
         }

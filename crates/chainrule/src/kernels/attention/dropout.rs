@@ -1,10 +1,11 @@
 //! Which weights are dropped: a pure function of the seed and the place, so that the backward pass finds them again.
 
 use crate::kernels::math::Real;
+use crate::param::Parameters;
 use crate::rng::counter::{halves, philox};
 
 /// Each weight is 0 with probability `p`, else divided by `1 - p`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct Dropout {
     /// The probability, from 0 to 1.
     pub p: f64,

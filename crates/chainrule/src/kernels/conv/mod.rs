@@ -15,13 +15,14 @@ mod weight;
 
 use super::gemm::drive::{Shared, run, threaded, with_buffer};
 use super::simd::{Level, level};
+use crate::param::Parameters;
 use plan::Pass;
 pub(crate) use tile::Element;
 use tile::{Kernels, Shifted, tile_rows};
 pub(crate) use weight::weight_gradient;
 
 /// Sizes and parameters of a convolution; those with two entries are for rows and columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub(crate) struct Conv {
     pub images: usize,
     /// The channels are split into so many groups, each with kernels of its own.

@@ -12,6 +12,7 @@ use crate::kernels::math::Real;
 use crate::kernels::reduce::{self, Summed};
 use crate::kernels::simd::{array, look_ahead, vectorized};
 use crate::kernels::threads;
+use crate::param::Parameters;
 
 /// The lanes of a sum along a row.
 pub(super) const LANES: usize = 32;
@@ -23,7 +24,7 @@ const GROUP: usize = 16 * LANES;
 pub(super) const ROWS: usize = 32;
 
 /// Which normalisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub enum Norm {
     /// By mean and variance.
     Layer,

@@ -3,12 +3,24 @@
 use crate::kernels::map;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Add;
 
 impl Op for Add {
     fn name(&self) -> &'static str {
         "add"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::add)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} + {1}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Add
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

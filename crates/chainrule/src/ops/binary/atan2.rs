@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Atan2;
 
 impl Op for Atan2 {
     fn name(&self) -> &'static str {
         "atan2"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::atan2)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arctan2({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the five.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Bitwise {
     And,
     Or,
@@ -27,6 +27,20 @@ impl Op for Bitwise {
             Bitwise::LeftShift => "bitwise_left_shift",
             Bitwise::RightShift => "bitwise_right_shift",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::bitwise)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Bitwise::And => "{0} & {1}",
+            Bitwise::Or => "{0} | {1}",
+            Bitwise::Xor => "{0} ^ {1}",
+            Bitwise::LeftShift => "{0} << {1}",
+            Bitwise::RightShift => "{0} >> {1}",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

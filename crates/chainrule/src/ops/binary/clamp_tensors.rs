@@ -3,7 +3,7 @@
 use crate::kernels::map::ternary;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct ClampTensors;
 
 /// `min(max(x, min), max)` with a gradient for all three.
@@ -17,6 +17,14 @@ pub(in crate::ops) fn clamp_tensors(x: &Tensor, min: &Tensor, max: &Tensor) -> R
 impl Op for ClampTensors {
     fn name(&self) -> &'static str {
         "clamp_tensors"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::clamp_tensors)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.minimum(np.maximum({0}, {1}), {2})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the six comparisons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Compare {
     Eq,
     Ne,
@@ -23,6 +23,21 @@ impl Op for Compare {
             Compare::Gt => "gt",
             Compare::Ge => "ge",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::compare)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Compare::Eq => "np.equal({0}, {1})",
+            Compare::Ne => "np.not_equal({0}, {1})",
+            Compare::Lt => "np.less({0}, {1})",
+            Compare::Le => "np.less_equal({0}, {1})",
+            Compare::Gt => "np.greater({0}, {1})",
+            Compare::Ge => "np.greater_equal({0}, {1})",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Copysign;
 
 impl Op for Copysign {
     fn name(&self) -> &'static str {
         "copysign"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::copysign)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.copysign({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -2,12 +2,24 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Div;
 
 impl Op for Div {
     fn name(&self) -> &'static str {
         "div"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::div)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} / {1}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Div
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

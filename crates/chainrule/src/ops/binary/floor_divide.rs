@@ -5,12 +5,20 @@ use std::ops::Rem;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct FloorDivide;
 
 impl Op for FloorDivide {
     fn name(&self) -> &'static str {
         "floor_divide"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::floor_divide)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.floor_divide({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,12 +3,20 @@
 use super::floor_divide::divisible;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Fmod;
 
 impl Op for Fmod {
     fn name(&self) -> &'static str {
         "fmod"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::fmod)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.fmod({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

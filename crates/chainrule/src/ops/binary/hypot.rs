@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Hypot;
 
 impl Op for Hypot {
     fn name(&self) -> &'static str {
         "hypot"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::hypot)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.hypot({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -2,7 +2,7 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Isclose {
     rtol: f64,
     atol: f64,
@@ -12,6 +12,14 @@ pub(crate) struct Isclose {
 impl Op for Isclose {
     fn name(&self) -> &'static str {
         "isclose"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::isclose)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_isclose({0}, {1}, {rtol}, {atol}, {equal_nan})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -4,12 +4,20 @@ use crate::kernels::map::ternary;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Lerp;
 
 impl Op for Lerp {
     fn name(&self) -> &'static str {
         "lerp"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::lerp)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} + {2} * ({1} - {0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

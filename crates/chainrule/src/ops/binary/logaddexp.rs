@@ -4,12 +4,20 @@ use crate::kernels::map::{self, Function2};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Logaddexp;
 
 impl Op for Logaddexp {
     fn name(&self) -> &'static str {
         "logaddexp"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logaddexp)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.logaddexp({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the three connectives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Logical {
     And,
     Or,
@@ -17,6 +17,18 @@ impl Op for Logical {
             Logical::Or => "logical_or",
             Logical::Xor => "logical_xor",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logical)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Logical::And => "np.logical_and({0}, {1})",
+            Logical::Or => "np.logical_or({0}, {1})",
+            Logical::Xor => "np.logical_xor({0}, {1})",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -5,7 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// The larger or the smaller of two.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Extremum {
     pub least: bool,
 }
@@ -13,6 +13,18 @@ pub(super) struct Extremum {
 impl Op for Extremum {
     fn name(&self) -> &'static str {
         if self.least { "minimum" } else { "maximum" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::minimum } else { OpId::maximum })
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "np.minimum({0}, {1})"
+        } else {
+            "np.maximum({0}, {1})"
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -84,12 +96,21 @@ fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
 }
 
 /// From `x`, `other` and `g`: `g` where `x` is the larger (or either is NaN), half of it at a tie, else 0. One pass.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct MaximumGrad;
 
 impl Op for MaximumGrad {
     fn name(&self) -> &'static str {
         "maximum_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_maximum_grad({0}, {1}, {2})".into())
+    }
+
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -189,7 +210,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// Of one that takes the smaller, the larger operand gets the gradient, and the other way round.
 pub(super) fn swapped(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
-    let (a, b, op) = (at.input(0), at.input(1), of(op));
+    let (a, b, op) = (at.input(0), at.input(1), of(op)?);
     Ok(smallvec![Some(op.share(&b, &a, g)?), Some(op.share(&a, &b, g)?)])
 }
 
@@ -198,7 +219,7 @@ pub(super) const TIE_TWICE: Mistake = Mistake {
     what: "at a tie both operands get the whole gradient instead of half of it",
     rule: |op, at, g, _| {
         let (mut a, mut b) = (at.input(0), at.input(1));
-        if of(op).least {
+        if of(op)?.least {
             (a, b) = (-a, -b);
         }
         let da = a.try_ge(&b)?.try_where(g, 0.0)?;
@@ -213,9 +234,8 @@ pub(super) const NO_MASK: Mistake = Mistake {
     rule: |_, _, g, _| Ok(smallvec![Some(g.clone()), Some(g.clone())]),
 };
 
-fn of(op: &dyn Op) -> &Extremum {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Extremum>();
-    op.expect("the rule of maximum or minimum")
+fn of(op: &dyn Op) -> Result<&Extremum> {
+    op.downcast()
 }
 
 #[cfg(test)]

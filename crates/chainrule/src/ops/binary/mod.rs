@@ -2,7 +2,7 @@
 //!
 //! The rules give gradients of the output's shape; the walker sums them over broadcast axes.
 
-family! {
+family! { Binary:
     add
     atan2
     bitwise

@@ -2,12 +2,24 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Mul;
 
 impl Op for Mul {
     fn name(&self) -> &'static str {
         "mul"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::mul)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * {1}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Mul
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -5,12 +5,24 @@ use crate::kernels::map::{self, Rows};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Pow;
 
 impl Op for Pow {
     fn name(&self) -> &'static str {
         "pow"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::pow)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} ** {1}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Pow
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -117,12 +129,25 @@ fn integer_power(a: i64, b: i64) -> i64 {
 }
 
 /// `g * b * a^(b-1)`, and 0 where `b` is 0: the backward to the base, in one pass.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct PowGrad;
 
 impl Op for PowGrad {
     fn name(&self) -> &'static str {
         "pow_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_pow_grad({0}, {1}, {2})".into())
+    }
+
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Slope(reading::Slope::Pow)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -6,12 +6,20 @@ use super::floor_divide::divisible;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Remainder;
 
 impl Op for Remainder {
     fn name(&self) -> &'static str {
         "remainder"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::remainder)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.remainder({0}, {1})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

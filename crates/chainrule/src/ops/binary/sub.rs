@@ -2,12 +2,24 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sub;
 
 impl Op for Sub {
     fn name(&self) -> &'static str {
         "sub"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sub)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} - {1}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Sub
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

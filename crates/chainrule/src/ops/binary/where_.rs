@@ -3,12 +3,24 @@
 use crate::kernels::map;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Where;
 
 impl Op for Where {
     fn name(&self) -> &'static str {
         "where"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::where_)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.where({0}, {1}, {2})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::From(1)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

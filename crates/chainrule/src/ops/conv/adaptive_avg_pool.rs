@@ -18,7 +18,10 @@ fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Resu
         Arc::new(Taps::new(size, (0..count).map(line)))
     };
     let (rows, cols) = (along(height, sizes[0]), along(width, sizes[1]));
-    let names = ["adaptive_avg_pool2d", "adaptive_avg_pool2d_grad"];
+    let names = [
+        Name::of(OpId::adaptive_avg_pool, "adaptive_avg_pool2d"),
+        Name::rule("adaptive_avg_pool2d_grad"),
+    ];
     as_given::<N>(apply(Resample { names, rows, cols }, &[&images])?, x.rank())
 }
 

@@ -18,7 +18,10 @@ fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Resu
         Arc::new(Windows { step: 1, spans: (0..count).map(span).collect() })
     };
     let (rows, cols) = (along(height, sizes[0]), along(width, sizes[1]));
-    let y = apply(PoolMax { name: "adaptive_max_pool2d", rows, cols }, &[&images])?;
+    let y = apply(
+        PoolMax { name: Name::of(OpId::adaptive_max_pool, "adaptive_max_pool2d"), rows, cols },
+        &[&images],
+    )?;
     as_given::<N>(y, x.rank())
 }
 

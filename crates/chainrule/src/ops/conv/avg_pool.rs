@@ -41,7 +41,8 @@ fn pool<const N: usize>(
         Ok(Arc::new(Taps::new(size, (0..count).map(line))))
     };
     let (rows, cols) = (along(0, height)?, along(1, width)?);
-    let y = apply(Resample { names: ["avg_pool2d", "avg_pool2d_grad"], rows, cols }, &[&images])?;
+    let names = [Name::of(OpId::avg_pool, "avg_pool2d"), Name::rule("avg_pool2d_grad")];
+    let y = apply(Resample { names, rows, cols }, &[&images])?;
     as_given::<N>(y, x.rank())
 }
 

@@ -8,7 +8,7 @@ use crate::kernels::conv;
 use crate::ops::prelude::*;
 
 /// Inputs: what has the shape of the convolution's output, and its weight. The result has the shape of its input.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Transposed {
     pub conv: conv::Conv,
 }
@@ -16,6 +16,18 @@ pub(super) struct Transposed {
 impl Op for Transposed {
     fn name(&self) -> &'static str {
         "conv_transpose2d"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::conv_transpose)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_conv_transpose2d({*}, {conv_sizes})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&inputs[0]) * numel(&inputs[1]) / inputs[1][0].max(1) as u64)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -261,8 +273,7 @@ const MISTAKES: &[Mistake] = &[
         name: "kernel flipped once too often",
         what: "the gradient of the input was collected with the kernel turned upside down",
         rule: |op, at, g, wanted| {
-            let op_here: &Transposed =
-                (op as &dyn std::any::Any).downcast_ref().expect("the rule of conv_transpose2d");
+            let op_here: &Transposed = op.downcast()?;
             let mut grads = op.vjp(at, g, wanted)?;
             if wanted.get(0) {
                 let back = crate::ops::Slice::Range { start: None, end: None, step: -1 };

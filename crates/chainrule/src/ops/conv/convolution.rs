@@ -7,7 +7,7 @@ use crate::kernels::conv;
 use crate::ops::prelude::*;
 
 /// Inputs: images, weight, and the bias if there is one.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Convolution {
     pub conv: conv::Conv,
     pub bias: bool,
@@ -29,6 +29,18 @@ fn weight_shape(c: &conv::Conv) -> Shape {
 impl Op for Convolution {
     fn name(&self) -> &'static str {
         "conv2d"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::convolution)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_conv2d({*}, {conv_sizes})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]) * numel(&inputs[1]) / inputs[1][0].max(1) as u64)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -101,7 +113,7 @@ impl Convolution {
 }
 
 /// The gradient of the weight. Inputs: images, and the gradient of the output. It is linear in both, and its own gradients are convolutions.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct WeightGrad {
     pub conv: conv::Conv,
 }
@@ -109,6 +121,14 @@ pub(super) struct WeightGrad {
 impl Op for WeightGrad {
     fn name(&self) -> &'static str {
         "conv2d_weight_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_conv2d_weight_grad({*}, {conv_sizes})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&inputs[1]) * numel(&outputs[0]) / outputs[0][0].max(1) as u64)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -405,8 +425,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-fn this(op: &dyn Op) -> &Convolution {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of conv2d")
+fn this(op: &dyn Op) -> Result<&Convolution> {
+    op.downcast()
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -418,7 +438,7 @@ const MISTAKES: &[Mistake] = &[
             if wanted.get(0) {
                 let back = crate::ops::Slice::Range { start: None, end: None, step: -1 };
                 let turned = at.input(1).try_slice(&[crate::ops::Slice::Ellipsis, back, back])?;
-                grads[0] = Some(apply(Transposed { conv: this(op).conv }, &[g, &turned])?);
+                grads[0] = Some(apply(Transposed { conv: this(op)?.conv }, &[g, &turned])?);
             }
             Ok(grads)
         },
@@ -428,9 +448,9 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the weight is that of the last image instead of the sum over all",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let images = this(op).conv.images;
+            let images = this(op)?.conv.images;
             if wanted.get(1) && images > 0 {
-                let conv = conv::Conv { images: 1, ..this(op).conv };
+                let conv = conv::Conv { images: 1, ..this(op)?.conv };
                 let last = |x: &Tensor| x.try_narrow(0, images - 1, 1);
                 grads[1] = Some(apply(WeightGrad { conv }, &[&last(&at.input(0))?, &last(g)?])?);
             }
@@ -442,7 +462,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the bias is averaged over the positions instead of summed",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let [rows, cols] = this(op).conv.output;
+            let [rows, cols] = this(op)?.conv.output;
             if let Some(Some(db)) = grads.get(2) {
                 grads[2] = Some(db.try_div((rows * cols) as f64)?);
             }

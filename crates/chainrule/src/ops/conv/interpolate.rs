@@ -89,7 +89,7 @@ fn resize(
     };
     let cols = axis(1, width).taps(how, x.dtype());
     let op = Resample {
-        names: ["interpolate", "interpolate_grad"],
+        names: [Name::of(OpId::interpolate, "interpolate"), Name::rule("interpolate_grad")],
         rows: Arc::new(rows),
         cols: Arc::new(cols),
     };

@@ -6,9 +6,10 @@ use crate::ops::index::GatherGrad;
 use crate::ops::prelude::*;
 
 /// The largest element of each window of the last two axes. The extra value is where it stands, counted through the image.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Parameters)]
 pub(super) struct PoolMax {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub name: Name,
     pub rows: Arc<Windows>,
     pub cols: Arc<Windows>,
 }
@@ -21,11 +22,19 @@ fn flat(x: &Tensor) -> Result<Tensor> {
 
 impl Op for PoolMax {
     fn name(&self) -> &'static str {
-        self.name
+        self.name.text
+    }
+
+    fn id(&self) -> Option<OpId> {
+        self.name.id
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_max_pool({0}, {row_spans}, {row_step}, {col_spans}, {col_step})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        let dtype = float_inputs(self.name, inputs)?;
+        let dtype = float_inputs(self.name(), inputs)?;
         let mut shape = inputs[0].shape;
         shape.dims_mut()[2..].copy_from_slice(&[self.rows.spans.len(), self.cols.spans.len()]);
         Ok(Meta::new(shape, dtype))
@@ -62,8 +71,8 @@ impl WholeKernel for PoolMax {
         let x = inputs[0].contiguous()?;
         let size = [x.shape()[2], x.shape()[3]];
         let (rows, cols) = (&*self.rows, &*self.cols);
-        let mut value = Value::uninit(self.name, out)?;
-        let mut places = Value::uninit(self.name, Meta::new(out.shape, DType::I64))?;
+        let mut value = Value::uninit(self.name(), out)?;
+        let mut places = Value::uninit(self.name(), Meta::new(out.shape, DType::I64))?;
         let at = places.as_mut::<i64>();
         match (array(&x), output(&mut value)) {
             (Array::F32(x), Output::F32(o)) => max_pool(x, size, rows, cols, o, at),
@@ -117,7 +126,8 @@ fn pool<const N: usize>(
         Ok(Arc::new(Windows { step, spans }))
     };
     let (rows, cols) = (along(0, height)?, along(1, width)?);
-    let y = apply(PoolMax { name: "max_pool2d", rows, cols }, &[&images])?;
+    let y =
+        apply(PoolMax { name: Name::of(OpId::max_pool, "max_pool2d"), rows, cols }, &[&images])?;
     as_given::<N>(y, x.rank())
 }
 

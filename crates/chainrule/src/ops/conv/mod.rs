@@ -4,7 +4,7 @@
 //! of height 1. The gradients are ops of this folder too, or of `index`: the gradient of a convolution's input is a transposed convolution,
 //! that of a linear resampling is another one, and a maximum passes its gradient to the place that it was taken from.
 
-family! {
+family! { Conv:
     adaptive_avg_pool
     adaptive_max_pool
     avg_pool

@@ -4,10 +4,11 @@
 use crate::kernels::resample::{Taps, resample};
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Parameters)]
 pub(super) struct Resample {
     /// Its name, and that of its transpose.
-    pub names: [&'static str; 2],
+    #[parameters(skip)]
+    pub names: [Name; 2],
     pub rows: Arc<Taps>,
     pub cols: Arc<Taps>,
 }
@@ -28,9 +29,7 @@ impl Resample {
         g: &Tensor,
         f: impl Fn(f64, f64, usize) -> f64,
     ) -> Result<Grads> {
-        let this: &Resample =
-            (op as &dyn std::any::Any).downcast_ref().expect("the rule of a resampling");
-        let mut wrong = this.transposed();
+        let mut wrong = op.downcast::<Resample>()?.transposed();
         wrong.rows = Arc::new(wrong.rows.reweighted(&f));
         wrong.cols = Arc::new(wrong.cols.reweighted(&f));
         Ok(smallvec![Some(apply(wrong, &[g])?)])
@@ -39,7 +38,15 @@ impl Resample {
 
 impl Op for Resample {
     fn name(&self) -> &'static str {
-        self.names[0]
+        self.names[0].text
+    }
+
+    fn id(&self) -> Option<OpId> {
+        self.names[0].id
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_resample({0}, {row_taps}, {col_taps})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -88,9 +88,35 @@ impl std::fmt::Debug for Random {
     }
 }
 
+impl Parameters for Random {
+    /// What is drawn and how many; each use draws anew, so that no two are one.
+    fn parameters(&self) -> Param {
+        let mut fields = match self.what {
+            Draw::Integers { low, high } => {
+                vec![("low", low.parameters()), ("high", high.parameters())]
+            }
+            Draw::Bernoulli { p } => vec![("p", p.parameters())],
+            _ => Vec::new(),
+        };
+        fields.push(("shape", self.meta.shape.parameters()));
+        Param::Struct("Random", fields)
+    }
+}
+
 impl Op for Random {
     fn name(&self) -> &'static str {
         self.what.name()
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.what {
+            Draw::Uniform => "rng.random({shape}, dtype={dtype})",
+            Draw::Normal => "rng.standard_normal({shape}, dtype={dtype})",
+            Draw::Integers { .. } => "rng.integers({low}, {high}, {shape})",
+            Draw::Bernoulli { .. } => "rng.random({shape}) < {p}",
+            Draw::Permutation => "rng.permutation({length})",
+            Draw::Seed => "np.asarray(rng.integers(-(2**63), 2**63 - 1))",
+        }))
     }
 
     fn infer(&self, _: &[Meta]) -> Result<Meta> {

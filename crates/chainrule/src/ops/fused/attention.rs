@@ -15,7 +15,7 @@ use crate::tensor::op::Definition;
 
 /// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes, the mask `[.., t, s]`, if there is one, and the drawn seed,
 /// one i64, if there is one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct AttentionOp {
     pub causal: bool,
     pub scale: f64,
@@ -57,9 +57,30 @@ impl AttentionOp {
     }
 }
 
+/// Operations on numbers: `deep` products of scores with queries or keys, `wide` ones with values,
+/// and five steps of softmax on the scores.
+fn multiplications([q, k, v]: [&Shape; 3], [deep, wide]: [u64; 2]) -> u64 {
+    let rank = q.rank();
+    let pairs: u64 = q[..rank - 2].iter().map(|d| *d as u64).product();
+    let scores = pairs * q[rank - 2] as u64 * k[rank - 2] as u64;
+    scores * (2 * deep * last(q) + 2 * wide * last(v) + 5)
+}
+
 impl Op for AttentionOp {
     fn name(&self) -> &'static str {
         "attention"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::attention)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(multiplications([&inputs[0], &inputs[1], &inputs[2]], [1, 1]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -289,12 +310,23 @@ impl AttentionOp {
 
 /// The backward from the upstream gradient, the result, the logarithms of the rows' sums, and the inputs: the gradient of the queries, and beside
 /// it those of keys and values.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct AttentionGrad(AttentionOp);
 
 impl Op for AttentionGrad {
     fn name(&self) -> &'static str {
         "attention_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "_attention_grad({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})"
+                .into(),
+        )
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(multiplications([&inputs[3], &inputs[4], &inputs[5]], [3, 2]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -386,8 +418,8 @@ pub(super) const ENTRY: Entry = Entry {
     mistakes: MISTAKES,
 };
 
-fn this(op: &dyn Op) -> AttentionOp {
-    *(op as &dyn std::any::Any).downcast_ref::<AttentionOp>().expect("the rule of attention")
+fn this(op: &dyn Op) -> Result<AttentionOp> {
+    op.downcast::<AttentionOp>().copied()
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -397,7 +429,7 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
             for grad in grads[..2].iter_mut().flatten() {
-                *grad = grad.try_div(this(op).scale)?;
+                *grad = grad.try_div(this(op)?.scale)?;
             }
             Ok(grads)
         },
@@ -406,7 +438,7 @@ const MISTAKES: &[Mistake] = &[
         name: "normalisation forgotten",
         what: "ds = p * (g v^T): the sum that the exponentials are divided by was taken for a constant",
         rule: |op, at, g, wanted| {
-            let (op, inputs) = (this(op), at.inputs());
+            let (op, inputs) = (this(op)?, at.inputs());
             let mut grads = op.vjp(at, g, wanted)?;
             let dp = op.dropped(g.try_matmul(&inputs[2].try_t()?)?, &inputs)?;
             let ds = op.weights(&inputs)?.try_mul(&dp)?.try_mul(op.scale)?;
@@ -419,7 +451,7 @@ const MISTAKES: &[Mistake] = &[
         name: "mask forgotten",
         what: "the backward pass knows nothing of the mask: hidden keys get gradients, and the weights are those without it",
         rule: |op, at, g, wanted| {
-            let (this, inputs) = (this(op), at.inputs());
+            let (this, inputs) = (this(op)?, at.inputs());
             let mut grads = this.vjp(at, g, wanted)?;
             let dp = this.dropped(g.try_matmul(&inputs[2].try_t()?)?, &inputs)?;
             let mean = g.try_mul(at.output())?.try_sum(-1, true)?;
@@ -434,7 +466,7 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "causal rule forgotten",
         what: "the backward pass lets every query see every key",
-        rule: |op, at, g, wanted| AttentionOp { causal: false, ..this(op) }.vjp(at, g, wanted),
+        rule: |op, at, g, wanted| AttentionOp { causal: false, ..this(op)? }.vjp(at, g, wanted),
     },
 ];
 

@@ -222,7 +222,7 @@ fn factors(dropout: Dropout, meta: Meta) -> Result<Value> {
 }
 
 /// The factors of the dropout, from a drawn seed.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct KeepFactors {
     p: f64,
     meta: Meta,
@@ -231,6 +231,10 @@ struct KeepFactors {
 impl Op for KeepFactors {
     fn name(&self) -> &'static str {
         "attention_keep"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_keep({shape}, {p}, int({0}), {dtype})".into())
     }
 
     fn infer(&self, _: &[Meta]) -> Result<Meta> {

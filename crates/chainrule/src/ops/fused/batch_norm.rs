@@ -10,7 +10,7 @@ use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
 /// On `[n, c]`; the further inputs are the gain and the bias, `[c]`, as far as there are any.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct BatchNorm {
     eps: f64,
     /// The variance is divided by `n - correction`.
@@ -21,6 +21,20 @@ pub(crate) struct BatchNorm {
 impl Op for BatchNorm {
     fn name(&self) -> &'static str {
         "batch_norm"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::batch_norm)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "_batch_norm({*}, eps={eps}, correction={correction}, gain={gain}, bias={bias})".into(),
+        )
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(7, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -127,7 +141,7 @@ impl BatchNorm {
 
 /// The backward from the upstream gradient, the normalised input, 1 / sqrt(variance + eps), and the gain, if any: the gradient of
 /// the input, and beside it those of gain and bias.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct BatchNormGrad {
     correction: usize,
 }
@@ -135,6 +149,14 @@ struct BatchNormGrad {
 impl Op for BatchNormGrad {
     fn name(&self) -> &'static str {
         "batch_norm_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_batch_norm_grad({*}, correction={correction})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(8, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -335,8 +357,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-fn this(op: &dyn Op) -> &BatchNorm {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of batch_norm")
+fn this(op: &dyn Op) -> Result<&BatchNorm> {
+    op.downcast()
 }
 
 /// The gradients with `dx = gain / sqrt(var + eps) * inner`.
@@ -348,7 +370,7 @@ fn with_dx(
     inner: Tensor,
 ) -> Result<Grads> {
     let mut grads = op.vjp(at, g, wanted)?;
-    let gain = this(op).learned.gain.then(|| at.input(1));
+    let gain = this(op)?.learned.gain.then(|| at.input(1));
     grads[0] = Some(affine(inner.try_mul(at.extra(1))?, gain.as_ref(), None)?);
     Ok(grads)
 }
@@ -356,7 +378,7 @@ fn with_dx(
 /// `h * sum(g * h) / (m - correction)`.
 fn through_variance(op: &dyn Op, at: &Saved<'_>, g: &Tensor) -> Result<Tensor> {
     let (hat, n) = (at.extra(0), at.input_shape(0)[0]);
-    let divisor = (n - this(op).correction) as f64;
+    let divisor = (n - this(op)?.correction) as f64;
     hat.try_mul(&g.try_mul(&hat)?.try_sum(0, true)?.try_div(divisor)?)
 }
 
@@ -387,7 +409,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the backward divides by sqrt(var) + eps where the forward divided by sqrt(var + eps)",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let outside = at.extra(3).try_sqrt()?.try_add(this(op).eps)?;
+            let outside = at.extra(3).try_sqrt()?.try_add(this(op)?.eps)?;
             let ratio = 1.0 / at.extra(1).try_mul(&outside)?;
             grads[0] = grads[0].take().map(|dx| dx.try_mul(&ratio)).transpose()?;
             Ok(grads)
@@ -396,14 +418,14 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "wrong divisor of the variance",
         what: "the backward divides by n where the forward divided by n - 1, or the other way round",
-        rule: |op, at, g, _| grads(this(op), at, g, 1 - this(op).correction),
+        rule: |op, at, g, _| grads(this(op)?, at, g, 1 - this(op)?.correction),
     },
     Mistake {
         name: "gradient of the gain from the input",
         what: "dgain = sum(g * x): the input was taken for the normalised input",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            if this(op).learned.gain {
+            if this(op)?.learned.gain {
                 grads[1] = Some(g.try_mul(at.input(0))?.try_sum(0, false)?);
             }
             Ok(grads)

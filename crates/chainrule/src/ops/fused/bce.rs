@@ -22,12 +22,15 @@ const LEAST_LOG: f64 = -100.0;
 /// What the slope is divided by at least: PyTorch's constant, which it keeps in f32.
 const LEAST_VARIANCE: f64 = 1e-12f32 as f64;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct BinaryCrossEntropy;
 
 impl Pointwise for BinaryCrossEntropy {
+    const ID: OpId = OpId::bce;
     const NAME: &'static str = "bce";
     const GRAD: &'static str = "bce_grad";
+    const NUMPY: [&'static str; 3] =
+        ["_bce({0}, {1})", "_bce_slope({0}, {1})", "np.log1p(-{0}) - np.log({0})"];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

@@ -19,12 +19,14 @@ pub struct BceWithLogits {
     pub pos_weight: Option<Tensor>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct LogitLoss;
 
 impl Pointwise for LogitLoss {
+    const ID: OpId = OpId::bce_with_logits;
     const NAME: &'static str = "bce_with_logits";
     const GRAD: &'static str = "bce_with_logits_grad";
+    const NUMPY: [&'static str; 3] = ["_bce_with_logits({0}, {1})", "_sigmoid({0}) - {1}", "-{0}"];
 
     /// `max(x, 0) - x t + log(1 + exp(-|x|))`, of which no part overflows. The first two are one product, so that an infinite logit is
     /// multiplied once.

@@ -9,7 +9,7 @@ use crate::ops::index::IndexSelectGrad;
 use crate::ops::prelude::*;
 
 /// How the losses of rows with class numbers count.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Parameters)]
 pub(super) struct Counting {
     pub reduction: Reduction,
     /// Rows with this target are left out.

@@ -15,14 +15,20 @@ pub struct CosineEmbedding {
 }
 
 /// Of the cosines.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Embedded {
     margin: f64,
 }
 
 impl Pointwise for Embedded {
+    const ID: OpId = OpId::cosine_embedding;
     const NAME: &'static str = "cosine_embedding";
     const GRAD: &'static str = "cosine_embedding_grad";
+    const NUMPY: [&'static str; 3] = [
+        "_cosine_embedding({0}, {1}, {margin})",
+        "_cosine_embedding_slope({0}, {1}, {margin})",
+        "",
+    ];
     const TO_TARGET: bool = false;
 
     #[inline(always)]

@@ -26,7 +26,7 @@ pub struct CrossEntropy {
 }
 
 /// Inputs: logits `[n, classes]` and class numbers `[n]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct CrossEntropyOp {
     counting: Counting,
     label_smoothing: f64,
@@ -35,6 +35,22 @@ pub(crate) struct CrossEntropyOp {
 impl Op for CrossEntropyOp {
     fn name(&self) -> &'static str {
         "cross_entropy"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cross_entropy)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cross_entropy({0}, {1}, {counting}, {label_smoothing})".into())
+    }
+
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(1).copied().filter(|_| input == 1)
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
     }
 
     /// The method has seen to the shapes.
@@ -212,12 +228,20 @@ impl CrossEntropyOp {
 }
 
 /// The backward from the probabilities, the targets and the upstream gradient: for plain rows `(p - one_hot(target)) * g`.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct CrossEntropyGrad(CrossEntropyOp);
 
 impl Op for CrossEntropyGrad {
     fn name(&self) -> &'static str {
         "cross_entropy_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cross_entropy_grad({0}, {1}, {2}, {counting}, {label_smoothing})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(2, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -473,13 +497,13 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-fn this(op: &dyn Op) -> &CrossEntropyOp {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of cross_entropy")
+fn this(op: &dyn Op) -> Result<&CrossEntropyOp> {
+    op.downcast()
 }
 
 /// What the gradient of each row is multiplied by: the upstream one, over the number of rows for a mean.
 fn row_scale(op: &dyn Op, at: &Saved<'_>, g: &Tensor) -> Result<Tensor> {
-    let options = &this(op).counting;
+    let options = &this(op)?.counting;
     let g = match options.reduction {
         Reduction::None => g.try_reshape([g.numel(), 1])?,
         _ => g.clone(),
@@ -494,7 +518,7 @@ const MISTAKES: &[Mistake] = &[
         rule: |op, at, g, wanted| {
             let targets = at.input(1);
             let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only gradient");
-            let q = target_weights(this(op), &targets, dx.meta())?;
+            let q = target_weights(this(op)?, &targets, dx.meta())?;
             let missing = q.try_mul(&row_scale(op, at, g)?)?;
             Ok(smallvec![Some(dx.try_add(&missing)?), None])
         },
@@ -504,7 +528,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the target's element is set to -1 (`=-` for `-=`): its probability is lost",
         rule: |op, at, g, wanted| {
             let dx = op.vjp(at, g, wanted)?.remove(0).expect("the only gradient");
-            let plain = CrossEntropyOp { label_smoothing: 0.0, ..this(op).clone() };
+            let plain = CrossEntropyOp { label_smoothing: 0.0, ..this(op)?.clone() };
             let q = target_weights(&plain, &at.input(1), dx.meta())?;
             let lost = q.try_mul(at.extra(0))?.try_mul(&row_scale(op, at, g)?)?;
             Ok(smallvec![Some(dx.try_sub(&lost)?), None])
@@ -514,7 +538,7 @@ const MISTAKES: &[Mistake] = &[
         name: "ignored rows counted in the mean",
         what: "the gradient is divided by the number of all rows, with those that ignore_index leaves out",
         rule: |op, at, g, wanted| {
-            let ratio = this(op).counting.counted_too_often(&at.input(1))?;
+            let ratio = this(op)?.counting.counted_too_often(&at.input(1))?;
             op.vjp(at, &g.try_mul(ratio)?, wanted)
         },
     },
@@ -523,7 +547,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient is divided by the number of rows twice",
         rule: |op, at, g, wanted| {
             let targets = at.input(1).try_to_vec::<i64>()?;
-            op.vjp(at, &g.try_div(this(op).counting.divisor(&targets))?, wanted)
+            op.vjp(at, &g.try_div(this(op)?.counting.divisor(&targets))?, wanted)
         },
     },
     Mistake {
@@ -531,7 +555,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the sum of the losses where the loss is their mean",
         rule: |op, at, g, wanted| {
             let targets = at.input(1).try_to_vec::<i64>()?;
-            let divisor = this(op).counting.divisor(&targets);
+            let divisor = this(op)?.counting.divisor(&targets);
             op.vjp(at, &g.try_mul(divisor)?, wanted)
         },
     },

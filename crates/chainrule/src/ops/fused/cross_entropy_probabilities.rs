@@ -13,7 +13,7 @@ use crate::tensor::op::Definition;
 
 /// Inputs: logits and probabilities, both `[rows, classes]`. A row's loss is `-sum(q * log(softmax(x)))`, where `q` is what the row gives to the
 /// classes: `weight * (target * (1 - s) + s / classes)`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct SoftCrossEntropy {
     pub reduction: Reduction,
     pub label_smoothing: f64,
@@ -49,6 +49,21 @@ impl SoftCrossEntropy {
 impl Op for SoftCrossEntropy {
     fn name(&self) -> &'static str {
         "cross_entropy_probabilities"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cross_entropy_probabilities)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "_soft_cross_entropy({0}, {1}, {reduction}, {tensor}, {batch}, {label_smoothing})"
+                .into(),
+        )
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
     }
 
     /// The method has seen to the shapes.
@@ -189,7 +204,7 @@ impl SoftCrossEntropy {
 }
 
 /// The backward for the logits or the targets, from the logarithms of the probabilities, the targets and the upstream gradient.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct SoftGrad {
     op: SoftCrossEntropy,
     to_target: bool,
@@ -198,6 +213,14 @@ struct SoftGrad {
 impl Op for SoftGrad {
     fn name(&self) -> &'static str {
         "cross_entropy_probabilities_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_soft_cross_entropy_grad({0}, {1}, {2}, {reduction}, {tensor}, {batch}, {label_smoothing}, {to_target})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(2, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -307,8 +330,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     cases.into_iter().map(sample).collect()
 }
 
-fn this(op: &dyn Op) -> &SoftCrossEntropy {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of cross_entropy_probabilities")
+fn this(op: &dyn Op) -> Result<&SoftCrossEntropy> {
+    op.downcast()
 }
 
 const MISTAKES: &[Mistake] = &[
@@ -317,10 +340,10 @@ const MISTAKES: &[Mistake] = &[
         what: "softmax(x) - target, where a row's targets (with smoothing and weights) sum to something else",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let q = this(op).given(&at.input(1))?;
-            let g = match this(op).reduction {
+            let q = this(op)?.given(&at.input(1))?;
+            let g = match this(op)?.reduction {
                 Reduction::None => g.try_reshape([g.numel(), 1])?,
-                _ => g.try_div(this(op).divisor(q.shape()[0]))?,
+                _ => g.try_div(this(op)?.divisor(q.shape()[0]))?,
             };
             grads[0] = Some(at.extra(0).try_exp()?.try_sub(&q)?.try_mul(&g)?);
             Ok(grads)
@@ -331,7 +354,7 @@ const MISTAKES: &[Mistake] = &[
         what: "the gradient of the sum of the losses where the loss is their mean",
         rule: |op, at, g, wanted| {
             let rows = at.input(0).shape()[0];
-            op.vjp(at, &g.try_mul(this(op).divisor(rows))?, wanted)
+            op.vjp(at, &g.try_mul(this(op)?.divisor(rows))?, wanted)
         },
     },
     Mistake {

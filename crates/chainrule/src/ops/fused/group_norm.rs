@@ -35,7 +35,7 @@ methods! {
             let why = "a single value for each group has no variance; use a larger batch or fewer groups";
             return Err(Error::shape("group_norm", &[&shape], why));
         }
-        normalised("group_norm", groups, self, gain, bias, eps)
+        normalised(OpId::group_norm, groups, self, gain, bias, eps)
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn expect_channels(op: &'static str, shape: &Shape, eps: f64) -> Resu
 
 #[track_caller]
 pub(super) fn normalised(
-    name: &'static str,
+    id: OpId,
     groups: usize,
     x: &Tensor,
     gain: Option<&Tensor>,
@@ -63,10 +63,10 @@ pub(super) fn normalised(
     if let Some(other) = [gain, bias].into_iter().flatten().find(|t| t.shape() != [shape[1]]) {
         let why =
             format!("gain and bias must have one element for each of the {} channels", shape[1]);
-        return Err(Error::shape(name, &[&shape, &other.shape()], why));
+        return Err(Error::shape(id.name(), &[&shape, &other.shape()], why));
     }
     let (norm, over) = (Norm::Layer, Over::Groups(groups));
-    let op = RowNorm { name, norm, over, eps, learned: Learned::of(gain, bias) };
+    let op = RowNorm { id, norm, over, eps, learned: Learned::of(gain, bias) };
     apply(op, &with_learned(x, gain, bias))
 }
 

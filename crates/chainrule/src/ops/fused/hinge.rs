@@ -7,7 +7,7 @@ use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Hinge;
 
 /// Whether a score is on the wrong side of its margin.
@@ -17,8 +17,14 @@ fn short<T: Real>(x: T, t: T) -> bool {
 }
 
 impl Pointwise for Hinge {
+    const ID: OpId = OpId::hinge;
     const NAME: &'static str = "hinge";
     const GRAD: &'static str = "hinge_grad";
+    const NUMPY: [&'static str; 3] = [
+        "np.maximum(1 - {1} * {0}, 0)",
+        "np.where(1 - {1} * {0} > 0, -{1}, 0)",
+        "np.where(1 - {1} * {0} > 0, -{0}, 0)",
+    ];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

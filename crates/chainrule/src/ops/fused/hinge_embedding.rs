@@ -21,14 +21,17 @@ impl Default for HingeEmbedding {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Embedded {
     margin: f64,
 }
 
 impl Pointwise for Embedded {
+    const ID: OpId = OpId::hinge_embedding;
     const NAME: &'static str = "hinge_embedding";
     const GRAD: &'static str = "hinge_embedding_grad";
+    const NUMPY: [&'static str; 3] =
+        ["_hinge_embedding({0}, {1}, {margin})", "_hinge_embedding_slope({0}, {1}, {margin})", ""];
     const TO_TARGET: bool = false;
 
     /// As PyTorch has it: a target other than 1 and -1 gets both terms.

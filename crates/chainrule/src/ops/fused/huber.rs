@@ -23,14 +23,20 @@ impl Default for Huber {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct HuberLoss {
     delta: f64,
 }
 
 impl Pointwise for HuberLoss {
+    const ID: OpId = OpId::huber;
     const NAME: &'static str = "huber";
     const GRAD: &'static str = "huber_grad";
+    const NUMPY: [&'static str; 3] = [
+        "_huber({0}, {1}, {delta})",
+        "np.clip({0} - {1}, -{delta}, {delta})",
+        "np.clip({1} - {0}, -{delta}, {delta})",
+    ];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

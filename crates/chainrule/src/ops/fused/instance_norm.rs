@@ -24,7 +24,7 @@ methods! {
             let why = "a single value for each channel of a sample has no variance: the input must be [n, channels, ...] with two values at least";
             return Err(Error::shape("instance_norm", &[&shape], why));
         }
-        normalised("instance_norm", shape[1], self, gain, bias, eps)
+        normalised(OpId::instance_norm, shape[1], self, gain, bias, eps)
     }
 }
 

@@ -26,9 +26,21 @@ impl<const LOG: bool> std::fmt::Debug for Divergence<LOG> {
     }
 }
 
+impl<const LOG: bool> Parameters for Divergence<LOG> {
+    fn parameters(&self) -> Param {
+        Param::Struct("Divergence", vec![("log_target", Param::Bool(LOG))])
+    }
+}
+
 impl<const LOG: bool> Pointwise for Divergence<LOG> {
+    const ID: OpId = OpId::kl_div;
     const NAME: &'static str = "kl_div";
     const GRAD: &'static str = "kl_div_grad";
+    const NUMPY: [&'static str; 3] = [
+        "_kl_div({0}, {1}, {log_target})",
+        "_kl_div_slope({0}, {1}, {log_target})",
+        "_kl_div_target_slope({0}, {1}, {log_target})",
+    ];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

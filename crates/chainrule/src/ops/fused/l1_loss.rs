@@ -7,12 +7,16 @@ use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct L1;
 
 impl Pointwise for L1 {
+    const ID: OpId = OpId::l1_loss;
     const NAME: &'static str = "l1_loss";
     const GRAD: &'static str = "l1_loss_grad";
+    const STEPS: [u64; 2] = [3, 2];
+    const NUMPY: [&'static str; 3] =
+        ["np.abs({0} - {1})", "np.sign({0} - {1})", "np.sign({1} - {0})"];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

@@ -43,7 +43,7 @@ methods! {
     pub fn layer_norm / try_layer_norm<S: IntoShape>(&self, normalized_shape: S, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Tensor {
         let row = normalized_shape.into_shape("layer_norm")?;
         let (norm, over) = (Norm::Layer, Over::Last(row.rank()));
-        let op = RowNorm { name: "layer_norm", norm, over, eps, learned: Learned::of(weight, bias) };
+        let op = RowNorm { id: OpId::layer_norm, norm, over, eps, learned: Learned::of(weight, bias) };
         normalized(self, op, row, weight, bias)
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn with_dx(
     wanted: Wanted,
     dx: fn(&RowNorm, &Steps) -> Result<Tensor>,
 ) -> Result<Grads> {
-    let (this, shape, mut grads) = (this(op), g.shape(), op.vjp(at, g, wanted)?);
+    let (this, shape, mut grads) = (this(op)?, g.shape(), op.vjp(at, g, wanted)?);
     let d = this.centred(&this.as_rows(&at.input(0))?)?;
     let root = this.root(&d)?;
     let mut u = this.as_rows(g)?;
@@ -195,15 +195,15 @@ pub(super) fn weight_from_input(
     wanted: Wanted,
 ) -> Result<Grads> {
     let mut grads = op.vjp(at, g, wanted)?;
-    if this(op).learned.gain {
-        let products = this(op).as_rows(&g.try_mul(at.input(0))?)?.try_sum([0, 3], false)?;
+    if this(op)?.learned.gain {
+        let products = this(op)?.as_rows(&g.try_mul(at.input(0))?)?.try_sum([0, 3], false)?;
         grads[1] = Some(products.try_reshape(at.input_shape(1))?);
     }
     Ok(grads)
 }
 
-pub(super) fn this(op: &dyn Op) -> &RowNorm {
-    (op as &dyn std::any::Any).downcast_ref().expect("the rule of a normalisation of rows")
+pub(super) fn this(op: &dyn Op) -> Result<&RowNorm> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::ops::prelude::*;
 
 /// Which of the two there are. They are the further inputs of the op, in this order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct Learned {
     pub gain: bool,
     pub bias: bool,

@@ -13,7 +13,7 @@ use crate::tensor::op::{Definition, Epilogue, Part, Plus, ProductKernel};
 use crate::tensor::value::OrCopy;
 
 /// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there is one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Linear {
     bias: bool,
 }
@@ -21,6 +21,19 @@ pub(crate) struct Linear {
 impl Op for Linear {
     fn name(&self) -> &'static str {
         "linear"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::linear)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_linear({*})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let out = numel(&outputs[0]);
+        Some(2 * out * last(&inputs[0]) + if inputs.len() > 2 { out } else { 0 })
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -167,7 +180,7 @@ impl MatrixOf<'_> {
 
 /// The backward from the upstream gradient, the input and the weight: the wanted gradients of input, weight and bias in this order,
 /// the first as the result and the others beside it.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct LinearGrad {
     wants: [bool; 3],
     x: Shape,
@@ -177,6 +190,18 @@ struct LinearGrad {
 impl Op for LinearGrad {
     fn name(&self) -> &'static str {
         "linear_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_linear_grad({*}, {wants})".into())
+    }
+
+    /// Two products, as far as they are wanted, and the sum of the rows.
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let g = numel(&inputs[0]);
+        let matrices = outputs.iter().filter(|shape| shape.rank() > 1).count() as u64;
+        let bias = outputs.iter().any(|shape| shape.rank() == 1);
+        Some(matrices * 2 * g * last(&inputs[1]) + if bias { g } else { 0 })
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -7,12 +7,28 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// Over the last axis.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogSoftmax;
 
 impl Op for LogSoftmax {
     fn name(&self) -> &'static str {
         "log_softmax"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log_softmax)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_log_softmax({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::LogSoftmax
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -60,12 +76,28 @@ impl WholeKernel for LogSoftmax {
 }
 
 /// `g - exp(y) * sum(g)`: the backward of log-softmax, from its result.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct LogSoftmaxGrad;
 
 impl Op for LogSoftmaxGrad {
     fn name(&self) -> &'static str {
         "log_softmax_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_log_softmax_grad({0}, {1})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(4, inputs, outputs)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::Last
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::LogSoftmaxGrad
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

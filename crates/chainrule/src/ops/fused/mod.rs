@@ -4,7 +4,7 @@
 //! The backward of each is one op with a kernel, too. It only ever runs unrecorded, since a recorded backward pass goes through the
 //! definition; so it has no rules of its own.
 
-family! {
+family! { Fused:
     attention
     batch_norm
     bce

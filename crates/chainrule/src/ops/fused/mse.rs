@@ -7,12 +7,15 @@ use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Mse;
 
 impl Pointwise for Mse {
+    const ID: OpId = OpId::mse;
     const NAME: &'static str = "mse";
     const GRAD: &'static str = "mse_grad";
+    const STEPS: [u64; 2] = [3, 2];
+    const NUMPY: [&'static str; 3] = ["({0} - {1}) ** 2", "2 * ({0} - {1})", "2 * ({1} - {0})"];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

@@ -21,7 +21,7 @@ pub struct NllLoss {
 }
 
 /// Inputs: log-probabilities `[n, classes, inner]` and class numbers `[n, inner]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Nll {
     counting: Counting,
 }
@@ -29,6 +29,18 @@ struct Nll {
 impl Op for Nll {
     fn name(&self) -> &'static str {
         "nll_loss"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::nll_loss)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_nll({0}, {1}, {counting})".into())
+    }
+
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(1).copied().filter(|_| input == 1)
     }
 
     /// The method has seen to the shapes.
@@ -136,7 +148,7 @@ impl Nll {
 }
 
 /// The backward from the targets and the upstream gradient: minus that, times the weight, at each target's place.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct NllGrad {
     op: Nll,
     /// Of the log-probabilities.
@@ -146,6 +158,10 @@ struct NllGrad {
 impl Op for NllGrad {
     fn name(&self) -> &'static str {
         "nll_loss_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_nll_grad({0}, {1}, {shape}, {dtype}, {counting})".into())
     }
 
     fn infer(&self, _: &[Meta]) -> Result<Meta> {
@@ -249,8 +265,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "ignored rows counted in the mean",
             what: "the gradient is divided by the number of all rows, with those that ignore_index leaves out",
             rule: |op, at, g, wanted| {
-                let this = (op as &dyn std::any::Any).downcast_ref::<Nll>();
-                let counting = &this.expect("the rule of nll_loss").counting;
+                let counting = &op.downcast::<Nll>()?.counting;
                 op.vjp(at, &g.try_mul(counting.counted_too_often(&at.input(1))?)?, wanted)
             },
         },

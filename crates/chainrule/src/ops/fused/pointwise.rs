@@ -12,12 +12,21 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// A loss of one element of the prediction, `x`, and one of the target, `t`.
-pub(super) trait Pointwise: Copy + Debug + Send + Sync + 'static {
+pub(super) trait Pointwise: Parameters + Copy + Debug + Send + Sync + 'static {
+    /// The row of the table.
+    const ID: OpId;
+
     /// The name of the loss.
     const NAME: &'static str;
 
     /// The name of its backward in listings: `mse_grad`.
     const GRAD: &'static str;
+
+    /// As [`Op::numpy`]: the loss of an element, its derivative by `x`, and that by `t`.
+    const NUMPY: [&'static str; 3];
+
+    /// Operations for each element, of the loss with the sum and of a derivative.
+    const STEPS: [u64; 2] = [6, 3];
 
     /// Whether the target has a gradient.
     const TO_TARGET: bool = true;
@@ -86,7 +95,7 @@ impl<L: Pointwise> PairFn for TargetSlope<L> {
 }
 
 /// The losses of all elements, reduced. Inputs: prediction and target, of one shape.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct PointwiseLoss<L> {
     loss: L,
     reduction: Reduction,
@@ -95,6 +104,18 @@ struct PointwiseLoss<L> {
 impl<L: Pointwise> Op for PointwiseLoss<L> {
     fn name(&self) -> &'static str {
         L::NAME
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(L::ID)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("_loss({}, {{reduction}})", L::NUMPY[0]).into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(L::STEPS[0], inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -169,7 +190,7 @@ impl<L: Pointwise> PointwiseLoss<L> {
 }
 
 /// The backward for the prediction, or for the target, from both and the upstream gradient.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct PointwiseGrad<L> {
     loss: L,
     reduction: Reduction,
@@ -179,6 +200,17 @@ struct PointwiseGrad<L> {
 impl<L: Pointwise> Op for PointwiseGrad<L> {
     fn name(&self) -> &'static str {
         L::GRAD
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            format!("_loss_grad({}, {{2}}, {{reduction}})", L::NUMPY[1 + usize::from(self.target)])
+                .into(),
+        )
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(L::STEPS[1], inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

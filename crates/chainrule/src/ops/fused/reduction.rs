@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// What becomes of the losses of the elements (or rows).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Parameters)]
 pub enum Reduction {
     /// Their mean, weighted by the weights of the classes if the loss has any: a 0-d tensor.
     #[default]

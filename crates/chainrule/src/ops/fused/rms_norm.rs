@@ -27,7 +27,7 @@ methods! {
             _ => f64::from(f32::EPSILON),
         });
         let (norm, over) = (Norm::Rms, Over::Last(row.rank()));
-        let op = RowNorm { name: "rms_norm", norm, over, eps, learned: Learned::of(weight, None) };
+        let op = RowNorm { id: OpId::rms_norm, norm, over, eps, learned: Learned::of(weight, None) };
         normalized(self, op, row, weight, None)
     }
 }

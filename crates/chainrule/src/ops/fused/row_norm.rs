@@ -14,7 +14,7 @@ use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
 /// What a row is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Over {
     /// The last so many axes, each element of which is a channel.
     Last(usize),
@@ -22,9 +22,10 @@ pub(super) enum Over {
     Groups(usize),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct RowNorm {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub id: OpId,
     pub norm: Norm,
     pub over: Over,
     pub eps: f64,
@@ -80,7 +81,19 @@ pub(super) fn mean(rows: &Tensor) -> Result<Tensor> {
 
 impl Op for RowNorm {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_row_norm({*}, norm={norm}, over={over}, eps={eps}, gain={gain}, bias={bias})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(if self.norm == Norm::Rms { 4 } else { 7 }, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -165,7 +178,7 @@ impl RowNorm {
 
 /// The backward from the upstream gradient, the input, what was kept of each row, and the gain, if any: the gradient of the input, and
 /// beside it those of gain and bias, as wanted.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct RowNormGrad {
     of: RowNorm,
     wants: [bool; 2],
@@ -177,6 +190,14 @@ impl Op for RowNormGrad {
             Over::Last(_) => "layer_norm_grad",
             Over::Groups(_) => "group_norm_grad",
         }
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_row_norm_grad({*}, norm={norm}, over={over}, wants={wants})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(8, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

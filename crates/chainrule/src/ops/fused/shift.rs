@@ -4,12 +4,20 @@ use crate::kernels::softmax::Row;
 use crate::ops::prelude::*;
 
 /// The largest element of each row (the last axis), which stays with size 1.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct RowMax;
 
 impl Op for RowMax {
     fn name(&self) -> &'static str {
         "row_max"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.max({0}, axis=-1, keepdims=True, initial=-np.inf)".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

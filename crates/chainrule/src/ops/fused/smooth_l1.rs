@@ -24,14 +24,20 @@ impl Default for SmoothL1 {
 }
 
 /// With a beta above 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Smooth {
     beta: f64,
 }
 
 impl Pointwise for Smooth {
+    const ID: OpId = OpId::smooth_l1;
     const NAME: &'static str = "smooth_l1";
     const GRAD: &'static str = "smooth_l1_grad";
+    const NUMPY: [&'static str; 3] = [
+        "_smooth_l1({0}, {1}, {beta})",
+        "np.clip(({0} - {1}) / {beta}, -1, 1)",
+        "np.clip(({1} - {0}) / {beta}, -1, 1)",
+    ];
 
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {

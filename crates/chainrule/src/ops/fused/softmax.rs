@@ -6,12 +6,28 @@ use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
 /// Over the last axis.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Softmax;
 
 impl Op for Softmax {
     fn name(&self) -> &'static str {
         "softmax"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::softmax)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_softmax({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(5, inputs, outputs)
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Softmax
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -63,12 +79,28 @@ impl WholeKernel for Softmax {
 }
 
 /// `y * (g - sum(y * g))`: the backward of softmax, from its result.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct SoftmaxGrad;
 
 impl Op for SoftmaxGrad {
     fn name(&self) -> &'static str {
         "softmax_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_softmax_grad({0}, {1})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(4, inputs, outputs)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::Last
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::SoftmaxGrad
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

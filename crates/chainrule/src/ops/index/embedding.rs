@@ -4,7 +4,7 @@ use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Embedding {
     /// The row that gets no gradient.
     padding: Option<usize>,
@@ -13,6 +13,18 @@ pub(crate) struct Embedding {
 impl Op for Embedding {
     fn name(&self) -> &'static str {
         "embedding"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::embedding)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}[{1}]".into())
+    }
+
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].first().copied().filter(|_| input == 1)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -81,7 +93,7 @@ impl WholeKernel for Embedding {
 }
 
 /// The reverse: rows added to a table of zeros at their indices.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct EmbeddingGrad {
     rows: usize,
     padding: Option<usize>,
@@ -90,6 +102,22 @@ struct EmbeddingGrad {
 impl Op for EmbeddingGrad {
     fn name(&self) -> &'static str {
         "embedding_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_embedding_grad({0}, {1}, {rows}, {padding})".into())
+    }
+
+    fn picks_below(&self, input: usize, _: &[Shape]) -> Option<usize> {
+        (input == 1).then_some(self.rows)
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -192,10 +220,16 @@ pub(super) const ENTRY: Entry = Entry {
         ];
         let mut out: Vec<Sample> = cases
             .map(|(note, shape, indices, padding)| {
-                Sample::new(note, vec![normal(g, shape)], move |x| match padding {
+                let sample = Sample::new(note, vec![normal(g, shape)], move |x| match padding {
                     Some(padding) => x[0].try_embedding_padded(&indices, padding),
                     None => x[0].try_embedding(&indices),
-                })
+                });
+                match padding {
+                    Some(_) => {
+                        sample.by_design("the row of the padding is a constant, as in PyTorch")
+                    }
+                    None => sample,
+                }
             })
             .into();
         out.push(Sample::new("a transposed table", vec![normal(g, [2, 4])], |x| {

@@ -4,7 +4,7 @@ use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather::Places;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Gather {
     pub axis: usize,
 }
@@ -12,6 +12,26 @@ pub(crate) struct Gather {
 impl Op for Gather {
     fn name(&self) -> &'static str {
         "gather"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::gather)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}[_elements({1}, {axis})]".into())
+    }
+
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(self.axis).copied().filter(|_| input == 1)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Gather { axis: self.axis }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -79,7 +99,7 @@ fn places<'a>(
 }
 
 /// The reverse: elements added to zeros at the places that the indices name.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(in crate::ops) struct GatherGrad {
     pub axis: usize,
     pub shape: Shape,
@@ -88,6 +108,22 @@ pub(in crate::ops) struct GatherGrad {
 impl Op for GatherGrad {
     fn name(&self) -> &'static str {
         "gather_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_gather_grad({0}, {1}, {axis}, {shape})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::GatherGrad { axis: self.axis }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -183,8 +219,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "overwritten instead of accumulated",
         what: "of the gradients of an element that is picked several times only the last is kept",
         rule: |op, at, g, wanted| {
-            let this =
-                (op as &dyn std::any::Any).downcast_ref::<Gather>().expect("the rule of gather");
+            let this = op.downcast::<Gather>()?;
             let indices = at.input(1).value().contiguous()?;
             let shape = at.input_shape(0);
             let strides = shape.contiguous_strides();

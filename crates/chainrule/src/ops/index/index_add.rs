@@ -19,7 +19,7 @@ methods! {
     /// ```
     pub fn index_add / try_index_add(&self, axis: i64, indices: &Tensor, source: &Tensor) -> Tensor {
         let target = Target::Rows(self.shape().axis("index_add", axis)?);
-        apply(Accumulate { name: "index_add", target }, &[self, source, indices])
+        apply(Accumulate { id: OpId::index_add, target }, &[self, source, indices])
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) const ENTRY: Entry = Entry {
         what: "the slices of the source get the gradients of the positions before those named",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            let axis = Accumulate::axis_of(op);
+            let axis = Accumulate::axis_of(op)?;
             let back = g.try_roll(&[1], &[axis])?;
             grads[1] = Some(back.try_index_select(axis, &at.input(2))?);
             Ok(grads)

@@ -17,7 +17,7 @@ methods! {
     /// ```
     pub fn index_copy / try_index_copy(&self, axis: i64, indices: &Tensor, source: &Tensor) -> Tensor {
         let target = Target::Rows(self.shape().axis("index_copy", axis)?);
-        apply(Overwrite { name: "index_copy", target }, &[self, source, indices])
+        apply(Overwrite { id: OpId::index_copy, target }, &[self, source, indices])
     }
 
     /// This tensor with `value` (a scalar or a 0-d tensor, converted to its dtype) at all positions of `axis` that `indices` names. Errors as
@@ -38,7 +38,7 @@ methods! {
             return Err(Error::shape(name, &[&shape, &value.shape(), &indices.shape()], why));
         }
         shape.dims_mut()[axis] = indices.numel();
-        let op = Overwrite { name: "index_copy", target: Target::Rows(axis) };
+        let op = Overwrite { id: OpId::index_copy, target: Target::Rows(axis) };
         apply(op, &[self, &value.try_expand(shape)?, indices])
     }
 }
@@ -89,7 +89,7 @@ pub(super) const ENTRY: Entry = Entry {
             what: "each slice of the source gets the gradient of its position, also one that a later one overwrote",
             rule: |op, at, g, wanted| {
                 let mut grads = op.vjp(at, g, wanted)?;
-                grads[1] = Some(g.try_index_select(Overwrite::axis_of(op), &at.input(2))?);
+                grads[1] = Some(g.try_index_select(Overwrite::axis_of(op)?, &at.input(2))?);
                 Ok(grads)
             },
         },

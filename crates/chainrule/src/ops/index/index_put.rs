@@ -63,8 +63,8 @@ fn stretched(values: &Tensor, to: &Shape) -> Result<Tensor> {
 fn put(x: &Tensor, values: &Tensor, at: &Tensor, axis: usize, accumulate: bool) -> Result<Tensor> {
     let target = Target::Rows(axis);
     match accumulate {
-        true => apply(Accumulate { name: "index_add", target }, &[x, values, at]),
-        false => apply(Overwrite { name: "index_copy", target }, &[x, values, at]),
+        true => apply(Accumulate { id: OpId::index_add, target }, &[x, values, at]),
+        false => apply(Overwrite { id: OpId::index_copy, target }, &[x, values, at]),
     }
 }
 

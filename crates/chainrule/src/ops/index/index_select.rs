@@ -4,7 +4,7 @@ use super::{expect_indices, expect_inside, last_of_each};
 use crate::kernels::gather;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct IndexSelect {
     axis: usize,
 }
@@ -12,6 +12,22 @@ pub(crate) struct IndexSelect {
 impl Op for IndexSelect {
     fn name(&self) -> &'static str {
         "index_select"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::index_select)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.take({0}, {1}, axis={axis})".into())
+    }
+
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        inputs[0].get(self.axis).copied().filter(|_| input == 1)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -66,7 +82,7 @@ impl WholeKernel for IndexSelect {
 }
 
 /// The reverse: slices added, at the positions that the indices name, to zeros of `size` positions along the axis.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct IndexSelectGrad {
     pub axis: usize,
     pub size: usize,
@@ -75,6 +91,18 @@ pub(crate) struct IndexSelectGrad {
 impl Op for IndexSelectGrad {
     fn name(&self) -> &'static str {
         "index_select_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_rows_grad({0}, {1}, {axis}, {shape})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -178,9 +206,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "overwritten instead of accumulated",
             what: "of the gradients of an index that occurs several times only the last is kept",
             rule: |op, at, g, wanted| {
-                let op = (op as &dyn std::any::Any)
-                    .downcast_ref::<IndexSelect>()
-                    .expect("the rule of index_select");
+                let op = op.downcast::<IndexSelect>()?;
                 let places = at.input(1).to_vec::<usize>();
                 let mut shape = vec![1; g.rank()];
                 shape[op.axis] = places.len();
@@ -192,9 +218,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "gradient in the wrong place",
             what: "the gradients are put at the first positions in their order, not where the indices point",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any)
-                    .downcast_ref::<IndexSelect>()
-                    .expect("the rule of index_select");
+                let op = op.downcast::<IndexSelect>()?;
                 let (axis, size) = (op.axis, at.input_shape(0)[op.axis]);
                 let count = g.shape()[axis] as i64;
                 let order = (0..count).map(|k| k % size as i64).collect::<Vec<_>>();

@@ -44,7 +44,7 @@ methods! {
         }
         let used = source.try_reshape([have])?.try_narrow(0, 0, count)?;
         let flat = self.try_expand(shape)?.try_reshape([shape.numel()])?;
-        let op = Overwrite { name: "index_copy", target: Target::Rows(0) };
+        let op = Overwrite { id: OpId::index_copy, target: Target::Rows(0) };
         apply(op, &[&flat, &used, &Tensor::from(places)])?.try_reshape(shape)
     }
 }

@@ -2,7 +2,7 @@
 //! is an error. Only `index`, `index_put` and `take` count negative ones from the end. An element that is picked several times gets the sum
 //! of its gradients, added up in the order of the indices; an index itself has no gradient.
 
-family! {
+family! { Index:
     embedding
     gather
     index

@@ -3,7 +3,7 @@
 use super::{expect_indices, expect_inside};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct OneHot {
     classes: usize,
 }
@@ -11,6 +11,22 @@ pub(crate) struct OneHot {
 impl Op for OneHot {
     fn name(&self) -> &'static str {
         "one_hot"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::one_hot)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.equal({0}[..., None], np.arange({classes})).astype(np.int64)".into())
+    }
+
+    fn picks_below(&self, input: usize, _: &[Shape]) -> Option<usize> {
+        (input == 0).then_some(self.classes)
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::OneHot
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

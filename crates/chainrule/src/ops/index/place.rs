@@ -1,6 +1,5 @@
 //! What the ops share that write elements at places named by indices: `scatter`, `index_copy`, `index_put` and their adding kin.
 
-use std::any::Any;
 use std::num::Wrapping;
 use std::ops::Add;
 
@@ -9,7 +8,7 @@ use crate::kernels::gather::{self, Places};
 use crate::ops::prelude::*;
 
 /// What an index names.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Target {
     /// A position of the axis, with all that lies there: indices have one axis.
     Rows(usize),
@@ -89,7 +88,7 @@ impl Target {
 }
 
 /// Which indices no later one equals, as an op: so that a program finds it anew in each run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Staying {
     target: Target,
     /// Of what is written to.
@@ -121,6 +120,10 @@ impl Staying {
 impl Op for Staying {
     fn name(&self) -> &'static str {
         "staying"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_staying({0}, {target_axis}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -162,18 +165,18 @@ fn or_zeros(tangent: &Option<Tensor>, meta: Meta) -> Result<Tensor> {
 }
 
 /// The source put in place of what `x` has at the places named; where one is named twice, the last stays. Inputs: x, source, indices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Overwrite {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub id: OpId,
     pub target: Target,
 }
 
 impl Overwrite {
     /// The axis of the op that a planted mistake is made in.
-    pub fn axis_of(op: &dyn Op) -> i64 {
-        let op: &Overwrite =
-            (op as &dyn Any).downcast_ref().expect("the rule of an op that overwrites");
-        op.target.axis() as i64
+    pub fn axis_of(op: &dyn Op) -> Result<i64> {
+        let op: &Overwrite = op.downcast()?;
+        Ok(op.target.axis() as i64)
     }
 
     /// `g` with zeros at the places named.
@@ -197,11 +200,22 @@ impl Overwrite {
 
 impl Op for Overwrite {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.target {
+            Target::Rows(_) => "_put({0}, {1}, {2}, {target_axis}, True, False)",
+            Target::Elements(_) => "_put({0}, {1}, {2}, {target_axis}, False, False)",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        self.target.infer(self.name, inputs)
+        self.target.infer(self.name(), inputs)
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -246,7 +260,7 @@ impl WholeKernel for Overwrite {
             shape: &Shape,
             out: &mut [T],
         ) -> Result<()> {
-            let list = op.target.checked(op.name, indices, shape)?;
+            let list = op.target.checked(op.name(), indices, shape)?;
             match op.target {
                 Target::Rows(axis) => {
                     let inner = shape[axis + 1..].iter().product();
@@ -272,32 +286,47 @@ impl WholeKernel for Overwrite {
 }
 
 /// The source added to what `x` has at the places named, in the order of the indices. Inputs: x, source, indices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Accumulate {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub id: OpId,
     pub target: Target,
 }
 
 impl Accumulate {
     /// The axis of the op that a planted mistake is made in.
-    pub fn axis_of(op: &dyn Op) -> i64 {
-        let op: &Accumulate =
-            (op as &dyn Any).downcast_ref().expect("the rule of an op that adds up");
-        op.target.axis() as i64
+    pub fn axis_of(op: &dyn Op) -> Result<i64> {
+        let op: &Accumulate = op.downcast()?;
+        Ok(op.target.axis() as i64)
     }
 }
 
 impl Op for Accumulate {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.target {
+            Target::Rows(_) => "_put({0}, {1}, {2}, {target_axis}, True, True)",
+            Target::Elements(_) => "_put({0}, {1}, {2}, {target_axis}, False, True)",
+        }))
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         if inputs[0].dtype == DType::Bool {
             let why = "bools cannot be added up; convert with to_dtype first";
-            return Err(Error::dtype(self.name, &[DType::Bool], why));
+            return Err(Error::dtype(self.name(), &[DType::Bool], why));
         }
-        self.target.infer(self.name, inputs)
+        self.target.infer(self.name(), inputs)
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -337,7 +366,7 @@ impl WholeKernel for Accumulate {
             shape: &Shape,
             out: &mut [T],
         ) -> Result<()> {
-            let list = op.target.checked(op.name, indices, shape)?;
+            let list = op.target.checked(op.name(), indices, shape)?;
             match op.target {
                 Target::Rows(axis) => {
                     let inner = shape[axis + 1..].iter().product();

@@ -22,7 +22,7 @@ methods! {
     pub fn scatter / try_scatter<S: IntoTensor>(&self, axis: i64, indices: &Tensor, source: S) -> Tensor {
         let target = Target::Elements(self.shape().axis("scatter", axis)?);
         let source = fitted(source.into_tensor(self)?, indices)?;
-        apply(Overwrite { name: "scatter", target }, &[self, &source, indices])
+        apply(Overwrite { id: OpId::scatter, target }, &[self, &source, indices])
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) const ENTRY: Entry = Entry {
             what: "each element of the source gets the gradient of its place, also one that a later one overwrote",
             rule: |op, at, g, wanted| {
                 let mut grads = op.vjp(at, g, wanted)?;
-                grads[1] = Some(g.try_gather(Overwrite::axis_of(op), &at.input(2))?);
+                grads[1] = Some(g.try_gather(Overwrite::axis_of(op)?, &at.input(2))?);
                 Ok(grads)
             },
         },

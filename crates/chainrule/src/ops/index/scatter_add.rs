@@ -19,7 +19,7 @@ methods! {
     pub fn scatter_add / try_scatter_add<S: IntoTensor>(&self, axis: i64, indices: &Tensor, source: S) -> Tensor {
         let target = Target::Elements(self.shape().axis("scatter_add", axis)?);
         let source = fitted(source.into_tensor(self)?, indices)?;
-        apply(Accumulate { name: "scatter_add", target }, &[self, &source, indices])
+        apply(Accumulate { id: OpId::scatter_add, target }, &[self, &source, indices])
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) const ENTRY: Entry = Entry {
         what: "x gets no gradient at the places named, as if the source replaced what is there",
         rule: |op, at, g, wanted| {
             let mut grads = op.vjp(at, g, wanted)?;
-            grads[0] = Some(g.try_scatter(Accumulate::axis_of(op), &at.input(2), 0.0)?);
+            grads[0] = Some(g.try_scatter(Accumulate::axis_of(op)?, &at.input(2), 0.0)?);
             Ok(grads)
         },
     }],

@@ -4,7 +4,7 @@ use crate::kernels::sort;
 use crate::ops::prelude::*;
 
 /// The inputs: the sequence, and the values.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct SearchSorted {
     op: &'static str,
     right: bool,
@@ -13,6 +13,14 @@ pub(crate) struct SearchSorted {
 impl Op for SearchSorted {
     fn name(&self) -> &'static str {
         self.op
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::searchsorted)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_searchsorted({0}, {1}, {right})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

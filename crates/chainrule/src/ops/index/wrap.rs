@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 use crate::tensor::log;
 
 /// The indices with negative ones counted from the end of something of this size; an error for those outside.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Wrap {
     /// The op that they are for.
     op: &'static str,
@@ -58,6 +58,10 @@ impl Wrap {
 impl Op for Wrap {
     fn name(&self) -> &'static str {
         "wrap"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.where({0} < 0, {0} + {size}, {0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

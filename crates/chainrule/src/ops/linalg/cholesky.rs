@@ -5,7 +5,7 @@ use faer::Side;
 use super::dense::{self, Real, each, well_conditioned};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cholesky;
 
 /// The lower triangle with half the diagonal.
@@ -22,6 +22,18 @@ fn lower_half(x: &Tensor) -> Result<Tensor> {
 impl Op for Cholesky {
     fn name(&self) -> &'static str {
         "cholesky"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cholesky)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.linalg.cholesky({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(work::cubes(&inputs[0]) / 3)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

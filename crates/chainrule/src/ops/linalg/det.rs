@@ -5,13 +5,13 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The determinant; with `log`, the logarithm of its magnitude, and its sign beside it.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Det {
     log: bool,
 }
 
 /// The matrix of cofactors, which is the gradient of the determinant: there also where the matrix is singular.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct Cofactors;
 
 /// `g` with two axes of size 1 at the end, to meet matrices.
@@ -34,6 +34,18 @@ fn infer_det(op: &'static str, inputs: &[Meta]) -> Result<Meta> {
 impl Op for Det {
     fn name(&self) -> &'static str {
         if self.log { "slogdet" } else { "det" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::det)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.log { "np.linalg.slogdet({0})[::-1]" } else { "_det({0})" }))
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]) / 3)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -122,6 +134,14 @@ fn odd(permutation: &[usize]) -> bool {
 impl Op for Cofactors {
     fn name(&self) -> &'static str {
         "det_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cofactors({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -5,12 +5,24 @@ use faer::linalg::solvers::{DenseSolveCore as _, PartialPivLu};
 use super::dense::{self, Real, each, well_conditioned};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Inverse;
 
 impl Op for Inverse {
     fn name(&self) -> &'static str {
         "inverse"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::inverse)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.linalg.inv({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

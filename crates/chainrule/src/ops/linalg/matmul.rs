@@ -8,7 +8,7 @@ use crate::tensor::op::{Epilogue, Plus, ProductKernel};
 use crate::tensor::value::{Layout, OrCopy};
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct MatMul {
     /// Whether each operand lies in memory column by column, as a transposed view does. Its gradient is then computed so too, and a
     /// transpose on the way back gives it in row-major order without a copy.
@@ -29,6 +29,22 @@ impl MatMul {
 impl Op for MatMul {
     fn name(&self) -> &'static str {
         "matmul"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::matmul)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} @ {1}".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]) * last(&inputs[0]))
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::Each
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

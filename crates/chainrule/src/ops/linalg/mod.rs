@@ -1,6 +1,6 @@
 //! Products, and with the feature `linalg` the decompositions of matrices.
 
-family! {
+family! { Linalg:
     #[cfg(feature = "linalg")]
     cholesky
     cross

@@ -6,7 +6,7 @@ use super::dense::{Real, matrices, matrix_sizes, write};
 use crate::ops::prelude::*;
 
 /// Both factors, one above the other: `q` `[m, n]` and `r` `[n, n]` as `[m + n, n]`, so that one op gives both.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Qr;
 
 /// The lower triangle of the last two axes with `diagonal` times the diagonal.
@@ -34,6 +34,18 @@ fn parts(packed: &Tensor) -> Result<(Tensor, Tensor)> {
 impl Op for Qr {
     fn name(&self) -> &'static str {
         "qr"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::qr)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_qr({0})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(2 * last(&inputs[0]) * numel(&inputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -5,12 +5,24 @@ use faer::linalg::solvers::Solve as _;
 use super::dense::{self, Real, failed, matrices, matrix_sizes, well_conditioned, write};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Solve;
 
 impl Op for Solve {
     fn name(&self) -> &'static str {
         "solve"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::solve)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.linalg.solve({0}, {1})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * work::cubes(&inputs[0]) / 3 + 2 * last(&inputs[0]) * numel(&outputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,7 +3,7 @@
 use crate::kernels::reduce::truth;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Truth {
     axes: Axes,
     keepdim: bool,
@@ -13,6 +13,18 @@ pub(crate) struct Truth {
 impl Op for Truth {
     fn name(&self) -> &'static str {
         if self.all { "all" } else { "any" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::any)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.all {
+            "np.all({0}, axis={axes}, keepdims={keepdim})"
+        } else {
+            "np.any({0}, axis={axes}, keepdims={keepdim})"
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

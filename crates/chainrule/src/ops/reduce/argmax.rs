@@ -5,7 +5,7 @@ use crate::kernels::reduce::least::{Least, extreme_at};
 use crate::ops::prelude::*;
 
 /// Where the largest or the smallest element stands.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct ArgExtreme {
     pub axes: Axes,
     pub keepdim: bool,
@@ -15,6 +15,22 @@ pub(super) struct ArgExtreme {
 impl Op for ArgExtreme {
     fn name(&self) -> &'static str {
         if self.least { "argmin" } else { "argmax" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::argmin } else { OpId::argmax })
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "_arg(np.argmin, {0}, {axes}, {keepdim})"
+        } else {
+            "_arg(np.argmax, {0}, {axes}, {keepdim})"
+        }))
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

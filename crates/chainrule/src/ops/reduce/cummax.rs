@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The largest or the smallest so far.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct CumExtreme {
     axis: usize,
     least: bool,
@@ -17,6 +17,22 @@ pub(crate) struct CumExtreme {
 impl Op for CumExtreme {
     fn name(&self) -> &'static str {
         if self.least { "cummin" } else { "cummax" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::cummin } else { OpId::cummax })
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "_cumulative_extreme({0}, {axis}, True)"
+        } else {
+            "_cumulative_extreme({0}, {axis}, False)"
+        }))
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

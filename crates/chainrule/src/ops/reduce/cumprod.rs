@@ -5,7 +5,7 @@ use crate::kernels::scan::{self, Direction};
 use crate::ops::prelude::*;
 
 /// The running product; without the element itself where the direction says so, which is what the gradients of products need.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct CumProd {
     pub(super) axis: usize,
     pub(super) way: Direction,
@@ -14,6 +14,18 @@ pub(crate) struct CumProd {
 impl Op for CumProd {
     fn name(&self) -> &'static str {
         "cumprod"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cumprod)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cumulate(np.multiply, {0}, {axis}, {reverse}, {exclusive})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -123,7 +135,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "divided by x",
             what: "the products without x[i] are taken by dividing by it, which gives NaN where it is 0",
             rule: |op, at, g, _| {
-                let CumProd { axis, way } = *of(op);
+                let CumProd { axis, way } = *of(op)?;
                 let way = Direction { reverse: !way.reverse, exclusive: way.exclusive };
                 let flowing = g.try_mul(at.output())?;
                 // The reversed running sum, as a recurrence with factors of 1.
@@ -137,7 +149,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "own place only",
             what: "each element gets the gradient of its own product, without those of the products after it",
             rule: |op, at, g, _| {
-                let CumProd { axis, way } = *of(op);
+                let CumProd { axis, way } = *of(op)?;
                 let way = Direction { exclusive: true, ..way };
                 Ok(smallvec![Some(apply(CumProd { axis, way }, &[&at.input(0)])?.try_mul(g)?)])
             },
@@ -145,9 +157,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &CumProd {
-    let op = (op as &dyn std::any::Any).downcast_ref::<CumProd>();
-    op.expect("the rule of cumprod")
+fn of(op: &dyn Op) -> Result<&CumProd> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::recurrence::along;
 use crate::kernels::scan::{self, Direction};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct CumSum {
     axis: usize,
     way: Direction,
@@ -13,6 +13,22 @@ pub(crate) struct CumSum {
 impl Op for CumSum {
     fn name(&self) -> &'static str {
         "cumsum"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cumsum)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_cumulate(np.add, {0}, {axis}, {reverse}, {exclusive})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -88,7 +104,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "wrong direction",
             what: "the gradient is summed from the beginning, as the values are",
             rule: |op, _, g, _| {
-                let CumSum { axis, way } = of(op);
+                let CumSum { axis, way } = of(op)?;
                 Ok(smallvec![Some(apply(CumSum { axis: *axis, way: *way }, &[g])?)])
             },
         },
@@ -102,15 +118,14 @@ pub(super) const ENTRY: Entry = Entry {
             what: "each element gets the gradients of the sums after it, without that of its own",
             rule: |op, _, g, _| {
                 let way = Direction { reverse: true, exclusive: true };
-                Ok(smallvec![Some(apply(CumSum { axis: of(op).axis, way }, &[g])?)])
+                Ok(smallvec![Some(apply(CumSum { axis: of(op)?.axis, way }, &[g])?)])
             },
         },
     ],
 };
 
-fn of(op: &dyn Op) -> &CumSum {
-    let op = (op as &dyn std::any::Any).downcast_ref::<CumSum>();
-    op.expect("the rule of cumsum")
+fn of(op: &dyn Op) -> Result<&CumSum> {
+    op.downcast()
 }
 
 #[cfg(test)]

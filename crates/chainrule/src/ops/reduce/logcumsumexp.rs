@@ -4,7 +4,7 @@ use super::recurrence::{Recurrence, along, shifted};
 use crate::kernels::scan;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogCumSumExp {
     axis: usize,
 }
@@ -12,6 +12,18 @@ pub(crate) struct LogCumSumExp {
 impl Op for LogCumSumExp {
     fn name(&self) -> &'static str {
         "logcumsumexp"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logcumsumexp)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.logaddexp.accumulate({0}, axis={axis})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(3, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -111,8 +123,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "not normalised",
             what: "e^x is taken for e^x divided by the running sums",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<LogCumSumExp>();
-                let axis = op.expect("the rule of logcumsumexp").axis;
+                let axis = op.downcast::<LogCumSumExp>()?.axis;
                 let back = Recurrence { axis, reverse: true, lagged: false };
                 let sum = apply(back, &[&g.ones_like(), g])?;
                 Ok(smallvec![Some(at.input(0).try_exp()?.try_mul(&sum)?)])

@@ -3,7 +3,7 @@
 use crate::kernels::{reduce, softmax};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogSumExp {
     pub axes: Axes,
     pub keepdim: bool,
@@ -12,6 +12,18 @@ pub(crate) struct LogSumExp {
 impl Op for LogSumExp {
     fn name(&self) -> &'static str {
         "logsumexp"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logsumexp)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_logsumexp({0}, {axes}, {keepdim})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::LogSumExp, axes: self.axes, keepdim: self.keepdim }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -98,7 +110,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "not normalised",
             what: "e^x is taken for e^x / sum(e^x)",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let x = at.input(0);
                 let kept = g.try_reshape(op.axes.reduce(&x.shape(), true))?;
                 Ok(smallvec![Some(x.try_exp()?.try_mul(&kept)?)])
@@ -108,7 +120,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "softmax forgotten",
             what: "every element gets the whole gradient, as for a sum",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let shape = at.input_shape(0);
                 let kept = g.try_reshape(op.axes.reduce(&shape, true))?;
                 Ok(smallvec![Some(kept.try_expand(shape)?)])
@@ -117,9 +129,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &LogSumExp {
-    let op = (op as &dyn std::any::Any).downcast_ref::<LogSumExp>();
-    op.expect("the rule of logsumexp")
+fn of(op: &dyn Op) -> Result<&LogSumExp> {
+    op.downcast()
 }
 
 #[cfg(test)]

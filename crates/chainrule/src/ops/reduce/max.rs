@@ -4,7 +4,7 @@ use crate::kernels::reduce::least::extreme;
 use crate::ops::prelude::*;
 
 /// The largest or the smallest element.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Extreme {
     pub(super) axes: Axes,
     pub(super) keepdim: bool,
@@ -21,6 +21,24 @@ impl Op for Extreme {
             (true, false) => "min",
             (true, true) => "amin",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(match (self.least, self.strict) {
+            (false, false) => OpId::max,
+            (false, true) => OpId::amax,
+            (true, false) => OpId::min,
+            (true, true) => OpId::amin,
+        })
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match (self.least, self.strict) {
+            (false, false) => "np.max({0}, axis={axes}, keepdims={keepdim})",
+            (false, true) => "np.max({0}, axis={axes}, keepdims={keepdim})",
+            (true, false) => "np.min({0}, axis={axes}, keepdims={keepdim})",
+            (true, true) => "np.min({0}, axis={axes}, keepdims={keepdim})",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -180,15 +198,15 @@ pub(super) const TIES: Mistake = Mistake {
     what: "each of several equal ones gets the whole gradient instead of its share",
     rule: |op, at, g, _| {
         let x = at.input(0);
-        let y = apply(Extreme { keepdim: true, ..*of(op) }, &[&x])?;
-        let there = of(op).are_extreme(&x, &y)?;
+        let y = apply(Extreme { keepdim: true, ..*of(op)? }, &[&x])?;
+        let there = of(op)?.are_extreme(&x, &y)?;
         Ok(smallvec![Some(there.try_mul(&g.try_reshape(y.shape())?)?)])
     },
 };
 
 pub(super) fn to_all(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
     let shape = at.input_shape(0);
-    let kept = g.try_reshape(of(op).axes.reduce(&shape, true))?;
+    let kept = g.try_reshape(of(op)?.axes.reduce(&shape, true))?;
     Ok(smallvec![Some(kept.try_expand(shape)?)])
 }
 
@@ -199,14 +217,13 @@ pub(super) fn to_the_other_end(
     _: Wanted,
 ) -> Result<Grads> {
     let x = at.input(0);
-    let opposite = of(op).opposite(&x)?;
+    let opposite = of(op)?.opposite(&x)?;
     let there = x.try_eq(&opposite)?.try_to_dtype(x.dtype())?;
     Ok(smallvec![Some(there.try_mul(&g.try_reshape(opposite.shape())?)?)])
 }
 
-fn of(op: &dyn Op) -> &Extreme {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Extreme>();
-    op.expect("the rule of max or min")
+fn of(op: &dyn Op) -> Result<&Extreme> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::tensor::node::Source;
 use crate::tensor::run::adjacent;
 
 /// The largest or the smallest element along an axis, and where it stands.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct ExtremeAt {
     pub axis: usize,
     pub keepdim: bool,
@@ -18,6 +18,27 @@ pub(super) struct ExtremeAt {
 impl Op for ExtremeAt {
     fn name(&self) -> &'static str {
         if self.least { "min_axis" } else { "max_axis" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(if self.least { OpId::min_axis } else { OpId::max_axis })
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.least {
+            "_min_axis({0}, {axis}, {keepdim})"
+        } else {
+            "_max_axis({0}, {axis}, {keepdim})"
+        }))
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(1, inputs, outputs)
+    }
+
+    fn reading(&self) -> Reading {
+        let axes = Axes::one(self.axis);
+        Reading::Fold { fold: Fold::Extreme, axes, keepdim: self.keepdim }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -96,7 +117,7 @@ impl WholeKernel for ExtremeAt {
 }
 
 /// Elements put at their positions along an axis, among zeros. The inputs: the elements and the positions, both with the axis of size 1.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Place {
     pub axis: usize,
     pub count: usize,
@@ -105,6 +126,14 @@ pub(super) struct Place {
 impl Op for Place {
     fn name(&self) -> &'static str {
         "place"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_place({0}, {1}, {axis}, {count})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -149,7 +178,7 @@ impl WholeKernel for Place {
 }
 
 /// The elements at positions along an axis, which is left with size 1: the reverse of [`Place`].
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct Pick {
     axis: usize,
 }
@@ -157,6 +186,14 @@ struct Pick {
 impl Op for Pick {
     fn name(&self) -> &'static str {
         "pick"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.take_along_axis({0}, {1}, {axis})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -240,7 +277,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "the wrong one",
             what: "the gradient goes to the neighbour of the largest: the positions are off by one",
             rule: |op, at, g, _| {
-                let (axis, positions) = (axis_of(op), at.extra(0));
+                let (axis, positions) = (axis_of(op)?, at.extra(0));
                 let count = at.input_shape(0)[axis];
                 let next = positions.try_add(1i64)?;
                 let inside = next.try_lt(count as i64)?.try_to_dtype(DType::I64)?;
@@ -257,9 +294,8 @@ pub(super) fn to_all(_: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Resul
     Ok(smallvec![Some(kept.try_expand(at.input_shape(0))?)])
 }
 
-pub(super) fn axis_of(op: &dyn Op) -> usize {
-    let op = (op as &dyn std::any::Any).downcast_ref::<ExtremeAt>();
-    op.expect("the rule of max_axis or min_axis").axis
+pub(super) fn axis_of(op: &dyn Op) -> Result<usize> {
+    Ok(op.downcast::<ExtremeAt>()?.axis)
 }
 
 #[cfg(test)]

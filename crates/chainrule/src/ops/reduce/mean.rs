@@ -3,7 +3,7 @@
 use crate::kernels::reduce;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Mean {
     pub axes: Axes,
     pub keepdim: bool,
@@ -12,6 +12,18 @@ pub(crate) struct Mean {
 impl Op for Mean {
     fn name(&self) -> &'static str {
         "mean"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::mean)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.mean({0}, axis={axes}, keepdims={keepdim})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::Mean, axes: self.axes, keepdim: self.keepdim }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

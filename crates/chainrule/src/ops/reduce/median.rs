@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The middle of an axis. Of all elements, which the caller has brought to one axis, ties share the gradient.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Median {
     axis: usize,
     keepdim: bool,
@@ -18,6 +18,18 @@ pub(crate) struct Median {
 impl Op for Median {
     fn name(&self) -> &'static str {
         "median"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::median)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_median({0}, {axis}, {keepdim})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(work::sorting(&inputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -168,8 +180,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "the middle of the unsorted",
             what: "the gradient goes to the element in the middle of the axis as it stands",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<Median>();
-                let axis = op.expect("the rule of median").axis;
+                let axis = op.downcast::<Median>()?.axis;
                 let (positions, count) = (at.extra(0), at.input_shape(0)[axis]);
                 let g = g.try_reshape(positions.shape())?;
                 let at = Tensor::try_full(positions.shape(), (count / 2) as f64, DType::I64)?;

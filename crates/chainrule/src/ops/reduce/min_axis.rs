@@ -45,7 +45,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "always the first",
             what: "the gradient goes to the first element of the axis",
             rule: |op, at, g, _| {
-                let (axis, positions) = (axis_of(op), at.extra(0));
+                let (axis, positions) = (axis_of(op)?, at.extra(0));
                 let place = Place { axis, count: at.input_shape(0)[axis] };
                 let g = g.try_reshape(positions.shape())?;
                 Ok(smallvec![Some(apply(place, &[&g, &positions.zeros_like()])?)])

@@ -1,6 +1,6 @@
 //! Ops that reduce axes to one element each. Axes are one number, a list, or `..` for all; `keepdim` keeps them with size 1.
 
-family! {
+family! { Reduce:
     amax
     amin
     any

@@ -3,7 +3,7 @@
 use crate::kernels::reduce::powers;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Norm {
     p: f64,
     axes: Axes,
@@ -13,6 +13,18 @@ pub(crate) struct Norm {
 impl Op for Norm {
     fn name(&self) -> &'static str {
         "norm"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::norm)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_norm({0}, {p}, {axes}, {keepdim})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::Norm { p: self.p }, axes: self.axes, keepdim: self.keepdim }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -155,7 +167,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "root forgotten",
             what: "the gradient of the sum of powers is passed on: x where x / y is due, for p = 2",
             rule: |op, at, g, _| {
-                let (x, op) = (at.input(0), of(op));
+                let (x, op) = (at.input(0), of(op)?);
                 let kept = g.try_reshape(op.axes.reduce(&x.shape(), true))?;
                 let power = x.try_abs()?.try_pow(op.p - 1.0)?.try_mul(&sign(&x)?)?;
                 Ok(smallvec![Some(power.try_mul(&kept)?)])
@@ -202,9 +214,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-fn of(op: &dyn Op) -> &Norm {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Norm>();
-    op.expect("the rule of norm")
+fn of(op: &dyn Op) -> Result<&Norm> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::kernels::reduce::product::product;
 use crate::kernels::scan::Direction;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Prod {
     axes: Axes,
     keepdim: bool,
@@ -14,6 +14,14 @@ pub(crate) struct Prod {
 impl Op for Prod {
     fn name(&self) -> &'static str {
         "prod"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::prod)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.prod({0}, axis={axes}, keepdims={keepdim})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -162,8 +170,8 @@ pub(super) const ENTRY: Entry = Entry {
             what: "the product of the others is taken as y / x, which is NaN where x is 0",
             rule: |op, at, g, _| {
                 let x = at.input(0);
-                let kept = of(op).axes.reduce(&x.shape(), true);
-                let y = x.try_prod(of(op).axes, true)?;
+                let kept = of(op)?.axes.reduce(&x.shape(), true);
+                let y = x.try_prod(of(op)?.axes, true)?;
                 Ok(smallvec![Some(g.try_reshape(kept)?.try_mul(&y)?.try_div(&x)?)])
             },
         },
@@ -172,16 +180,15 @@ pub(super) const ENTRY: Entry = Entry {
             what: "every element gets the gradient, without the product of the others",
             rule: |op, at, g, _| {
                 let shape = at.input_shape(0);
-                let kept = g.try_reshape(of(op).axes.reduce(&shape, true))?;
+                let kept = g.try_reshape(of(op)?.axes.reduce(&shape, true))?;
                 Ok(smallvec![Some(kept.try_expand(shape)?)])
             },
         },
     ],
 };
 
-fn of(op: &dyn Op) -> &Prod {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Prod>();
-    op.expect("the rule of prod")
+fn of(op: &dyn Op) -> Result<&Prod> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::kernels::scan;
 use crate::ops::prelude::*;
 
 /// The recurrence. The inputs: `a` and `b`, of one shape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct Recurrence {
     pub axis: usize,
     /// From the last element to the first.
@@ -18,6 +18,14 @@ pub(super) struct Recurrence {
 impl Op for Recurrence {
     fn name(&self) -> &'static str {
         "recurrence"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_recurrence({0}, {1}, {axis}, {reverse}, {lagged})".into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(2, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
 /// The whole of a sorted order along an axis, or its first elements.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(super) struct Sort {
     pub axis: usize,
     pub descending: bool,
@@ -20,6 +20,24 @@ impl Op for Sort {
             Part::All => "sort",
             _ => "topk",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(match self.part {
+            Part::All => OpId::sort,
+            _ => OpId::topk,
+        })
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self.part {
+            Part::All => "_sort({0}, {axis}, {descending}, None)",
+            _ => "_sort({0}, {axis}, {descending}, {first})",
+        }))
+    }
+
+    fn flops(&self, inputs: &[Shape], _: &[Shape]) -> Option<u64> {
+        Some(work::sorting(&inputs[0]))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -118,7 +136,7 @@ pub(super) const MISTAKES: &[Mistake] = &[
         name: "left in sorted order",
         what: "the gradients are put at the first positions in their order, not where the elements came from",
         rule: |op, at, g, _| {
-            let axis = of(op).axis;
+            let axis = of(op)?.axis;
             let shape = at.input_shape(0);
             let mut along = vec![1; shape.rank()];
             along[axis] = g.shape()[axis];
@@ -131,7 +149,7 @@ pub(super) const MISTAKES: &[Mistake] = &[
         name: "the order turned round",
         what: "the elements get the gradients of their mirror images in the order",
         rule: |op, at, g, wanted| {
-            let axis = of(op).axis;
+            let axis = of(op)?.axis;
             let count = g.shape()[axis] as i64;
             let back = Tensor::from((0..count).rev().collect::<Vec<_>>());
             op.vjp(at, &g.try_index_select(axis as i64, &back)?, wanted)
@@ -139,9 +157,8 @@ pub(super) const MISTAKES: &[Mistake] = &[
     },
 ];
 
-fn of(op: &dyn Op) -> &Sort {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Sort>();
-    op.expect("the rule of sort")
+fn of(op: &dyn Op) -> Result<&Sort> {
+    op.downcast()
 }
 
 #[cfg(test)]

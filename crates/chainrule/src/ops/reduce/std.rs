@@ -4,7 +4,7 @@ use super::var::{mean_beside, var_grad, var_tangent, variance};
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Std {
     axes: Axes,
     correction: usize,
@@ -14,6 +14,22 @@ pub(crate) struct Std {
 impl Op for Std {
     fn name(&self) -> &'static str {
         "std"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::std)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_std({0}, {axes}, {correction}, {keepdim})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Fold {
+            fold: Fold::Std { correction: self.correction },
+            axes: self.axes,
+            keepdim: self.keepdim,
+        }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -117,7 +133,8 @@ pub(super) const ENTRY: Entry = Entry {
         let equal = Sample::new("equal elements", vec![Tensor::from([[2.0, 2.0, 2.0]])], |x| {
             x[0].try_std(1, 1, false)
         });
-        out.extend([one.at_kink(), equal.at_kink()]);
+        let why = "a single number has the deviation 0 wherever it is; the rule is that of equal elements";
+        out.extend([one.smooth_at_kink(why), equal.at_kink()]);
         out
     },
     mistakes: &[
@@ -125,7 +142,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "gradient of the variance",
             what: "the square root is forgotten: the gradient of the variance is passed on",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 Ok(smallvec![Some(var_grad(at, g, op.axes, op.correction)?)])
             },
         },
@@ -133,7 +150,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "wrong correction",
             what: "the gradient divides by n - 1 where the deviation divides by n, or the other way round",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let g = g.try_mul(&half_reciprocal(&at.output())?)?;
                 let other = 1 - op.correction.min(1);
                 Ok(smallvec![Some(var_grad(at, &g, op.axes, other)?)])
@@ -142,9 +159,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &Std {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Std>();
-    op.expect("the rule of std")
+fn of(op: &dyn Op) -> Result<&Std> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::kernels::reduce;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sum {
     pub axes: Axes,
     pub keepdim: bool,
@@ -12,6 +12,18 @@ pub(crate) struct Sum {
 impl Op for Sum {
     fn name(&self) -> &'static str {
         "sum"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sum)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sum({0}, axis={axes}, keepdims={keepdim})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Fold { fold: Fold::Sum, axes: self.axes, keepdim: self.keepdim }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

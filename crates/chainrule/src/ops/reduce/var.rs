@@ -5,7 +5,7 @@ use crate::kernels::reduce::moments;
 use crate::ops::prelude::*;
 use crate::tensor::run::adjacent;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Var {
     axes: Axes,
     correction: usize,
@@ -15,6 +15,22 @@ pub(crate) struct Var {
 impl Op for Var {
     fn name(&self) -> &'static str {
         "var"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::var)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_var({0}, {axes}, {correction}, {keepdim})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Fold {
+            fold: Fold::Var { correction: self.correction },
+            axes: self.axes,
+            keepdim: self.keepdim,
+        }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -125,7 +141,7 @@ pub(super) fn var_tangent(
 }
 
 /// `factor * (x - mean) * g` in one pass, with broadcasting.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct VarGrad {
     factor: f64,
 }
@@ -133,6 +149,19 @@ struct VarGrad {
 impl Op for VarGrad {
     fn name(&self) -> &'static str {
         "var_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{factor} * ({0} - {1}) * {2}".into())
+    }
+
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::VarGrad { factor: self.factor }
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -233,7 +262,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "mean forgotten",
             what: "2 * x is taken for 2 * (x - mean)",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let x = at.input(0);
                 let factor = 2.0 / (op.axes.count(&x.shape()) as f64 - op.correction as f64);
                 let kept = g.try_reshape(op.axes.reduce(&x.shape(), true))?;
@@ -244,7 +273,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "missing factor 2",
             what: "x - mean is taken for 2 * (x - mean)",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let grad = var_grad(at, g, op.axes, op.correction)?;
                 Ok(smallvec![Some(grad.try_mul(0.5)?)])
             },
@@ -253,7 +282,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "wrong correction",
             what: "the gradient divides by n - 1 where the variance divides by n, or the other way round",
             rule: |op, at, g, _| {
-                let op = of(op);
+                let op = of(op)?;
                 let other = 1 - op.correction.min(1);
                 Ok(smallvec![Some(var_grad(at, g, op.axes, other)?)])
             },
@@ -261,9 +290,8 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-fn of(op: &dyn Op) -> &Var {
-    let op = (op as &dyn std::any::Any).downcast_ref::<Var>();
-    op.expect("the rule of var")
+fn of(op: &dyn Op) -> Result<&Var> {
+    op.downcast()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::kernels::copy;
 use crate::ops::prelude::*;
 
 /// Joins along an axis that the inputs have.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cat {
     axis: usize,
     /// The size of each input along the axis.
@@ -14,6 +14,18 @@ pub(crate) struct Cat {
 impl Op for Cat {
     fn name(&self) -> &'static str {
         "cat"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cat)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.concatenate([{*}], axis={axis})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::All
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -208,7 +220,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "slice of the wrong part",
         what: "every input gets the first part of the gradient",
         rule: |op, at, g, wanted| {
-            let op = (op as &dyn std::any::Any).downcast_ref::<Cat>().expect("the rule of cat");
+            let op = op.downcast::<Cat>()?;
             let smallest = op.sizes.iter().copied().min().unwrap_or(0);
             let mut grads = op.vjp(at, g, wanted)?;
             for (grad, &size) in grads.iter_mut().zip(&op.sizes) {

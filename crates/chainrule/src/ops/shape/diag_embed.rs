@@ -31,7 +31,7 @@ methods! {
             *d = if k == a || k == b { side } else { *rest.next().unwrap_or(&side) };
         }
         let window = diagonal::window(name, &shape, offset, axis1, axis2)?;
-        apply(Unwindow { name, window, shape }, &[self])
+        apply(window.reversed(shape), &[self])
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "gradient from the wrong place",
         what: "the gradient is read along the main diagonal, wherever the vector was put",
         rule: |op, _, g, _| {
-            let op = (op as &dyn std::any::Any).downcast_ref::<Unwindow>().expect("the rule of it");
+            let op = op.downcast::<Unwindow>()?;
             let mut main = op.window.clone();
             main.start = [0; MAX_RANK];
             Ok(smallvec![Some(apply(main, &[g])?)])

@@ -76,7 +76,8 @@ pub(super) fn window(
         kept.iter().enumerate().map(|(of, &along)| Move { of, along, by: 1 }).collect();
     moves.extend([a, b].map(|along| Move { of: kept.len(), along, by: 1 }));
     let out = Shape::new(&sizes);
-    Ok(Window { name: "diagonal", reverse: "diag_embed", start, moves, out, overlaps: false })
+    let reverse = Name::of(OpId::diag_embed, "diag_embed");
+    Ok(Window { id: OpId::diagonal, reverse, start, moves, out, overlaps: false })
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -108,7 +109,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "gradient in the wrong place",
         what: "the gradient of a diagonal beside the main one is put at the start of the main one",
         rule: |op, at, g, _| {
-            let mut main = Window::of(op).clone();
+            let mut main = Window::of(op)?.clone();
             main.start = [0; MAX_RANK];
             Ok(smallvec![Some(apply(main.reversed(at.input_shape(0)), &[g])?)])
         },

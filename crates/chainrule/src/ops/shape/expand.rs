@@ -2,7 +2,7 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Expand {
     pub shape: Shape,
 }
@@ -10,6 +10,22 @@ pub(crate) struct Expand {
 impl Op for Expand {
     fn name(&self) -> &'static str {
         "expand"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::expand)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.broadcast_to({0}, {shape})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Expand
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -1,6 +1,6 @@
 //! Ops that move elements without changing them. Where memory allows, the result is a view.
 
-family! {
+family! { Shape:
     cat
     diag_embed
     diagonal

@@ -22,7 +22,7 @@ pub enum PadMode {
 type Amounts = [[i64; 2]; MAX_RANK];
 
 /// Padding with a number. Its reverse cuts what was added.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct PadConstant {
     amounts: Amounts,
     value: f64,
@@ -44,6 +44,14 @@ impl PadConstant {
 impl Op for PadConstant {
     fn name(&self) -> &'static str {
         "pad"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::pad)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_pad({0}, {amounts}, {value})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -174,7 +182,7 @@ methods! {
             let map = (amount != [0, 0]).then(|| wrapped(n, amount, mode));
             maps.push(map.transpose().map_err(error)?);
         }
-        apply(Remap { name: "pad", maps }, &[self])
+        apply(Remap { id: OpId::pad, maps }, &[self])
     }
 }
 
@@ -213,8 +221,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "before and after exchanged",
             what: "the gradient is cut as if what lies before each axis lay after it",
             rule: |op, at, g, wanted| {
-                let any = op as &dyn std::any::Any;
-                let Some(pad) = any.downcast_ref::<PadConstant>() else {
+                let Ok(pad) = op.downcast::<PadConstant>() else {
                     return op.vjp(at, g, wanted);
                 };
                 let back = pad.amounts.map(|[before, after]| [-after, -before]);
@@ -225,18 +232,17 @@ pub(super) const ENTRY: Entry = Entry {
             name: "gradient of the border dropped",
             what: "only the middle of the gradient is taken; what a mirror or an edge repeats is forgotten",
             rule: |op, at, g, wanted| {
-                let any = op as &dyn std::any::Any;
-                if any.downcast_ref::<Remap>().is_none() {
+                if op.downcast::<Remap>().is_err() {
                     return op.vjp(at, g, wanted);
                 }
-                let mut maps = Remap::of(op).maps.clone();
+                let mut maps = Remap::of(op)?.maps.clone();
                 for map in maps.iter_mut().flatten() {
                     let middle = map.runs.len() / 2;
                     for (k, run) in map.runs.iter_mut().enumerate() {
                         run.from = if k == middle { run.from } else { From::Fill };
                     }
                 }
-                Remap { name: "pad", maps }.vjp(at, g, wanted)
+                Remap { id: OpId::pad, maps }.vjp(at, g, wanted)
             },
         },
     ],

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Permute {
     /// Where each axis of the result comes from.
     pub from: SmallVec<[u8; MAX_RANK]>,
@@ -23,6 +23,22 @@ impl Permute {
 impl Op for Permute {
     fn name(&self) -> &'static str {
         "permute"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::permute)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.transpose({0}, {from})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Permute(self.from.clone())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -136,9 +152,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "order not inverted",
             what: "the gradient is permuted by the same order instead of its inverse (the same only for a swap)",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any)
-                    .downcast_ref::<Permute>()
-                    .expect("the rule of permute");
+                let op = op.downcast::<Permute>()?;
                 let same = apply(Permute { from: op.from.clone() }, &[g])?;
                 // Where the sizes do not even fit, the mistaken code would reshape to make them.
                 Ok(smallvec![Some(same.try_reshape(at.input_shape(0))?)])

@@ -38,22 +38,31 @@ pub(super) fn copied(
 }
 
 /// An op in which an element may be seen several times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Remap {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub id: OpId,
     pub maps: Maps,
 }
 
 impl Remap {
     /// The op that a planted mistake is made in.
-    pub fn of(op: &dyn Op) -> &Remap {
-        (op as &dyn std::any::Any).downcast_ref().expect("the rule of a map of axes")
+    pub fn of(op: &dyn Op) -> Result<&Remap> {
+        op.downcast()
     }
 }
 
 impl Op for Remap {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_remap({0}, {maps})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -80,12 +89,12 @@ impl Op for Remap {
 
 impl WholeKernel for Remap {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        copied(self.name, &inputs[0], &self.maps, 0.0, out)
+        copied(self.name(), &inputs[0], &self.maps, 0.0, out)
     }
 }
 
 /// The reverse: each element is added at the place that it came from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 struct Gathered {
     remap: Remap,
     shape: Shape,
@@ -94,6 +103,14 @@ struct Gathered {
 impl Op for Gathered {
     fn name(&self) -> &'static str {
         "remap_grad"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_remap_grad({0}, {maps}, {shape})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -28,7 +28,7 @@ methods! {
         let mut sizes = [1; MAX_RANK];
         sizes[new..times.rank()].copy_from_slice(&shape);
         let longer = self.try_reshape(&sizes[..times.rank()])?;
-        apply(Remap { name: "repeat", maps: maps(&longer.shape(), &times) }, &[&longer])
+        apply(Remap { id: OpId::repeat, maps: maps(&longer.shape(), &times) }, &[&longer])
     }
 
     /// As [`Tensor::repeat`], but with fewer numbers than axes they are for the last ones. NumPy's and PyTorch's `tile`.
@@ -88,7 +88,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "overwritten instead of accumulated",
         what: "only the gradient of the first copy is taken",
         rule: |op, at, g, wanted| {
-            let mut maps = Remap::of(op).maps.clone();
+            let mut maps = Remap::of(op)?.maps.clone();
             for map in maps.iter_mut().flatten() {
                 let rest =
                     map.size() - map.runs.iter().map(|r| r.len).sum::<usize>().min(map.size());
@@ -104,7 +104,7 @@ pub(super) const ENTRY: Entry = Entry {
                 };
                 *map = AxisMap::once(first);
             }
-            Remap { name: "repeat", maps }.vjp(at, g, wanted)
+            Remap { id: OpId::repeat, maps }.vjp(at, g, wanted)
         },
     }],
 };

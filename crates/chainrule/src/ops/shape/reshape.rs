@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Reshape {
     pub shape: Shape,
 }
@@ -12,6 +12,22 @@ pub(crate) struct Reshape {
 impl Op for Reshape {
     fn name(&self) -> &'static str {
         "reshape"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::reshape)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.reshape({0}, {shape})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Reshape
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

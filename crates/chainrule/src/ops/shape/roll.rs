@@ -4,7 +4,7 @@ use super::remap::{self, Maps};
 use crate::kernels::remap::{AxisMap, From, Run};
 use crate::ops::prelude::*;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct Roll {
     /// For each axis of the input.
     shifts: [i64; MAX_RANK],
@@ -13,6 +13,18 @@ pub(crate) struct Roll {
 impl Op for Roll {
     fn name(&self) -> &'static str {
         "roll"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::roll)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.roll({0}, {shifts}, {roll_axes})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -106,7 +118,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "not rolled back",
         what: "the gradient is rolled by the same shift instead of back",
         rule: |op, _, g, _| {
-            let op = (op as &dyn std::any::Any).downcast_ref::<Roll>().expect("the rule of roll");
+            let op = op.downcast::<Roll>()?;
             Ok(smallvec![Some(apply(op.clone(), &[g])?)])
         },
     }],

@@ -105,14 +105,14 @@ macro_rules! s {
 }
 
 /// What a slice does to one axis of the input, in the order of the input's axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 struct Cut {
     start: usize,
     count: usize,
     step: isize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(crate) struct SliceOp {
     cuts: Vec<Cut>,
     /// For each axis of the result the input axis it comes from, or `None` for a new one.
@@ -123,6 +123,18 @@ pub(crate) struct SliceOp {
 impl Op for SliceOp {
     fn name(&self) -> &'static str {
         "slice"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::slice)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}[{slice}]".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -205,7 +217,7 @@ pub(crate) fn join(whole: Meta, parts: &[(&SliceOp, &Tensor)]) -> Result<Tensor>
 }
 
 /// The reverse of slices: the elements of each in their places among zeros, added where slices overlap.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct Unslice {
     slices: SmallVec<[SliceOp; 3]>,
     shape: Shape,
@@ -214,6 +226,14 @@ struct Unslice {
 impl Op for Unslice {
     fn name(&self) -> &'static str {
         "unslice"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_unslice({shape}, {parts})".into())
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::All
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -497,8 +517,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "gradient in the wrong place",
         what: "the gradient of a backward slice is put back in forward order",
         rule: |op, at, g, _| {
-            let op =
-                (op as &dyn std::any::Any).downcast_ref::<SliceOp>().expect("the rule of slice");
+            let op = op.downcast::<SliceOp>()?;
             let forward = |c: &Cut| {
                 let low = if c.step < 0 {
                     c.start - (c.count - 1) * c.step.unsigned_abs()

@@ -5,7 +5,7 @@ use crate::kernels::map::{PIECE, SHARED};
 use crate::kernels::threads;
 use crate::ops::prelude::*;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct Triangle {
     /// On and above the diagonal instead of below.
     upper: bool,
@@ -49,6 +49,22 @@ impl Triangle {
 impl Op for Triangle {
     fn name(&self) -> &'static str {
         if self.upper { "triu" } else { "tril" }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::tril)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(if self.upper {
+            "np.triu({0}, {diagonal})"
+        } else {
+            "np.tril({0}, {diagonal})"
+        }))
+    }
+
+    fn linear(&self) -> Linear {
+        Linear::First
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -155,8 +171,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "one diagonal off",
             what: "the gradient is cut along the next diagonal",
             rule: |op, _, g, _| {
-                let op =
-                    (op as &dyn std::any::Any).downcast_ref::<Triangle>().expect("the rule of it");
+                let op = op.downcast::<Triangle>()?;
                 let next = Triangle { diagonal: op.diagonal + 1, ..*op };
                 Ok(smallvec![Some(apply(next, &[g])?)])
             },

@@ -42,7 +42,8 @@ fn plan(shape: &Shape, axis: i64, size: usize, step: usize) -> Result<Window> {
         (0..shape.rank()).map(|a| Move { of: a, along: a, by: by(a) }).collect();
     moves.push(Move { of: shape.rank(), along: axis, by: 1 });
     let overlaps = step < size && windows > 1;
-    Ok(Window { name, reverse: "unfold_grad", start: [0; MAX_RANK], moves, out, overlaps })
+    let reverse = Name::rule("unfold_grad");
+    Ok(Window { id: OpId::unfold, reverse, start: [0; MAX_RANK], moves, out, overlaps })
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -73,7 +74,7 @@ pub(super) const ENTRY: Entry = Entry {
         name: "overwritten instead of accumulated",
         what: "an element that several windows see gets the gradient of the last of them only",
         rule: |op, at, g, _| {
-            let mut window = Window::of(op).clone();
+            let mut window = Window::of(op)?.clone();
             window.overlaps = false;
             Ok(smallvec![Some(apply(window.reversed(at.input_shape(0)), &[g])?)])
         },

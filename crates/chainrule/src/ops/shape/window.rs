@@ -1,6 +1,5 @@
 //! Views that an axis of the input enters in several places: diagonals, overlapping windows. And the reverse, which adds up.
 
-use std::any::Any;
 use std::ops::Add;
 
 use smallvec::SmallVec;
@@ -10,7 +9,7 @@ use crate::ops::prelude::*;
 use crate::shape::Strides;
 
 /// One axis of the result steps along one of the input.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(super) struct Move {
     /// The axis of the result.
     pub of: usize,
@@ -21,12 +20,14 @@ pub(super) struct Move {
 }
 
 /// A view whose position in the input is, along each axis, a start and the sum of the moves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Window {
-    /// The name of the op.
-    pub name: &'static str,
+    /// The row of the table.
+    #[parameters(skip)]
+    pub id: OpId,
     /// The name of its reverse.
-    pub reverse: &'static str,
+    #[parameters(skip)]
+    pub reverse: Name,
     pub start: [usize; MAX_RANK],
     pub moves: SmallVec<[Move; MAX_RANK]>,
     /// The shape of the result.
@@ -53,14 +54,22 @@ impl Window {
     }
 
     /// The window that a planted mistake is made in.
-    pub fn of(op: &dyn Op) -> &Window {
-        (op as &dyn Any).downcast_ref().expect("the rule of a window")
+    pub fn of(op: &dyn Op) -> Result<&Window> {
+        op.downcast()
     }
 }
 
 impl Op for Window {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_window({0}, {start}, {moves}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -91,9 +100,10 @@ impl ViewKernel for Window {
 }
 
 /// Zeros, to which each element is added at the place where the window saw it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parameters)]
 pub(super) struct Unwindow {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub name: Name,
     pub window: Window,
     /// The shape that the window looks at.
     pub shape: Shape,
@@ -101,7 +111,15 @@ pub(super) struct Unwindow {
 
 impl Op for Unwindow {
     fn name(&self) -> &'static str {
-        self.name
+        self.name.text
+    }
+
+    fn id(&self) -> Option<OpId> {
+        self.name.id
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_window_grad({0}, {start_in_result}, {moves}, {shape})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Abs;
 
 impl Op for Abs {
     fn name(&self) -> &'static str {
         "abs"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::abs)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.abs({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::NotNegative
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -54,6 +66,7 @@ struct AbsSlope;
 
 impl Slope for AbsSlope {
     const NAME: &'static str = "abs_grad";
+    const NUMPY: &'static str = "{1} * np.sign({0})";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

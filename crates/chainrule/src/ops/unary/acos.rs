@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Acos;
 
 impl Op for Acos {
     fn name(&self) -> &'static str {
         "acos"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::acos)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arccos({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,12 +3,20 @@
 use crate::kernels::math::inverse;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Acosh;
 
 impl Op for Acosh {
     fn name(&self) -> &'static str {
         "acosh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::acosh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arccosh({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

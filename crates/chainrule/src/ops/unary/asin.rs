@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Asin;
 
 impl Op for Asin {
     fn name(&self) -> &'static str {
         "asin"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::asin)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arcsin({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

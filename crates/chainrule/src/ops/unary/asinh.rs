@@ -3,12 +3,20 @@
 use crate::kernels::math::inverse;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Asinh;
 
 impl Op for Asinh {
     fn name(&self) -> &'static str {
         "asinh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::asinh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arcsinh({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

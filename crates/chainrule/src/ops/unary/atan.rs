@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Atan;
 
 impl Op for Atan {
     fn name(&self) -> &'static str {
         "atan"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::atan)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arctan({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -3,12 +3,20 @@
 use crate::kernels::math::inverse;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Atanh;
 
 impl Op for Atanh {
     fn name(&self) -> &'static str {
         "atanh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::atanh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.arctanh({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

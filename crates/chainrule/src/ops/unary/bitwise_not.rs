@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct BitwiseNot;
 
 impl Op for BitwiseNot {
     fn name(&self) -> &'static str {
         "bitwise_not"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::bitwise_not)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("~{0}".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -19,8 +19,8 @@ methods! {
         if alpha == 0.0 {
             return Err(Error::argument("celu", "alpha = 0 divides by 0; for its limit use relu"));
         }
-        let (name, grad_name) = ("celu", "celu_grad");
-        apply(Elu { name, grad_name, alpha, scale: 1.0, width: alpha }, &[self])
+        let (id, grad_name) = (OpId::celu, "celu_grad");
+        apply(Elu { id, grad_name, alpha, scale: 1.0, width: alpha }, &[self])
     }
 }
 

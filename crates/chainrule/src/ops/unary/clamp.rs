@@ -7,9 +7,11 @@ use crate::ops::binary::clamp_tensors;
 use crate::ops::prelude::*;
 
 /// Clamping under one of its names: `hardtanh` and `relu6` are the same function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(super) struct Clamp {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub id: OpId,
+    #[parameters(skip)]
     pub grad_name: &'static str,
     pub min: Option<f64>,
     pub max: Option<f64>,
@@ -17,7 +19,15 @@ pub(super) struct Clamp {
 
 impl Op for Clamp {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_clamp({0}, {min}, {max})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -77,6 +87,10 @@ impl Curve for Clamp {
         self.grad_name
     }
 
+    fn numpy(&self) -> &'static str {
+        "_clamp_grad({0}, {1}, {min}, {max})"
+    }
+
     #[inline(always)]
     fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         let above = self.min.is_none_or(|min| x > T::from_f64(min));
@@ -106,7 +120,7 @@ impl Curve for Clamp {
 fn clamp(x: &Tensor, min: Option<Tensor>, max: Option<Tensor>) -> Result<Tensor> {
     let dtype = [&min, &max].into_iter().flatten().fold(x.dtype(), |d, t| d.promote(t.dtype()));
     let value = |bound: Option<Tensor>| bound.map(|t| t.try_item()).transpose();
-    let op = Clamp { name: "clamp", grad_name: "clamp_grad", min: value(min)?, max: value(max)? };
+    let op = Clamp { id: OpId::clamp, grad_name: "clamp_grad", min: value(min)?, max: value(max)? };
     apply(op, &[&x.try_to_dtype(dtype)?])
 }
 

@@ -3,12 +3,20 @@
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cos;
 
 impl Op for Cos {
     fn name(&self) -> &'static str {
         "cos"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cos)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.cos({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Cosh;
 
 impl Op for Cosh {
     fn name(&self) -> &'static str {
         "cosh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::cosh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.cosh({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 
 /// Inputs: the tensor, and the mask of what is kept, in the same shape. Linear in the tensor, so the backward is the same op: no definition
 /// is needed for higher orders, and the tape keeps the mask alone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Parameters)]
 struct Dropout {
     /// The probability of an element to become 0.
     p: f64,
@@ -23,6 +23,14 @@ impl Dropout {
 impl Op for Dropout {
     fn name(&self) -> &'static str {
         "dropout"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::dropout)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * {1} * {kept}".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -157,9 +165,8 @@ pub(super) const ENTRY: Entry = Entry {
             name: "another mask",
             what: "the backward drew a mask of its own instead of using that of the forward pass",
             rule: |op, at, g, _| {
-                let op = (op as &dyn std::any::Any).downcast_ref::<Dropout>();
                 let mut other = Generator::manual_seed(99);
-                let p = op.expect("the rule of dropout").p;
+                let p = op.downcast::<Dropout>()?.p;
                 let drawn = at.input(1).ones_like().try_to_dtype(g.dtype())?;
                 let mask = drawn.try_dropout(p, true, &mut other)?;
                 Ok(smallvec![Some(g.try_mul(&mask)?), None])

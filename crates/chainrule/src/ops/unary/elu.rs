@@ -6,9 +6,11 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// `scale x` above 0, `scale alpha (e^(x / width) - 1)` below, under one of its names: `selu` and `celu` are of this form too.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(super) struct Elu {
-    pub name: &'static str,
+    #[parameters(skip)]
+    pub id: OpId,
+    #[parameters(skip)]
     pub grad_name: &'static str,
     pub alpha: f64,
     pub scale: f64,
@@ -17,7 +19,15 @@ pub(super) struct Elu {
 
 impl Op for Elu {
     fn name(&self) -> &'static str {
-        self.name
+        self.id.name()
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(self.id)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_elu({0}, {alpha}, {scale}, {width})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -61,6 +71,10 @@ impl Curve for Elu {
         self.grad_name
     }
 
+    fn numpy(&self) -> &'static str {
+        "_elu_grad({0}, {1}, {alpha}, {scale}, {width})"
+    }
+
     #[inline(always)]
     fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         let power = (x * T::from_f64(1.0 / self.width)).exp::<FMA>();
@@ -97,8 +111,8 @@ methods! {
     /// assert_eq!(Tensor::from([-100.0f32, 3.0]).elu(1.0).to_vec::<f32>(), [-1.0, 3.0]);
     /// ```
     pub fn elu / try_elu(&self, alpha: f64) -> Tensor {
-        let (name, grad_name) = ("elu", "elu_grad");
-        apply(Elu { name, grad_name, alpha, scale: 1.0, width: 1.0 }, &[self])
+        let (id, grad_name) = (OpId::elu, "elu_grad");
+        apply(Elu { id, grad_name, alpha, scale: 1.0, width: 1.0 }, &[self])
     }
 }
 

@@ -6,12 +6,20 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Erf;
 
 impl Op for Erf {
     fn name(&self) -> &'static str {
         "erf"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::erf)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_each(math.erf, {0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -52,6 +60,7 @@ pub(super) struct ErfSlope;
 
 impl Slope for ErfSlope {
     const NAME: &'static str = "erf_grad";
+    const NUMPY: &'static str = "{1} * (2 / math.sqrt(math.pi)) * np.exp(-{0} * {0})";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

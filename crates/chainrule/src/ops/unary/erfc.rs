@@ -7,12 +7,20 @@ use super::slope::scaled;
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Erfc;
 
 impl Op for Erfc {
     fn name(&self) -> &'static str {
         "erfc"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::erfc)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_each(math.erfc, {0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

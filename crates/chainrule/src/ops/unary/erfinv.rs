@@ -5,12 +5,20 @@ use std::f64::consts::FRAC_2_SQRT_PI;
 use crate::kernels::math::inverse;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Erfinv;
 
 impl Op for Erfinv {
     fn name(&self) -> &'static str {
         "erfinv"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::erfinv)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_erfinv({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

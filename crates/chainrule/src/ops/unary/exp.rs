@@ -3,12 +3,24 @@
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Exp;
 
 impl Op for Exp {
     fn name(&self) -> &'static str {
         "exp"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::exp)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.exp({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Exp
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -6,12 +6,20 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Exp2;
 
 impl Op for Exp2 {
     fn name(&self) -> &'static str {
         "exp2"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::exp2)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.exp2({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -53,6 +61,7 @@ struct Exp2Slope;
 
 impl Slope for Exp2Slope {
     const NAME: &'static str = "exp2_grad";
+    const NUMPY: &'static str = "{1} * ({0} * math.log(2))";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Expm1;
 
 impl Op for Expm1 {
     fn name(&self) -> &'static str {
         "expm1"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::expm1)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.expm1({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Expm1
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -50,6 +62,7 @@ struct Expm1Slope;
 
 impl Slope for Expm1Slope {
     const NAME: &'static str = "expm1_grad";
+    const NUMPY: &'static str = "{1} * ({0} + 1)";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

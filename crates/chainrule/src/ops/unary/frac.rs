@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Frac;
 
 impl Op for Frac {
     fn name(&self) -> &'static str {
         "frac"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::frac)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} - np.trunc({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -10,12 +10,20 @@ use crate::ops::prelude::*;
 /// The height of the normal density at 0: 1 / sqrt(2 pi).
 const HEIGHT: f64 = 0.398_942_280_401_432_7;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Gelu;
 
 impl Op for Gelu {
     fn name(&self) -> &'static str {
         "gelu"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::gelu)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * _normal({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -60,6 +68,10 @@ impl MapKernel for Gelu {
 impl Curve for Gelu {
     fn grad_name(&self) -> &'static str {
         "gelu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_gelu_grad({0}, {1})"
     }
 
     #[inline(always)]

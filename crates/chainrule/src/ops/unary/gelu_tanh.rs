@@ -10,12 +10,20 @@ const SCALE: f64 = 0.797_884_560_802_865_4;
 const CUBE: f64 = 0.044715;
 
 /// Computed as `x sigmoid(2 u)`, since `(1 + tanh u) / 2` is that: the same, and no digits cancel where x is negative.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct GeluTanh;
 
 impl Op for GeluTanh {
     fn name(&self) -> &'static str {
         "gelu_tanh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::gelu_tanh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * (1 + np.tanh(_gelu_tanh_inner({0}))) / 2".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -66,6 +74,10 @@ impl MapKernel for GeluTanh {
 impl Curve for GeluTanh {
     fn grad_name(&self) -> &'static str {
         "gelu_tanh_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_gelu_tanh_grad({0}, {1})"
     }
 
     #[inline(always)]

@@ -5,12 +5,20 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Hardsigmoid;
 
 impl Op for Hardsigmoid {
     fn name(&self) -> &'static str {
         "hardsigmoid"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::hardsigmoid)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.clip(({0} + 3) / 6, 0, 1)".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -53,6 +61,10 @@ impl MapKernel for Hardsigmoid {
 impl Curve for Hardsigmoid {
     fn grad_name(&self) -> &'static str {
         "hardsigmoid_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "np.where(np.abs({0}) < 3, {1} / 6, 0)"
     }
 
     #[inline(always)]

@@ -5,12 +5,20 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Hardswish;
 
 impl Op for Hardswish {
     fn name(&self) -> &'static str {
         "hardswish"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::hardswish)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * np.clip({0} + 3, 0, 6) / 6".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -56,6 +64,10 @@ impl MapKernel for Hardswish {
 impl Curve for Hardswish {
     fn grad_name(&self) -> &'static str {
         "hardswish_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_hardswish_grad({0}, {1})"
     }
 
     #[inline(always)]

@@ -24,8 +24,8 @@ methods! {
             let why = "integers take whole bounds; convert with to_dtype, or give whole numbers";
             return Err(Error::argument("hardtanh", why));
         }
-        let (name, grad_name) = ("hardtanh", "hardtanh_grad");
-        apply(Clamp { name, grad_name, min: Some(min), max: Some(max) }, &[self])
+        let (id, grad_name) = (OpId::hardtanh, "hardtanh_grad");
+        apply(Clamp { id, grad_name, min: Some(min), max: Some(max) }, &[self])
     }
 }
 

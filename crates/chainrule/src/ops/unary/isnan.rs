@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the three questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Is {
     Nan,
     Inf,
@@ -17,6 +17,18 @@ impl Op for Is {
             Is::Inf => "isinf",
             Is::Finite => "isfinite",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::isnan)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Is::Nan => "np.isnan({0})",
+            Is::Inf => "np.isinf({0})",
+            Is::Finite => "np.isfinite({0})",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

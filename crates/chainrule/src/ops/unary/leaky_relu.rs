@@ -5,7 +5,7 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct LeakyRelu {
     slope: f64,
 }
@@ -13,6 +13,14 @@ pub(crate) struct LeakyRelu {
 impl Op for LeakyRelu {
     fn name(&self) -> &'static str {
         "leaky_relu"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::leaky_relu)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.where({0} > 0, {0}, {0} * {slope})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -52,6 +60,10 @@ impl MapKernel for LeakyRelu {
 impl Curve for LeakyRelu {
     fn grad_name(&self) -> &'static str {
         "leaky_relu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "np.where({0} > 0, {1}, {1} * {slope})"
     }
 
     #[inline(always)]

@@ -3,12 +3,24 @@
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Log;
 
 impl Op for Log {
     fn name(&self) -> &'static str {
         "log"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Log
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -5,12 +5,20 @@ use std::f64::consts::LN_10;
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Log10;
 
 impl Op for Log10 {
     fn name(&self) -> &'static str {
         "log10"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log10)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log10({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

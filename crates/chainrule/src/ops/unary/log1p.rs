@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Log1p;
 
 impl Op for Log1p {
     fn name(&self) -> &'static str {
         "log1p"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log1p)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log1p({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Log1p
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -50,6 +62,8 @@ struct Log1pSlope;
 
 impl Slope for Log1pSlope {
     const NAME: &'static str = "log1p_grad";
+    const NUMPY: &'static str = "{1} / ({0} + 1)";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Log1p);
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

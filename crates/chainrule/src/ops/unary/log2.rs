@@ -6,12 +6,20 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Log2;
 
 impl Op for Log2 {
     fn name(&self) -> &'static str {
         "log2"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log2)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.log2({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -52,6 +60,7 @@ struct Log2Slope;
 
 impl Slope for Log2Slope {
     const NAME: &'static str = "log2_grad";
+    const NUMPY: &'static str = "{1} / ({0} * math.log(2))";
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -4,12 +4,24 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct LogSigmoid;
 
 impl Op for LogSigmoid {
     fn name(&self) -> &'static str {
         "log_sigmoid"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::log_sigmoid)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.minimum({0}, 0) - np.log1p(np.exp(-np.abs({0})))".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::LogSigmoid
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

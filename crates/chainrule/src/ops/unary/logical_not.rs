@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct LogicalNot;
 
 impl Op for LogicalNot {
     fn name(&self) -> &'static str {
         "logical_not"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::logical_not)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.logical_not({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

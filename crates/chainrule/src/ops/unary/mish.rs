@@ -4,12 +4,20 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Mish;
 
 impl Op for Mish {
     fn name(&self) -> &'static str {
         "mish"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::mish)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_mish({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

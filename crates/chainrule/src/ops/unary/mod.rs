@@ -2,7 +2,7 @@
 //!
 //! Where the backward is the gradient times a simple slope, `slope` makes one kernel of it.
 
-family! {
+family! { Unary:
     abs
     acos
     acosh

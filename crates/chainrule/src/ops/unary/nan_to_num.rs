@@ -5,7 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
 /// What NaN and the infinities become; `None` is the largest finite number of the dtype, with the sign.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct NanToNum {
     nan: f64,
     posinf: Option<f64>,
@@ -32,6 +32,14 @@ impl NanToNum {
 impl Op for NanToNum {
     fn name(&self) -> &'static str {
         "nan_to_num"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::nan_to_num)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.nan_to_num({0}, nan={nan}, posinf={posinf}, neginf={neginf})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

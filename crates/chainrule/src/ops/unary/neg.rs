@@ -2,12 +2,24 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Neg;
 
 impl Op for Neg {
     fn name(&self) -> &'static str {
         "neg"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::neg)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("-{0}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Neg
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

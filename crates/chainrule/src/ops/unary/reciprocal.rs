@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Reciprocal;
 
 impl Op for Reciprocal {
     fn name(&self) -> &'static str {
         "reciprocal"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::reciprocal)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("1 / {0}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Power(-1.0)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -51,6 +63,8 @@ struct ReciprocalSlope;
 
 impl Slope for ReciprocalSlope {
     const NAME: &'static str = "reciprocal_grad";
+    const NUMPY: &'static str = "-({1} * ({0} * {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Reciprocal);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Relu;
 
 impl Op for Relu {
     fn name(&self) -> &'static str {
         "relu"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::relu)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.maximum({0}, 0)".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::NotNegative
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -51,6 +63,7 @@ struct ReluSlope;
 
 impl Slope for ReluSlope {
     const NAME: &'static str = "relu_grad";
+    const NUMPY: &'static str = "np.where({0} <= 0, 0, {1})";
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

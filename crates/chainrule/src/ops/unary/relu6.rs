@@ -13,8 +13,8 @@ methods! {
     /// assert_eq!(Tensor::from([-1.0f32, 2.5, 8.0]).relu6().to_vec::<f32>(), [0.0, 2.5, 6.0]);
     /// ```
     pub fn relu6 / try_relu6(&self) -> Tensor {
-        let (name, grad_name) = ("relu6", "relu6_grad");
-        apply(Clamp { name, grad_name, min: Some(0.0), max: Some(6.0) }, &[self])
+        let (id, grad_name) = (OpId::relu6, "relu6_grad");
+        apply(Clamp { id, grad_name, min: Some(0.0), max: Some(6.0) }, &[self])
     }
 }
 

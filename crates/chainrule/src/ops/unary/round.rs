@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 /// One of the four ways to round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Parameters)]
 pub(crate) enum Rounded {
     Floor,
     Ceil,
@@ -19,6 +19,19 @@ impl Op for Rounded {
             Rounded::Round => "round",
             Rounded::Trunc => "trunc",
         }
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::round)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Rounded::Floor => "np.floor({0})",
+            Rounded::Ceil => "np.ceil({0})",
+            Rounded::Round => "np.round({0})",
+            Rounded::Trunc => "np.trunc({0})",
+        }))
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

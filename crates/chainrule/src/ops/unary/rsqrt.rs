@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Rsqrt;
 
 impl Op for Rsqrt {
     fn name(&self) -> &'static str {
         "rsqrt"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::rsqrt)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("1 / np.sqrt({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Power(-0.5)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -51,6 +63,8 @@ struct RsqrtSlope;
 
 impl Slope for RsqrtSlope {
     const NAME: &'static str = "rsqrt_grad";
+    const NUMPY: &'static str = "{1} * (-0.5 * ({0} * {0} * {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Rsqrt);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

@@ -20,8 +20,8 @@ methods! {
     /// assert_eq!(Tensor::from([-100.0f32, 2.0]).selu().to_vec::<f32>(), [-1.7580993, 2.101402]);
     /// ```
     pub fn selu / try_selu(&self) -> Tensor {
-        let (name, grad_name) = ("selu", "selu_grad");
-        apply(Elu { name, grad_name, alpha: ALPHA, scale: SCALE, width: 1.0 }, &[self])
+        let (id, grad_name) = (OpId::selu, "selu_grad");
+        apply(Elu { id, grad_name, alpha: ALPHA, scale: SCALE, width: 1.0 }, &[self])
     }
 }
 

@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sigmoid;
 
 impl Op for Sigmoid {
     fn name(&self) -> &'static str {
         "sigmoid"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sigmoid)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_sigmoid({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Sigmoid
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -52,6 +64,8 @@ struct SigmoidSlope;
 
 impl Slope for SigmoidSlope {
     const NAME: &'static str = "sigmoid_grad";
+    const NUMPY: &'static str = "{1} * ({0} * (1 - {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Sigmoid);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

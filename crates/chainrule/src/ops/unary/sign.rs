@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sign;
 
 impl Op for Sign {
     fn name(&self) -> &'static str {
         "sign"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sign)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sign({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -5,12 +5,20 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Silu;
 
 impl Op for Silu {
     fn name(&self) -> &'static str {
         "silu"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::silu)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * _sigmoid({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -50,6 +58,10 @@ impl MapKernel for Silu {
 impl Curve for Silu {
     fn grad_name(&self) -> &'static str {
         "silu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_silu_grad({0}, {1})"
     }
 
     #[inline(always)]

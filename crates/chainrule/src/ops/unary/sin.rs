@@ -3,12 +3,20 @@
 use crate::kernels::math;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sin;
 
 impl Op for Sin {
     fn name(&self) -> &'static str {
         "sin"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sin)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sin({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sinh;
 
 impl Op for Sinh {
     fn name(&self) -> &'static str {
         "sinh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sinh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sinh({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -14,6 +14,12 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
     /// The name of the backward in listings: `tanh_grad`.
     const NAME: &'static str;
 
+    /// As [`Op::numpy`], of the saved value and the gradient.
+    const NUMPY: &'static str;
+
+    /// The slope as the algebra of programs reads it.
+    const READING: Option<reading::Slope> = None;
+
     /// `g` times the slope at `s`: the kernel.
     fn scale<T: Real>(s: T, g: T) -> T;
 
@@ -25,9 +31,17 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
 }
 
 /// As [`Slope`], with parameters in its fields, and with the fused multiply-add where there is one.
-pub(super) trait Curve: Debug + Copy + Send + Sync + 'static {
+pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
     /// The name of the backward in listings: `elu_grad`.
     fn grad_name(&self) -> &'static str;
+
+    /// As [`Op::numpy`], of the saved value and the gradient.
+    fn numpy(&self) -> &'static str;
+
+    /// The slope as the algebra of programs reads it.
+    fn reading(&self) -> Option<reading::Slope> {
+        None
+    }
 
     /// `g` times the slope at `s`: the kernel, always inlined and without branches.
     fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T;
@@ -42,6 +56,14 @@ pub(super) trait Curve: Debug + Copy + Send + Sync + 'static {
 impl<S: Slope> Curve for PhantomData<S> {
     fn grad_name(&self) -> &'static str {
         S::NAME
+    }
+
+    fn numpy(&self) -> &'static str {
+        S::NUMPY
+    }
+
+    fn reading(&self) -> Option<reading::Slope> {
+        S::READING
     }
 
     #[inline(always)]
@@ -59,7 +81,7 @@ impl<S: Slope> Curve for PhantomData<S> {
 }
 
 /// The op `g * slope(s)`, linear in `g`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct Scaled<C>(C);
 
 /// `g * slope(s)`, recorded if a gradient can flow.
@@ -77,6 +99,24 @@ pub(super) fn scaled_by(curve: impl Curve, s: &Tensor, g: &Tensor) -> Result<Ten
 impl<C: Curve> Op for Scaled<C> {
     fn name(&self) -> &'static str {
         self.0.grad_name()
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(self.0.numpy().into())
+    }
+
+    /// The slope, and the product with the gradient.
+    fn flops(&self, _: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        Some(2 * numel(&outputs[0]))
+    }
+
+    /// In the gradient, where the slope itself is not read.
+    fn linear(&self) -> Linear {
+        self.0.reading().map_or(Linear::Last, |_| Linear::No)
+    }
+
+    fn reading(&self) -> Reading {
+        self.0.reading().map_or(Reading::Opaque, Reading::Slope)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

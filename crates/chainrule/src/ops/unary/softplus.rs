@@ -5,7 +5,7 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Softplus {
     beta: f64,
     threshold: f64,
@@ -14,6 +14,18 @@ pub(crate) struct Softplus {
 impl Op for Softplus {
     fn name(&self) -> &'static str {
         "softplus"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::softplus)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_softplus({0}, {beta}, {threshold})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Positive
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -58,6 +70,10 @@ impl MapKernel for Softplus {
 impl Curve for Softplus {
     fn grad_name(&self) -> &'static str {
         "softplus_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "_softplus_grad({0}, {1}, {beta}, {threshold})"
     }
 
     #[inline(always)]

@@ -3,12 +3,20 @@
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Softsign;
 
 impl Op for Softsign {
     fn name(&self) -> &'static str {
         "softsign"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::softsign)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} / (1 + np.abs({0}))".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

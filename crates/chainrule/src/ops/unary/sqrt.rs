@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Sqrt;
 
 impl Op for Sqrt {
     fn name(&self) -> &'static str {
         "sqrt"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::sqrt)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.sqrt({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Power(0.5)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -50,6 +62,8 @@ struct SqrtSlope;
 
 impl Slope for SqrtSlope {
     const NAME: &'static str = "sqrt_grad";
+    const NUMPY: &'static str = "{1} / ({0} + {0})";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Sqrt);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

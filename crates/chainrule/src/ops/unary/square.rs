@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Square;
 
 impl Op for Square {
     fn name(&self) -> &'static str {
         "square"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::square)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0} * {0}".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Power(2.0)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -52,6 +64,8 @@ struct SquareSlope;
 
 impl Slope for SquareSlope {
     const NAME: &'static str = "square_grad";
+    const NUMPY: &'static str = "{1} * ({0} + {0})";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Square);
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

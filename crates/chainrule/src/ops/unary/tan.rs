@@ -2,12 +2,20 @@
 
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Tan;
 
 impl Op for Tan {
     fn name(&self) -> &'static str {
         "tan"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::tan)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.tan({0})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

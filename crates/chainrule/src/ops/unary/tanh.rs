@@ -4,12 +4,24 @@ use super::slope::{Slope, scaled};
 use crate::kernels::math::{self, Real};
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct Tanh;
 
 impl Op for Tanh {
     fn name(&self) -> &'static str {
         "tanh"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::tanh)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("np.tanh({0})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Tanh
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -51,6 +63,8 @@ struct TanhSlope;
 
 impl Slope for TanhSlope {
     const NAME: &'static str = "tanh_grad";
+    const NUMPY: &'static str = "{1} * ((1 - {0}) * (1 + {0}))";
+    const READING: Option<reading::Slope> = Some(reading::Slope::Tanh);
 
     /// As a product, which keeps its digits where `y` is near 1.
     #[inline(always)]

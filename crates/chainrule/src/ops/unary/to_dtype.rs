@@ -3,7 +3,7 @@
 use crate::kernels::map;
 use crate::ops::prelude::*;
 
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 pub(crate) struct ToDType {
     dtype: DType,
 }
@@ -11,6 +11,18 @@ pub(crate) struct ToDType {
 impl Op for ToDType {
     fn name(&self) -> &'static str {
         "to_dtype"
+    }
+
+    fn id(&self) -> Option<OpId> {
+        Some(OpId::to_dtype)
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("{0}.astype({dtype})".into())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::Cast
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

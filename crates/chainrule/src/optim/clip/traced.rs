@@ -1,5 +1,7 @@
 //! Clipping inside a trace: instructions that do the same to the bit.
 
+use crate::param::Parameters;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{check, norm_of, not_finite};
@@ -57,7 +59,7 @@ pub(super) fn clamp(parameters: &[Tensor], limit: f64) -> Result<()> {
 }
 
 /// The norm of all inputs laid end to end, in f64.
-#[derive(Debug)]
+#[derive(Debug, Parameters)]
 struct GradNorm {
     p: f64,
     /// In whose name a norm that is not finite is an error.
@@ -67,6 +69,10 @@ struct GradNorm {
 impl Op for GradNorm {
     fn name(&self) -> &'static str {
         "grad_norm"
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some("_grad_norm({p}, {*})".into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -1,5 +1,6 @@
 //! A step inside a trace: the update of each parameter is an instruction.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,13 +11,15 @@ use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::Slices;
+use crate::param::{Param, Parameters};
+use crate::shape::Shape;
 use crate::tensor::node::Source;
 use crate::tensor::op::{
     Grads, Kernel, LEARNING_RATE, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
 };
 use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
-use crate::tensor::{Tensor, log};
+use crate::tensor::{Tensor, log, work};
 
 impl<R: Rule> Descent<R> {
     pub(super) fn step_in_trace(&mut self) -> Result<()> {
@@ -53,19 +56,32 @@ struct Update<R> {
 
 impl<R: Rule> fmt::Debug for Update<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = format!("{:?}", self.rule);
-        let options = rule.split_once(" { ").and_then(|(_, rest)| rest.strip_suffix(" }"));
-        write!(f, "Update {{ {}", options.unwrap_or_default())?;
+        fmt::Display::fmt(&self.parameters(), f)
+    }
+}
+
+impl<R: Rule> Parameters for Update<R> {
+    /// The options of the rule, and how far the learning rate of a group is from the base.
+    fn parameters(&self) -> Param {
+        let mut fields = self.rule.parameters().fields().to_vec();
         if let Rate { own: Some(own), base } = self.rate {
-            write!(f, ", scale: {}", own / base)?;
+            fields.push(("scale", (own / base).parameters()));
         }
-        f.write_str(" }")
+        Param::Struct("Update", fields)
     }
 }
 
 impl<R: Rule> Op for Update<R> {
     fn name(&self) -> &'static str {
         R::NAME
+    }
+
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        Some(R::NUMPY.into())
+    }
+
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        work::each(R::STEPS, inputs, outputs)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

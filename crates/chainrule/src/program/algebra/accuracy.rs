@@ -17,6 +17,7 @@ use super::stage::Stage;
 use super::term::{B, Base, Dims, Facts, Fun, T, Var, Vars, rising};
 use crate::dtype::DType;
 use crate::program::ir::{From, Id, Instruction, Phase};
+use crate::tensor::reading::{Fold, Reading, Slope};
 
 /// How much larger the bound of a new form may be: orders of summation differ, cancellation is orders of magnitude.
 const SLACK: f64 = 8.0;
@@ -90,7 +91,7 @@ impl Stage {
         });
         let made: Samples = made.collect();
         if instruction.phase == Phase::Forward {
-            self.note_burnt(&made, instruction.op.name() == "exp");
+            self.note_burnt(&made, instruction.op.reading() == Reading::Exp);
         }
         self.accuracy.values.insert(result, made);
     }
@@ -398,7 +399,7 @@ impl Stage {
 
     /// An instruction on its operands, step by step as its kernel has it; `None` where it is not known.
     fn original(&mut self, instruction: &Instruction, point: usize) -> Option<Sample> {
-        let op = instruction.op.name();
+        let reading = instruction.op.reading();
         if !self.program.info(instruction.result()).meta.dtype.is_float() {
             return None;
         }
@@ -410,7 +411,7 @@ impl Stage {
             let dims = self.renamed.get(&(self.at, k)).unwrap_or(&self.dims[id.index()]).clone();
             x.push(self.sample_with(*id, &dims, point));
         }
-        if let "gather" | "gather_grad" = op {
+        if let Reading::Gather { .. } | Reading::GatherGrad { .. } = reading {
             return self.gathered(instruction, &x, point);
         }
         let vars_of_last = |id: Id| self.dims[id.index()].last().copied().flatten();
@@ -419,33 +420,30 @@ impl Stage {
         let given = x.first()?;
         let g = x.last()?;
         let times = |slope: Sample| space.mul(g, &slope);
-        Some(match op {
-            "add" => space.add(given, g),
-            "sub" => space.sub(given, g),
-            "neg" => space.scale(given, -1.0),
-            "mul" => space.mul(given, g),
-            "div" => space.div(given, g),
-            "pow" => space.pow(given, self.exponent(instruction)?),
-            "square" => space.pow(given, 2.0),
-            "sqrt" => space.pow(given, 0.5),
-            "rsqrt" => space.pow(given, -0.5),
-            "reciprocal" => space.pow(given, -1.0),
-            "exp" => space.apply(Fun::Exp, given),
-            "log" => space.apply(Fun::Log, given),
-            "tanh" => space.apply(Fun::Tanh, given),
-            "sigmoid" => space.apply(Fun::Sigmoid, given),
-            "tanh_grad" => times(space.sub(&one, &space.pow(given, 2.0))),
-            "sigmoid_grad" => times(space.mul(given, &space.sub(&one, given))),
-            "sqrt_grad" => times(space.scale(&space.pow(given, -1.0), 0.5)),
-            "rsqrt_grad" => times(space.scale(&space.pow(given, 3.0), -0.5)),
-            "reciprocal_grad" => times(space.scale(&space.pow(given, 2.0), -1.0)),
-            "square_grad" => times(space.scale(given, 2.0)),
-            "log1p_grad" => times(space.pow(&space.add(&one, given), -1.0)),
-            "pow_grad" => {
+        Some(match reading {
+            Reading::Add => space.add(given, g),
+            Reading::Sub => space.sub(given, g),
+            Reading::Neg => space.scale(given, -1.0),
+            Reading::Mul => space.mul(given, g),
+            Reading::Div => space.div(given, g),
+            Reading::Pow => space.pow(given, self.exponent(instruction)?),
+            Reading::Power(p) => space.pow(given, p),
+            Reading::Exp => space.apply(Fun::Exp, given),
+            Reading::Log => space.apply(Fun::Log, given),
+            Reading::Tanh => space.apply(Fun::Tanh, given),
+            Reading::Sigmoid => space.apply(Fun::Sigmoid, given),
+            Reading::Slope(Slope::Tanh) => times(space.sub(&one, &space.pow(given, 2.0))),
+            Reading::Slope(Slope::Sigmoid) => times(space.mul(given, &space.sub(&one, given))),
+            Reading::Slope(Slope::Sqrt) => times(space.scale(&space.pow(given, -1.0), 0.5)),
+            Reading::Slope(Slope::Rsqrt) => times(space.scale(&space.pow(given, 3.0), -0.5)),
+            Reading::Slope(Slope::Reciprocal) => times(space.scale(&space.pow(given, 2.0), -1.0)),
+            Reading::Slope(Slope::Square) => times(space.scale(given, 2.0)),
+            Reading::Slope(Slope::Log1p) => times(space.pow(&space.add(&one, given), -1.0)),
+            Reading::Slope(Slope::Pow) => {
                 let e = self.exponent(instruction)?;
                 times(space.scale(&space.pow(given, e - 1.0), e))
             }
-            "permute" | "expand" | "reshape" => {
+            Reading::Permute(_) | Reading::Expand | Reading::Reshape => {
                 let same = rising(
                     self.dims[instruction.result().index()].iter().flatten().copied().collect(),
                 );
@@ -455,27 +453,29 @@ impl Stage {
                 }
                 (**given).clone()
             }
-            "softmax" => space.apply(Fun::Softmax(vars_of_last(instruction.inputs[0])?), given),
-            "softmax_grad" => {
+            Reading::Softmax => {
+                space.apply(Fun::Softmax(vars_of_last(instruction.inputs[0])?), given)
+            }
+            Reading::SoftmaxGrad => {
                 let var = vars_of_last(instruction.result())?;
                 let pg = space.mul(given, g);
                 let total = space.sum(&pg, &[var]);
                 space.mul(given, &space.sub(g, &total))
             }
-            "log_softmax_grad" => {
+            Reading::LogSoftmaxGrad => {
                 let var = vars_of_last(instruction.result())?;
                 let p = space.apply(Fun::Exp, given);
                 space.sub(g, &space.mul(&p, &space.sum(g, &[var])))
             }
-            "sum" | "mean" | "var" | "std" | "logsumexp" | "norm" => {
-                return self.reduced_sample(instruction, given);
+            Reading::Fold { fold, axes, .. } => {
+                let axes: Vec<usize> = axes.iter().collect();
+                return self.reduced_sample(instruction, fold, &axes, given);
             }
-            "var_grad" => {
-                let factor: f64 = ops::field(instruction, "factor")?.parse().ok()?;
+            Reading::VarGrad { factor } => {
                 space.scale(&space.mul(&space.sub(given, &x[1]), g), factor)
             }
             // Forward values only: what they are is known by their terms, and how they were computed does not matter.
-            "log1p" | "expm1" | "log_sigmoid" | "log_softmax" => {
+            Reading::Log1p | Reading::Expm1 | Reading::LogSigmoid | Reading::LogSoftmax => {
                 let t = self.values[instruction.result().index()];
                 let known = !self.is_itself(t, instruction.result());
                 return known.then(|| self.evaluated(t, point));
@@ -497,40 +497,41 @@ impl Stage {
         if !ops::gathers_one(&self.program, instruction) {
             return None;
         }
-        let axis = ops::axis(instruction)?;
-        let grad = instruction.op.name() == "gather_grad";
-        let whole = if grad { instruction.result() } else { instruction.inputs[0] };
+        let (axis, whole) = ops::gather(instruction)?;
         let mut dims = self.dims[whole.index()].clone();
         let var = dims[axis]?;
         dims[axis] = None;
         let b = self.terms.hot_base(instruction.inputs[1], dims, var);
         let hot = self.hot_sample(b, p);
         let space = self.space();
-        Some(match grad {
+        Some(match whole == instruction.result() {
             true => space.mul(&hot, x.first()?),
             false => space.pick(x.first()?, &hot, var),
         })
     }
 
-    fn reduced_sample(&self, instruction: &Instruction, x: &Sample) -> Option<Sample> {
-        let (axes, _) = ops::reduced(instruction)?;
-        let vars = self.axes_of(instruction, &axes);
-        let n = self.count(instruction, &axes);
+    fn reduced_sample(
+        &self,
+        instruction: &Instruction,
+        fold: Fold,
+        axes: &[usize],
+        x: &Sample,
+    ) -> Option<Sample> {
+        let vars = self.axes_of(instruction, axes);
+        let n = self.count(instruction, axes);
         let space = self.space();
-        Some(match instruction.op.name() {
-            "sum" => space.sum(x, &vars),
-            "mean" => space.scale(&space.sum(x, &vars), 1.0 / n),
-            name @ ("var" | "std") => {
-                let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
+        Some(match fold {
+            Fold::Sum => space.sum(x, &vars),
+            Fold::Mean => space.scale(&space.sum(x, &vars), 1.0 / n),
+            Fold::Var { correction } | Fold::Std { correction } => {
+                let correction = correction as f64;
                 let mean = space.scale(&space.sum(x, &vars), 1.0 / n);
                 let squares = space.pow(&space.sub(x, &mean), 2.0);
                 let var = space.scale(&space.sum(&squares, &vars), 1.0 / (n - correction));
-                if name == "var" { var } else { space.pow(&var, 0.5) }
+                if let Fold::Var { .. } = fold { var } else { space.pow(&var, 0.5) }
             }
-            "logsumexp" if vars.len() == 1 => space.apply(Fun::LogSumExp(vars[0]), x),
-            "norm" if ops::field(instruction, "p")?.parse() == Ok(2.0) => {
-                space.pow(&space.sum(&space.pow(x, 2.0), &vars), 0.5)
-            }
+            Fold::LogSumExp if vars.len() == 1 => space.apply(Fun::LogSumExp(vars[0]), x),
+            Fold::Norm { p: 2.0 } => space.pow(&space.sum(&space.pow(x, 2.0), &vars), 0.5),
             _ => return None,
         })
     }

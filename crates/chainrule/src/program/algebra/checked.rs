@@ -87,11 +87,7 @@ impl Stage {
             let dims = self.renamed.get(&(self.at, k)).unwrap_or(&self.dims[id.index()]);
             let value = match meta.dtype {
                 DType::I64 => {
-                    let whole = match instruction.op.name() {
-                        "gather" => instruction.inputs[0],
-                        _ => instruction.result(),
-                    };
-                    let axis = super::ops::axis(instruction)?;
+                    let (axis, whole) = super::ops::gather(instruction)?;
                     let classes = self.program.info(whole).meta.shape[axis];
                     Value::build::<i64>("checked", meta.shape, |out| {
                         for (i, o) in out.iter_mut().enumerate() {

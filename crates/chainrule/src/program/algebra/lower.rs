@@ -12,6 +12,7 @@ use super::term::{Before, Dims, Facts, Fun, ONE, Range, T, Var, Vars, ZERO};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::program::ir::{From, Id, Info, Instruction, Phase};
+use crate::tensor::reading::{Fold, Reading, Slope};
 use crate::tensor::value::Value;
 
 /// Constants of more elements are not looked into.
@@ -243,30 +244,33 @@ impl Stage {
     /// What is known of the result of an op that is not looked into.
     fn facts_of(&self, instruction: &Instruction, _: &[T]) -> Facts {
         let not_negative = Some(Range::NOT_NEGATIVE);
-        match instruction.op.name() {
-            "to_dtype" => {
+        let hot = |i: &&Instruction| i.op.reading() == Reading::OneHot;
+        match instruction.op.reading() {
+            Reading::Cast => {
                 let from = instruction.inputs[0];
                 let source = self.program.info(from).meta.dtype;
                 let made_by =
                     self.program.instructions[..self.at].iter().rev().find(|i| i.result() == from);
-                let mask =
-                    source == DType::Bool || made_by.is_some_and(|i| i.op.name() == "one_hot");
-                let hot = made_by.filter(|i| i.op.name() == "one_hot");
+                let hot = made_by.filter(hot);
+                let mask = source == DType::Bool || hot.is_some();
                 let sums_to_one = hot.and_then(|_| *self.dims[from.index()].last()?);
                 let range = mask.then_some(Range::UNIT);
                 Facts { range, mask, sums_to_one }
             }
-            "abs" | "relu" | "norm" => Facts { range: not_negative, ..Facts::default() },
-            "softplus" => Facts { range: Some(Range::POSITIVE), ..Facts::default() },
+            Reading::NotNegative | Reading::Fold { fold: Fold::Norm { .. }, .. } => {
+                Facts { range: not_negative, ..Facts::default() }
+            }
+            Reading::Positive => Facts { range: Some(Range::POSITIVE), ..Facts::default() },
             _ => Facts::default(),
         }
     }
 
     /// What a kernel gives beside its result.
     fn beside(&mut self, instruction: &Instruction, inputs: &[T], id: Id) -> T {
-        if matches!(instruction.op.name(), "var" | "std")
-            && let Some((axes, _)) = ops::reduced(instruction)
+        if let Reading::Fold { fold, axes, .. } = instruction.op.reading()
+            && matches!(fold, Fold::Var { .. } | Fold::Std { .. })
         {
+            let axes: Vec<usize> = axes.iter().collect();
             let vars = self.axes_of(instruction, &axes);
             let n = self.count(instruction, &axes);
             // Of one element the deviation is 0, and its gradient may be anything.
@@ -295,44 +299,45 @@ impl Stage {
 
     /// The result of an instruction as a term, if the algebra knows the op.
     fn term_of(&mut self, instruction: &Instruction, x: &[T]) -> Option<T> {
-        let name = instruction.op.name();
+        let (name, reading) = (instruction.op.name(), instruction.op.reading());
         let zero = |k: usize| x.get(k) == Some(&ZERO);
-        if self.terms.on(Is::Zero) && ops::gives_zero(name, zero, x.len()) {
+        if self.terms.on(Is::Zero) && ops::gives_zero(&*instruction.op, zero, x.len()) {
             self.terms.applied(Is::Zero, Before::Op(name), ZERO);
             return Some(ZERO);
         }
-        if let Some(t) = self.arithmetic(name, x) {
+        if let Some(t) = self.arithmetic(&reading, x) {
             return Some(t);
         }
-        if let Some(t) = self.slope(name, x) {
-            return Some(t);
-        }
-        let reductions = ["sum", "mean", "var", "std", "logsumexp", "norm"];
-        if reductions.contains(&name) {
-            return self.reduction(instruction, name, x[0]);
-        }
-        match name {
-            "permute" | "expand" => Some(x[0]),
-            "reshape" => {
+        match reading {
+            Reading::Slope(slope) => self.slope(name, slope, x),
+            Reading::VarGrad { factor } if self.terms.on(Is::Slope) => {
+                self.variance_slope(factor, x)
+            }
+            Reading::Fold { fold, axes, .. } => {
+                let axes: Vec<usize> = axes.iter().collect();
+                self.reduction(instruction, fold, &axes, x[0])
+            }
+            Reading::Permute(_) | Reading::Expand => Some(x[0]),
+            Reading::Reshape => {
                 let same = matches!(ops::shapes(&self.program, instruction), Shapes::Given(_));
                 (same || self.terms.vars(x[0]).is_empty()).then_some(x[0])
             }
-            "softmax" => {
+            Reading::Softmax => {
                 let var = (*self.dims[instruction.inputs[0].index()].last()?)?;
                 Some(self.terms.apply(Fun::Softmax(var), x[0]))
             }
-            "log_softmax" => {
+            Reading::LogSoftmax => {
                 let var = (*self.dims[instruction.inputs[0].index()].last()?)?;
                 let p = self.terms.apply(Fun::Softmax(var), x[0]);
                 Some(self.terms.apply(Fun::Log, p))
             }
-            "softmax_grad" if self.terms.on(Is::Slope) => {
+            Reading::SoftmaxGrad if self.terms.on(Is::Slope) => {
                 let var = self.last_of(instruction)?;
                 let t = self.softmax_slope(x[0], x[1], x[0], var);
                 self.terms.applied(Is::Slope, Before::Op(name), t);
                 Some(t)
             }
-            "log_softmax_grad" if self.terms.on(Is::Slope) => {
+            Reading::LogSoftmaxGrad if self.terms.on(Is::Slope) => {
                 let var = self.last_of(instruction)?;
                 let p = self.terms.apply(Fun::Exp, x[0]);
                 let total = self.reduce(&[var], x[1]);
@@ -341,13 +346,12 @@ impl Stage {
                 self.terms.applied(Is::Slope, Before::Op(name), t);
                 Some(t)
             }
-            "gather_grad" if ops::gathers_one(&self.program, instruction) => {
-                let hot = self.hot(instruction, instruction.result())?;
+            Reading::GatherGrad { .. } if ops::gathers_one(&self.program, instruction) => {
+                let hot = self.hot(instruction)?;
                 Some(self.mul(hot, x[0]))
             }
-            "gather" if ops::gathers_one(&self.program, instruction) => {
-                let hot = self.hot(instruction, instruction.inputs[0])?;
-                let axis = ops::axis(instruction)?;
+            Reading::Gather { axis } if ops::gathers_one(&self.program, instruction) => {
+                let hot = self.hot(instruction)?;
                 let var = self.dims[instruction.inputs[0].index()][axis]?;
                 let picked = self.mul(hot, x[0]);
                 Some(self.reduce(&[var], picked))
@@ -368,9 +372,9 @@ impl Stage {
         self.add(&[(pg, 1.0), (shared, -1.0)])
     }
 
-    /// The one-hot rows of a gather along its axis of `whole`.
-    fn hot(&mut self, instruction: &Instruction, whole: Id) -> Option<T> {
-        let axis = ops::axis(instruction)?;
+    /// The one-hot rows of a gather along its axis of the whole.
+    fn hot(&mut self, instruction: &Instruction) -> Option<T> {
+        let (axis, whole) = ops::gather(instruction)?;
         let var = self.dims[whole.index()][axis]?;
         let index = instruction.inputs[1];
         // The indices have the axes of the whole, but for the one that is picked from.
@@ -380,37 +384,34 @@ impl Stage {
         Some(self.terms.power(b, 1.0))
     }
 
-    fn arithmetic(&mut self, name: &str, x: &[T]) -> Option<T> {
-        Some(match name {
-            "add" => self.add(&[(x[0], 1.0), (x[1], 1.0)]),
-            "sub" => self.add(&[(x[0], 1.0), (x[1], -1.0)]),
-            "neg" => self.terms.scaled(x[0], -1.0),
-            "mul" => self.mul(x[0], x[1]),
-            "div" => {
+    fn arithmetic(&mut self, reading: &Reading, x: &[T]) -> Option<T> {
+        Some(match reading {
+            Reading::Add => self.add(&[(x[0], 1.0), (x[1], 1.0)]),
+            Reading::Sub => self.add(&[(x[0], 1.0), (x[1], -1.0)]),
+            Reading::Neg => self.terms.scaled(x[0], -1.0),
+            Reading::Mul => self.mul(x[0], x[1]),
+            Reading::Div => {
                 let inverse = self.terms.pow(x[1], -1.0);
                 self.mul(x[0], inverse)
             }
-            "pow" => {
+            Reading::Pow => {
                 let e = self.terms.as_number(x[1])?;
                 self.pow(x[0], e)
             }
-            "square" => self.pow(x[0], 2.0),
-            "sqrt" => self.pow(x[0], 0.5),
-            "rsqrt" => self.pow(x[0], -0.5),
-            "reciprocal" => self.pow(x[0], -1.0),
-            "exp" => self.terms.apply(Fun::Exp, x[0]),
-            "log" => self.terms.apply(Fun::Log, x[0]),
-            "log1p" => {
+            Reading::Power(p) => self.pow(x[0], *p),
+            Reading::Exp => self.terms.apply(Fun::Exp, x[0]),
+            Reading::Log => self.terms.apply(Fun::Log, x[0]),
+            Reading::Log1p => {
                 let above = self.add(&[(ONE, 1.0), (x[0], 1.0)]);
                 self.terms.apply(Fun::Log, above)
             }
-            "expm1" => {
+            Reading::Expm1 => {
                 let e = self.terms.apply(Fun::Exp, x[0]);
                 self.add(&[(e, 1.0), (ONE, -1.0)])
             }
-            "tanh" => self.terms.apply(Fun::Tanh, x[0]),
-            "sigmoid" => self.terms.apply(Fun::Sigmoid, x[0]),
-            "log_sigmoid" => {
+            Reading::Tanh => self.terms.apply(Fun::Tanh, x[0]),
+            Reading::Sigmoid => self.terms.apply(Fun::Sigmoid, x[0]),
+            Reading::LogSigmoid => {
                 let p = self.terms.apply(Fun::Sigmoid, x[0]);
                 self.terms.apply(Fun::Log, p)
             }
@@ -419,43 +420,41 @@ impl Stage {
     }
 
     /// A gradient times the slope of an op on one tensor.
-    fn slope(&mut self, name: &'static str, x: &[T]) -> Option<T> {
+    fn slope(&mut self, name: &'static str, slope: Slope, x: &[T]) -> Option<T> {
         if !self.terms.on(Is::Slope) {
             return None;
         }
-        let slope = match name {
-            "tanh_grad" => {
+        let slope = match slope {
+            Slope::Tanh => {
                 let square = self.pow(x[0], 2.0);
                 self.add(&[(ONE, 1.0), (square, -1.0)])
             }
-            "sigmoid_grad" => {
+            Slope::Sigmoid => {
                 let rest = self.add(&[(ONE, 1.0), (x[0], -1.0)]);
                 self.mul(x[0], rest)
             }
-            "sqrt_grad" => {
+            Slope::Sqrt => {
                 let inverse = self.terms.pow(x[0], -1.0);
                 self.terms.scaled(inverse, 0.5)
             }
-            "rsqrt_grad" => {
+            Slope::Rsqrt => {
                 let cube = self.terms.pow(x[0], 3.0);
                 self.terms.scaled(cube, -0.5)
             }
-            "reciprocal_grad" => {
+            Slope::Reciprocal => {
                 let square = self.terms.pow(x[0], 2.0);
                 self.terms.scaled(square, -1.0)
             }
-            "square_grad" => self.terms.scaled(x[0], 2.0),
-            "log1p_grad" => {
+            Slope::Square => self.terms.scaled(x[0], 2.0),
+            Slope::Log1p => {
                 let above = self.add(&[(ONE, 1.0), (x[0], 1.0)]);
                 self.terms.pow(above, -1.0)
             }
-            "pow_grad" => {
+            Slope::Pow => {
                 let e = self.terms.as_number(x[1])?;
                 let power = self.pow(x[0], e - 1.0);
                 self.terms.scaled(power, e)
             }
-            "var_grad" => return self.variance_slope(x),
-            _ => return None,
         };
         let g = *x.last()?;
         let t = self.mul(g, slope);
@@ -464,9 +463,7 @@ impl Stage {
     }
 
     /// `factor (x - mean) g`.
-    fn variance_slope(&mut self, x: &[T]) -> Option<T> {
-        let factor: f64 =
-            ops::field(&self.program.instructions[self.at], "factor")?.parse().ok()?;
+    fn variance_slope(&mut self, factor: f64, x: &[T]) -> Option<T> {
         if !factor.is_finite() {
             return None;
         }
@@ -476,18 +473,23 @@ impl Stage {
         Some(self.mul(difference, scaled))
     }
 
-    fn reduction(&mut self, instruction: &Instruction, name: &str, x: T) -> Option<T> {
-        let (axes, _) = ops::reduced(instruction)?;
-        let vars = self.axes_of(instruction, &axes);
-        let n = self.count(instruction, &axes);
-        Some(match name {
-            "sum" => self.reduce(&vars, x),
-            "mean" if n > 0.0 => {
+    fn reduction(
+        &mut self,
+        instruction: &Instruction,
+        fold: Fold,
+        axes: &[usize],
+        x: T,
+    ) -> Option<T> {
+        let vars = self.axes_of(instruction, axes);
+        let n = self.count(instruction, axes);
+        Some(match fold {
+            Fold::Sum => self.reduce(&vars, x),
+            Fold::Mean if n > 0.0 => {
                 let sum = self.reduce(&vars, x);
                 self.terms.scaled(sum, 1.0 / n)
             }
-            "var" | "std" => {
-                let correction: f64 = ops::field(instruction, "correction")?.parse().ok()?;
+            Fold::Var { correction } | Fold::Std { correction } => {
+                let correction = correction as f64;
                 if n - correction <= 0.0 || vars.is_empty() {
                     return None;
                 }
@@ -497,12 +499,12 @@ impl Stage {
                 let square = self.terms.pow(difference, 2.0);
                 let total = self.terms.reduce_whole(&vars, square);
                 let var = self.terms.scaled(total, 1.0 / (n - correction));
-                if name == "var" { var } else { self.pow(var, 0.5) }
+                if let Fold::Var { .. } = fold { var } else { self.pow(var, 0.5) }
             }
-            "logsumexp" if vars.len() == 1 && axes.len() == 1 => {
+            Fold::LogSumExp if vars.len() == 1 && axes.len() == 1 => {
                 self.terms.apply(Fun::LogSumExp(vars[0]), x)
             }
-            "norm" if ops::field(instruction, "p")?.parse() == Ok(2.0) => {
+            Fold::Norm { p: 2.0 } => {
                 let square = self.pow(x, 2.0);
                 let total = self.reduce(&vars, square);
                 self.pow(total, 0.5)

@@ -5,9 +5,9 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::program::Program;
-use crate::program::access::fields;
-use crate::program::ir::Instruction;
-use crate::tensor::op::Kernel;
+use crate::program::ir::{Id, Instruction};
+use crate::tensor::op::{Kernel, Op};
+use crate::tensor::reading::{Fold, Linear, Reading};
 
 /// How the axes of a result come from those of the operands.
 pub(super) enum Shapes {
@@ -19,37 +19,25 @@ pub(super) enum Shapes {
     Unknown,
 }
 
-/// A field of an op, as `Debug` prints it.
-pub(super) fn field(instruction: &Instruction, name: &str) -> Option<String> {
-    let all = fields(&format!("{:?}", instruction.op));
-    all.into_iter().find(|(k, _)| k == name).map(|(_, v)| v)
-}
-
-/// A list of whole numbers in brackets.
-fn list(text: &str) -> Vec<usize> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
-}
-
 /// The axes that go in a reduction, and whether they stay with size 1.
 pub(super) fn reduced(instruction: &Instruction) -> Option<(Vec<usize>, bool)> {
-    let all = fields(&format!("{:?}", instruction.op));
-    let get = |name: &str| all.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str());
-    let axes = match (get("axes"), get("axis")) {
-        (Some(axes), _) => list(axes),
-        (None, Some(axis)) => vec![axis.parse().ok()?],
+    let all = instruction.op.parameters();
+    let axes = match (all.field("axes"), all.field("axis")) {
+        (Some(axes), _) => axes.axes()?,
+        (None, Some(axis)) => vec![axis.size()?],
         _ => return None,
     };
-    Some((axes, get("keepdim")? == "true"))
+    Some((axes, all.field("keepdim")?.is_true()))
 }
 
-/// Where each axis of the result of a permutation comes from.
-fn permuted(instruction: &Instruction) -> Option<Vec<usize>> {
-    Some(list(&field(instruction, "from")?))
-}
-
-/// The axis along which a gather or the like goes.
-pub(super) fn axis(instruction: &Instruction) -> Option<usize> {
-    field(instruction, "axis")?.parse().ok()
+/// The axis along which a gather or its gradient goes, and the operand or result that has all of
+/// it.
+pub(super) fn gather(instruction: &Instruction) -> Option<(usize, Id)> {
+    match instruction.op.reading() {
+        Reading::Gather { axis } => Some((axis, instruction.inputs[0])),
+        Reading::GatherGrad { axis } => Some((axis, instruction.result())),
+        _ => None,
+    }
 }
 
 pub(super) fn shapes(program: &Program, instruction: &Instruction) -> Shapes {
@@ -57,48 +45,42 @@ pub(super) fn shapes(program: &Program, instruction: &Instruction) -> Shapes {
     let out = program.info(instruction.result()).meta.shape;
     let same =
         |operand: usize| Shapes::Given((0..out.rank()).map(|a| Some((operand, a))).collect());
-    match instruction.op.name() {
-        "expand" => {
+    match instruction.op.reading() {
+        Reading::Expand => {
             let from = meta(0);
             let lead = out.rank() - from.rank();
             let place = |a: usize| (a >= lead && from[a - lead] == out[a]).then(|| (0, a - lead));
             Shapes::Given((0..out.rank()).map(place).collect())
         }
-        "reshape" => reshaped(&meta(0), &out),
-        "permute" => match permuted(instruction) {
-            Some(from) => Shapes::Given(from.into_iter().map(|a| Some((0, a))).collect()),
-            None => Shapes::Unknown,
-        },
-        "softmax" | "log_softmax" => same(0),
-        "softmax_grad" | "log_softmax_grad" | "var_grad" => Shapes::Elementwise,
-        "gather" if gathers_one(program, instruction) => {
-            let axis = axis(instruction).expect("gather has an axis");
+        Reading::Reshape => reshaped(&meta(0), &out),
+        Reading::Permute(from) => {
+            Shapes::Given(from.into_iter().map(|a| Some((0, a.into()))).collect())
+        }
+        Reading::Softmax | Reading::LogSoftmax => same(0),
+        Reading::SoftmaxGrad | Reading::LogSoftmaxGrad | Reading::VarGrad { .. } => {
+            Shapes::Elementwise
+        }
+        Reading::Gather { axis } | Reading::GatherGrad { axis }
+            if gathers_one(program, instruction) =>
+        {
             Shapes::Given((0..out.rank()).map(|a| (a != axis).then_some((0, a))).collect())
         }
-        "gather_grad" if gathers_one(program, instruction) => {
-            let axis = axis(instruction).expect("gather has an axis");
-            Shapes::Given((0..out.rank()).map(|a| (a != axis).then_some((0, a))).collect())
-        }
-        "one_hot" => {
+        Reading::OneHot => {
             let last = out.rank() - 1;
             Shapes::Given((0..out.rank()).map(|a| (a != last).then_some((0, a))).collect())
         }
-        _ => match instruction.op.kernel() {
+        reading => match instruction.op.kernel() {
             Kernel::Map(_) => Shapes::Elementwise,
             Kernel::Reduce(..) => match reduced(instruction) {
                 Some((axes, keepdim)) => reduction(&axes, keepdim, meta(0).rank()),
                 None => Shapes::Unknown,
             },
             Kernel::Whole(_)
-                if matches!(
-                    instruction.op.name(),
-                    "max_axis" | "min_axis" | "var" | "std" | "logsumexp"
-                ) =>
+                if let Reading::Fold { fold, axes, keepdim } = &reading
+                    && !matches!(fold, Fold::Norm { .. }) =>
             {
-                match reduced(instruction) {
-                    Some((axes, keepdim)) => reduction(&axes, keepdim, meta(0).rank()),
-                    None => Shapes::Unknown,
-                }
+                let axes: Vec<usize> = axes.iter().collect();
+                reduction(&axes, *keepdim, meta(0).rank())
             }
             _ => Shapes::Unknown,
         },
@@ -107,11 +89,11 @@ pub(super) fn shapes(program: &Program, instruction: &Instruction) -> Shapes {
 
 /// Axes of what a kernel gives beside the result: for reductions those that are left, of size 1 where an axis went.
 pub(super) fn beside(instruction: &Instruction) -> Option<Vec<Option<usize>>> {
-    if !matches!(instruction.op.name(), "var" | "std" | "max_axis" | "min_axis") {
+    let Reading::Fold { fold, axes, .. } = instruction.op.reading() else { return None };
+    if !matches!(fold, Fold::Var { .. } | Fold::Std { .. } | Fold::Extreme) {
         return None;
     }
-    let (axes, _) = reduced(instruction)?;
-    Some((0..8).map(|a| (!axes.contains(&a)).then_some(a)).collect())
+    Some((0..8).map(|a| (!axes.contains(a)).then_some(a)).collect())
 }
 
 fn reduction(axes: &[usize], keepdim: bool, rank: usize) -> Shapes {
@@ -138,12 +120,9 @@ fn reshaped(from: &[usize], to: &[usize]) -> Shapes {
 
 /// Whether each element of the result is picked from a row of its own.
 pub(super) fn gathers_one(program: &Program, instruction: &Instruction) -> bool {
-    let Some(axis) = axis(instruction) else { return false };
+    let Some((axis, whole)) = gather(instruction) else { return false };
     let index = program.info(instruction.inputs[1]).meta.shape;
-    let whole = match instruction.op.name() {
-        "gather" => program.info(instruction.inputs[0]).meta.shape,
-        _ => program.info(instruction.result()).meta.shape,
-    };
+    let whole = program.info(whole).meta.shape;
     let same = |a: usize| match a == axis {
         true => index[a] == 1,
         false => index[a] == whole[a],
@@ -152,40 +131,20 @@ pub(super) fn gathers_one(program: &Program, instruction: &Instruction) -> bool 
 }
 
 /// Whether the op gives zeros for these zero operands, whatever the others are.
-pub(super) fn gives_zero(name: &str, zero: impl Fn(usize) -> bool, operands: usize) -> bool {
-    linear_in(name, operands).into_iter().any(|mut group| group.all(&zero))
+pub(super) fn gives_zero(op: &dyn Op, zero: impl Fn(usize) -> bool, operands: usize) -> bool {
+    linear_in(op, operands).into_iter().any(|mut group| group.all(&zero))
 }
 
-/// Groups of operands in each of which the op is linear: it gives zeros where all of a group are zero. An op that takes several parts is linear in
-/// all of them together, and one zero part says nothing of the others.
-pub(super) fn linear_in(name: &str, operands: usize) -> SmallVec<[Range<usize>; 2]> {
+/// Groups of operands in each of which the op is linear: it gives zeros where all of a group are
+/// zero.
+pub(super) fn linear_in(op: &dyn Op, operands: usize) -> SmallVec<[Range<usize>; 2]> {
     let one = |group: Range<usize>| std::iter::once(group).collect();
-    match name {
-        "matmul" => [0..1, 1..2].into_iter().collect(),
-        "cat" | "stack" | "unslice" => one(0..operands),
-        "where" if operands == 3 => one(1..3),
-        "permute" | "reshape" | "expand" | "slice" | "roll" | "flip" | "cumsum" | "tril"
-        | "triu" | "remap" | "remap_grad"
-            if operands == 1 =>
-        {
-            one(0..1)
-        }
-        // The second operand is an index.
-        "place" | "pick" | "gather" | "gather_grad" | "index_select" | "index_select_grad"
-        | "embedding_grad"
-            if operands == 2 =>
-        {
-            one(0..1)
-        }
-        "softmax_grad" | "log_softmax_grad" if operands == 2 => one(1..2),
-        // The slopes of ops on one tensor, times a gradient.
-        "relu_grad" | "abs_grad" | "elu_grad" | "gelu_grad" | "gelu_tanh_grad" | "silu_grad"
-        | "softplus_grad" | "leaky_relu_grad" | "erf_grad" | "clamp_grad" | "log_sigmoid_grad"
-        | "log2_grad" | "exp2_grad" | "log1p_grad" | "expm1_grad" | "mish_grad"
-            if operands == 2 =>
-        {
-            one(1..2)
-        }
-        _ => SmallVec::new(),
+    match op.linear() {
+        Linear::No => SmallVec::new(),
+        Linear::First => one(0..1),
+        Linear::Last => one(operands - 1..operands),
+        Linear::Each => (0..operands).map(|k| k..k + 1).collect(),
+        Linear::All => one(0..operands),
+        Linear::From(first) => one(first..operands),
     }
 }

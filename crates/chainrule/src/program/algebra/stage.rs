@@ -17,6 +17,7 @@ use crate::program::ir::{From, Id, Instruction, Phase};
 use crate::program::names::Names;
 use crate::shape::Shape;
 use crate::tensor::op::Kernel;
+use crate::tensor::reading::{Reading, Slope};
 use crate::tensor::value::Layout;
 
 /// What a value costs: itself, and the values that it needs, which may serve others too.
@@ -270,11 +271,13 @@ fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 
     let numel = program.info(instruction.result()).meta.shape.numel() as f64;
     let first = instruction.inputs.first();
     let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
-    let each = match instruction.op.name() {
-        "exp" | "log" | "tanh" | "sigmoid" | "pow" | "pow_grad" | "log_softmax_grad" => 8.0,
-        "div" | "var_grad" => 1.5,
-        "sqrt" | "rsqrt" | "reciprocal" | "tanh_grad" | "sigmoid_grad" => 2.0,
-        "softmax_grad" | "rsqrt_grad" => 3.0,
+    let each = match instruction.op.reading() {
+        Reading::Exp | Reading::Log | Reading::Tanh | Reading::Sigmoid | Reading::Pow => 8.0,
+        Reading::Slope(Slope::Pow) | Reading::LogSoftmaxGrad => 8.0,
+        Reading::Div | Reading::VarGrad { .. } => 1.5,
+        Reading::Power(2.0) => 1.0,
+        Reading::Power(_) | Reading::Slope(Slope::Tanh | Slope::Sigmoid) => 2.0,
+        Reading::SoftmaxGrad | Reading::Slope(Slope::Rsqrt) => 3.0,
         _ => 1.0,
     };
     match instruction.op.kernel() {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::layout::{Layouts, Part};
 use super::member::Member;
+use crate::ops::OpId;
 use crate::program::Program;
 use crate::program::ir::{Id, Instruction};
 use crate::tensor::op::{Kernel, ProductKernel};
@@ -47,7 +48,7 @@ pub(super) fn row(
     } else {
         return None;
     };
-    let fits = adds && instruction.op.name() == "add" && meta == program.info(result).meta;
+    let fits = adds && instruction.op.id() == Some(OpId::add) && meta == program.info(result).meta;
     (fits && part == Part::Row).then_some(row)
 }
 

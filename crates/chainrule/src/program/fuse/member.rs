@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::layout::{Layouts, Part, part};
+use crate::ops::OpId;
 use crate::program::Program;
 use crate::program::ir::{Id, Instruction};
 use crate::shape::{Axes, Shape};
@@ -63,7 +64,7 @@ fn map(program: &Program, layouts: &Layouts, instruction: &Instruction) -> Optio
     let (rows, n) = space(&shape);
     let member = Member { kind: Kind::Map, parts, rows, n };
     // Kernels of one operand, and that of dropout, take stretches of elements.
-    let stretches = instruction.inputs.len() == 1 || instruction.op.name() == "dropout";
+    let stretches = instruction.inputs.len() == 1 || instruction.op.id() == Some(OpId::dropout);
     let whole = member.parts.iter().all(|p| *p == Part::Whole);
     (shape.numel() > 0 && (whole || !stretches)).then_some(member)
 }
@@ -87,9 +88,9 @@ fn reduce(
     let kind = if axes.contains(last) && (0..last).all(|a| !axes.contains(a) || shape[a] == 1) {
         Kind::RowSum
     } else if !axes.contains(last) && (0..last).all(goes) && meta.dtype.is_float() {
-        match instruction.op.name() {
-            "sum" => Kind::ColumnSum { mean: false },
-            "mean" => Kind::ColumnSum { mean: true },
+        match instruction.op.id() {
+            Some(OpId::sum) => Kind::ColumnSum { mean: false },
+            Some(OpId::mean) => Kind::ColumnSum { mean: true },
             _ => return None,
         }
     } else {

@@ -1,14 +1,16 @@
 //! Common subexpressions: what is computed twice is computed once.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
+use crate::ops::OpId;
+use crate::param::Param;
 use crate::program::Program;
 use crate::program::ir::{From, Id};
-use crate::tensor::log::Address;
 use crate::tensor::op::Op;
 use crate::tensor::value::{Meta, Value};
 
@@ -57,13 +59,12 @@ pub(in crate::program) fn merge(program: &mut Program) {
     }
 }
 
-/// What two uses of one op with the same parameters have in common: the name, the parameters as text, and where the tensors among them lie, of which
-/// the text may show a part.
-pub(in crate::program) type Key = (&'static str, String, SmallVec<[Address; 1]>);
+/// The identity of two uses of one op with the same parameters: the type, the row of the table, and
+/// the parameters.
+pub(in crate::program) type Key = (TypeId, Option<OpId>, Param);
 
 pub(in crate::program) fn key_of_op(op: &dyn Op) -> Key {
-    let tensors = op.tensors().iter().map(|t| Arc::as_ptr(&t.value())).collect();
-    (op.name(), format!("{op:?}"), tensors)
+    ((op as &dyn Any).type_id(), op.id(), op.parameters())
 }
 
 /// A name that the user gave outlives one that was made up.

@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use super::values;
 use crate::dtype::DType;
+use crate::ops::OpId;
 use crate::program::Program;
 use crate::program::ir::{Cell, Id};
+use crate::shape::Shape;
 use crate::tensor::node::lock;
 
 impl Program {
@@ -64,21 +66,16 @@ impl Program {
     fn below(&self, id: Id) -> usize {
         let mut found: Option<usize> = None;
         for instruction in self.instructions.iter().filter(|i| i.inputs.contains(&id)) {
-            let shape = |i: usize| self.info(instruction.inputs[i]).meta.shape;
-            let params = super::Param::parse(&format!("{:?}", instruction.op));
-            let field = |name: &str| params.field(name).and_then(|p| p.integer());
-            let axis = field("axis").unwrap_or(0) as usize;
-            let at = instruction.inputs.iter().position(|i| *i == id);
-            let bound = match (instruction.op.name(), at) {
-                ("embedding", Some(1)) => Some(shape(0)[0]),
-                ("embedding_grad", Some(1)) => field("rows").map(|n| n as usize),
-                ("gather" | "index_select", Some(1)) => shape(0).get(axis).copied(),
-                ("cross_entropy" | "nll_loss", Some(1)) => Some(shape(0)[1]),
-                ("one_hot", Some(0)) => field("classes").map(|n| n as usize),
-                ("reshape" | "permute" | "expand" | "slice", Some(0)) => {
-                    Some(self.below(instruction.result()))
-                }
-                _ => None,
+            let shapes = instruction.inputs.iter().map(|id| self.info(*id).meta.shape);
+            let shapes: Vec<Shape> = shapes.collect();
+            let at = instruction.inputs.iter().position(|i| *i == id).unwrap_or_default();
+            let moved = matches!(
+                instruction.op.id(),
+                Some(OpId::reshape | OpId::permute | OpId::expand | OpId::slice)
+            );
+            let bound = match moved {
+                true => Some(self.below(instruction.result())),
+                false => instruction.op.picks_below(at, &shapes),
             };
             found = [found, bound].into_iter().flatten().min();
         }

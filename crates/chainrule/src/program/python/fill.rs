@@ -1,24 +1,28 @@
 //! The placeholders of a form filled in.
 
 use super::Use;
-use super::forms;
-use super::params::{Param, tuple};
+use super::params::tuple;
 use crate::dtype::DType;
+use crate::ops::OpId;
+use crate::param::Param;
+
+/// The parameters of a loss of classes.
+const COUNTING: &str = "{reduction}, {ignore_index}, {tensor}, {batch}";
+
+/// The parameters of a convolution.
+const CONV: &str = "groups={groups}, input={input}, output={output}, kernel={kernel}, \
+    stride={stride}, padding={padding}, dilation={dilation}";
 
 impl Use<'_> {
     /// The expression that computes the instruction, or `None` where there is no form for it.
     pub(super) fn expression(&self) -> Option<String> {
+        let form = self.op.numpy()?;
         if self.op.generator().is_some() {
-            return self.draw();
+            return self.draw(&form);
         }
-        if self.op.name() == "roll" && self.turned().is_empty() {
+        if self.op.id() == Some(OpId::roll) && self.turned().is_empty() {
             return self.inputs.first().cloned();
         }
-        let to_target = self.param("target").is_some_and(|p| p.python() == "True");
-        let form = match forms::form(self.op.name(), self.params.name()) {
-            Some(form) => form.to_string(),
-            None => forms::loss(self.op.name(), to_target)?,
-        };
         self.fill(&form)
     }
 
@@ -42,9 +46,6 @@ impl Use<'_> {
         if let Ok(i) = name.parse::<usize>() {
             return self.inputs.get(i).cloned();
         }
-        if let Some(part) = forms::part(name) {
-            return self.fill(part);
-        }
         let out = self.out();
         let rank = self.metas.first().map_or(0, |m| m.shape.rank());
         let first = |name: &str, n: usize| {
@@ -52,6 +53,9 @@ impl Use<'_> {
             Some(tuple(items.iter().take(n).map(|p| p.python())))
         };
         match name {
+            "counting" => self.fill(COUNTING),
+            "conv_sizes" => self.fill(CONV),
+            "length" => Some(out.shape.first()?.to_string()),
             "shape" => Some(tuple(out.shape.iter().map(|d| d.to_string()))),
             "dtype" => Some(super::values::dtype(out.dtype).to_string()),
             "tensor" => Some(match self.op.tensors().first() {
@@ -59,32 +63,32 @@ impl Use<'_> {
                 None => "None".to_string(),
             }),
             "kept" => {
-                let p: f64 = self.param("p")?.python().parse().ok()?;
+                let p = self.param("p")?.number()?;
                 Some(format!("{:?}", if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }))
             }
             "arrays" => Some(self.inputs[..self.arrays()].join(", ")),
-            "kept_weights" => Some(match self.param("dropout")? {
-                Param::Struct(_, _) => {
+            "kept_weights" => Some(match self.param("dropout")?.inner() {
+                Param::Struct(..) => {
                     let drawn = self.inputs.get(self.arrays()).map(|s| format!("int({s})"));
                     let seed = drawn.map_or_else(|| Some(self.param("seed")?.python()), Some)?;
                     format!("({}, {seed})", self.param("p")?.python())
                 }
                 none => none.python(),
             }),
-            "count" if self.op.name() == "topk" => Some(self.param("part")?.items()[0].python()),
+            "first" => Some(self.param("part")?.items()[0].python()),
             "target_axis" => Some(self.param("target")?.items().first()?.python()),
             "amounts" => first(name, rank),
             "shifts" => Some(tuple(self.turned().iter().map(|(_, s)| s.to_string()))),
             "roll_axes" => Some(tuple(self.turned().iter().map(|(a, _)| a.to_string()))),
-            "start" => first(name, self.window_rank()?),
+            "start" => first(name, rank),
+            "start_in_result" => first("start", out.shape.rank()),
             "moves" => {
                 let moves = self.param("moves")?.items();
                 Some(tuple(moves.iter().map(|m| tuple(m.items().iter().map(|p| p.python())))))
             }
             "maps" => self.maps(),
-            "rows" | "cols" if self.params.name() == "Resample" => {
-                Some(tuple(self.param(name)?.items().iter().map(|p| p.python())))
-            }
+            "row_taps" => self.listed("rows"),
+            "col_taps" => self.listed("cols"),
             "row_spans" => Some(self.param("rows")?.field("spans")?.python()),
             "row_step" => Some(self.param("rows")?.field("step")?.python()),
             "col_spans" => Some(self.param("cols")?.field("spans")?.python()),
@@ -113,12 +117,9 @@ impl Use<'_> {
         shifts.filter(|(_, shift)| *shift != 0).collect()
     }
 
-    /// The number of axes that a window looks at.
-    fn window_rank(&self) -> Option<usize> {
-        match self.params.name() {
-            "Unwindow" => Some(self.out().shape.rank()),
-            _ => Some(self.metas.first()?.shape.rank()),
-        }
+    /// The fields of a parameter as a tuple.
+    fn listed(&self, name: &str) -> Option<String> {
+        Some(tuple(self.param(name)?.items().iter().map(|p| p.python())))
     }
 
     /// The gradient of slices: each with its place.
@@ -162,19 +163,9 @@ impl Use<'_> {
     }
 
     /// Random numbers: those given under the name of the result, or else fresh ones.
-    fn draw(&self) -> Option<String> {
-        let shape = "{shape}";
-        let fresh = match self.op.name() {
-            "rand" => format!("rng.random({shape}, dtype={{dtype}})"),
-            "randn" => format!("rng.standard_normal({shape}, dtype={{dtype}})"),
-            "randint" => format!("rng.integers({{low}}, {{high}}, {shape})"),
-            "bernoulli" => format!("rng.random({shape}) < {{p}}"),
-            "seed" => "np.asarray(rng.integers(-(2**63), 2**63 - 1))".to_string(),
-            "randperm" => format!("rng.permutation({})", self.out().shape[0]),
-            _ => return None,
-        };
+    fn draw(&self, fresh: &str) -> Option<String> {
         let name = &self.result;
-        Some(format!("draws[\"{name}\"] if \"{name}\" in draws else {}", self.fill(&fresh)?))
+        Some(format!("draws[\"{name}\"] if \"{name}\" in draws else {}", self.fill(fresh)?))
     }
 }
 

@@ -21,7 +21,7 @@ def _log_softmax_grad(y, g):
 
 
 def _reduced(losses, reduction, divisor):
-    return losses if reduction is None else np.asarray(np.sum(losses) / divisor, losses.dtype)
+    return losses if reduction == "None" else np.asarray(np.sum(losses) / divisor, losses.dtype)
 
 
 def _divisor(count, reduction, batch):

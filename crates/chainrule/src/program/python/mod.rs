@@ -1,11 +1,12 @@
 //! A program as a NumPy script.
 //!
-//! `forms` has the NumPy form of every op; the functions that they call stand in the Python files of this folder, and those that a program
-//! needs come into its script. What parameters an op has is read from its `Debug` text (`params`).
+//! Each op has its NumPy form ([`Op::numpy`]), which `fill` fills in; the functions that the forms
+//! call stand in the Python files of this folder, and those that a program needs come into its
+//! script. The parameters of an op come from its own type ([`crate::param`]), and `params` writes
+//! them.
 
 mod defaults;
 mod fill;
-mod forms;
 mod helpers;
 mod params;
 #[cfg(test)]
@@ -18,9 +19,10 @@ use super::Program;
 use super::access::Line;
 use super::ir::{From, Id, Instruction};
 use crate::error::{Error, Result};
+use crate::ops::OpId;
+use crate::param::Param;
 use crate::tensor::op::Op;
 use crate::tensor::value::Meta;
-use params::Param;
 
 /// How wide the column of code may grow before the comments leave their column.
 const WIDEST: usize = 64;
@@ -29,8 +31,16 @@ const WIDEST: usize = 64;
 const COLUMNS: usize = 100;
 
 /// Ops in which a plain number of Python takes the dtype of the other operand.
-const TAKES_DTYPE: [&str; 12] =
-    ["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "lt", "le", "gt", "ge"];
+const TAKES_DTYPE: [OpId; 8] = [
+    OpId::add,
+    OpId::sub,
+    OpId::mul,
+    OpId::div,
+    OpId::pow,
+    OpId::maximum,
+    OpId::minimum,
+    OpId::compare,
+];
 
 /// A use of an op, to be written.
 struct Use<'a> {
@@ -180,7 +190,7 @@ impl Program {
         let op = &*instruction.op;
         let written = Use {
             op,
-            params: Param::parse(&format!("{op:?}")),
+            params: op.parameters(),
             inputs: self.python_inputs(instruction),
             metas: instruction.inputs.iter().map(|id| self.info(*id).meta).collect(),
             meta: self.info(instruction.result()).meta,
@@ -201,7 +211,7 @@ impl Program {
 
     /// The inputs: numbers stand for themselves where they take the dtype of what they meet.
     fn python_inputs(&self, instruction: &Instruction) -> Vec<String> {
-        let takes = TAKES_DTYPE.contains(&instruction.op.name());
+        let takes = instruction.op.id().is_some_and(|id| TAKES_DTYPE.contains(&id));
         let is_array = |id: &Id| self.literal(*id).is_none();
         let meets = |id: &Id| {
             let dtype = self.info(*id).meta.dtype;

@@ -6,6 +6,7 @@ mod entries;
 pub(in crate::program) mod expressions;
 mod fusion;
 mod graded;
+mod identity;
 mod keys;
 pub(in crate::program) mod names;
 mod products;

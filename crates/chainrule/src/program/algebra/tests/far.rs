@@ -118,7 +118,7 @@ fn zeros_come_of_zeros() {
                 let metas: Vec<_> =
                     instruction.inputs.iter().map(|id| program.info(*id).meta).collect();
                 let name = instruction.op.name();
-                for group in linear_in(name, metas.len()) {
+                for group in linear_in(&*instruction.op, metas.len()) {
                     seen.insert(name);
                     let g = &mut Generator::manual_seed(3);
                     let value = |k: usize| match metas[k].dtype {
