@@ -23,7 +23,9 @@ class Report:
     def with_lines(self, found: Sequence[Any], whole: bool = False) -> Report:
         """The report with the lines of the mistakes in front of what the numbers tell: all of that, or what the catalogue calls it."""
         head, _, rest = self.text.partition("\n")
-        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else _one_entry(rest))]))
+        corrections = [c for f in found if f.is_whole for c in f.corrections if c.corrected]
+        named = _one_entry(rest, corrections[0].what) if len(corrections) == 1 else []
+        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else named)]))
         report.pictures = [f.picture for f in found]
         return report
 
@@ -41,13 +43,12 @@ class Report:
 _twice = [0]
 
 
-def _one_entry(text: str) -> list[str]:
-    """What the catalogue of mistakes calls it, if it is one mistake there; a choice of several tells less than the line."""
+def _one_entry(text: str, what: str) -> list[str]:
+    """The entry of the catalogue of mistakes that gives the same numbers, the op's own one first; of several the one that says what the correction does."""
     entries = re.findall(r"^- (.*?) in `(.*?)`", text, re.MULTILINE)
-    if len({mistake for mistake, _ in entries}) != 1:
-        return []
-    ops = " or ".join(dict.fromkeys(f"`{op}`" for _, op in entries))
-    return [f"the catalogue of mistakes calls it: {entries[0][0]} in {ops}"]
+    about = "axis" if "axis" in what or "axes" in what else "overwritten" if "missing" in what and "term" in what or "path" in what else ""
+    entries.sort(key=lambda entry: about not in entry[0])
+    return [f"- {mistake} in `{op}`, as the catalogue of mistakes calls it" for mistake, op in entries[:1]]
 
 
 def _list(inputs: Any) -> list[Tensor]:
@@ -79,7 +80,7 @@ def explain(
     one the numbers alone are read, beside differences; the inputs are float64 then.
     """
     if reference is not None:
-        report = Report(*_c._explain(func, reference, _list(inputs)))
+        report = Report(*_c._explain(func, reference, _list(inputs), True))
         return report if report.passed else _with_lines(report, func, _list(inputs))
     all_of = _c._explain_opaque(func, _list(inputs))
     lines = [f"input {i}: {reading}" for i, readings in enumerate(all_of) for reading in readings]

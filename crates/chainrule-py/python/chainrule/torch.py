@@ -78,8 +78,11 @@ def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, order: int = 1, se
 
 def _named_line(report: check.Report, fn: Any, inputs: Any) -> check.Report:
     """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
-    from ._follow.of_torch import followed
+    from ._follow.of_torch import followed, lost
 
+    if report.outcome == "right" and (names := lost(fn, inputs)):
+        said = ", ".join(f"`{name}`" for name in names)
+        report = check.Report(False, f"the gradients are wrong: of {said}, which is so small that differences cannot see it", "wrong")
     if report.outcome != "wrong" or report.text.startswith("the gradients are not those of the function"):
         return report  # a path without a gradient has been told with its line
     if "is random" in report.text:
@@ -133,6 +136,7 @@ def _known(function: Callable[..., Tensor], inputs: list[Tensor]) -> list[Callab
     from .nn import functional as F
 
     candidates: list[Callable[[Tensor], Tensor]] = [F.sigmoid, F.tanh, F.silu, F.gelu, F.softplus, F.logsigmoid, F.mish, F.relu, F.elu, F.softsign]
+    candidates += [lambda x: F.gelu(x, approximate="tanh"), F.hardswish, F.leaky_relu]
     candidates += [lambda x, d=d, f=f: f(x, d) for f in (F.softmax, F.log_softmax) for d in range(inputs[0].ndim)]  # type: ignore[misc]
     candidates += [lambda x: F.layer_norm(x, x.shape[-1:]), lambda x: F.layer_norm(x, x.shape[-1:], eps=0.0), lambda x: F.rms_norm(x, x.shape[-1:])]
     if len(inputs) != 1 or not inputs[0].is_floating_point() or not inputs[0].ndim:

@@ -24,6 +24,7 @@ mod fused;
 mod index;
 mod linalg;
 pub(crate) mod make;
+pub(crate) mod twins;
 mod prelude;
 mod reduce;
 mod reference;

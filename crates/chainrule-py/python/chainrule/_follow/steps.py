@@ -321,7 +321,7 @@ class Recording:
         if not step.touches & wrong:
             return 9.0
         rank = 0.0 if wrong <= step.touches else 0.7
-        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) > 1e-12 * self.point.scale}
+        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) >= self.point.sizes[i]}
         if still and step.results:
             # A wrong value would have made these gradients wrong, too.
             rank += 1.0
@@ -344,8 +344,7 @@ class Recording:
         return rank
 
     def _size(self, i: int) -> float:
-        size = float(np.abs(self.point.right[i]).max(initial=0.0))
-        return size if size > 1e-12 * self.point.scale else self.point.scale
+        return self.point.sizes[i] or self.point.scale
 
     def watched_code(self, unit: Unit) -> Any:
         """The unit's code with its values watched."""

@@ -15,6 +15,7 @@ mod products;
 mod report;
 mod survey;
 mod tape;
+mod wild;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
