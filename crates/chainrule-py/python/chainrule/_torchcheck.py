@@ -74,6 +74,11 @@ class Checked:
         """The lines of the check on which one of these words stands."""
         return [line for line in self.numeric.text.splitlines() if any(mark in line for mark in marks)]
 
+    @property
+    def is_lawless(self) -> bool:
+        """Whether the backward gives other numbers each time."""
+        return "is random" in self.numeric.text
+
     def cuts(self) -> check.Report | None:
         """The paths through which no gradient flows, if they are what is wrong."""
         found = cuts_of(self.function, self.values, self.case.labels)

@@ -78,3 +78,8 @@ pub(crate) fn reduced(op: &dyn Op) -> Option<(Axes, bool)> {
 pub(crate) fn turns(op: &dyn Op) -> bool {
     of::<super::shape::permute::Permute>(op).is_some_and(|p| p.from[..] == [1, 0])
 }
+
+/// Whether an op is a product or a quotient, element by element.
+pub(crate) fn scales(op: &dyn Op) -> bool {
+    is::<Mul>(op) || is::<Div>(op)
+}

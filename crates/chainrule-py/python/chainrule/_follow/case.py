@@ -52,6 +52,7 @@ class Case:
     backward: Callable[[Any, list[Any]], Sequence[Any]]
     """The gradients of the inputs, by what was kept and the gradients of the outputs."""
     tolerance: float = 1e-9
+    _steady: list[bool] | None = None
 
     @property
     def graded(self) -> list[int]:
@@ -76,14 +77,19 @@ class Case:
         whole = max([scale, *(float(np.abs(self.engine.array(g)).max(initial=0.0)) for g in above if g is not None)])
         if all(s >= TINY * whole for s in sizes):
             return sizes
-        engine = self.engine
-        stays = [s > 0 for s in sizes]
+        if self._steady is None:
+            self._steady = self._steadiness(inputs, above, right, sizes)
+        return [s if s >= TINY * whole or s > 0 and stay else whole for s, stay in zip(sizes, self._steady)]
+
+    def _steadiness(self, inputs: list[Any], above: list[Any], right: list[Array], sizes: list[float]) -> list[bool]:
+        """Which gradients stay what they are when the inputs change in their last bits; asked once, as the function is the same at all points."""
+        engine, stays = self.engine, [s > 0 for s in sizes]
         for seed in (3, 4):
             draw = np.random.default_rng(seed)
             shaken = [engine.tensor(engine.array(x) * (1 + 1e-12 * draw.standard_normal(tuple(x.shape))), x) if engine.is_float(x) else x for x in inputs]
             again, _ = engine.reference(self, shaken, above, False)
             stays = [stay and float(np.abs(a - b).max(initial=0.0)) <= 1e-6 * s for a, b, s, stay in zip(again, right, sizes, stays)]
-        return [s if s >= TINY * whole or stay else whole for s, stay in zip(sizes, stays)]
+        return stays
 
     def resized(self) -> list[Point]:
         """Points with other sizes, as far as the forward pass takes them: a size that happens to equal a number is told from it there."""

@@ -78,14 +78,19 @@ pub fn backward(op: &CustomFn, inputs: &[Tensor]) -> Result<Followed> {
 
 /// As [`backward`], for any custom op.
 pub(in crate::check) fn follow_custom(op: &dyn CustomOp, inputs: &[Tensor]) -> Result<Followed> {
-    let inputs: Vec<Tensor> = inputs.iter().map(double).collect::<Result<_>>()?;
     let graded: Vec<bool> = inputs.iter().map(|x| x.dtype().is_float()).collect();
-    let points: Vec<Right> = [1, 2, 0]
-        .into_iter()
-        .map(|seed| Right::at(op, &moved(&inputs, seed)?, seed))
-        .collect::<Result<_>>()?;
+    let wide: Vec<Tensor> = inputs.iter().map(double).collect::<Result<_>>()?;
+    let points = |inputs: &[Tensor]| -> Result<Vec<Right>> {
+        [1, 2, 0].into_iter().map(|seed| Right::at(op, &moved(inputs, seed)?, seed)).collect()
+    };
+    // A forward that has tensors of its own may run in the given dtype alone.
+    let (points, dtype) = match points(&wide) {
+        Ok(points) => (points, DType::F64),
+        Err(_) if inputs.iter().any(|x| x.dtype() == DType::F32) => (points(inputs)?, DType::F32),
+        Err(e) => return Err(e),
+    };
     let all = points.iter().flat_map(|p| &p.due).map(|g| largest(g)).fold(0.0, f64::max);
-    let close = Closeness::of(DType::F64, all);
+    let close = Closeness::of(dtype, all);
     let names: Vec<String> = (0..inputs.len())
         .filter(|i| graded[*i])
         .map(|i| inputs[i].name().map_or(format!("input {i}"), |n| format!("`{n}`")))
@@ -168,7 +173,7 @@ fn moved(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
             false => x * (1.0 + 0.3 * z.clamp(-2.0, 2.0)),
         };
         let new: Vec<f64> = elements.iter().zip(&draw).map(other).collect();
-        out.push(Tensor::try_from_slice(&new, x.shape())?);
+        out.push(Tensor::try_from_slice(&new, x.shape())?.try_to_dtype(x.dtype())?);
     }
     Ok(out)
 }

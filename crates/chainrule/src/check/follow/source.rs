@@ -39,7 +39,8 @@ pub(super) fn of_arguments(replay: &Replay) -> HashMap<Id, String> {
                     i if i < inputs => format!("inputs()[{i}]"),
                     _ => "output()".to_string(),
                 };
-                if value.ends_with(&read) && !value.contains(['(', ' ', '*']) | value.starts_with("ctx") {
+                let context = value.strip_suffix(&read).and_then(|c| c.strip_suffix('.'));
+                if context.is_some_and(|c| c.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')) {
                     names.insert(*id, name.clone());
                 }
             }

@@ -12,6 +12,7 @@ use super::explain::Custom;
 use super::search::{Effort, Suspect};
 use crate::check::catalogue::Fault;
 use crate::check::catalogue::fault::entry;
+use crate::ops::twins::scales;
 use crate::tensor::node::{Node, Source, lock};
 
 /// What [`verdict`](crate::check::verdict()) found. `Display` writes it as a report.
@@ -341,9 +342,12 @@ impl Explanation {
     }
 }
 
-/// Whether an op's rule takes a constant of one element.
+/// Whether an op multiplies or divides by a constant of one element.
 fn has_number(place: &Source) -> bool {
     let Source::Node(node) = place else { return false };
+    if !scales(node.op.as_ref()) {
+        return false;
+    }
     let saved = lock(&node.saved);
     let mut inputs = node.inputs.iter().zip(&saved.inputs);
     inputs.any(|(input, value)| {

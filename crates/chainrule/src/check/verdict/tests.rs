@@ -47,7 +47,7 @@ fn a_constant_ratio_and_what_it_means() {
     let (found, meaning) = factor(&right, &(&right * 1.7));
     assert!((found - 1.7).abs() < 1e-12 && meaning.is_empty());
     let text = read(&right, &(&right * 1.7))[0].to_string();
-    assert!(text.contains("at [3, 1] 11.9 is 1.7 times the right 7, and so everywhere"), "{text}");
+    assert!(text.contains("at [3, 1] 11.9 is 17/10 times the right 7, and so everywhere"), "{text}");
 }
 
 #[test]
