@@ -27,9 +27,9 @@
 
 pub(crate) mod catalogue;
 pub mod compare;
-mod follow;
 mod dot_product;
 mod extrapolate;
+mod follow;
 mod gradcheck;
 pub mod invariants;
 pub mod mistakes;
@@ -43,8 +43,8 @@ pub mod workflow;
 
 pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
-pub use follow::{Correction, Followed, backward, compare_code};
 pub use dot_product::{DotProduct, dot_product};
+pub use follow::{Correction, Followed, backward, compare_code};
 pub use gradcheck::{
     Blame, Break, Broken, Directional, GradCheck, GradChecker, Judgement, Kink, Law, NotFinite,
     Outcome, Outputs, PairCheck, Problem, Slot, Split, Worst, gradcheck,
@@ -54,8 +54,8 @@ pub use mistakes::{Mistakes, mistakes};
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
-    BatchRatio, Cost, Deviation, Explanation, Reading, Verdict, Wrong, explain, explain_numbers, explain_opaque,
-    ratio_by_batch, read_numbers, verdict, verdict_with,
+    BatchRatio, Cost, Deviation, Explanation, Reading, Verdict, Wrong, explain, explain_numbers,
+    explain_opaque, ratio_by_batch, read_numbers, verdict, verdict_with,
 };
 pub use workflow::{Finding, Mistake, Workflow};
 

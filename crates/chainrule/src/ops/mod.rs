@@ -24,11 +24,11 @@ mod fused;
 mod index;
 mod linalg;
 pub(crate) mod make;
-pub(crate) mod twins;
 mod prelude;
 mod reduce;
 mod reference;
 mod shape;
+pub(crate) mod twins;
 mod unary;
 
 pub(crate) use binary::add_values;

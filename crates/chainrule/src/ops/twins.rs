@@ -41,7 +41,8 @@ pub(crate) fn twins(op: &dyn Op, input: &Shape) -> Vec<Arc<dyn Op>> {
     if let Some(mean) = of::<Mean>(op) {
         out.push(Arc::new(Sum { axes: mean.axes, keepdim: mean.keepdim }));
         let others = alike(mean.axes, input, mean.keepdim);
-        let means = others.map(|axes| Arc::new(Mean { axes, keepdim: mean.keepdim }) as Arc<dyn Op>);
+        let means =
+            others.map(|axes| Arc::new(Mean { axes, keepdim: mean.keepdim }) as Arc<dyn Op>);
         out.extend(means);
     }
     out.extend(accumulated(op));

@@ -65,8 +65,8 @@ pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
-pub(crate) use ir::{From as Origin, Id, Info, Instruction};
 pub use ir::Phase;
+pub(crate) use ir::{From as Origin, Id, Info, Instruction};
 pub use planned::Memory;
 pub use validated::{Validated, Warning};
 

@@ -194,7 +194,8 @@ fn explained(
         .iter()
         .map(|(claim, number)| {
             let tensor = tape.tensor(number.as_ref().ok().copied()?)?;
-            let fits = tensor.shape() == claim.gradient.shape() && claim.gradient.dtype().is_float();
+            let fits =
+                tensor.shape() == claim.gradient.shape() && claim.gradient.dtype().is_float();
             fits.then_some((tensor, &claim.gradient))
         })
         .collect();

@@ -211,7 +211,8 @@ impl Maker<'_> {
             else {
                 continue;
             };
-            let x = crate::Tensor::from_parts(at.clone(), crate::tensor::node::Source::None).to_f64_vec()[0];
+            let x = crate::Tensor::from_parts(at.clone(), crate::tensor::node::Source::None)
+                .to_f64_vec()[0];
             let unknown = Expression::Unknown(info.meta.dtype);
             self.solve(out, self.with(place, unknown), x, 0.9, Kind::Number);
             for other in [0.0, 1.0, 2.0, -1.0, 0.5, -0.5, -1.5, -2.0, 3.0, -x, 2.0 * x, x / 2.0]

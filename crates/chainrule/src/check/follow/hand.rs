@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::SECONDS;
 use super::known::{Known, forward_values, names};
 use super::replay::{Replay, takes};
 use super::report::Writer;
 use super::search::{Goal, Point, Search};
-use super::SECONDS;
 use crate::autograd::upstream;
 use crate::check::compare::{ByHand, Comparison, compare};
 use crate::check::verdict::numbers::{Closeness, largest};

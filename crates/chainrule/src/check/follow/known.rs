@@ -8,8 +8,8 @@ use crate::check::verdict::numbers::largest;
 use crate::check::verdict::tape::Tape;
 use crate::program::bindings;
 use crate::program::{Id, Origin};
-use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::Tensor;
+use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::value::Value;
 
 /// A value of the right passes, with the words for it.
@@ -46,8 +46,10 @@ pub(crate) fn names(nodes: &HashMap<u64, Arc<Node>>) -> HashMap<u64, String> {
             *of = (*of).max(*number);
         }
     }
-    let mut out: HashMap<u64, String> =
-        last.into_iter().map(|((file, at), number)| (number, files[file][at].name.clone())).collect();
+    let mut out: HashMap<u64, String> = last
+        .into_iter()
+        .map(|((file, at), number)| (number, files[file][at].name.clone()))
+        .collect();
     for (number, node) in nodes {
         if let Some(name) = Source::Node(node.clone()).name() {
             out.insert(*number, name);
@@ -103,7 +105,8 @@ impl Known {
                 let Some(top) = top.filter(|&i| own[i] != 0.0) else { continue };
                 let factor = x[top] / own[top];
                 let allowed = 1e-9 * largest(x);
-                if factor == 0.0 || !own.iter().zip(x).all(|(q, x)| (q * factor - x).abs() <= allowed)
+                if factor == 0.0
+                    || !own.iter().zip(x).all(|(q, x)| (q * factor - x).abs() <= allowed)
                 {
                     continue;
                 }

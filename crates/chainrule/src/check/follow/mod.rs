@@ -124,9 +124,7 @@ fn correct(
     close: Closeness,
     followed: &mut Followed,
 ) -> Result<()> {
-    let _guard = crate::tensor::node::Mode::get()
-        .with(crate::tensor::node::Mode::NO_GRAD)
-        .enter();
+    let _guard = crate::tensor::node::Mode::get().with(crate::tensor::node::Mode::NO_GRAD).enter();
     let known = Known::of(&points[0].tape);
     let mut at = Vec::new();
     for p in points {
@@ -136,8 +134,7 @@ fn correct(
     let count = replay.program.list().len();
     let names = source::of_arguments(replay);
     let takes = takes(replay, &names);
-    let goal =
-        Goal { points: at, close, ranks, open: vec![true; count], takes, seconds: SECONDS };
+    let goal = Goal { points: at, close, ranks, open: vec![true; count], takes, seconds: SECONDS };
     let found = Search::new(replay, &goal, Some(&known)).run();
     let writer = Writer { replay, run: &goal.points[0].run, known: &known, names };
     let hits = if found.alone.is_empty() { &found.together[..] } else { &found.alone[..1] };
@@ -205,9 +202,9 @@ impl Right {
             );
             return Err(Error::gradient("backward", why));
         }
-        let upstream = probe(output.shape(), output.dtype(), &mut Generator::manual_seed(seed + 9))?;
-        let floats: Vec<Tensor> =
-            leaves.iter().filter(|x| x.dtype().is_float()).cloned().collect();
+        let upstream =
+            probe(output.shape(), output.dtype(), &mut Generator::manual_seed(seed + 9))?;
+        let floats: Vec<Tensor> = leaves.iter().filter(|x| x.dtype().is_float()).cloned().collect();
         let tape = Tape::record(&[(&output, upstream.clone())], &floats)?;
         let due = floats
             .iter()
@@ -235,7 +232,11 @@ impl Right {
                 None => Tensor::try_full(x.shape(), 0.0, DType::F64)?,
             };
             if g.shape() != x.shape() {
-                let why = format!("its backward gave a gradient of shape {} for input {i}, which is {}; they must be the same (sum over axes that were broadcast)", g.shape(), x.shape());
+                let why = format!(
+                    "its backward gave a gradient of shape {} for input {i}, which is {}; they must be the same (sum over axes that were broadcast)",
+                    g.shape(),
+                    x.shape()
+                );
                 return Err(Error::gradient("backward", why));
             }
             out.push(g.try_to_dtype(DType::F64)?);
@@ -269,4 +270,3 @@ impl Right {
         no_grad(|| Program::trace(arguments, |x| Right::call(op, x, graded)))
     }
 }
-

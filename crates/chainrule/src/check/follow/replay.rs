@@ -116,11 +116,7 @@ impl Replay {
     }
 
     /// As [`Replay::changed`], with all values that the changes reach, by id.
-    pub fn changed_values(
-        &self,
-        run: &Run,
-        changes: &[Change],
-    ) -> Option<Vec<Option<Arc<Value>>>> {
+    pub fn changed_values(&self, run: &Run, changes: &[Change]) -> Option<Vec<Option<Arc<Value>>>> {
         self.runs.set(self.runs.get() + 1);
         let mut over = Over { run, values: vec![None; run.values.len()] };
         let mut todo: Vec<usize> = changes.iter().flat_map(|c| self.below[c.at].clone()).collect();

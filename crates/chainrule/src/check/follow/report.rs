@@ -78,9 +78,19 @@ impl Followed {
 impl fmt::Display for Followed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_right() {
-            return write!(f, "all {} gradients are right, at the given inputs and near them", self.given);
+            return write!(
+                f,
+                "all {} gradients are right, at the given inputs and near them",
+                self.given
+            );
         }
-        write!(f, "{} of {} gradients are wrong: {}", self.wrong.len(), self.given, self.wrong.join(", "))?;
+        write!(
+            f,
+            "{} of {} gradients are wrong: {}",
+            self.wrong.len(),
+            self.given,
+            self.wrong.join(", ")
+        )?;
         if self.corrections.is_empty() {
             write!(f, "\nunidentified: no edit of one instruction, or of two, makes them right")?;
         }
@@ -103,7 +113,11 @@ pub(crate) fn write_corrections(
         write!(f, "\n{place:<width$}{}\n{:<width$}{}", c.source, "", c.why)?;
         write!(f, "\n{:<width$}{}", "corrected", c.corrected)?;
         if i + 1 == corrections.len() {
-            let rest = if is_whole { "all gradients are right with it" } else { "other gradients are wrong still" };
+            let rest = if is_whole {
+                "all gradients are right with it"
+            } else {
+                "other gradients are wrong still"
+            };
             write!(f, "    {rest}")?;
         }
     }
@@ -177,12 +191,11 @@ impl Writer<'_> {
         let place = instruction.location.clone();
         let source = place.as_ref().and_then(line).unwrap_or_default();
         let to = hit.change.to.with(hit.change.number);
-        let corrected = self.in_line(hit, &source).unwrap_or_else(|| {
-            match self.name(instruction.result()) {
+        let corrected =
+            self.in_line(hit, &source).unwrap_or_else(|| match self.name(instruction.result()) {
                 Some(name) => format!("{name} = {}", self.text(&to)),
                 None => self.text(&to),
-            }
-        });
+            });
         Correction { place, source, corrected, why: self.why(hit) }
     }
 
@@ -204,14 +217,12 @@ impl Writer<'_> {
                     _ => format!("due here is `{}`{turned}, for `{}`", show(now), show(was)),
                 }
             }
-            Kind::Factor => format!(
-                "`{own}` is {} times what is due",
-                self.times(at, 1.0 / hit.change.number)
-            ),
-            Kind::Term(id) => format!(
-                "the term `{}` is missing",
-                self.signed(hit.change.number, *id)
-            ),
+            Kind::Factor => {
+                format!("`{own}` is {} times what is due", self.times(at, 1.0 / hit.change.number))
+            }
+            Kind::Term(id) => {
+                format!("the term `{}` is missing", self.signed(hit.change.number, *id))
+            }
             Kind::Times(id) => {
                 format!("the factor `{}` is missing", self.text(&Expression::Value(*id)))
             }
@@ -222,7 +233,9 @@ impl Writer<'_> {
             Kind::Swapped => "the operands are exchanged".to_string(),
             Kind::Number => format!("a number in `{own}` is another one than is due"),
             Kind::Twin => format!("`{op}` stands where another op is due"),
-            Kind::Function => format!("`{own}` takes an operand as it is where a function of it is due"),
+            Kind::Function => {
+                format!("`{own}` takes an operand as it is where a function of it is due")
+            }
         }
     }
 

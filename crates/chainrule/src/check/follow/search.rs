@@ -384,7 +384,9 @@ impl<'a> Search<'a> {
         let results = self.base.len();
         let weights: Vec<Vec<f64>> = (0..results).map(|i| self.weights(i)).collect();
         let sum = |x: &dyn Fn(usize) -> Vec<f64>| -> f64 {
-            (0..results).map(|i| x(i).iter().zip(&weights[i]).map(|(a, w)| a * w).sum::<f64>()).sum()
+            (0..results)
+                .map(|i| x(i).iter().zip(&weights[i]).map(|(a, w)| a * w).sum::<f64>())
+                .sum()
         };
         let due = sum(&|i| {
             let pairs = self.goal.points[0].due[i].iter().zip(&self.base[i]);
@@ -420,7 +422,8 @@ impl<'a> Search<'a> {
             }
         }
         let cheap: Vec<Edit> = {
-            let mut cheap: Vec<&Edit> = all.iter().map(|(_, e)| e).filter(|e| e.cost < 1.35).collect();
+            let mut cheap: Vec<&Edit> =
+                all.iter().map(|(_, e)| e).filter(|e| e.cost < 1.35).collect();
             cheap.sort_by(|a, b| a.cost.total_cmp(&b.cost));
             cheap.into_iter().take(CHEAP).cloned().collect()
         };
@@ -430,7 +433,9 @@ impl<'a> Search<'a> {
     /// Two edits whose effects add up to what is missing.
     fn adding(&mut self, mut all: Vec<(f64, Edit)>, due: f64) -> Option<Vec<Hit>> {
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let size = all.iter().fold(due.abs(), |m, (x, _)| if x.is_finite() { m.max(x.abs().min(1e6)) } else { m });
+        let size = all
+            .iter()
+            .fold(due.abs(), |m, (x, _)| if x.is_finite() { m.max(x.abs().min(1e6)) } else { m });
         let near = 10.0 * self.goal.close.relative * size.min(1e3).max(due.abs());
         let mut best: Option<(f64, Vec<Hit>)> = None;
         for (moved, edit) in &all {
@@ -440,7 +445,8 @@ impl<'a> Search<'a> {
                 if other.at <= edit.at {
                     continue;
                 }
-                let cost = edit.cost + other.cost + self.goal.ranks[edit.at] + self.goal.ranks[other.at];
+                let cost =
+                    edit.cost + other.cost + self.goal.ranks[edit.at] + self.goal.ranks[other.at];
                 if best.as_ref().is_some_and(|b| b.0 <= cost) {
                     continue;
                 }

@@ -24,7 +24,8 @@ pub(super) fn of_arguments(replay: &Replay) -> HashMap<Id, String> {
     let rows: Vec<&str> = text.lines().collect();
     let last = replay.program.list().iter().filter_map(|i| i.location.as_ref()).map(|p| p.line());
     let last = last.max().unwrap_or(place.line()) as usize;
-    let Some(head) = (0..(place.line() as usize).min(rows.len())).rev().take(60).find(|&i| is_head(rows[i]))
+    let Some(head) =
+        (0..(place.line() as usize).min(rows.len())).rev().take(60).find(|&i| is_head(rows[i]))
     else {
         return names;
     };
@@ -40,7 +41,8 @@ pub(super) fn of_arguments(replay: &Replay) -> HashMap<Id, String> {
                     _ => "output()".to_string(),
                 };
                 let context = value.strip_suffix(&read).and_then(|c| c.strip_suffix('.'));
-                if context.is_some_and(|c| c.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')) {
+                if context.is_some_and(|c| c.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+                {
                     names.insert(*id, name.clone());
                 }
             }

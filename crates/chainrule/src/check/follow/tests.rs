@@ -161,7 +161,10 @@ fn two_mistakes_on_two_paths_and_on_one() {
     );
     let text = found.to_string();
     assert!(found.is_whole() && found.corrections().len() == 2, "{text}");
-    assert!(text.contains("let dw = x.t().matmul(dz);") && text.contains("dz.sum(0, false)"), "{text}");
+    assert!(
+        text.contains("let dw = x.t().matmul(dz);") && text.contains("dz.sum(0, false)"),
+        "{text}"
+    );
     let found = followed(
         |x| Ok(x[0].matmul(&x[1]).tanh().sin()),
         |ctx, g| {
@@ -215,12 +218,17 @@ fn what_cannot_be_followed_is_judged_and_named_nothing() {
     assert!(!found.is_right() && found.corrections().is_empty(), "{found}");
     assert!(found.to_string().contains("unidentified"), "{found}");
     // A forward that leaves the engine has no right gradients.
-    let op = custom("off", |x| Ok(Tensor::from(x[0].to_vec::<f64>())), |_, g| Ok(vec![Some(g.clone())]));
+    let op =
+        custom("off", |x| Ok(Tensor::from(x[0].to_vec::<f64>())), |_, g| Ok(vec![Some(g.clone())]));
     let error = super::backward(&op, &[random(&[3], 1)]).unwrap_err().to_string();
     assert!(error.contains("does not go through the engine's ops"), "{error}");
     // Nothing at all, and a single number.
     for shape in [&[0usize, 3][..], &[]] {
-        let found = followed(|x| Ok(x[0].tanh()), |ctx, g| Ok(vec![Some(g * (1.0 - ctx.output().square()))]), &[shape]);
+        let found = followed(
+            |x| Ok(x[0].tanh()),
+            |ctx, g| Ok(vec![Some(g * (1.0 - ctx.output().square()))]),
+            &[shape],
+        );
         assert!(found.is_right(), "{found}");
     }
 }
@@ -298,7 +306,10 @@ fn rows_of_a_gradient_on_the_way() {
     factors[7] = 0.0;
     let (dw, dv) = model.below(&(&dy * Tensor::from(factors).unsqueeze(1)));
     let text = model.verdict(&dw, &dv);
-    assert!(text.contains("the gradient of `y` is right but for this: of its rows 7 of 8 are 0"), "{text}");
+    assert!(
+        text.contains("the gradient of `y` is right but for this: of its rows 7 of 8 are 0"),
+        "{text}"
+    );
     // The rows of class 2 are 3 and 7.
     let mut factors = [1.0; 8];
     (factors[3], factors[7]) = (-1.0, -1.0);
@@ -362,7 +373,11 @@ fn code_beside_the_tape() {
     .unwrap();
     let [only] = report.corrections() else { panic!("{report}") };
     assert!(only.corrected().contains("let dw = x.t().matmul(&dz);"), "{report}");
-    assert!(report.to_string().contains("that of `z`") || report.to_string().contains("the gradient of `z`"), "{report}");
+    assert!(
+        report.to_string().contains("that of `z`")
+            || report.to_string().contains("the gradient of `z`"),
+        "{report}"
+    );
     let report = compare_code(&model.loss, || {
         let dh = dy.matmul(&v.t());
         let dz = &dh * (1.0 - h.square());

@@ -68,8 +68,7 @@ pub(in crate::check) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edi
 fn recorded(case: &Case) -> Result<Program> {
     let roots: Vec<(&Tensor, Tensor)> = case.roots.iter().map(|(t, g)| (t, g.clone())).collect();
     Program::trace([], |_| {
-        let walk =
-            Walk { keep_graph: true, targets: Some(case.targets()), ..Walk::default() };
+        let walk = Walk { keep_graph: true, targets: Some(case.targets()), ..Walk::default() };
         let found = walk.run(&roots)?;
         let filled = found.into_iter().zip(case.targets()).map(|(g, t)| match g {
             Some(g) => Ok(g),
@@ -92,7 +91,9 @@ fn said(writer: &Writer<'_>, instruction: &Instruction, hit: &Hit) -> Edited {
         Kind::Factor => {
             format!("{own} is multiplied by {}", writer.times(hit.edit.at, hit.change.number))
         }
-        Kind::Term(id) => format!("{} * {} is added to {own}", number(hit.change.number), value(id)),
+        Kind::Term(id) => {
+            format!("{} * {} is added to {own}", number(hit.change.number), value(id))
+        }
         Kind::Times(id) => format!("{own} is multiplied by {}", value(id)),
         Kind::Over(id) => format!("{own} is divided by {}", value(id)),
         _ => format!("{} stands where {own} is due", show(&hit.change.to.with(hit.change.number))),

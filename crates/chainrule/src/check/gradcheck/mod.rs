@@ -15,11 +15,11 @@ mod products;
 mod report;
 mod survey;
 mod tape;
-mod wild;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_laws;
+mod wild;
 
 pub use kinks::{Break, Kink};
 pub use laws::{Broken, Law, Split};

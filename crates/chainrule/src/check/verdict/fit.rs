@@ -191,7 +191,8 @@ fn residual(columns: &[Vec<f64>], by: &[f64], sum: &[f64]) -> f64 {
 /// A factor that rounding moved from a small fraction.
 fn tidy(x: f64, exact: bool) -> f64 {
     let near = if exact { 1e-6 } else { 2e-3 };
-    let below = (1..=64).map(f64::from).find(|d| ((x * d).round() - x * d).abs() <= near * d.min(4.0));
+    let below =
+        (1..=64).map(f64::from).find(|d| ((x * d).round() - x * d).abs() <= near * d.min(4.0));
     below.map_or(x, |d| (x * d).round() / d + 0.0)
 }
 
@@ -212,7 +213,9 @@ fn said(case: &Case, f: &Factors) -> Deviation {
     let n = f.each.len();
     let by_place = (0..n).all(|k| (f.each[k] * n as f64 - (k + 1) as f64).abs() < 1e-6);
     let text = if by_place {
-        format!("its {what} are multiplied by 1/{n}, 2/{n}, ... {n}/{n}: by (i + 1) / n, a weight for each")
+        format!(
+            "its {what} are multiplied by 1/{n}, 2/{n}, ... {n}/{n}: by (i + 1) / n, a weight for each"
+        )
     } else {
         let mut values: Vec<f64> = Vec::new();
         for x in f.each.iter().filter(|x| **x != 1.0) {
@@ -245,9 +248,11 @@ fn said(case: &Case, f: &Factors) -> Deviation {
 fn labelled(case: &Case, rows: &[usize], n: usize) -> Option<String> {
     let of_node = |node: &Arc<Node>| {
         let saved = lock(&node.saved).clone();
-        let ints = saved.inputs.into_iter().flatten().filter(|v| {
-            v.dtype() == crate::DType::I64 && v.shape().numel() == n
-        });
+        let ints = saved
+            .inputs
+            .into_iter()
+            .flatten()
+            .filter(|v| v.dtype() == crate::DType::I64 && v.shape().numel() == n);
         let labels: Vec<Vec<f64>> =
             ints.map(|v| Tensor::from_parts(v, Source::None).to_f64_vec()).collect();
         labels.into_iter().map(|l| (node.op.name(), l)).collect::<Vec<_>>()

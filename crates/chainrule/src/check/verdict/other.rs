@@ -111,7 +111,8 @@ pub(super) fn search(
 fn instructions(case: &Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     let (found, tried) = edited(case, SECONDS)?;
     effort.replays += tried;
-    let one = |e: Edited| Deviation { op: e.op, tensor: String::new(), place: e.place, text: e.text };
+    let one =
+        |e: Edited| Deviation { op: e.op, tensor: String::new(), place: e.place, text: e.text };
     Ok(found.into_iter().flatten().map(one).collect())
 }
 
