@@ -142,19 +142,34 @@ def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
     return report.with_lines(found) if found else report
 
 
-def compare(loss: Tensor, by_hand: Mapping[str, Tensor], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
-    """Gradients written by hand, by the names of their tensors (`t.named(...)`), beside those of autograd.
+def _tensor(x: Any) -> Tensor:
+    """A gradient as a tensor: it may be an array of NumPy, or whatever has one."""
+    if isinstance(x, Tensor):
+        return x
+    import numpy as np
+
+    return _c.from_numpy(np.ascontiguousarray(x))
+
+
+def compare(loss: Tensor, by_hand: Mapping[str, Any], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
+    """Gradients written by hand (tensors or NumPy arrays), by the names of their tensors (`t.named(...)`), beside those of autograd.
 
     An element is right if `|by hand - autograd| <= atol + rtol * |autograd|`, or if no more than rounding keeps it from that: the backward pass is run again with its
     numbers changed in their last bits, in the dtype that it runs in, and what that does to an element is its rounding. Without an `atol` each
-    gradient is judged by its own size, however small. A gradient that cannot be compared does not pass.
+    gradient is judged by its own size, however small. A gradient that cannot be compared does not pass. Where one is wrong, `verdict` is asked what gives
+    these numbers.
     """
-    return Report(*_c._compare(loss, list(by_hand.items()), rtol, atol))
+    return Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in by_hand.items()], rtol, atol))
 
 
-def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Tensor]]) -> Report:
-    """What is wrong with the gradients that are given for leaves of `loss`, as pairs of leaf and gradient."""
-    return Report(*_c._verdict(loss, list(given)))
+def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:
+    """What is wrong with the gradients that are given for tensors behind `loss`, as pairs of tensor and gradient (a tensor or a NumPy array).
+
+    First the classic mistakes are planted in the right backward pass, one at a time, until these gradients come out. If none gives them, other edits of the right pass are tried:
+    another gradient or value in the place of one, parts with factors of their own, rows or columns or elements that are multiplied by numbers, any other
+    instruction, and two of them. Nothing is said that does not give just these numbers.
+    """
+    return Report(*_c._verdict(loss, [(x, _tensor(g)) for x, g in given]))
 
 
 __all__ = ["Report", "backward", "compare", "explain", "gradcheck", "verdict"]
