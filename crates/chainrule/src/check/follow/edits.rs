@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::expression::Expression;
 use super::replay::Replay;
+use crate::dtype::DType;
 use crate::ops::make;
 use crate::ops::twins::twins;
 use crate::program::{Id, Origin};
@@ -43,6 +44,8 @@ pub(crate) enum Kind {
     Times(Id),
     /// A divisor that is missing.
     Over(Id),
+    /// A mask that is missing: what it is not true for, or what is not above 0 in a float, is 0.
+    Mask(Id),
     /// A number.
     Number,
 }
@@ -299,7 +302,21 @@ impl Maker<'_> {
         self.solve(out, times, 1.0, 0.95, Kind::Factor);
         for id in self.candidates() {
             let other = self.meta(id);
-            if other.dtype != meta.dtype || !stretches(&other.shape, &meta.shape) {
+            if !stretches(&other.shape, &meta.shape) {
+                continue;
+            }
+            let zero = Expression::Number(0.0, other.dtype);
+            let mask = match other.dtype {
+                DType::Bool => Some(value(id)),
+                float if float.is_float() => Some(Expression::apply(make::gt(), [value(id), zero])),
+                _ => None,
+            };
+            if let Some(mask) = mask {
+                let mask = Expression::apply(make::to_dtype(meta.dtype), [mask]);
+                let masked = Expression::apply(make::mul(), [own(), mask]);
+                self.add(out, masked, 1.75 + self.unnamed(id), Kind::Mask(id));
+            }
+            if other.dtype != meta.dtype {
                 continue;
             }
             let cost = self.unnamed(id);

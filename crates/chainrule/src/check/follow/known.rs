@@ -59,7 +59,7 @@ pub(crate) fn names(nodes: &HashMap<u64, Arc<Node>>) -> HashMap<u64, String> {
 }
 
 /// The name of a source, or what made it and where.
-fn words(source: &Source, names: &HashMap<u64, String>) -> String {
+pub(crate) fn words(source: &Source, names: &HashMap<u64, String>) -> String {
     if let Some(name) = source.name().or_else(|| names.get(&source.number()).cloned()) {
         return format!("`{name}`");
     }

@@ -229,6 +229,9 @@ impl Writer<'_> {
             Kind::Over(id) => {
                 format!("a division by `{}` is missing", self.text(&Expression::Value(*id)))
             }
+            Kind::Mask(id) => {
+                format!("a mask is missing: {}", self.masked(*id))
+            }
             Kind::Skipped => format!("`{op}` is one too many"),
             Kind::Swapped => "the operands are exchanged".to_string(),
             Kind::Number => format!("a number in `{own}` is another one than is due"),
@@ -236,6 +239,15 @@ impl Writer<'_> {
             Kind::Function => {
                 format!("`{own}` takes an operand as it is where a function of it is due")
             }
+        }
+    }
+
+    /// What a mask does.
+    pub fn masked(&self, id: Id) -> String {
+        let text = self.text(&Expression::Value(id));
+        match self.replay.program.infos()[id.index()].meta.dtype {
+            crate::DType::Bool => format!("0 where `{text}` is false"),
+            _ => format!("0 where `{text}` is not above 0"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::edits::Kind;
 use super::expression::Expression;
-use super::known::{Known, forward_values, names};
+use super::known::{Known, forward_values, names, words};
 use super::replay::{Replay, takes};
 use super::report::{Writer, number};
 use super::search::{Goal, Hit, Point, Search};
@@ -14,6 +14,8 @@ use crate::check::verdict::case::Case;
 use crate::error::Result;
 use crate::program::{Id, Instruction, Origin, Place, Program};
 use crate::tensor::Tensor;
+use crate::tensor::node::Source;
+use crate::tensor::value::Value;
 
 /// What was done in place of an instruction of the right pass.
 pub(in crate::check) struct Edited {
@@ -25,8 +27,12 @@ pub(in crate::check) struct Edited {
 /// The edits of the right backward pass, one or two together, after which it gives what was handed in; and how many were tried.
 pub(in crate::check) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edited>>, usize)> {
     let nothing = (Vec::new(), 0);
-    let Ok(replay) = recorded(case).and_then(Replay::new) else { return Ok(nothing) };
-    let run = replay.run(&[])?;
+    // Values that no rule saved are at hand for an edit all the same.
+    let computed = case.tape.computed();
+    let Ok(replay) = recorded(case, &computed).and_then(Replay::new) else { return Ok(nothing) };
+    let given: Vec<Tensor> =
+        computed.iter().map(|(_, v)| Tensor::from_parts(v.clone(), Source::None)).collect();
+    let run = replay.run(&given)?;
     let due = case.targets_given();
     let count = replay.program.list().len();
     // An instruction that leads to no gradient at hand makes nothing wrong.
@@ -48,6 +54,10 @@ pub(in crate::check) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edi
         .collect();
     let name = |id: Id| match &replay.program.infos()[id.index()].from {
         Origin::Constant(value) => values.get(&Arc::as_ptr(value)).cloned(),
+        Origin::Input(i) => {
+            let source = case.tape.sources.get(&computed[*i].0)?;
+            Some(words(source, &own).replace('`', ""))
+        }
         _ => None,
     };
     let ids = (0..replay.program.infos().len() as u32).map(Id);
@@ -65,9 +75,13 @@ pub(in crate::check) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edi
 }
 
 /// The backward pass to the tensors whose gradients are given.
-fn recorded(case: &Case) -> Result<Program> {
+fn recorded(case: &Case, computed: &[(u64, Arc<Value>)]) -> Result<Program> {
     let roots: Vec<(&Tensor, Tensor)> = case.roots.iter().map(|(t, g)| (t, g.clone())).collect();
-    Program::trace([], |_| {
+    let given: Vec<(String, Tensor)> = computed
+        .iter()
+        .map(|(n, v)| (format!("value_{n}"), Tensor::from_parts(v.clone(), Source::None)))
+        .collect();
+    Program::trace(given.iter().map(|(name, t)| (name.as_str(), t)), |_| {
         let walk = Walk { keep_graph: true, targets: Some(case.targets()), ..Walk::default() };
         let found = walk.run(&roots)?;
         let filled = found.into_iter().zip(case.targets()).map(|(g, t)| match g {
@@ -95,6 +109,7 @@ fn said(writer: &Writer<'_>, instruction: &Instruction, hit: &Hit) -> Edited {
             format!("{} * {} is added to {own}", number(hit.change.number), value(id))
         }
         Kind::Times(id) => format!("{own} is multiplied by {}", value(id)),
+        Kind::Mask(id) => format!("{own} is {}", writer.masked(*id)),
         Kind::Over(id) => format!("{own} is divided by {}", value(id)),
         _ => format!("{} stands where {own} is due", show(&hit.change.to.with(hit.change.number))),
     };

@@ -138,6 +138,9 @@ fn values(case: &Case) -> Vec<(String, Arc<Value>)> {
             add(label(&Source::Node(node.clone())), value);
         }
     }
+    for (number, value) in case.tape.computed() {
+        add(label(&Source::Node(case.tape.nodes[&number].clone())), &value);
+    }
     found
 }
 
