@@ -142,7 +142,7 @@ def _parts(row: Tensor, inputs: Sequence[Tensor]) -> list[Any]:
 def _seed(seed: int) -> None:
     """Seeds the generators in use. `torch.manual_seed` also asks for devices that were never used, which takes longer than many a function."""
     _torch.default_generator.manual_seed(seed)
-    if _torch.cuda.is_initialized():
+    if _torch.cuda.is_initialized():  # type: ignore[no-untyped-call, unused-ignore]
         _torch.cuda.manual_seed_all(seed)
 
 

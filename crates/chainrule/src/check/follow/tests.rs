@@ -359,6 +359,27 @@ fn gradients_of_an_edited_pass() {
 }
 
 #[test]
+fn a_mask_of_a_value_that_no_rule_saved() {
+    let model = Model::new();
+    let dy = model.right().remove(0);
+    let (dw, dv) = no_grad(|| {
+        let (h, z) = (model.h.detach(), model.x.matmul(&model.w.detach()));
+        let dh = dy.matmul(&model.v.detach().t()) * z.gt(0.0).to_dtype(DType::F64);
+        (model.x.t().matmul(&(dh * (1.0 - h.square()))), h.t().matmul(&dy))
+    });
+    let text = model.verdict(&dw, &dv);
+    assert!(text.contains("not above 0"), "{text}");
+    // Another mistake beside it: two, and each on its own path.
+    let (dw, dv) = no_grad(|| {
+        let z = model.x.matmul(&model.w.detach());
+        let dh = dy.matmul(&model.v.detach().t());
+        (model.x.t().matmul(&dh), z.t().matmul(&dy))
+    });
+    let text = model.verdict(&dw, &dv);
+    assert!(text.contains("`z` stands where `h` is due"), "{text}");
+}
+
+#[test]
 fn code_beside_the_tape() {
     let model = Model::new();
     let (x, h, v) = (model.x.clone(), model.h.detach(), model.v.detach());
