@@ -41,7 +41,7 @@ use report::Writer;
 use search::{Goal, Point, Search};
 
 /// How long a search may take.
-pub(crate) const SECONDS: f64 = 1.5;
+pub(crate) const SECONDS: f64 = 1.0;
 
 /// Whether the backward of a custom op gives the gradients of what its forward computes, at `inputs` and near them; if not, the line of the mistake and
 /// what it should be.
