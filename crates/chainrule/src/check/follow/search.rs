@@ -337,8 +337,8 @@ impl<'a> Search<'a> {
         };
         let now = self.replay.changed_values(run, &self.kept)?;
         let mut had: Vec<usize> = Vec::new();
-        for i in 0..now.len() {
-            let value = now[i].as_ref().or(run.values[i].as_ref());
+        for (now, before) in now.iter().zip(&run.values) {
+            let value = now.as_ref().or(before.as_ref());
             had.extend(value.filter(|v| v.dtype().is_float()).and_then(gradient));
         }
         let mut best: Option<Hit> = None;

@@ -43,7 +43,8 @@ pub(super) fn search(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviati
             for axis in axes {
                 let count = axis.map_or(shape.numel(), |a| shape[a]);
                 work += count * case.observed.iter().map(|o| o.right.len()).sum::<usize>();
-                if count < 2 || count > MOST || work > WORK || axis.is_some() && shape.rank() < 2 {
+                let fits = (2..=MOST).contains(&count) && work <= WORK;
+                if !fits || axis.is_some() && shape.rank() < 2 {
                     continue;
                 }
                 effort.replays += 1;
