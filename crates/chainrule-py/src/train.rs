@@ -501,14 +501,16 @@ pub fn _explain(
     f: Py<PyAny>,
     reference: Py<PyAny>,
     inputs: Vec<Bound<'_, PyTensor>>,
+    others: bool,
 ) -> PyResult<(bool, String)> {
     let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor().detach()).collect();
     run(|| {
         let failed = Mutex::new(None);
-        let verdict = check::explain(
+        let verdict = check::explain_numbers(
             one("explain", &f, &failed),
             one("explain", &reference, &failed),
             &inputs,
+            others,
         );
         outcome(failed, verdict.map(|v| (v.is_right(), v.to_string())))
     })

@@ -153,3 +153,17 @@ def test_compare_allows_in_float32_what_rounding_does(shift, batch):
 def test_a_gradient_that_is_not_finite_is_wrong():
     report = cr.check.gradcheck(function(lambda x: x.clone(), lambda g, x: g * math.nan), randn(3))
     assert report.outcome == "wrong"
+
+
+def test_arrays_of_numpy_are_gradients_too():
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    w = cr.tensor(np.arange(1.0, 13.0).reshape(3, 4) / 10, requires_grad=True).named("w")
+    h = (cr.tensor(x) @ w).tanh().named("h")
+    loss = (h * h).sum()
+    value = np.tanh(x @ w.detach().numpy())
+    right = {"h": 2 * value, "w": x.T @ (2 * value * (1 - value**2))}
+    assert cr.check.compare(loss, right).passed
+    dropped = 2 * value * np.array([1, 1, 1, 1, 1, 0.0])[:, None]
+    wrong = {"w": x.T @ (dropped * (1 - value**2))}
+    for report in (cr.check.compare(loss, wrong), cr.check.verdict(loss, [(w, wrong["w"])])):
+        assert not report.passed and "of its rows 5 of 6 are 0" in report.text, report.text

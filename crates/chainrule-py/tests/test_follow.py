@@ -228,6 +228,42 @@ def test_right_but_unusual_ones_are_left_alone(tmp_path):
     assert is_right(function, inputs) and cr.torch.gradcheck(function, inputs)
 
 
+def chosen(bug):
+    """One of the ways in which a backward pass is written, chosen from outside."""
+
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x @ w
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            if bug:
+                dw = g.T @ x
+            else:
+                dw = x.T @ g
+            return g @ w.T, dw
+
+    return Two
+
+
+def test_a_way_that_was_chosen_outside_is_no_mistake():
+    inputs = [torch.randn(5, 4), torch.randn(4, 4)]
+    text = str(cr.torch.gradcheck(chosen(True), inputs))
+    assert re.search(r"corrected +dw = \(g.T @ x\).T", text), text
+    assert cr.torch.gradcheck(chosen(False), inputs)
+
+
+@pytest.mark.parametrize("name, entry", [("mean for sum", "mean where a sum is due"), ("not transposed", "second operand not transposed"), ("gradient of another stage", None)])
+def test_one_entry_of_the_catalogue_at_most(name, entry, tmp_path):
+    code, lines = SPOILED[name]
+    function, inputs = load(tmp_path / "spoiled.py", code.replace(*lines[0]))
+    entries = re.findall(r"^- (.*?) in `(.*?)`", str(cr.torch.gradcheck(function, inputs)), re.M)
+    assert [mistake for mistake, _ in entries] == ([entry] if entry else [])
+
+
 class Mish(torch.autograd.Function):
     """With the derivative of another function: no small edit makes it right."""
 

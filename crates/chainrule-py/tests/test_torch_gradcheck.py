@@ -151,6 +151,48 @@ def test_another_slope_at_a_kink_is_a_kink(name, dtype):
     assert outcome(function(forward, lambda g, x: backward(g, x) * 1.01), x.to(dtype)).outcome == "wrong"
 
 
+WILD = {
+    "relu with 5": (torch.relu, lambda g, x: g * ((x > 0).to(g) + 5.0 * (x == 0).to(g)), Z),
+    "relu with -1/10": (torch.relu, lambda g, x: g * ((x > 0).to(g) - 0.1 * (x == 0).to(g)), Z),
+    "abs with 2": (torch.abs, lambda g, x: g * (x.sign() + 2.0 * (x == 0).to(g)), Z),
+    "the two largest both": (lambda x: x.amax(1), lambda g, x: 3 * g[:, None] * (x == x.amax(1, keepdim=True)).to(g) * torch.tensor([[1.0], [1 / 3]]).to(g), TIE),
+}
+
+
+@pytest.mark.parametrize("name", WILD)
+def test_a_slope_that_is_on_no_side_of_a_kink_is_wrong(name):
+    forward, backward, x = WILD[name]
+    assert outcome(function(forward, backward), x).outcome == "wrong"
+
+
+def test_where_many_kinks_add_up_a_usual_slope_is_right():
+    layer = function(lambda x, w: torch.relu(x @ w), lambda g, x, w: ((g * (x @ w > 0)) @ w.t(), x.t() @ (g * (x @ w > 0))))
+    assert outcome(layer, (torch.zeros(3, 4), R(4, 5))).outcome == "right"
+
+
+# ---- gradients too small for differences
+@pytest.mark.parametrize("factor, said", [(1.0, "right"), (0.0, "wrong"), (-1.0, "wrong"), (2.0, "wrong")])
+def test_a_tiny_gradient_is_judged_by_its_own_size(factor, said):
+    def tiny(x, w):
+        return x.sum() + 1e-19 * (w**2).sum()
+
+    fn = function(tiny, lambda g, x, w: (g * torch.ones_like(x), factor * 2e-19 * g * w))
+    assert outcome(fn, (R(3), R(4))).outcome == said
+
+
+def test_what_only_rounding_leaves_is_nothing():
+    """The sum of a softmax is 1, so its gradient is rounding; zeros are as right."""
+    ones = function(lambda x: x.softmax(1).sum(1), lambda g, x: torch.zeros_like(x))
+    assert outcome(ones, R(4, 3)).outcome == "right"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_backward_that_is_wrong_in_a_narrow_dtype_alone(dtype):
+    for factor, said in ((1.0, "right"), (2.0, "wrong"), (0.0, "wrong")):
+        fn = function(torch.tanh, lambda g, x: g * (1 - torch.tanh(x) ** 2) * (factor if x.dtype == dtype else 1.0))  # noqa: B023
+        assert outcome(fn, R(6, 5, dtype=dtype)).outcome == said
+
+
 # ---- paths through which no gradient flows
 class Net(nn.Module):
     def __init__(self, path):

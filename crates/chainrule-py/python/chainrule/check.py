@@ -23,7 +23,9 @@ class Report:
     def with_lines(self, found: Sequence[Any], whole: bool = False) -> Report:
         """The report with the lines of the mistakes in front of what the numbers tell: all of that, or what the catalogue calls it."""
         head, _, rest = self.text.partition("\n")
-        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else _one_entry(rest))]))
+        corrections = [c for f in found if f.is_whole for c in f.corrections if c.corrected]
+        named = _one_entry(rest, corrections[0].what) if len(corrections) == 1 else []
+        report = Report(self.passed, "\n".join([head, *map(str, found), *(rest.splitlines() if whole else named)]))
         report.pictures = [f.picture for f in found]
         return report
 
@@ -41,13 +43,12 @@ class Report:
 _twice = [0]
 
 
-def _one_entry(text: str) -> list[str]:
-    """What the catalogue of mistakes calls it, if it is one mistake there; a choice of several tells less than the line."""
+def _one_entry(text: str, what: str) -> list[str]:
+    """The entry of the catalogue of mistakes that gives the same numbers, the op's own one first; of several the one that says what the correction does."""
     entries = re.findall(r"^- (.*?) in `(.*?)`", text, re.MULTILINE)
-    if len({mistake for mistake, _ in entries}) != 1:
-        return []
-    ops = " or ".join(dict.fromkeys(f"`{op}`" for _, op in entries))
-    return [f"the catalogue of mistakes calls it: {entries[0][0]} in {ops}"]
+    about = "axis" if "axis" in what or "axes" in what else "overwritten" if "missing" in what and "term" in what or "path" in what else ""
+    entries.sort(key=lambda entry: about not in entry[0])
+    return [f"- {mistake} in `{op}`, as the catalogue of mistakes calls it" for mistake, op in entries[:1]]
 
 
 def _list(inputs: Any) -> list[Tensor]:
@@ -79,7 +80,7 @@ def explain(
     one the numbers alone are read, beside differences; the inputs are float64 then.
     """
     if reference is not None:
-        report = Report(*_c._explain(func, reference, _list(inputs)))
+        report = Report(*_c._explain(func, reference, _list(inputs), True))
         return report if report.passed else _with_lines(report, func, _list(inputs))
     all_of = _c._explain_opaque(func, _list(inputs))
     lines = [f"input {i}: {reading}" for i, readings in enumerate(all_of) for reading in readings]
@@ -141,19 +142,34 @@ def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:
     return report.with_lines(found) if found else report
 
 
-def compare(loss: Tensor, by_hand: Mapping[str, Tensor], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
-    """Gradients written by hand, by the names of their tensors (`t.named(...)`), beside those of autograd.
+def _tensor(x: Any) -> Tensor:
+    """A gradient as a tensor: it may be an array of NumPy, or whatever has one."""
+    if isinstance(x, Tensor):
+        return x
+    import numpy as np
+
+    return _c.from_numpy(np.ascontiguousarray(x))
+
+
+def compare(loss: Tensor, by_hand: Mapping[str, Any], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
+    """Gradients written by hand (tensors or NumPy arrays), by the names of their tensors (`t.named(...)`), beside those of autograd.
 
     An element is right if `|by hand - autograd| <= atol + rtol * |autograd|`, or if no more than rounding keeps it from that: the backward pass is run again with its
     numbers changed in their last bits, in the dtype that it runs in, and what that does to an element is its rounding. Without an `atol` each
-    gradient is judged by its own size, however small. A gradient that cannot be compared does not pass.
+    gradient is judged by its own size, however small. A gradient that cannot be compared does not pass. Where one is wrong, `verdict` is asked what gives
+    these numbers.
     """
-    return Report(*_c._compare(loss, list(by_hand.items()), rtol, atol))
+    return Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in by_hand.items()], rtol, atol))
 
 
-def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Tensor]]) -> Report:
-    """What is wrong with the gradients that are given for leaves of `loss`, as pairs of leaf and gradient."""
-    return Report(*_c._verdict(loss, list(given)))
+def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:
+    """What is wrong with the gradients that are given for tensors behind `loss`, as pairs of tensor and gradient (a tensor or a NumPy array).
+
+    First the classic mistakes are planted in the right backward pass, one at a time, until these gradients come out. If none gives them, other edits of the right pass are tried:
+    another gradient or value in the place of one, parts with factors of their own, rows or columns or elements that are multiplied by numbers, any other
+    instruction, and two of them. Nothing is said that does not give just these numbers.
+    """
+    return Report(*_c._verdict(loss, [(x, _tensor(g)) for x, g in given]))
 
 
 __all__ = ["Report", "backward", "compare", "explain", "gradcheck", "verdict"]

@@ -124,11 +124,25 @@ where
     CustomFn(Arc::new(closures))
 }
 
+/// The context of a custom op, for whoever calls its backward by hand.
+pub(crate) fn context(inputs: &[Tensor], output: &Tensor, wanted: &[bool]) -> CustomContext {
+    CustomContext { inputs: inputs.to_vec(), output: output.clone(), wanted: wanted.to_vec() }
+}
+
+/// The custom op that a node of the tape is a use of, if it is one.
+pub(crate) fn op_of(op: &dyn Op) -> Option<Arc<dyn CustomOp>> {
+    (op as &dyn std::any::Any).downcast_ref::<Custom>().map(|c| c.op.clone())
+}
+
 /// A custom op made by [`custom`], to be applied as often as needed.
 #[derive(Clone)]
 pub struct CustomFn(Arc<dyn CustomOp>);
 
 impl CustomFn {
+    pub(crate) fn inner(&self) -> &dyn CustomOp {
+        self.0.as_ref()
+    }
+
     /// Applies the op.
     #[track_caller]
     pub fn apply(&self, inputs: &[&Tensor]) -> Result<Tensor> {

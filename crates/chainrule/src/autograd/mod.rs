@@ -17,6 +17,7 @@ pub(crate) use backward::upstream;
 pub use checkpoint::checkpoint;
 pub use contributions::Contribution;
 pub use custom::{CustomContext, CustomFn, CustomOp, apply_custom, custom};
+pub(crate) use custom::{context as custom_context, op_of as custom_of};
 pub use functional::{grad, grad_of, hessian, hvp, jacobian, jvp, value_and_grad, vjp};
 pub use graph::{Graph, GraphTensor};
 pub use inspect::NonFinite;

@@ -9,6 +9,8 @@
 //! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
 //! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
 //! - [`Workflow`] watches a training loop and names the mistakes in it.
+//! - [`backward()`] follows the backward of a custom op line by line and says which line is wrong and what it should be; [`compare_code`] does so
+//!   for gradients that some code computes.
 //! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any function, [`read_numbers`] those of two tensors.
 //! - [`mistakes()`] plants every classic mistake and counts how many are detected and named.
 //!
@@ -27,6 +29,7 @@ pub(crate) mod catalogue;
 pub mod compare;
 mod dot_product;
 mod extrapolate;
+mod follow;
 mod gradcheck;
 pub mod invariants;
 pub mod mistakes;
@@ -41,6 +44,7 @@ pub mod workflow;
 pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
+pub use follow::{Correction, Followed, backward, compare_code};
 pub use gradcheck::{
     Blame, Break, Broken, Directional, GradCheck, GradChecker, Judgement, Kink, Law, NotFinite,
     Outcome, Outputs, PairCheck, Problem, Slot, Split, Worst, gradcheck,
@@ -50,8 +54,8 @@ pub use mistakes::{Mistakes, mistakes};
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
-    BatchRatio, Cost, Deviation, Explanation, Reading, Verdict, Wrong, explain, explain_opaque,
-    ratio_by_batch, read_numbers, verdict, verdict_with,
+    BatchRatio, Cost, Deviation, Explanation, Reading, Verdict, Wrong, explain, explain_numbers,
+    explain_opaque, ratio_by_batch, read_numbers, verdict, verdict_with,
 };
 pub use workflow::{Finding, Mistake, Workflow};
 

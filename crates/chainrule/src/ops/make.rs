@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{binary, fused, index, reduce, shape, unary};
+use crate::dtype::DType;
 use crate::shape::{Axes, Shape};
 use crate::tensor::op::Op;
 
@@ -18,6 +19,7 @@ plain! {
     mul: binary::mul::Mul;
     div: binary::div::Div;
     pow: binary::pow::Pow;
+    gt: binary::compare::Compare::Gt;
     neg: unary::neg::Neg;
     square: unary::square::Square;
     reciprocal: unary::reciprocal::Reciprocal;
@@ -69,4 +71,8 @@ pub(crate) fn gather(axis: usize) -> Arc<dyn Op> {
 
 pub(crate) fn gather_grad(axis: usize, shape: Shape) -> Arc<dyn Op> {
     Arc::new(index::gather::GatherGrad { axis, shape })
+}
+
+pub(crate) fn to_dtype(dtype: DType) -> Arc<dyn Op> {
+    Arc::new(unary::to_dtype::ToDType { dtype })
 }

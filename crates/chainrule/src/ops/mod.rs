@@ -40,6 +40,7 @@ mod prelude;
 mod reduce;
 mod reference;
 mod shape;
+pub(crate) mod twins;
 mod unary;
 
 pub(crate) use binary::add_values;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// A statement that binds a name, and its lines.
-pub(super) struct Binding {
+pub(crate) struct Binding {
     pub name: String,
     /// The first line, from 1.
     pub first: usize,
@@ -11,7 +11,7 @@ pub(super) struct Binding {
 }
 
 /// The text of a file of Rust code.
-pub(super) fn read(file: &str) -> Option<String> {
+pub(crate) fn read(file: &str) -> Option<String> {
     // The compiler names files from the root of the workspace; the program may run in a folder below it.
     let here = std::env::current_dir().unwrap_or_default();
     let folders = std::iter::once(Path::new("")).chain(here.ancestors());
@@ -19,7 +19,7 @@ pub(super) fn read(file: &str) -> Option<String> {
 }
 
 /// The statements `let name = ...;` of Rust code.
-pub(super) fn of_rust(text: &str) -> Vec<Binding> {
+pub(crate) fn of_rust(text: &str) -> Vec<Binding> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
     for (i, line) in lines.iter().enumerate() {
@@ -58,7 +58,7 @@ pub(super) fn of_rust(text: &str) -> Vec<Binding> {
 }
 
 /// The statements `name = ...` of Python code, also with an annotation. The argument of a call is told from them by the space before the sign.
-pub(super) fn of_python(text: &str) -> Vec<Binding> {
+pub(crate) fn of_python(text: &str) -> Vec<Binding> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<Binding> = Vec::new();
     for (i, line) in lines.iter().enumerate() {

@@ -39,7 +39,7 @@
 
 mod access;
 mod algebra;
-mod bindings;
+pub(crate) mod bindings;
 mod check;
 mod compile;
 mod cost;
@@ -66,6 +66,7 @@ pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
 pub use explain::{Explanation, Formula, explain_page, formula, formulas};
 pub use ir::Phase;
+pub(crate) use ir::{From as Origin, Id, Info, Instruction};
 pub use planned::Memory;
 pub use trace::{Graded, Remains};
 pub use validated::{Validated, Warning};
@@ -74,7 +75,7 @@ use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::log::Drawn;
-use ir::{Cell, Id, Info, Instruction, Out};
+use ir::{Cell, Out};
 use plan::Plan;
 use planned::{Machine, Steps};
 
@@ -128,6 +129,31 @@ impl Program {
 
     fn name(&self, id: Id) -> &str {
         &self.info(id).name
+    }
+
+    /// All values, by id.
+    pub(crate) fn infos(&self) -> &[Info] {
+        &self.values
+    }
+
+    /// The instructions in their order.
+    pub(crate) fn list(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// The arguments in their order.
+    pub(crate) fn arguments(&self) -> &[Id] {
+        &self.inputs
+    }
+
+    /// What a run gives back, in order.
+    pub(crate) fn results(&self) -> impl Iterator<Item = Id> {
+        self.outputs.iter().map(|o| o.id)
+    }
+
+    /// The leaf that is the cell of this number.
+    pub(crate) fn leaf(&self, cell: usize) -> &std::sync::Arc<crate::tensor::node::Leaf> {
+        &self.cells[cell].leaf
     }
 
     /// The values that a run must compute: those that it gives back, and the new ones of cells.

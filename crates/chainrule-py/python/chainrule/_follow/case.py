@@ -10,6 +10,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+TINY = 1e-12
+"""A gradient that is smaller than this beside the largest may be nothing but rounding."""
+
 
 @dataclass
 class Quantity:
@@ -31,6 +34,8 @@ class Point:
     context: Any
     right: list[Array]
     scale: float
+    sizes: list[float] = field(default_factory=list)
+    """What each gradient is off by is judged by this: its own size, unless it is but rounding of others."""
     quantities: list[Quantity] = field(default_factory=list)
 
 
@@ -47,6 +52,7 @@ class Case:
     backward: Callable[[Any, list[Any]], Sequence[Any]]
     """The gradients of the inputs, by what was kept and the gradients of the outputs."""
     tolerance: float = 1e-9
+    _steady: list[bool] | None = None
 
     @property
     def graded(self) -> list[int]:
@@ -61,8 +67,29 @@ class Case:
         above = [engine.probe(y, seed, i) for i, y in enumerate(outputs)]
         right, found = engine.reference(self, inputs, above, quantities)
         _, context = self.run_forward(inputs)
-        scale = max([float(np.abs(r).max(initial=0.0)) for r in right], default=0.0)
-        return Point(inputs, above, context, right, scale or 1.0, found)
+        scale = max([float(np.abs(r).max(initial=0.0)) for r in right], default=0.0) or 1.0
+        return Point(inputs, above, context, right, scale, self._sizes(inputs, above, right, scale), found)
+
+    def _sizes(self, inputs: list[Any], above: list[Any], right: list[Array], scale: float) -> list[float]:
+        """The sizes of the gradients. One that is tiny beside the others, or beside what comes in, may be what is left where they cancel: that changes with the
+        last bits of the inputs, and is judged by the others' size."""
+        sizes = [float(np.abs(r).max(initial=0.0)) for r in right]
+        whole = max([scale, *(float(np.abs(self.engine.array(g)).max(initial=0.0)) for g in above if g is not None)])
+        if all(s >= TINY * whole for s in sizes):
+            return sizes
+        if self._steady is None:
+            self._steady = self._steadiness(inputs, above, right, sizes)
+        return [s if s >= TINY * whole or s > 0 and stay else whole for s, stay in zip(sizes, self._steady)]
+
+    def _steadiness(self, inputs: list[Any], above: list[Any], right: list[Array], sizes: list[float]) -> list[bool]:
+        """Which gradients stay what they are when the inputs change in their last bits; asked once, as the function is the same at all points."""
+        engine, stays = self.engine, [s > 0 for s in sizes]
+        for seed in (3, 4):
+            draw = np.random.default_rng(seed)
+            shaken = [engine.tensor(engine.array(x) * (1 + 1e-12 * draw.standard_normal(tuple(x.shape))), x) if engine.is_float(x) else x for x in inputs]
+            again, _ = engine.reference(self, shaken, above, False)
+            stays = [stay and float(np.abs(a - b).max(initial=0.0)) <= 1e-6 * s for a, b, s, stay in zip(again, right, sizes, stays)]
+        return stays
 
     def resized(self) -> list[Point]:
         """Points with other sizes, as far as the forward pass takes them: a size that happens to equal a number is told from it there."""
@@ -102,13 +129,10 @@ class Case:
     def errors(self, point: Point, found: list[Array]) -> list[float]:
         """How far each gradient is off, relative to its own size."""
         out = []
-        for right, given in zip(point.right, found):
+        for right, given, size in zip(point.right, found, point.sizes):
             if given.shape != right.shape:
                 out.append(float("inf"))
                 continue
-            size = float(np.abs(right).max(initial=0.0))
-            if size < 1e-12 * point.scale:
-                size = point.scale
             with np.errstate(all="ignore"):
                 worst = float(np.abs(given - right).max(initial=0.0)) / size
                 if not np.isfinite(worst):
@@ -117,6 +141,22 @@ class Case:
                     worst = float(error.max(initial=0.0)) / size
             out.append(float("inf") if np.isnan(worst) else worst)
         return out
+
+
+def lost_gradients(case: Case) -> list[str]:
+    """The names of inputs whose gradients are tiny beside the others, and not at all what they should be: differences of the function cannot see them."""
+    wrong: set[int] | None = None
+    with case.engine.apart():
+        for seed in (1, 2):
+            point = case.point(seed)
+            above = [float(np.abs(case.engine.array(g)).max(initial=0.0)) for g in point.above if g is not None]
+            tiny = {i for i, size in enumerate(point.sizes) if 0 < size < TINY * max([point.scale, *above])}
+            if not tiny:
+                return []
+            errors = case.errors(point, case.gradients(point))
+            own = {i for i in tiny if not errors[i] <= 1e-2}
+            wrong = own if wrong is None else wrong & own
+    return [case.names[case.graded[i]] for i in sorted(wrong or ())]
 
 
 def wrong_gradients(case: Case) -> list[str]:

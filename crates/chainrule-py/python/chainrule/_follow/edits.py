@@ -110,7 +110,9 @@ class Edits:
         node = self.statement.node
         keep = (ast.expr,)
         signed = {id(n.operand) for n in ast.walk(node) if isinstance(n, ast.UnaryOp) and number_of(n) is not None}
-        return [n for n in ast.walk(node) if id(n) not in signed and isinstance(n, keep) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load) and id(n) not in self.calls]
+        tests = [n.test for n in ast.walk(node) if isinstance(n, ast.IfExp) and self.unit.is_setting(n.test)]
+        settings = {id(n) for test in tests for n in ast.walk(test)}
+        return [n for n in ast.walk(node) if id(n) not in signed and id(n) not in settings and isinstance(n, keep) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load) and id(n) not in self.calls]
 
     def all(self) -> list[Edit]:
         """All edits, the smallest first."""
@@ -158,7 +160,10 @@ class Edits:
             if isinstance(n, ast.Name) and self.scope.value(n) is not None:
                 places.setdefault(n.id, []).append(n)
         for name, nodes in places.items():
-            shape = self.scope.shape(nodes[0])
+            shape, value = self.scope.shape(nodes[0]), self.scope.value(nodes[0])
+            if len(nodes) > 1 and isinstance(value, int) and not isinstance(value, bool):
+                for factor in (2, 3):
+                    yield Edit(self.unit, self.statement, [(n, f"{factor} * {name}") for n in nodes], 2.0, f"{factor} times `{name}` is due", nodes[0])
             if len(nodes) < 2 or shape is None:
                 continue
             for other, its in self.scope.tensors():
@@ -208,7 +213,8 @@ class Edits:
                 if known:
                     for op in ("+=", "-="):
                         yield self._whole(f"{text(left)} {op} {value}", 1.5, f"`{op}` for `=`: what was there before is lost", node)
-                    yield self._whole("pass", 1.9 if isinstance(left, ast.Subscript) else 2.3, "the statement is one too many", node)
+                    cost = 1.9 if isinstance(left, ast.Subscript) else 2.3 + self._chosen()
+                    yield self._whole("pass", cost, "the statement is one too many", node)
                 if isinstance(left, ast.Name) and known:
                     name = text(left)
                     yield self._whole(f"{name} = {name} + ({value})", 1.6, "what was there before is lost", node)
@@ -222,6 +228,13 @@ class Edits:
             changed = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(changed, ast.Subscript):
                 yield from self._index(changed)
+
+    def _chosen(self) -> float:
+        """More, where the statement is all that a branch has which was chosen from outside the function: nobody chooses a branch to do nothing."""
+        for owner in ast.walk(self.unit.node):
+            if isinstance(owner, ast.If) and self.unit.is_setting(owner.test) and any([n.number for n in rows] == [self.statement.node.number] for rows in (owner.body, owner.orelse)):  # type: ignore[attr-defined]
+                return 0.4
+        return 0.0
 
     def _target(self) -> str:
         """The variable that the statement assigns."""
@@ -264,6 +277,10 @@ class Edits:
         value = self.scope.value(node)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             yield from self._other_number(node, value)
+        if isinstance(value, slice):
+            for name, v in self.scope.names.items():
+                if isinstance(v, slice) and name != self.text(node):
+                    yield self._edit(node, name, 1.1, "another slice")
         if isinstance(node, ast.BinOp):
             yield from self._operator(node)
         if isinstance(node, ast.UnaryOp):
@@ -438,7 +455,9 @@ class Edits:
         for op, cost in _SWAPS.get(type(node.op), []):
             yield self._edit(node, f"{a} {op} {b}", cost, f"`{op}` for `{sign_of(node.op)}`")
         if isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow)):
-            yield self._edit(node, f"{b} {sign_of(node.op)} {a}", 1.2, "the operands are exchanged")
+            # `1 - x` is seldom meant the other way round.
+            literal = number_of(node.left) is not None or number_of(node.right) is not None
+            yield self._edit(node, f"{b} {sign_of(node.op)} {a}", 1.35 if literal else 1.2, "the operands are exchanged")
         if isinstance(node.op, (ast.Add, ast.Sub)):
             yield self._edit(node, f"-{a} + {b}" if isinstance(node.op, ast.Add) else f"-{a} - {b}", 1.3, f"the sign of `{self.text(node.left)}`")
         if isinstance(node.op, ast.MatMult):

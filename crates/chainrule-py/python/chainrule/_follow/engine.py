@@ -78,7 +78,7 @@ class Engine:
         """A copy of a value that may be of use, or None."""
         if self.is_tensor(x):
             return self.copy(x)
-        if isinstance(x, (int, float)):
+        if isinstance(x, (int, float, slice)):
             return x
         if isinstance(x, (list, tuple)) and 0 < len(x) <= 64 and all(self.is_tensor(y) for y in x):
             return tuple(self.copy(y) for y in x)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .case import Case
+from .case import Case, lost_gradients
 from .engine_torch import Torch
 from .functions import of_function
 from .report import Followed, follow
@@ -40,6 +40,16 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
     finally:
         base.apply = before
     return [of_function(engine, cls, args) for cls, args in called.items()]
+
+
+def lost(fn: Any, inputs: Any) -> list[str]:
+    """The inputs of a `Function` in `fn` whose gradients are tiny, and not what they should be."""
+    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    try:
+        return [name for case in cases(fn, given) for name in lost_gradients(case)]
+    except Exception:
+        # What runs the forward pass in other ways than the user does may fail; the numbers have been judged without it.
+        return []
 
 
 def followed(fn: Any, inputs: Any, seconds: float = 1.2) -> list[Followed]:

@@ -37,10 +37,25 @@ class Hook:
         self.c = 1.0
         """A number that is looked for."""
         self.taken: Any = None
+        self._last: dict[int, tuple[Any, int, Any]] = {}
+
+    def _kept(self, value: Any) -> Any:
+        """A copy of a value; the one from before, if nothing was written into it since."""
+        try:
+            version = value._version
+        except (AttributeError, RuntimeError):
+            # No tensor of PyTorch, or one that counts no changes.
+            return self.keep(value)
+        before = self._last.get(id(value))
+        if before is not None and before[0] is value and before[1] == version:
+            return before[2]
+        kept = self.keep(value)
+        self._last[id(value)] = value, version, kept
+        return kept
 
     def see(self, number: int, value: Any) -> Any:
         if self.recording:
-            kept = self.keep(value)
+            kept = self._kept(value)
             if kept is not None:
                 self.values.setdefault(number, []).append(kept)
         if number == self.place:
@@ -53,12 +68,12 @@ class Hook:
 
     def at(self, statement: int, after: bool, names: dict[str, Any]) -> None:
         if self.recording:
-            kept = {n: k for n, v in names.items() if (k := self.keep(v)) is not None}
+            kept = {n: k for n, v in names.items() if (k := self._kept(v)) is not None}
             for n, v in names.items():
                 # What a context holds is at hand by its name, too.
                 if n in ("ctx", "self") and hasattr(v, "__dict__"):
                     for part, x in vars(v).items():
-                        if not part.startswith("_") and part not in ("saved_tensors", "needs_input_grad") and (k := self.keep(x)) is not None:
+                        if not part.startswith("_") and part not in ("saved_tensors", "needs_input_grad") and (k := self._kept(x)) is not None:
                             kept[f"{n}.{part}"] = k
             self.moments.append(Moment(statement, after, kept))
 

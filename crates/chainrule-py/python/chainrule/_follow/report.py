@@ -32,6 +32,8 @@ class Correction:
     why: str
     caret: tuple[int, int]
     """The columns of the wrong part in `source`."""
+    what: str = ""
+    """What the correction does."""
 
 
 @dataclass
@@ -104,7 +106,7 @@ def _corrected(found: Found, hit: Hit) -> Correction:
         changed = [new.strip() for new, was in zip(after, old) if new != was] or [after[0].strip()]
     else:
         changed = [row.strip() for row in after if row.strip()]
-    return Correction(unit.file, site.lineno, old[at].strip(), "\n".join(changed), _why(found, hit, edit), (first, last))
+    return Correction(unit.file, site.lineno, old[at].strip(), "\n".join(changed), _why(found, hit, edit), (first, last), edit.what)
 
 
 def _located(found: Found, step: Step) -> Correction:

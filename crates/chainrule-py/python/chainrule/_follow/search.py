@@ -140,9 +140,11 @@ class Search(Scopes):
                 self.try_edits(step, partial_proposals(self, step, self.scope(step)))
 
     def located(self) -> Step | None:
-        """The one statement in which another value makes all gradients right and whose operands are right, if there is just one."""
-        found = [s for s in self.steps if s.rank < 0.35 and s.known and s.results and isinstance(self.due_of(s), Due)]
-        return found[0] if len(found) == 1 else None
+        """The one statement in which another value makes all gradients right and whose operands are right, if there is just one, and none of which nothing is known."""
+        near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
+        found = [s for s in near if s.results and isinstance(self.due_of(s), Due)]
+        open_ones = [s for s in near if not s.results and s.touches]
+        return found[0] if len(found) == 1 and not open_ones else None
 
     def _elsewhere_right(self, hit: Hit) -> int:
         """At how many points of other sizes the gradients are right with the edit."""

@@ -119,6 +119,8 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             return None
         found.wrong = search.wrong
         search.localise()
+        # What was recorded has taken its time; the search has its own.
+        search.bench.extend(0.8 * seconds)
         found.search, found.steps = search, search.steps
         hits = search.one()
         if hits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,13 +102,12 @@ class Recording:
             self.wrong = self._wrong(self.base, self.point)
         engine, moments = self.engine, hook.moments
         self.values = hook.values
-        for m in moments:
-            for name, v in m.names.items():
-                if engine.is_float(v):
-                    forward_names.setdefault(key_of(engine.array(v)), name)
+        for name, v in self._named_floats(moments):
+            forward_names.setdefault(key_of(engine.array(v)), name)
         self.known = self._known(forward_names)
         self.constants = self._constants()
         self.still = self._still()
+        self.scaled: set[Any] = set()
         self.steps = self._steps(moments)
 
     def _still(self) -> set[Any]:
@@ -116,8 +116,17 @@ class Recording:
         hook = Hook(self.engine.keep)
         with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
             self.bench.run(point)
-        mine = {key_of(self.engine.array(v)) for m in self.hook.moments for v in m.names.values() if self.engine.is_float(v)}
-        return mine & {key_of(self.engine.array(v)) for m in hook.moments for v in m.names.values() if self.engine.is_float(v)}
+        mine = {key_of(self.engine.array(v)) for _, v in self._named_floats(self.hook.moments)}
+        return mine & {key_of(self.engine.array(v)) for _, v in self._named_floats(hook.moments)}
+
+    def _named_floats(self, moments: list[Any]) -> Iterator[tuple[str, Any]]:
+        """The variables that are tensors of floats, each value once, in the order in which they came."""
+        seen: set[tuple[str, int]] = set()
+        for m in moments:
+            for name, v in m.names.items():
+                if (name, id(v)) not in seen and self.engine.is_float(v):
+                    seen.add((name, id(v)))
+                    yield name, v
 
     def _forward_names(self) -> dict[Any, str]:
         """The variables of the forward pass by their values."""
@@ -128,10 +137,8 @@ class Recording:
         self.forward_moments, self.forward_values = hook.moments, hook.values
         for i in self.case.graded:
             names[key_of(self.engine.array(self.point.inputs[i]))] = self.case.names[i]
-        for m in hook.moments:
-            for name, v in m.names.items():
-                if self.engine.is_float(v):
-                    names.setdefault(key_of(self.engine.array(v)), name)
+        for name, v in self._named_floats(hook.moments):
+            names.setdefault(key_of(self.engine.array(v)), name)
         return names
 
     def _known(self, names: dict[Any, str]) -> Known:
@@ -146,10 +153,7 @@ class Recording:
                 last[i] = name
             if name and not q.words.startswith("a part"):
                 q.name, q.words = name, f"the gradient of `{name}`" if q.is_gradient else f"`{name}`"
-        for m in self.forward_moments:
-            for name, v in m.names.items():
-                if engine.is_float(v):
-                    given.append(Quantity(f"`{name}`", engine.array(v), False, name))
+        given += [Quantity(f"`{name}`", engine.array(v), False, name) for name, v in self._named_floats(self.forward_moments)]
         given += [Quantity(f"`{text}` of {q.words}", v, False) for q in [*given, *point.quantities] if not q.is_gradient for text, v in _derived(q.value)]
         # Named ones are found first, and gradients of named ones before parts of gradients.
         point.quantities.sort(key=lambda q: (not q.name, q.words.startswith("a part")))
@@ -245,7 +249,7 @@ class Recording:
     def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
         reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         floats = [names[n] for n in reads if n in names and self.engine.is_float(names[n])]
-        return all(key_of(self.engine.array(v)) in self.still or (m := self._match(v)) is not None and m.exact for v in floats)
+        return all((key := key_of(self.engine.array(v))) in self.still or key in self.scaled or (m := self._match(v)) is not None and m.exact for v in floats)
 
     def _reads_parts(self, s: Statement, names: dict[str, Any]) -> bool:
         """Whether it reads what is but a part of a gradient, which may be due there or the whole of it."""
@@ -289,10 +293,37 @@ class Recording:
                 if not step.touches:
                     # The value is no tensor of floats (a number, an index), or it is changed in place: what depends on it follows from who reads it.
                     silent_steps.append(step)
+            for step in self.steps:
+                self._rescaled(step, wrong)
+        for step in self.steps if self.scaled else ():
+            step.known = step.known or self._reads_known(step.statement, step.names)
         self._spread(silent_steps)
         for step in self.steps:
             step.rank = self._rank(step, wrong)
         self.steps.sort(key=lambda s: (s.rank, s.order))
+
+    def _rescaled(self, step: Step, wrong: set[int]) -> None:
+        """A result that is a multiple of what its variable is named for is right if nothing comes right without the factor: then that is taken off further down."""
+        target = target_of(step.statement.node)
+        place = getattr(getattr(step.statement.node, "value", None), "number", -1)
+        seen = self.values.get(place) or []
+        if step.is_named is not False or len(seen) != 1 or not self.engine.is_float(seen[0]):
+            return
+        value = self.engine.array(seen[0])
+        factor = next((f for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name) and (f := _multiple(value, q.value)) is not None), None)
+        if factor is None:
+            return
+        hook, engine = self.hook, self.engine
+        hook.place, hook.turn = place, 0
+        hook.other = lambda v, _: engine.tensor(engine.array(v) / factor, v) if engine.is_float(v) else v
+        found = self.bench.run()
+        hook.place = -1
+        if found is None:
+            return
+        errors = self.case.errors(self.point, found)
+        if not any(errors[i] <= self.case.tolerance for i in wrong):
+            step.is_named = True
+            self.scaled.add(key_of(value))
 
     def _spread(self, steps: list[Step]) -> None:
         """The gradients that depend on a statement without a tensor: those that depend on a statement that reads its variable, or stands in its block."""
@@ -318,10 +349,11 @@ class Recording:
 
     def _rank(self, step: Step, wrong: set[int]) -> float:
         """0 for a statement whose operands are all right and whose result is not; more for others."""
-        if not step.touches & wrong:
+        statement = step.statement
+        if not step.touches & wrong or statement.head and isinstance(statement.owner, ast.If) and step.unit.is_setting(statement.node):
             return 9.0
         rank = 0.0 if wrong <= step.touches else 0.7
-        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) > 1e-12 * self.point.scale}
+        still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) >= self.point.sizes[i]}
         if still and step.results:
             # A wrong value would have made these gradients wrong, too.
             rank += 1.0
@@ -344,8 +376,7 @@ class Recording:
         return rank
 
     def _size(self, i: int) -> float:
-        size = float(np.abs(self.point.right[i]).max(initial=0.0))
-        return size if size > 1e-12 * self.point.scale else self.point.scale
+        return self.point.sizes[i] or self.point.scale
 
     def watched_code(self, unit: Unit) -> Any:
         """The unit's code with its values watched."""
@@ -369,6 +400,16 @@ def _derived(x: Array) -> list[tuple[str, Array]]:
             e = np.exp(x - x.max(axis, keepdims=True))
             out.append(("softmax", e / e.sum(axis, keepdims=True)))
     return [(t, v) for t, v in out if np.isfinite(v).all()]
+
+
+def _multiple(x: Array, of: Array) -> float | None:
+    """The factor by which one value is another, if it is one that a count may be: not of the other sign, and not twice or half."""
+    if x.shape != of.shape or not of.any():
+        return None
+    at = int(np.abs(of).argmax())
+    factor = float(x.reshape(-1)[at] / of.reshape(-1)[at])
+    off = float(np.abs(of * factor - x).max())
+    return factor if 0 < factor and factor not in (1.0, 2.0, 0.5) and off <= 1e-9 * float(np.abs(x).max()) else None
 
 
 def key_of(x: Array) -> Any:

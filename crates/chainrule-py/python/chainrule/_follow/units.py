@@ -51,6 +51,12 @@ class Unit:
             self._collect(node.body, numbers)
         self._pickled = pickle.dumps(node)
 
+    def is_setting(self, test: Any) -> bool:
+        """Whether a condition is about names from outside the function alone: which way the code goes was settled there."""
+        own = {*self.original.co_varnames, *self.original.co_cellvars}
+        names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+        return bool(names) and not names & own
+
     def _add(self, node: Any, owner: Any, head: bool, numbers: Iterator[int]) -> None:
         self.statements.append(Statement(next(numbers), node, owner, head))
 

@@ -87,9 +87,45 @@ found, and each gets its own block. What no edit of one line or of two makes rig
 
 It takes about a second for a model of some forty lines. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
 
+## A backward pass in Rust
+
+The ops that run inside a custom op's backward are recorded with their lines, and run again with one of them edited. `check::backward` takes the op and inputs; the right gradients
+are those of its own forward, which autograd differentiates:
+
+```rust
+use chainrule::{Tensor, autograd, check};
+
+let layer = autograd::custom(
+    "layer",
+    |x| x[0].try_matmul(&x[1])?.try_tanh(),
+    |ctx, dy| {
+        let (x, w) = (&ctx.inputs()[0], &ctx.inputs()[1]);
+        let dz = dy * (1.0 - ctx.output().square());
+        let dw = x.t().matmul(dy);
+        Ok(vec![Some(dz.matmul(&w.t())), Some(dw)])
+    },
+);
+let x = Tensor::from([[0.3, 0.7], [-0.2, 0.1], [0.9, -0.4]]);
+let w = Tensor::from([[1.0, -2.0, 0.3, 0.2], [0.5, 3.0, -0.4, 1.0]]);
+let found = check::backward(&layer, &[x, w])?;
+assert_eq!(found.wrong(), ["input 1"]);
+println!("{found}");
+# Ok::<(), chainrule::Error>(())
+```
+
+```text
+1 of 2 gradients are wrong: input 1
+layer.rs:8  let dw = x.t().matmul(dy);
+            `dy` is the gradient of the result of `tanh` (layer.rs:5); due here is the gradient of the result of `matmul` (layer.rs:5)
+corrected   let dw = x.t().matmul(dz);    all gradients are right with it
+```
+
+Gradients that are written out beside a loss are given with their code, `check::compare_code(&loss, || { ...; Ok(vec![("h", dh), ("w", dw)]) })`: the report is that of `check::compare`, with the wrong
+line and its correction (`Comparison::corrections`). What draws random numbers, or reads elements out of tensors, cannot be followed and is judged by its gradients.
+
 ## Gradients without code
 
-In Rust a closure cannot be edited and run again; and sometimes only the numbers are there. Then ask for the verdict on the gradients:
+Sometimes only the numbers are there. Then ask for the verdict on the gradients:
 
 ```rust
 use chainrule::{Tensor, check};
@@ -109,8 +145,10 @@ println!("{verdict}");
 
 The engine replays the right backward pass with one classic mistake planted in one op at a time, and names the replay that gives your numbers: the op and
 its line, the mistake, a number that you can compute again, the right formula, and what to change. Where no classic mistake does, it edits the right pass itself: the gradient of another tensor of the same shape
-in the place of the one that comes into an op, another value of the forward pass in the place of one that the rule takes, and two parts multiplied by numbers of their own, which are solved for
-(`Verdict::deviations`). Which gradients are right says where to look. A custom op is compared with the same function in
+in the place of the one that comes into an op, another value of the forward pass in the place of one that the rule takes, two parts multiplied by numbers of their own, which are solved for; then
+rows, columns or elements of a gradient on the way that are multiplied by numbers (a dropped row, one class with another sign, a weight for each sample); then any one instruction of the right pass,
+and two of them (`Verdict::deviations`). What is solved for is believed only where there are far more numbers at hand than unknowns. Which gradients are right says where to look; a path that carries nothing, as that through
+a maximum which is subtracted, may be left out. `check::compare` asks for the verdict by itself where a gradient is wrong. A custom op is compared with the same function in
 the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone. The same mistake in several ops of one path is one entry.
 
 ## The mistakes

@@ -14,6 +14,19 @@ pub struct ByHand {
     pub(super) gradient: Tensor,
 }
 
+impl ByHand {
+    /// The gradient that is claimed.
+    pub(in crate::check) fn gradient(&self) -> &Tensor {
+        &self.gradient
+    }
+
+    /// The tensor that it is claimed of, if it is behind `loss`.
+    pub(in crate::check) fn on_tape(&self, loss: &Tensor) -> Option<Tensor> {
+        let tape = super::tape::Tape::of(loss);
+        tape.tensor(tape.find(self).ok()?)
+    }
+}
+
 impl<N: Into<String>, T: Borrow<Tensor>, G: Borrow<Tensor>> From<(N, T, G)> for ByHand {
     fn from((name, tensor, gradient): (N, T, G)) -> ByHand {
         let tensor = Some(tensor.borrow().clone());

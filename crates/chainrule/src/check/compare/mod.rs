@@ -16,6 +16,8 @@ pub use claim::{ByHand, Problem};
 pub use numbers::{Deviation, Tolerance};
 pub use tape::Use;
 
+use super::follow::Correction;
+use super::verdict::{Verdict, verdict_with};
 use crate::autograd::upstream;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -30,6 +32,9 @@ use tape::Tape;
 pub struct Comparison {
     /// In the order in which the backward pass comes to know the gradients; those that could not be found on the tape are at the end.
     pub rows: Vec<Row>,
+    corrections: Vec<Correction>,
+    is_corrected: bool,
+    verdict: Option<Verdict>,
 }
 
 /// One hand-written gradient beside that of autograd.
@@ -119,7 +124,7 @@ pub fn compare_within<C: Into<ByHand>>(
 ) -> Result<Comparison> {
     let upstream = upstream("compare", loss, None)?;
     let claims: Vec<ByHand> = by_hand.into_iter().map(Into::into).collect();
-    let tape = Tape::of(loss);
+    let (tape, own_upstream) = (Tape::of(loss), upstream.clone());
     let mut found: Vec<(ByHand, Result<u64, Problem>)> =
         claims.into_iter().map(|claim| (tape.find(&claim), claim)).map(|(n, c)| (c, n)).collect();
     found.sort_by_key(|(_, number)| std::cmp::Reverse(number.as_ref().ok().map(|&n| tape.time(n))));
@@ -165,7 +170,39 @@ pub fn compare_within<C: Into<ByHand>>(
             }
         }
     }
-    Ok(Comparison { rows })
+    let verdict = match rows.iter().any(Row::is_mistake) {
+        true => explained((loss, &own_upstream), &tape, &found),
+        false => None,
+    };
+    Ok(Comparison { rows, corrections: Vec::new(), is_corrected: false, verdict })
+}
+
+/// The most work for a verdict: walks by elements.
+const WORK: usize = 50_000_000;
+
+/// Which mistake gives the gradients, where it is no more than seconds to look for it and all can be compared.
+fn explained(
+    (loss, upstream): (&Tensor, &Tensor),
+    tape: &Tape,
+    found: &[(ByHand, Result<u64, Problem>)],
+) -> Option<Verdict> {
+    let elements: usize = found.iter().map(|(claim, _)| claim.gradient.numel()).sum();
+    if elements * tape.nodes().len() * tape.nodes().len() > WORK {
+        return None;
+    }
+    let given: Option<Vec<(Tensor, &Tensor)>> = found
+        .iter()
+        .map(|(claim, number)| {
+            let tensor = tape.tensor(number.as_ref().ok().copied()?)?;
+            let fits =
+                tensor.shape() == claim.gradient.shape() && claim.gradient.dtype().is_float();
+            fits.then_some((tensor, &claim.gradient))
+        })
+        .collect();
+    let given = given?;
+    let pairs: Vec<(&Tensor, &Tensor)> = given.iter().map(|(t, g)| (t, *g)).collect();
+    let verdict = verdict_with(loss, upstream, &pairs).ok()?;
+    verdict.is_explained().then_some(verdict)
 }
 
 fn meta(tape: &Tape, number: u64) -> crate::tensor::value::Meta {
@@ -343,6 +380,22 @@ impl Comparison {
     /// The gradients whose own step is wrong; the others that are wrong follow from them.
     pub fn mistakes(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.is_mistake())
+    }
+
+    /// The lines of the code that computes the gradients which are wrong, and what they should be: of
+    /// [`compare_code`](crate::check::compare_code), which is given the code.
+    pub fn corrections(&self) -> &[Correction] {
+        &self.corrections
+    }
+
+    /// Which mistake gives just these gradients, where one was found: a classic one, another value in the place of one that is due, or
+    /// rows or elements that are multiplied by numbers. It is not looked for in large models.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    pub(in crate::check) fn correct(&mut self, corrections: Vec<Correction>, is_whole: bool) {
+        (self.corrections, self.is_corrected) = (corrections, is_whole);
     }
 
     /// The row of this name.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::super::follow::write_corrections;
 use super::{Comparison, Deviation, Row, Standing};
 use crate::ops::OpId;
 
@@ -28,7 +29,15 @@ impl fmt::Display for Comparison {
         for row in self.mistakes() {
             write!(f, "\n\n{}", Mistake(row))?;
         }
-        Ok(())
+        if let Some(verdict) = &self.verdict
+            && self.corrections.is_empty()
+        {
+            write!(f, "\n\n{}", verdict.text())?;
+        }
+        if !self.corrections.is_empty() {
+            writeln!(f)?;
+        }
+        write_corrections(f, &self.corrections, self.is_corrected)
     }
 }
 

@@ -97,6 +97,14 @@ impl Tape {
         })
     }
 
+    /// A tensor that stands for a source, with zeros for its elements.
+    pub fn tensor(&self, number: u64) -> Option<Tensor> {
+        let source = self.sources.get(&number)?;
+        let meta = source.meta()?;
+        let like = Tensor::try_full(meta.shape, 0.0, meta.dtype).ok()?;
+        Some(Tensor::from_parts(like.value(), source.clone()))
+    }
+
     pub fn source(&self, number: u64) -> &Source {
         &self.sources[&number]
     }

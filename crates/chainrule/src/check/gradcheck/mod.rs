@@ -19,6 +19,7 @@ mod tape;
 mod tests;
 #[cfg(test)]
 mod tests_laws;
+mod wild;
 
 pub use kinks::{Break, Kink};
 pub use laws::{Broken, Law, Split};

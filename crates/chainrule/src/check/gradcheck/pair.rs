@@ -11,6 +11,7 @@ use super::noise::NOISE;
 use super::report::{Blame, Directional, NotFinite, Outcome, PairCheck};
 use super::survey::Survey;
 use super::tape::nodes;
+use super::wild::wild;
 use crate::check::compare::index_of;
 use crate::check::extrapolate::Limit;
 use crate::check::richardson::largest;
@@ -77,6 +78,14 @@ impl Pair<'_> {
         let mut check = PairCheck { outcome, kinks, ..self.blank(&first, &worst, limit, noise) };
         if check.is_open() && self.lawful.rough.is_some() {
             check.outcome = Outcome::Uncertain;
+        }
+        // The engine's own rules take a slope of one side; what somebody wrote may be anything.
+        if outcome == Outcome::Kink
+            && self.recorded.opaque
+            && let Some(found) = wild(self, first.seed)?
+        {
+            check.outcome = Outcome::Wrong(Blame::Reverse);
+            check.worst = Some(found);
         }
         if outcome == Outcome::NotFinite {
             check.not_finite = self.not_finite(worst.seed)?;

@@ -278,3 +278,21 @@ fn the_names_model_passes() {
     let report = gradcheck(loss, &inputs).run().unwrap();
     assert!(report.passed() && report.kinks().count() == 0, "{report}");
 }
+
+#[test]
+fn a_slope_on_no_side_of_a_kink_is_wrong() {
+    let x = [Tensor::from([1.0, 0.0, -2.0, 0.0])];
+    for (slope, right) in [(0.0, true), (0.5, true), (1.0, true), (5.0, false), (-0.1, false)] {
+        let op = crate::autograd::custom(
+            "mine",
+            |x| x[0].try_relu(),
+            move |ctx, g| {
+                let x = &ctx.inputs()[0];
+                let at = x.eq(0.0).to_dtype(DType::F64) * slope;
+                Ok(vec![Some(g * (x.gt(0.0).to_dtype(DType::F64) + at))])
+            },
+        );
+        let report = gradcheck(|x| op.apply(&[&x[0]]).unwrap(), &x).run().unwrap();
+        assert_eq!(report.passed(), right, "{slope}: {report}");
+    }
+}

@@ -4,14 +4,16 @@
 //! difference that the mistake makes to the parts that its node passes on is walked down by itself, and added to the right gradients.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::numbers::{Closeness, agree, largest};
 use super::tape::{Tape, root};
-use crate::autograd::walk::Walk;
+use crate::autograd::walk::{Planted, Walk};
 use crate::error::{Error, Result};
 use crate::ops::add_values;
 use crate::tensor::Tensor;
-use crate::tensor::node::Source;
+use crate::tensor::node::{Node, Source};
+use crate::tensor::op::{Grads, Op, Saved, Wanted};
 
 /// One gradient that was given, beside the right one.
 #[derive(Clone, Debug)]
@@ -30,9 +32,31 @@ pub(crate) struct Case {
     pub observed: Vec<Observed>,
     pub closeness: Closeness,
     targets: Vec<Tensor>,
+    pub roots: Vec<(Tensor, Tensor)>,
     /// The place in the list of each number.
     places: HashMap<u64, usize>,
     pub walks: usize,
+    /// The nodes whose gradient is nothing but rounding, as that of a maximum which is subtracted.
+    dead: HashSet<u64>,
+    /// Whether these are left out, as who writes a backward by hand may do.
+    is_cut: bool,
+}
+
+/// A pass without the paths that carry nothing.
+struct Cut<'a>(&'a HashSet<u64>);
+
+impl Planted for Cut<'_> {
+    fn rule(
+        &self,
+        node: &Arc<Node>,
+        _: &dyn Op,
+        _: &Saved<'_>,
+        _: &Tensor,
+        _: Wanted,
+    ) -> Option<Result<Grads>> {
+        let nothing = || node.inputs.iter().map(|_| None).collect();
+        self.0.contains(&node.number).then(|| Ok(nothing()))
+    }
 }
 
 /// A change of the gradient of a tensor.
@@ -71,7 +95,26 @@ impl Case {
             o.wrong = !closeness.same(&o.right, &o.given);
         }
         let places = observed.iter().enumerate().map(|(i, o)| (o.number, i)).collect();
-        Ok(Case { tape, observed, closeness, targets, places, walks: 0 })
+        let roots = roots.iter().map(|(t, g)| ((*t).clone(), g.clone())).collect();
+        let dead = dead(&tape, closeness);
+        let walks = 0;
+        Ok(Case { tape, observed, closeness, targets, roots, places, walks, dead, is_cut: false })
+    }
+
+    /// Leaves out the paths that carry nothing in the right pass; whether there are any.
+    pub fn cut(&mut self) -> bool {
+        self.is_cut = !self.dead.is_empty();
+        self.is_cut
+    }
+
+    /// The tensors whose gradients are given.
+    pub fn targets(&self) -> &[Tensor] {
+        &self.targets
+    }
+
+    /// The given gradients, in the order of the tensors.
+    pub fn targets_given(&self) -> Vec<Vec<f64>> {
+        self.observed.iter().map(|o| o.given.clone()).collect()
     }
 
     /// The numbers of the tensors whose given gradients are wrong, or right.
@@ -108,7 +151,10 @@ impl Case {
         let roots: Vec<(Tensor, Tensor)> =
             merged.into_iter().map(|(source, g)| (root(&source, &g), g)).collect();
         let roots: Vec<(&Tensor, Tensor)> = roots.iter().map(|(t, g)| (t, g.clone())).collect();
-        let walk = Walk { keep_graph: true, targets: Some(&self.targets), ..Walk::default() };
+        let cut = Cut(&self.dead);
+        let planted: Option<&dyn Planted> = if self.is_cut { Some(&cut) } else { None };
+        let targets = Some(self.targets.as_slice());
+        let walk = Walk { keep_graph: true, targets, planted, ..Walk::default() };
         let found = walk.run(&roots)?;
         let dense = |(g, o): (Option<Tensor>, &Observed)| match g {
             Some(g) => g.to_f64_vec(),
@@ -165,6 +211,17 @@ impl Case {
         }
         best.map(|(_, factor)| factor)
     }
+}
+
+/// The nodes whose gradient is rounding beside those that it is made from.
+fn dead(tape: &Tape, closeness: Closeness) -> HashSet<u64> {
+    let size = |n: &u64| tape.gradients.get(n).map_or(0.0, |g| largest(&g.to_f64_vec()));
+    let is_dead = |n: &u64| {
+        let parts = tape.parts.get(n).into_iter().flatten();
+        let above = parts.map(|p| size(&p.node.number)).fold(0.0, f64::max);
+        above > 0.0 && size(n) <= 0.01 * closeness.relative * above
+    };
+    tape.nodes.keys().filter(|n| is_dead(n)).copied().collect()
 }
 
 /// The name of a tensor, or what made it and its number.

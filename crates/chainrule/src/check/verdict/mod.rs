@@ -4,15 +4,16 @@
 //! change is walked down to the tensors whose gradients were given. The mistakes that give just the wrong numbers, and leave the right ones
 //! right, are the verdict.
 
-mod case;
+pub(super) mod case;
 mod clipped;
 mod evidence;
 mod explain;
+mod fit;
 #[cfg(test)]
 mod named;
-mod numbers;
-mod other;
-mod reading;
+pub(super) mod numbers;
+pub(super) mod other;
+pub(super) mod reading;
 mod report;
 mod search;
 pub(crate) mod tape;
@@ -25,7 +26,7 @@ use crate::tensor::Tensor;
 
 use case::Case;
 pub(crate) use evidence::{index_of, worst};
-pub use explain::{explain, explain_opaque};
+pub use explain::{explain, explain_numbers, explain_opaque};
 pub use other::Deviation;
 pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
 pub use report::{Cost, Explanation, Verdict, Wrong};
@@ -61,7 +62,7 @@ use search::{search, search_others};
 /// ```
 pub fn verdict(loss: &Tensor, given: &[(&Tensor, &Tensor)]) -> Result<Verdict> {
     let upstream = upstream("verdict", loss, None)?;
-    explain_given(Case::new(&[(loss, upstream)], given)?)
+    explain_given(Case::new(&[(loss, upstream)], given)?, true)
 }
 
 /// As [`verdict`], for an output of any shape and the gradient that comes into it from above.
@@ -80,15 +81,23 @@ pub fn verdict_with(
     given: &[(&Tensor, &Tensor)],
 ) -> Result<Verdict> {
     let upstream = upstream("verdict", output, Some(cotangent.clone()))?;
-    explain_given(Case::new(&[(output, upstream)], given)?)
+    explain_given(Case::new(&[(output, upstream)], given)?, true)
 }
 
-fn explain_given(mut case: Case) -> Result<Verdict> {
+/// The verdict; with `others`, what else may be where no classic mistake is.
+fn explain_given(mut case: Case, others: bool) -> Result<Verdict> {
+    let also = others;
     let (mut suspects, mut effort) = Default::default();
     let mut others = Vec::new();
     if case.first_wrong().is_some() {
         (suspects, effort) = search(&mut case)?;
-        if suspects.is_empty() {
+        if suspects.is_empty() && case.cut() {
+            // Who leaves out a path that carries nothing also leaves out what a mistake sends along it.
+            let again = search(&mut case)?;
+            suspects = again.0;
+            effort.replays += again.1.replays;
+        }
+        if suspects.is_empty() && also {
             others = search_others(&mut case, &mut effort)?;
         }
     }

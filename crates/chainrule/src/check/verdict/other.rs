@@ -5,15 +5,17 @@
 //! straight line on every gradient that was given.
 
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 
+use super::super::follow::{Edited, SECONDS, edited};
 use super::case::{Case, Change, label};
 use super::evidence::short;
+use super::report::times;
 use super::search::Effort;
 use super::tape::with_saved;
 use crate::check::catalogue::fault::fitted;
 use crate::error::Result;
+use crate::program::Place;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::op::Saved;
@@ -27,7 +29,7 @@ const MOST: usize = 20_000_000;
 pub struct Deviation {
     op: &'static str,
     tensor: String,
-    location: Option<&'static Location<'static>>,
+    place: Option<Place>,
     text: String,
 }
 
@@ -43,8 +45,8 @@ impl Deviation {
     }
 
     /// The line that called the op: the backward of this line is the one to change.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
-        self.location
+    pub fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// The quantity that was taken, and the one that is due.
@@ -54,15 +56,28 @@ impl Deviation {
 
     fn of(node: &Arc<Node>, text: String) -> Deviation {
         let tensor = label(&Source::Node(node.clone()));
-        Deviation { op: node.op.name(), tensor, location: Some(node.location), text }
+        Deviation { op: node.op.name(), tensor, place: Some(node.location.into()), text }
+    }
+
+    /// What is wrong with the gradient of a tensor, whatever made it so.
+    pub(super) fn at(node: Option<&Arc<Node>>, tensor: String, text: String) -> Deviation {
+        let op = node.map_or("leaf", |node| node.op.name());
+        Deviation { op, tensor, place: node.map(|node| node.location.into()), text }
     }
 }
 
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.tensor.is_empty() {
+            write!(f, "in the right backward pass, at `{}`", self.op)?;
+            if let Some(at) = &self.place {
+                write!(f, " ({at})")?;
+            }
+            return write!(f, ": {}", self.text);
+        }
         write!(f, "in the backward of `{}` (result `{}`", self.op, self.tensor)?;
-        if let Some(at) = self.location {
-            write!(f, ", {}:{}", at.file(), at.line())?;
+        if let Some(at) = &self.place {
+            write!(f, ", {at}")?;
         }
         write!(f, "): {}", self.text)
     }
@@ -83,7 +98,22 @@ pub(super) fn search(
     if found.is_empty() {
         found = two_factors(case, effort)?;
     }
+    if found.is_empty() {
+        found = super::fit::search(case, effort)?;
+    }
+    if found.is_empty() {
+        found = instructions(case, effort)?;
+    }
     Ok(found)
+}
+
+/// Edits of the instructions that the right backward pass is made of.
+fn instructions(case: &Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
+    let (found, tried) = edited(case, SECONDS)?;
+    effort.replays += tried;
+    let one =
+        |e: Edited| Deviation { op: e.op, tensor: String::new(), place: e.place, text: e.text };
+    Ok(found.into_iter().flatten().map(one).collect())
 }
 
 /// The named values of the forward pass, and those that rules saved.
@@ -107,6 +137,9 @@ fn values(case: &Case) -> Vec<(String, Arc<Value>)> {
         if let Some(value) = &saved.output {
             add(label(&Source::Node(node.clone())), value);
         }
+    }
+    for (number, value) in case.tape.computed() {
+        add(label(&Source::Node(case.tape.nodes[&number].clone())), &value);
     }
     found
 }
@@ -254,11 +287,8 @@ fn two_factors(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
                 continue;
             }
             let said = |node: &Arc<Node>, input: usize, change: f64| {
-                let factor = fraction(1.0 + change);
-                Deviation::of(
-                    node,
-                    format!("the part that goes to input {input} is {factor} times the right one"),
-                )
+                let times = times(1.0 + change, node);
+                Deviation::of(node, format!("the part that goes to input {input} is {times}"))
             };
             return Ok(vec![said(&a.0, a.1, x), said(&b.0, b.1, y)]);
         }
@@ -277,7 +307,7 @@ fn solve(a: &[f64], b: &[f64], sum: &[f64]) -> Option<[f64; 2]> {
 }
 
 /// A number as a fraction of small numbers, where it is one.
-pub(super) fn fraction(x: f64) -> String {
+pub(in crate::check) fn fraction(x: f64) -> String {
     let near = (1..=64).find(|d| {
         let top = x * f64::from(*d);
         (top - top.round()).abs() <= 1e-8 * top.abs().max(1.0)

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::evidence::{index_of, short, worst};
 use super::numbers::{Closeness, agree, largest};
+use super::other::fraction;
 use crate::error::{Error, Result};
 use crate::ops::sum_to;
 use crate::shape::Shape;
@@ -40,10 +41,12 @@ pub enum Reading {
     ZeroRows(Vec<usize>),
     /// The right one, and something where it has zeros.
     Leaking,
-    /// Each row is the right one times a number of its own.
-    RowFactors,
-    /// Each column is the right one times a number of its own.
-    ColumnFactors,
+    /// Each row is the right one times a number of its own: these.
+    RowFactors(Vec<f64>),
+    /// Each column is the right one times a number of its own: these.
+    ColumnFactors(Vec<f64>),
+    /// A few elements are wrong, the others are right: their indices, and the numbers by which they are multiplied.
+    Elements(Vec<(Vec<usize>, f64)>),
     /// What is missing is the same for all elements of a row.
     RowOffset,
     /// What is missing is the same for all elements of a column.
@@ -203,6 +206,7 @@ pub(crate) fn read(
     }
     let mut out = Vec::new();
     whole(right, wrong, shape, close, &mut out);
+    out.extend(few(right, wrong, shape, allowed));
     if let Some((rows, columns)) = matrix(shape) {
         by_rows(right, wrong, rows, columns, allowed, &mut out);
     }
@@ -274,12 +278,18 @@ fn by_rows(
     if rows > 1 && !zero_rows.is_empty() {
         out.push(Reading::ZeroRows(zero_rows));
     }
-    let same_factor = |r: &[f64], w: &[f64]| zero(r) && zero(w) || factor(r, w, allowed).is_some();
-    if columns > 1 && (0..rows).all(|i| same_factor(&row(right, i), &row(wrong, i))) {
-        out.push(Reading::RowFactors);
+    // A row of zeros is right by any factor.
+    let own = |r: &[f64], w: &[f64]| match zero(r) && zero(w) {
+        true => Some(1.0),
+        false => factor(r, w, allowed),
+    };
+    let by_row = |i| own(&row(right, i), &row(wrong, i));
+    if let (true, Some(factors)) = (columns > 1, (0..rows).map(by_row).collect()) {
+        out.push(Reading::RowFactors(factors));
     }
-    if rows > 1 && (0..columns).all(|j| same_factor(&column(right, j), &column(wrong, j))) {
-        out.push(Reading::ColumnFactors);
+    let by_column = |j| own(&column(right, j), &column(wrong, j));
+    if let (true, Some(factors)) = (rows > 1, (0..columns).map(by_column).collect()) {
+        out.push(Reading::ColumnFactors(factors));
     }
     let flat = |r: Vec<f64>, w: Vec<f64>| {
         r.iter().zip(&w).all(|(a, b)| agree(b - a, w[0] - r[0], 4.0 * allowed))
@@ -305,6 +315,23 @@ fn by_rows(
     }
 }
 
+/// The few elements that are wrong where the others are right.
+fn few(right: &[f64], wrong: &[f64], shape: &Shape, allowed: f64) -> Option<Reading> {
+    let off: Vec<usize> =
+        (0..right.len()).filter(|&i| !agree(right[i], wrong[i], allowed)).collect();
+    let few = off.len() <= 4 && off.len() * 4 <= right.len();
+    let by = |&i: &usize| (index_of(i, shape), wrong[i] / right[i]);
+    let all: Vec<(Vec<usize>, f64)> = off.iter().map(by).collect();
+    (few && all.iter().all(|(_, by)| by.is_finite())).then_some(Reading::Elements(all))
+}
+
+/// Factors one after the other, the first of many.
+fn list(factors: &[f64]) -> String {
+    let shown: Vec<String> = factors.iter().take(12).map(|x| fraction(*x)).collect();
+    let rest = if factors.len() > 12 { ", ..." } else { "" };
+    shown.join(", ") + rest
+}
+
 /// A tensor of two axes or more as a matrix: the last axis by all others.
 fn matrix(shape: &Shape) -> Option<(usize, usize)> {
     let columns = *shape.last()?;
@@ -320,7 +347,7 @@ impl fmt::Display for Reading {
                     f,
                     "at {index:?} {} is {} times the right {}",
                     short(*wrong),
-                    short(*factor),
+                    fraction(*factor),
                     short(*right)
                 )?;
                 if meaning.is_empty() {
@@ -354,9 +381,18 @@ impl fmt::Display for Reading {
             Reading::Leaking => {
                 write!(f, "it is not 0 where the right one is; elsewhere it is right")
             }
-            Reading::RowFactors => write!(f, "each row is the right one times a number of its own"),
-            Reading::ColumnFactors => {
-                write!(f, "each column is the right one times a number of its own")
+            Reading::RowFactors(all) => {
+                write!(f, "each row is the right one times a number of its own: {}", list(all))
+            }
+            Reading::ColumnFactors(all) => {
+                write!(f, "each column is the right one times a number of its own: {}", list(all))
+            }
+            Reading::Elements(all) => {
+                let one = |(index, by): &(Vec<usize>, f64)| {
+                    format!("at {index:?} it is {} times the right one", fraction(*by))
+                };
+                let all: Vec<String> = all.iter().map(one).collect();
+                write!(f, "only a few elements are wrong: {}", all.join(", "))
             }
             Reading::RowOffset => write!(f, "what is missing is the same along each row"),
             Reading::ColumnOffset => write!(f, "what is missing is the same along each column"),

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::panic::Location;
 
+use super::super::follow::{Correction, follow_custom, write_corrections};
 use super::case::{Case, Observed, label};
 use super::evidence;
+use super::explain::Custom;
 use super::other::{Deviation, fraction};
 use super::reading::{Reading, Sizes, meaning, sizes_of};
 use super::search::{Effort, Suspect};
 use crate::check::catalogue::Fault;
-use crate::tensor::node::{Node, Source};
+use crate::check::catalogue::fault::entry;
+use crate::ops::twins::scales;
+use crate::tensor::node::{Node, Source, lock};
 
 /// What [`verdict`](crate::check::verdict()) found. `Display` writes it as a report.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct Verdict {
     explanations: Vec<Explanation>,
     deviations: Vec<Deviation>,
     readings: Vec<Reading>,
+    corrections: Vec<Correction>,
+    is_corrected: bool,
     cost: Cost,
 }
 
@@ -47,6 +53,10 @@ pub struct Explanation {
     formula: String,
     fix: String,
     number: u64,
+    /// What belongs to no op says less than a mistake of the op's own.
+    is_general: bool,
+    /// Whether the op takes a number: there a wrong factor comes from.
+    has_number: bool,
 }
 
 /// What the search took.
@@ -82,6 +92,8 @@ impl Verdict {
             explanations: suspects.iter().map(|s| Explanation::of(case, s)).collect(),
             deviations,
             readings,
+            corrections: Vec::new(),
+            is_corrected: false,
             cost: Cost { places: effort.nodes, replays: effort.replays, walks: case.walks },
         }
     }
@@ -126,6 +138,23 @@ impl Verdict {
         &self.deviations
     }
 
+    /// The lines of a custom op's backward that are wrong, and what they should be: of [`explain`](crate::check::explain()), which has
+    /// the op.
+    pub fn corrections(&self) -> &[Correction] {
+        &self.corrections
+    }
+
+    /// Follows the backward of custom ops.
+    pub(super) fn follow(&mut self, customs: Vec<Custom>) {
+        for (op, inputs) in customs {
+            // An op that cannot be followed is judged by its gradients alone.
+            if let Ok(found) = follow_custom(op.as_ref(), &inputs) {
+                self.is_corrected = found.is_whole();
+                self.corrections.extend(found.corrections().iter().cloned());
+            }
+        }
+    }
+
     /// What the numbers of the first wrong gradient show where no mistake explains them all.
     pub fn readings(&self) -> &[Reading] {
         &self.readings
@@ -140,7 +169,23 @@ impl Verdict {
                 None => kinds.push(vec![e]),
             }
         }
+        kinds.sort_by_key(|kind| kind[0].is_general && kind[0].input.is_some());
+        for kind in kinds.iter_mut().filter(|kind| kind[0].is_general) {
+            kind.sort_by_key(|e| !e.has_number);
+        }
         kinds
+    }
+
+    /// Whether something was found that gives just these numbers.
+    pub(in crate::check) fn is_explained(&self) -> bool {
+        !self.explanations.is_empty() || !self.deviations.is_empty()
+    }
+
+    /// What gives the numbers, without the numbers.
+    pub(in crate::check) fn text(&self) -> String {
+        let all = self.to_string();
+        let (_, rest) = all.split_once('\n').unwrap_or(("", &all));
+        rest.rsplit_once('\n').map_or(rest, |(text, _)| text).trim().to_string()
     }
 
     /// What the search took.
@@ -234,6 +279,8 @@ impl Explanation {
             formula,
             fix,
             number: suspect.place.number(),
+            is_general: general.is_some(),
+            has_number: has_number(&suspect.place),
         }
     }
 
@@ -295,8 +342,21 @@ impl Explanation {
     }
 }
 
+/// Whether an op multiplies or divides by a constant of one element.
+fn has_number(place: &Source) -> bool {
+    let Source::Node(node) = place else { return false };
+    if !scales(node.op.as_ref()) {
+        return false;
+    }
+    let saved = lock(&node.saved);
+    let mut inputs = node.inputs.iter().zip(&saved.inputs);
+    inputs.any(|(input, value)| {
+        input.number() == 0 && value.as_ref().is_some_and(|v| v.shape().numel() == 1)
+    })
+}
+
 /// A factor with its origin in the sizes of an op, as far as there is one.
-fn times(factor: f64, node: &Node) -> String {
+pub(super) fn times(factor: f64, node: &Node) -> String {
     let metas = node.inputs.iter().filter_map(Source::meta).chain([node.meta]);
     let sizes: Sizes = metas.flat_map(|meta| sizes_of(&meta.shape)).collect();
     match meaning(factor, &sizes) {
@@ -348,7 +408,12 @@ impl fmt::Display for Verdict {
         if self.is_harmless() {
             writeln!(f, "harmless: the gradients of all {} leaves are right", self.leaves)?;
         }
+        if !self.corrections.is_empty() {
+            write_corrections(f, &self.corrections, self.is_corrected)?;
+            writeln!(f)?;
+        }
         match self.explanations.len() {
+            0 if !self.corrections.is_empty() => {}
             0 if !self.deviations.is_empty() => {
                 writeln!(f, "no classic mistake; these numbers come out so:")?;
                 for deviation in &self.deviations {

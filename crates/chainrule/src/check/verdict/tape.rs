@@ -3,13 +3,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::autograd::custom::is_custom;
 use crate::autograd::walk::{Observer, Walk};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::tensor::node::{Node, Source, lock};
+use crate::tensor::node::{Mode, Node, Source, lock};
 use crate::tensor::op::{Saved, Wanted};
+use crate::tensor::run::compute;
 use crate::tensor::value::{Meta, Value};
+
+/// The most elements that are computed again.
+const MOST: usize = 4_000_000;
 
 /// A part of a gradient, as it arrived.
 pub(crate) struct Incoming {
@@ -65,6 +70,45 @@ impl Tape {
         let incoming = self.parts.get(&node.inputs[input].number())?;
         let own = incoming.iter().find(|p| p.node.number == node.number && p.input == input)?;
         Some(&own.part)
+    }
+
+    /// Values of the forward pass that no rule saved, by the numbers of their nodes: computed again, as far as what they are made of is known.
+    pub fn computed(&self) -> Vec<(u64, Arc<Value>)> {
+        let _guard = Mode::get().with(Mode::NO_GRAD).enter();
+        let mut numbers: Vec<&u64> = self.nodes.keys().collect();
+        numbers.sort_unstable();
+        let mut known: HashMap<u64, Arc<Value>> = HashMap::new();
+        for number in &numbers {
+            let node = &self.nodes[number];
+            let saved = lock(&node.saved).clone();
+            for (input, value) in node.inputs.iter().zip(&saved.inputs) {
+                if let (Some(value), true) = (value, input.number() > 0) {
+                    known.insert(input.number(), value.clone());
+                }
+            }
+            known.extend(saved.output.map(|v| (**number, v)));
+        }
+        let (mut out, mut elements) = (Vec::new(), 0);
+        for number in numbers.into_iter().filter(|n| !known.contains_key(n)).collect::<Vec<_>>() {
+            let node = &self.nodes[number];
+            let saved = lock(&node.saved).clone();
+            let of = |(i, input): (usize, &Source)| match input {
+                Source::Leaf(leaf) => Some(lock(&leaf.value).clone()),
+                Source::Node(node) => known.get(&node.number).cloned(),
+                Source::None => saved.inputs.get(i).cloned().flatten(),
+            };
+            let given: Option<Vec<_>> = node.inputs.iter().enumerate().map(of).collect();
+            elements += node.meta.shape.numel();
+            if node.op.generator().is_some() || is_custom(node.op.as_ref()) || elements > MOST {
+                continue;
+            }
+            let value = given.and_then(|given| compute(node.op.as_ref(), &given).ok());
+            if let Some(value) = value.map(|v| v.value).filter(|v| v.dtype().is_float()) {
+                known.insert(*number, value.clone());
+                out.push((*number, value));
+            }
+        }
+        out
     }
 
     /// The inputs of `node` that parts went to.

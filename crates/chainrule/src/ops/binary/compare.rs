@@ -13,6 +13,14 @@ pub(crate) enum Compare {
     Ge,
 }
 
+impl Compare {
+    /// The other comparisons.
+    pub fn others(self) -> impl Iterator<Item = Compare> {
+        use Compare::*;
+        [Ge, Gt, Le, Lt, Eq, Ne].into_iter().filter(move |c| *c != self)
+    }
+}
+
 impl Op for Compare {
     fn name(&self) -> &'static str {
         match self {

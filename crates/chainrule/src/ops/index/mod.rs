@@ -25,6 +25,7 @@ mod wrap;
 
 pub(super) use gather::GatherGrad;
 pub(super) use index_select::IndexSelectGrad;
+pub(super) use place::{accumulated, overwritten};
 
 use std::fmt::Arguments;
 

@@ -162,6 +162,16 @@ pub(super) const ENTRY: Entry = Entry {
             },
         },
         Mistake {
+            name: "derivative of the exact gelu",
+            what: "Phi(x) + x phi(x) was taken: the derivative of what this approximates",
+            rule: |_, at, g, _| {
+                let x = at.input(0);
+                let phi = (x.try_square()? * -0.5).try_exp()? * (SCALE / 2.0);
+                let upper = (&x * -std::f64::consts::FRAC_1_SQRT_2).try_erfc()? * 0.5;
+                Ok(smallvec![Some(g * (upper + x * phi))])
+            },
+        },
+        Mistake {
             name: "derivative of the erf form",
             what: "Phi(x) + x phi(x) was taken, with tanh in the place of erf",
             rule: |_, at, g, _| {

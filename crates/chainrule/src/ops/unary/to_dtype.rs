@@ -5,7 +5,7 @@ use crate::ops::prelude::*;
 
 #[derive(Debug, Parameters)]
 pub(crate) struct ToDType {
-    dtype: DType,
+    pub dtype: DType,
 }
 
 impl Op for ToDType {

@@ -1,0 +1,177 @@
+//! A recorded program run again, whole or below one instruction that is another now.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::expression::{Expression, Values};
+use crate::error::{Error, Result};
+use crate::program::{Id, Origin, Program};
+use crate::tensor::Tensor;
+use crate::tensor::node::{Source, lock};
+use crate::tensor::run::compute;
+use crate::tensor::value::Value;
+
+/// All values of one run, by id.
+pub(crate) struct Run {
+    pub values: Vec<Option<Arc<Value>>>,
+}
+
+impl Values for Run {
+    fn value(&self, id: Id) -> Option<Arc<Value>> {
+        self.values[id.index()].clone()
+    }
+}
+
+impl Run {
+    pub fn tensor(&self, id: Id) -> Option<Tensor> {
+        self.value(id).map(|v| Tensor::from_parts(v, Source::None))
+    }
+}
+
+/// A program with what depends on what.
+pub(crate) struct Replay {
+    pub program: Program,
+    /// For each instruction, itself and those below it, in order.
+    pub below: Vec<Vec<usize>>,
+    /// For each instruction, which results depend on it.
+    pub reaches: Vec<Vec<bool>>,
+    /// The instruction that makes each value.
+    pub maker: Vec<Option<usize>>,
+    pub runs: Cell<usize>,
+}
+
+/// An instruction with something else at its right.
+#[derive(Clone)]
+pub(crate) struct Change {
+    pub at: usize,
+    pub to: Expression,
+    /// The number that stands for what is solved for.
+    pub number: f64,
+}
+
+impl Replay {
+    /// Errors for a program that draws random numbers: it gives something else each time.
+    pub fn new(program: Program) -> Result<Replay> {
+        if program.list().iter().any(|i| i.op.generator().is_some()) {
+            let why = "it draws random numbers, so its runs cannot be compared";
+            return Err(Error::argument("follow", why));
+        }
+        let list = program.list();
+        let mut maker = vec![None; program.infos().len()];
+        for (i, instruction) in list.iter().enumerate() {
+            instruction.outputs.iter().for_each(|id| maker[id.index()] = Some(i));
+        }
+        let mut below: Vec<Vec<usize>> = Vec::new();
+        let mut reaches = Vec::new();
+        for i in 0..list.len() {
+            let mut dirty = vec![false; program.infos().len()];
+            let mut own = Vec::new();
+            for (k, instruction) in list.iter().enumerate().skip(i) {
+                if k == i || instruction.inputs.iter().any(|id| dirty[id.index()]) {
+                    instruction.outputs.iter().for_each(|id| dirty[id.index()] = true);
+                    own.push(k);
+                }
+            }
+            reaches.push(program.results().map(|id| dirty[id.index()]).collect());
+            below.push(own);
+        }
+        Ok(Replay { program, below, reaches, maker, runs: Cell::new(0) })
+    }
+
+    /// Whether instruction `later` depends on `at`, or is it.
+    pub fn is_below(&self, at: usize, later: usize) -> bool {
+        self.below[at].contains(&later)
+    }
+
+    /// Runs all of it on these arguments.
+    pub fn run(&self, arguments: &[Tensor]) -> Result<Run> {
+        let mut values: Vec<Option<Arc<Value>>> = Vec::new();
+        for info in self.program.infos() {
+            values.push(match &info.from {
+                Origin::Input(i) => Some(arguments[*i].value()),
+                Origin::Cell(i) => Some(lock(&self.program.leaf(*i).value).clone()),
+                Origin::Constant(value) => Some(value.clone()),
+                Origin::Result => None,
+            });
+        }
+        for instruction in self.program.list() {
+            let given: Option<Vec<Arc<Value>>> =
+                instruction.inputs.iter().map(|id| values[id.index()].clone()).collect();
+            let Some(given) = given else { continue };
+            let outcome = compute(instruction.op.as_ref(), &given)?;
+            let all = std::iter::once(outcome.value).chain(outcome.extra);
+            for (id, value) in instruction.outputs.iter().zip(all) {
+                values[id.index()] = Some(value);
+            }
+        }
+        Ok(Run { values })
+    }
+
+    /// The results of a run with these changes, which are in the order of the program; `None` where they do not fit. Results that no change reaches are those of the run.
+    pub fn changed(&self, run: &Run, changes: &[Change]) -> Option<Vec<Option<Arc<Value>>>> {
+        let over = self.changed_values(run, changes)?;
+        let own = |id: Id| over[id.index()].clone().or_else(|| run.value(id));
+        Some(self.program.results().map(own).collect())
+    }
+
+    /// As [`Replay::changed`], with all values that the changes reach, by id.
+    pub fn changed_values(&self, run: &Run, changes: &[Change]) -> Option<Vec<Option<Arc<Value>>>> {
+        self.runs.set(self.runs.get() + 1);
+        let mut over = Over { run, values: vec![None; run.values.len()] };
+        let mut todo: Vec<usize> = changes.iter().flat_map(|c| self.below[c.at].clone()).collect();
+        if changes.len() > 1 {
+            todo.sort_unstable();
+            todo.dedup();
+        }
+        for k in todo {
+            let instruction = &self.program.list()[k];
+            if let Some(change) = changes.iter().find(|c| c.at == k) {
+                let value = change.to.run(&over, change.number).ok()??;
+                if value.meta != self.program.infos()[instruction.result().index()].meta {
+                    return None;
+                }
+                over.values[instruction.result().index()] = Some(value);
+                continue;
+            }
+            let mut given: smallvec::SmallVec<[Arc<Value>; 3]> = smallvec::SmallVec::new();
+            for id in &instruction.inputs {
+                given.push(over.value(*id)?);
+            }
+            let outcome = compute(instruction.op.as_ref(), &given).ok()?;
+            over.values[instruction.result().index()] = Some(outcome.value);
+            for (id, value) in instruction.outputs[1..].iter().zip(outcome.extra) {
+                over.values[id.index()] = Some(value);
+            }
+        }
+        Some(over.values)
+    }
+}
+
+/// A run with some values of its own.
+struct Over<'a> {
+    run: &'a Run,
+    values: Vec<Option<Arc<Value>>>,
+}
+
+impl Values for Over<'_> {
+    fn value(&self, id: Id) -> Option<Arc<Value>> {
+        self.values[id.index()].clone().or_else(|| self.run.value(id))
+    }
+}
+
+/// What it costs an edit to take each value: nothing where the code has a name for it, more where it is on the way. `names` are those of values that
+/// the program has no names for; one that is a call costs a little.
+pub(crate) fn takes(replay: &Replay, names: &HashMap<Id, String>) -> Vec<Option<f64>> {
+    let cost = |i: usize| {
+        let info = &replay.program.infos()[i];
+        match (names.get(&Id(i as u32)), &info.from) {
+            (Some(name), _) if name.contains('(') => 0.1,
+            (Some(_), _) => 0.0,
+            (None, Origin::Result) if info.given => 0.0,
+            (None, Origin::Result) => 0.3,
+            _ => 0.1,
+        }
+    };
+    (0..replay.program.infos().len()).map(|i| Some(cost(i))).collect()
+}
