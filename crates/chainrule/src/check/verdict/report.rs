@@ -11,7 +11,6 @@ use super::other::{Deviation, fraction};
 use super::reading::{Reading, Sizes, meaning, sizes_of};
 use super::search::{Effort, Suspect};
 use crate::check::catalogue::Fault;
-use crate::check::catalogue::fault::entry;
 use crate::ops::twins::scales;
 use crate::tensor::node::{Node, Source, lock};
 

@@ -303,22 +303,22 @@ impl Accumulate {
 
 /// What adds up where this op overwrites.
 pub(in crate::ops) fn accumulated(op: &dyn Op) -> Option<Arc<dyn Op>> {
-    let op: &Overwrite = (op as &dyn Any).downcast_ref()?;
-    let name = match op.target {
-        Target::Rows(_) => "index_add",
-        Target::Elements(_) => "scatter_add",
+    let op: &Overwrite = op.downcast().ok()?;
+    let id = match op.target {
+        Target::Rows(_) => OpId::index_add,
+        Target::Elements(_) => OpId::scatter_add,
     };
-    Some(Arc::new(Accumulate { name, target: op.target }))
+    Some(Arc::new(Accumulate { id, target: op.target }))
 }
 
 /// What overwrites where this op adds up.
 pub(in crate::ops) fn overwritten(op: &dyn Op) -> Option<Arc<dyn Op>> {
-    let op: &Accumulate = (op as &dyn Any).downcast_ref()?;
-    let name = match op.target {
-        Target::Rows(_) => "index_copy",
-        Target::Elements(_) => "scatter",
+    let op: &Accumulate = op.downcast().ok()?;
+    let id = match op.target {
+        Target::Rows(_) => OpId::index_copy,
+        Target::Elements(_) => OpId::scatter,
     };
-    Some(Arc::new(Overwrite { name, target: op.target }))
+    Some(Arc::new(Overwrite { id, target: op.target }))
 }
 
 impl Op for Accumulate {

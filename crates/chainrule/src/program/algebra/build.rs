@@ -132,14 +132,17 @@ impl Terms {
         t
     }
 
-    /// The sum of all summands times a product.
+    /// The sum of all summands times a product. A plan asks for it, so that no rule is told.
     pub fn times(&mut self, t: T, m: M) -> T {
+        let since = self.events.len();
         let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
         for (own, c) in self.summands(t).clone() {
             let product = self.product_of(own, m);
             parts.push((self.scaled_product(1.0, product), c));
         }
-        self.add(&parts)
+        let out = self.add(&parts);
+        self.events.truncate(since);
+        out
     }
 
     /// Events of products get the terms that they belong to.
