@@ -41,17 +41,16 @@
 // The derive macro names the library by its path from outside.
 extern crate self as chainrule;
 
+use chainrule_kernels::{self as kernels, dtype, param};
+
 pub mod autograd;
 pub mod check;
 pub mod data;
-mod dtype;
 mod error;
 pub mod io;
-pub(crate) mod kernels;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-mod param;
 pub mod program;
 pub mod rng;
 mod shape;

@@ -8,8 +8,7 @@
 //! Everything here works on plain numbers and slices; the functions that make random tensors are
 //! elsewhere. None of it is fit for secrets.
 
-pub(crate) mod counter;
-mod mt19937;
+pub(crate) mod mt19937;
 mod multinomial;
 mod normal;
 mod python;
@@ -22,13 +21,12 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-pub use counter::CounterRng;
+pub use chainrule_kernels::counter::CounterRng;
 pub use multinomial::Probability;
 pub use python::PythonRandom;
 pub use state::GeneratorState;
 pub(crate) use stream::Stream;
 
-use crate::error::{Error, raise};
 
 /// What can be wrong with a request for random numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -311,7 +309,7 @@ impl Generator {
 fn refuse() -> ! {
     let why = "a generator is used for plain numbers inside a trace, and the program would have the same numbers in each run; draw tensors, which \
                become instructions (Tensor::rand, randn, randint, randperm, dropout), or draw before the trace";
-    raise(Error::argument("Generator", why))
+    panic!("Generator: {why}")
 }
 
 static DEFAULT: LazyLock<Mutex<Generator>> = LazyLock::new(Mutex::default);

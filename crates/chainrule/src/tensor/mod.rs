@@ -166,7 +166,7 @@ impl Tensor {
         let shape = self.shape();
         match shape.axis("size", axis) {
             Ok(a) => shape[a],
-            Err(e) => raise(e),
+            Err(e) => raise(e.into()),
         }
     }
 
@@ -343,7 +343,7 @@ impl Tensor {
     pub fn to_vec<E: Element>(&self) -> Vec<E> {
         match self.try_to_vec() {
             Ok(v) => v,
-            Err(e) => raise(e),
+            Err(e) => raise(e.into()),
         }
     }
 
@@ -390,7 +390,7 @@ impl Tensor {
     pub fn item(&self) -> f64 {
         match self.try_item() {
             Ok(x) => x,
-            Err(e) => raise(e),
+            Err(e) => raise(e.into()),
         }
     }
 
@@ -445,7 +445,7 @@ impl Tensor {
     pub fn from_slice<E: Element>(elements: &[E], shape: impl IntoShape) -> Tensor {
         match Tensor::try_from_slice(elements, shape) {
             Ok(t) => t,
-            Err(e) => raise(e),
+            Err(e) => raise(e.into()),
         }
     }
 

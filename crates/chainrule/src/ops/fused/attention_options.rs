@@ -98,7 +98,7 @@ impl Attention {
         }
         let full = |[rows, cols]: [usize; 2]| -> Result<Shape> {
             let rank = common.rank();
-            common.with_axis("attention", rank, rows)?.with_axis("attention", rank + 1, cols)
+            Ok(common.with_axis("attention", rank, rows)?.with_axis("attention", rank + 1, cols)?)
         };
         let spread = |x: &Tensor, shape: Shape| {
             if x.shape() == shape { Ok(x.clone()) } else { x.try_expand(shape) }

@@ -100,7 +100,7 @@ methods! {
             let why = format!("{} axes named, the tensor has {}; name each once", axes.len(), shape.rank());
             return Err(Error::shape("permute", &[&shape], why));
         }
-        let from = axes.iter().map(|&a| shape.axis("permute", a).map(|a| a as u8)).collect::<Result<_>>()?;
+        let from = axes.iter().map(|&a| shape.axis("permute", a).map(|a| a as u8)).collect::<Result<_, _>>()?;
         apply(Permute { from }, &[self])
     }
 

@@ -1,7 +1,7 @@
 //! The placeholders of a form filled in.
 
 use super::Use;
-use super::params::tuple;
+use super::params::{AsPython, tuple};
 use crate::dtype::DType;
 use crate::ops::OpId;
 use crate::param::Param;

@@ -2,9 +2,14 @@
 
 use crate::param::Param;
 
-impl Param {
-    /// As Python writes it: lists are tuples, an option is its value or `None`, names are strings.
-    pub(super) fn python(&self) -> String {
+/// A parameter as Python writes it.
+pub(super) trait AsPython {
+    /// The literal: lists are tuples, an option is its value or `None`, names are strings.
+    fn python(&self) -> String;
+}
+
+impl AsPython for Param {
+    fn python(&self) -> String {
         match self {
             Param::Bool(x) => if *x { "True" } else { "False" }.to_string(),
             Param::Int(n) => n.to_string(),

@@ -1,0 +1,148 @@
+//! The result, and the logarithm of each row's sum.
+
+use super::tile::{Running, Tile, exclude, products, soften};
+use super::{Address, HeadsMut, KEYS, Problem, QUERIES, Real, each_pair, inside, packed_len};
+use crate::gemm::{self, Block};
+
+/// Writes the result, and for each row of it the logarithm of the sum of the exponentials of its scores, which is minus infinity
+/// where a query sees no key: there the result is 0.
+///
+/// # Panics
+///
+/// If an operand reaches outside its data.
+pub fn forward<T: Real>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>, logs: &mut [T]) {
+    let Problem { sizes, queries, keys, depth, width, .. } = *problem;
+    problem.check();
+    let written = super::Heads { data: &*out.data, batch: out.batch, row: out.row };
+    inside("the result", sizes, &written, queries, width);
+    assert_eq!(logs.len(), problem.pairs() * queries, "attention: one logarithm for each row");
+    let (to, to_logs) = (Address(out.data.as_mut_ptr()), Address(logs.as_mut_ptr()));
+    each_pair(problem, |pair| {
+        let start = |batch| problem.offset(pair, batch);
+        let (q, k) = (problem.q.data.as_ptr(), problem.k.data.as_ptr());
+        let (q, k) =
+            (q.wrapping_add(start(problem.q.batch)), k.wrapping_add(start(problem.k.batch)));
+        let v = problem.v.data.as_ptr().wrapping_add(start(problem.v.batch));
+        let scores = QUERIES * KEYS;
+        let (keys_len, values_len) = (packed_len::<T>(keys, depth), packed_len::<T>(width, keys));
+        gemm::with_buffer(scores + keys_len + values_len, |buffer: *mut T| {
+            // SAFETY: `check` found all elements inside their data; the buffer has room for the scores of a tile and the packed keys and values; the
+            // rows of the result and the logarithms of this pair belong to this task alone.
+            unsafe {
+                let (keys_at, values_at) = (buffer.add(scores), buffer.add(scores + keys_len));
+                gemm::pack_lines(k, problem.k.row, [keys, depth], keys_at);
+                gemm::pack_columns(v, problem.v.row, [keys, width], values_at);
+                let pair = Pair {
+                    problem,
+                    pair,
+                    q,
+                    packed_keys: keys_at,
+                    packed_values: values_at,
+                    out: to.at(start(out.batch)),
+                    out_row: out.row,
+                };
+                let scores = std::slice::from_raw_parts_mut(buffer, scores);
+                let logs = std::slice::from_raw_parts_mut(to_logs.at(pair.pair * queries), queries);
+                pair.run(scores, logs);
+            }
+        });
+    });
+}
+
+/// One head of one sequence.
+struct Pair<'a, T> {
+    problem: &'a Problem<'a, T>,
+    pair: usize,
+    q: *const T,
+    packed_keys: *const T,
+    packed_values: *const T,
+    out: *mut T,
+    out_row: usize,
+}
+
+impl<T: Real> Pair<'_, T> {
+    /// # Safety
+    ///
+    /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs` is the pair's.
+    unsafe fn run(&self, scores: &mut [T], logs: &mut [T]) {
+        let Problem { queries, depth, width, .. } = *self.problem;
+        for first in (0..queries).step_by(QUERIES) {
+            let count = QUERIES.min(queries - first);
+            let seen = self.problem.seen(first + count);
+            let mut running = Running::new();
+            for key in (0..seen).step_by(KEYS) {
+                let tile = Tile {
+                    pair: self.pair,
+                    first_query: first,
+                    queries: count,
+                    first_key: key,
+                    keys: KEYS.min(seen - key),
+                };
+                let row = self.problem.q.row;
+                let scores = &mut scores[..count * tile.wide::<T>()];
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let q = self.q.wrapping_add(first * row);
+                    products(&tile, depth, self.problem.scale, (q, row), self.packed_keys, scores);
+                }
+                exclude(self.problem, &tile, scores);
+                soften(scores, tile.wide::<T>(), &mut running);
+                self.drop_out(&tile, scores);
+                // SAFETY: as above.
+                unsafe { self.add_values(&tile, scores, &running) }
+            }
+            for i in 0..count {
+                let row = self.out.wrapping_add((first + i) * self.out_row);
+                // SAFETY: a row of this pair.
+                let row = unsafe { std::slice::from_raw_parts_mut(row, width) };
+                let sum = running.sum[i];
+                match seen {
+                    0 => row.fill(T::ZERO),
+                    _ if sum == 0.0 => row.fill(T::ZERO),
+                    _ => T::row_scale_in_place(row, T::from_f64(1.0 / sum)),
+                }
+                let log = T::from_f64(sum.ln());
+                logs[first + i] = if sum == 0.0 { -T::INFINITY } else { running.max[i] + log };
+            }
+        }
+    }
+
+    fn drop_out(&self, tile: &Tile, scores: &mut [T]) {
+        let Some(dropout) = self.problem.dropout else {
+            return;
+        };
+        let mut factors = [T::ZERO; KEYS];
+        let factors = &mut factors[..tile.keys];
+        for (i, row) in scores.chunks_exact_mut(tile.wide::<T>()).enumerate() {
+            dropout.factors(tile.pair, tile.first_query + i, tile.first_key, factors);
+            row.iter_mut().zip(&*factors).for_each(|(weight, &factor)| *weight *= factor);
+        }
+    }
+
+    /// Adds the values of the tile's keys to the result, by their exponentials; what stands there is first brought to the new maximum.
+    ///
+    /// # Safety
+    ///
+    /// As [`Pair::run`].
+    unsafe fn add_values(&self, tile: &Tile, scores: &[T], running: &Running<T>) {
+        let width = self.problem.width;
+        let out = self.out.wrapping_add(tile.first_query * self.out_row);
+        let add = tile.first_key > 0;
+        if add {
+            for i in 0..tile.queries {
+                // SAFETY: a row of this pair.
+                let row =
+                    unsafe { std::slice::from_raw_parts_mut(out.add(i * self.out_row), width) };
+                T::row_scale_in_place(row, running.shrink[i]);
+            }
+        }
+        let a = Block { data: scores.as_ptr(), row: tile.wide::<T>(), col: 1 };
+        // Values are packed by columns: rows of a power of two apart would share a few sets of the cache.
+        let lines = gemm::panel_lines::<T>();
+        let v = self.packed_values.wrapping_add(tile.first_key * lines);
+        let sizes = [tile.queries, tile.keys, width];
+        let to = (out, self.out_row);
+        // SAFETY: the values of the tile's keys, and rows of the result that belong to this pair.
+        unsafe { gemm::block_packed(sizes, T::ONE, a, (v, lines * self.problem.keys), add, to) }
+    }
+}

@@ -1,0 +1,473 @@
+//! How a product is cut: what is packed, in which order the tiles are computed, and what goes to which thread.
+//!
+//! The common axis is cut into blocks of `DEPTH`, always from its beginning; within a block an element of the result
+//! is one chain of multiply-adds, and the blocks are added in order. The tiles, the packing and the threads therefore
+//! cannot change a single bit: they only decide when and where an element is computed.
+//!
+//! A strip of the left operand, as many rows as a tile has and as deep as a block, stays in the nearest cache while the panels of the right
+//! operand, packed, stream by from the next one: 16 bytes a cycle, which it can give. So a tile of the result is touched once a block only, and
+//! the left operand is read once: where it lies, or packed before if its rows have gaps and there are enough columns to pay for that.
+//!
+//! Each thread packs the right operand for itself, since numbers that another core has just written come slowly. Of one that is near, which is to say
+//! that its own cache holds it, a thread packs all, once in a product, and tasks take whole rows, as the ops before and after do. Of one that is far each task
+//! packs the columns that it needs.
+
+use super::drive::{Addend, Finish, Operand, Room, Shared, TASK_WORK, Target, run, with_buffer};
+use super::tile::{Ahead, Element, Kernels, Panel, STRETCH, Source};
+use crate::threads;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Length of a block of the common axis: a strip of 8 rows by 512 is 16 KiB, a third of the nearest cache. The same for all processors, since the
+/// results depend on it.
+const DEPTH: usize = 512;
+/// A right operand of up to so many bytes is near: the cache of a core holds it.
+const NEAR: usize = 1 << 20;
+/// From so many columns on a left operand whose rows have gaps is packed.
+const PACKED_LEFT: usize = 320;
+/// So much of it is packed at a time, for all tasks: at most so much of the common axis, and so many rows.
+const DEPTH_GROUP: usize = 2 * DEPTH;
+const ROWS_GROUP: usize = 1536;
+/// So many strips of it are packed by one thread at a time.
+const STRIPS: usize = 8;
+/// Rows and columns of one task at most.
+const TASK_ROWS: usize = 192;
+const TASK_COLS: usize = 384;
+/// Columns of one task at most where somebody waits for the elements: the longer the stretches, the better for them.
+const FINISHED_COLS: usize = 768;
+/// Rows and columns of one task at least.
+const LEAST_ROWS: usize = 64;
+const LEAST_COLS: usize = 192;
+/// Bytes of a far right operand that are packed at a time.
+const OWN: usize = 480 << 10;
+/// Columns of a task then, at most and at least, and rows at least.
+const OWN_COLS: usize = 240;
+const OWN_LEAST_COLS: usize = 96;
+const OWN_LEAST_ROWS: usize = 256;
+/// With so many tasks several threads finish at nearly the same time.
+const TASKS: usize = 16;
+/// Packing fewer numbers stays on the calling thread. That is less than what wakes another: one that is about to compute is awake, or not waited for.
+const THREADED_PACK: usize = 24 << 10;
+/// A right operand of up to so many numbers is read where it lies, if its rows are contiguous.
+const DIRECT_B: usize = 16 << 10;
+/// A left operand of up to so many numbers is read where it lies.
+const DIRECT_A: usize = 16 << 10;
+/// Up to so many depths, a panel stays in the nearest cache while all rows of a task go by.
+const FLAT: usize = 128;
+/// Up to so many depths, the rows of the result are finished one after the other.
+const SHALLOW: usize = 16;
+
+thread_local! {
+    /// What this thread has packed of a right operand, and of which product.
+    static RIGHT: (Room, Cell<u64>) = const { (Room::new(), Cell::new(0)) };
+}
+
+/// Whether all of a product is near: then there is nothing to plan, on one thread.
+pub(super) fn fits<T>(a: &Operand<T>, b: &Operand<T>) -> bool {
+    let (left, right) = (a.rows.saturating_mul(a.cols), b.rows.saturating_mul(b.cols));
+    let depths = SHALLOW + 1..=DEPTH;
+    b.col == 1 && left <= DIRECT_A && right <= DIRECT_B && depths.contains(&a.cols)
+}
+
+/// A product and the decisions that its sizes and strides lead to.
+pub(super) struct Plan<'a, T: 'static> {
+    kernels: &'static Kernels<T>,
+    alpha: T,
+    a: Operand<T>,
+    b: Operand<T>,
+    addend: Addend<T>,
+    finish: Option<Finish<'a>>,
+    out: Shared<T>,
+    parallel: bool,
+    /// Whether the left operand is packed.
+    pack: bool,
+    right: Right,
+}
+
+/// How the right operand is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Right {
+    /// Where it lies.
+    Direct,
+    /// Packed by each thread, once in this product.
+    Near { product: u64 },
+    /// Packed by each task.
+    Far,
+}
+
+impl Right {
+    fn near() -> Right {
+        static PRODUCTS: AtomicU64 = AtomicU64::new(1);
+        Right::Near { product: PRODUCTS.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl<'a, T: Element> Plan<'a, T> {
+    pub(super) fn new(
+        kernels: &'static Kernels<T>,
+        alpha: T,
+        a: Operand<T>,
+        b: Operand<T>,
+        target: Target<'a, T>,
+    ) -> Self {
+        let (m, k, n) = (a.rows, a.cols, b.cols);
+        let large = k.saturating_mul(n) > DIRECT_B && m > 2 * kernels.rows && k > SHALLOW;
+        // All of it is packed only where there are rows for several tasks.
+        let near = k.saturating_mul(n).saturating_mul(size_of::<T>()) <= NEAR
+            && (!target.parallel || m >= few() * LEAST_ROWS);
+        Plan {
+            kernels,
+            alpha,
+            a,
+            b,
+            addend: target.addend,
+            finish: target.finish,
+            out: Shared(target.out),
+            parallel: target.parallel,
+            pack: a.col != 1 && m.saturating_mul(k) > DIRECT_A && n >= PACKED_LEFT,
+            right: match large || b.col != 1 {
+                true if near => Right::near(),
+                true => Right::Far,
+                false => Right::Direct,
+            },
+        }
+    }
+
+    /// Computes the product.
+    ///
+    /// # Safety
+    ///
+    /// As [`product`].
+    pub(super) unsafe fn run(&self) {
+        let (m, k) = (self.a.rows, self.a.cols);
+        let (depth, rows, packed) = match self.pack {
+            true => {
+                // A right operand that stays packed has all depths.
+                let most = if self.right == Right::Far { DEPTH_GROUP } else { usize::MAX };
+                let (depth, rows) = (k.min(most), m.min(ROWS_GROUP));
+                (depth, rows, rows.next_multiple_of(self.kernels.rows) * depth)
+            }
+            false => (k, m, 0),
+        };
+        with_buffer(packed, |buffer: *mut T| {
+            for row in (0..m).step_by(rows) {
+                for start in (0..k).step_by(depth) {
+                    let group = Group {
+                        plan: self,
+                        row,
+                        rows: rows.min(m - row),
+                        start,
+                        depth: depth.min(k - start),
+                        packed: Shared(buffer),
+                    };
+                    // SAFETY: the caller's promise; the buffer has room for a group.
+                    unsafe {
+                        group.pack();
+                        group.compute();
+                    }
+                }
+            }
+        });
+    }
+
+    /// How many parts the rows and the columns of a group of this size are cut into.
+    fn parts(&self, [m, k, n]: [usize; 3]) -> (usize, usize) {
+        let wanted = match self.parallel {
+            true => (m.saturating_mul(n).saturating_mul(k) / TASK_WORK).clamp(1, TASKS),
+            false => 1,
+        };
+        // The most parts that leave each so much, but not more than are wanted.
+        let cut = |len: usize, most: usize, least: usize, wanted: usize| {
+            (len / least).min(wanted).max(len.div_ceil(most))
+        };
+        let across = match (self.right, self.finish) {
+            (Right::Near { .. }, _) => 1,
+            (_, Some(_)) => n.div_ceil(FINISHED_COLS),
+            (Right::Far, None) => cut(n, OWN_COLS, OWN_LEAST_COLS, wanted),
+            (Right::Direct, None) => cut(n, TASK_COLS, LEAST_COLS, wanted),
+        };
+        if self.right != Right::Far {
+            return (cut(m, TASK_ROWS, LEAST_ROWS, wanted.div_ceil(across)), across);
+        }
+        let down = cut(m, usize::MAX, OWN_LEAST_ROWS, wanted.div_ceil(across));
+        // Rather small tasks, for which more is packed, than threads without one.
+        let few = wanted.min(few());
+        let across = across.max(cut(n, FINISHED_COLS, OWN_LEAST_COLS, few.div_ceil(down)));
+        (down.max(cut(m, usize::MAX, LEAST_ROWS, few.div_ceil(across))), across)
+    }
+}
+
+/// With fewer tasks some thread may have none while another has two.
+fn few() -> usize {
+    2 * threads::num_threads()
+}
+
+/// Some rows of a product, and some of the common axis: what is packed for all tasks at a time.
+struct Group<'a, T: 'static> {
+    plan: &'a Plan<'a, T>,
+    row: usize,
+    rows: usize,
+    start: usize,
+    depth: usize,
+    packed: Shared<T>,
+}
+
+impl<T: Element> Group<'_, T> {
+    /// Packs the left operand, if that is how it is read.
+    ///
+    /// # Safety
+    ///
+    /// The operand must be readable; the buffer must have room for the group.
+    unsafe fn pack(&self) {
+        let Plan { kernels, a, pack, parallel, .. } = *self.plan;
+        if !pack {
+            return;
+        }
+        let blocks = self.depth.div_ceil(DEPTH);
+        // Full strips only, so that tasks write apart from each other.
+        let lines = STRIPS * kernels.rows;
+        let shared = parallel && self.rows * self.depth >= THREADED_PACK;
+        run(self.rows.div_ceil(lines) * blocks, shared, |task| {
+            let (line, from) = (task / blocks * lines, task % blocks * DEPTH);
+            let k = DEPTH.min(self.depth - from);
+            let data = a.at(self.row + line, self.start + from);
+            let len = lines.min(self.rows - line);
+            let source = Source { data, line: a.row, depth: a.col, len, k };
+            // SAFETY: the part lies inside the operand, and its place inside the buffer belongs to this task alone.
+            unsafe {
+                let to = self.packed.at(self.place(from, k, line));
+                kernels.pack(&source, to, kernels.rows, kernels.rows);
+            }
+        });
+    }
+
+    /// Where in the buffer the strip that begins with this row is, of the `k` depths from `from` on.
+    fn place(&self, from: usize, k: usize, row: usize) -> usize {
+        self.rows.next_multiple_of(self.plan.kernels.rows) * from + row * k
+    }
+
+    /// Computes the group, task by task.
+    ///
+    /// # Safety
+    ///
+    /// As [`product`]; what is to be packed must be packed.
+    unsafe fn compute(&self) {
+        let Plan { kernels, b, finish, parallel, .. } = *self.plan;
+        let (down, across) = self.plan.parts([self.rows, self.depth, b.cols]);
+        run(down * across, parallel, |task| {
+            // Row by row, so that each thread writes rows of its own where it can: the ops that follow read rows.
+            let part = Part {
+                group: self,
+                rows: cut(self.rows, down, task / across, kernels.rows),
+                cols: cut(b.cols, across, task % across, kernels.cols),
+            };
+            // SAFETY: the tasks are disjoint parts of the group.
+            unsafe { part.compute() }
+            if let Some(finish) = finish
+                && self.start + self.depth == self.plan.a.cols
+            {
+                part.complete(finish);
+            }
+        });
+    }
+}
+
+/// Part `index` of `len`, cut into `parts` that differ by at most a unit; each begins with a full one.
+fn cut(len: usize, parts: usize, index: usize, unit: usize) -> Range<usize> {
+    if parts == 1 {
+        return 0..len;
+    }
+    let units = len.div_ceil(unit);
+    let at = |index: usize| len.min(index * units / parts * unit);
+    at(index)..at(index + 1)
+}
+
+/// What one task computes: rows of a group and columns of the product. Both begin with a full strip or panel.
+struct Part<'a, T: 'static> {
+    group: &'a Group<'a, T>,
+    rows: Range<usize>,
+    cols: Range<usize>,
+}
+
+/// Some rows of the left operand and some of the common axis, as a task reads them.
+struct Left<T> {
+    data: *const T,
+    strip: usize,
+    row: usize,
+    col: usize,
+    /// The lines of `STRETCH` depths of a strip: how many, and how far apart.
+    lines: (usize, usize),
+}
+
+impl<T: Element> Part<'_, T> {
+    /// Computes the part.
+    ///
+    /// # Safety
+    ///
+    /// As [`Group::compute`].
+    unsafe fn compute(&self) {
+        let Group { plan, depth, .. } = *self.group;
+        let Plan { kernels, ref b, right, .. } = *plan;
+        let lines = |cols: usize| cols.next_multiple_of(kernels.lanes);
+        let own = OWN / (size_of::<T>() * depth.min(DEPTH)) / kernels.cols * kernels.cols;
+        let len = match right {
+            Right::Direct => 0,
+            Right::Near { .. } => lines(b.cols) * b.rows,
+            Right::Far => lines(self.cols.len().min(own)) * depth.min(DEPTH),
+        };
+        RIGHT.with(|(room, holds)| {
+            room.with(len, |buffer: *mut T| {
+                // SAFETY: the caller's promise; the room is for so many columns.
+                unsafe {
+                    match right {
+                        Right::Direct => self.columns(self.cols.clone(), buffer, false),
+                        Right::Near { product } => {
+                            let packs = holds.replace(product) != product;
+                            self.columns(0..b.cols, buffer, packs);
+                        }
+                        Right::Far => {
+                            holds.set(0);
+                            for col in self.cols.clone().step_by(own) {
+                                let cols = col..self.cols.end.min(col + own);
+                                self.columns(cols, buffer, true);
+                            }
+                        }
+                    }
+                }
+            });
+        });
+    }
+
+    /// Computes some columns.
+    ///
+    /// # Safety
+    ///
+    /// As [`Group::compute`]; if the right operand is packed, `packed` holds these columns, of a near one of all depths, or has room for them and they are packed
+    /// here.
+    unsafe fn columns(&self, cols: Range<usize>, packed: *mut T, packs: bool) {
+        let Group { plan, start, depth, .. } = *self.group;
+        let Plan { kernels, ref b, right, .. } = *plan;
+        // The first strip packs what has rows side by side, which overlaps with its products.
+        let on_the_way = b.col == 1 && self.rows.len() >= kernels.rows;
+        let len = cols.len();
+        for from in (0..depth).step_by(DEPTH) {
+            let (first, k) = (start + from, DEPTH.min(depth - from));
+            let to = match right {
+                Right::Near { .. } => {
+                    packed.wrapping_add(len.next_multiple_of(kernels.lanes) * first)
+                }
+                _ => packed,
+            };
+            // SAFETY: the caller's promise.
+            unsafe {
+                if packs && !on_the_way {
+                    let data = b.at(first, cols.start);
+                    let source = Source { data, line: b.col, depth: b.row, len, k };
+                    kernels.pack(&source, to, kernels.cols, kernels.lanes);
+                }
+                self.block(from, k, cols.clone(), to, packs && on_the_way);
+            }
+        }
+    }
+
+    /// Where the rows of this part are read, from a block of the common axis on.
+    fn left(&self, from: usize, k: usize) -> Left<T> {
+        let Group { plan: Plan { kernels, a, pack, .. }, row, start, packed, .. } = *self.group;
+        if *pack {
+            let data = packed.at(self.group.place(from, k, self.rows.start)).cast_const();
+            let (strip, lines) = (kernels.rows * k, (kernels.rows, STRETCH));
+            return Left { data, strip, row: 1, col: kernels.rows, lines };
+        }
+        let data = a.at(row + self.rows.start, start + from);
+        let lines = if a.col == 1 { (kernels.rows, a.row) } else { (STRETCH, a.col) };
+        Left { data, strip: kernels.rows * a.row, row: a.row, col: a.col, lines }
+    }
+
+    /// Computes one block of the common axis.
+    ///
+    /// # Safety
+    ///
+    /// As [`Group::compute`]; `right` holds the block's columns, from the task's first on, if they are packed, or has room for them if the first strip packs
+    /// them, which must be a full one.
+    unsafe fn block(
+        &self,
+        from: usize,
+        k: usize,
+        all: Range<usize>,
+        right: *mut T,
+        on_the_way: bool,
+    ) {
+        let Group { plan, row, start, depth, .. } = *self.group;
+        let Plan { kernels, alpha, b, addend, out, .. } = *plan;
+        let (left, packed) = (self.left(from, k), plan.right != Right::Direct);
+        // A strip goes along the panels; but a panel that is read where it lies, or fits beside the strips, goes down all rows. With few depths writing the
+        // result is the work: it goes row by row.
+        let along = packed && k > FLAT && all.len() > kernels.cols;
+        let step = match along {
+            _ if depth <= SHALLOW => 2 * kernels.rows,
+            true => kernels.rows,
+            false => self.rows.len().max(1),
+        };
+        for first in (0..self.rows.len()).step_by(step) {
+            let rows = step.min(self.rows.len() - first);
+            let strip = |first: usize| left.data.wrapping_add(first / kernels.rows * left.strip);
+            let asks = along && first + step < self.rows.len();
+            for col in all.clone().step_by(kernels.cols) {
+                let cols = kernels.cols.min(all.end - col);
+                let at = right.wrapping_add((col - all.start) * k);
+                let packs = on_the_way && first == 0;
+                let (data, b_row) = match packed && !packs {
+                    true => (at.cast_const(), cols.next_multiple_of(kernels.lanes)),
+                    false => (b.at(start + from, col), b.row),
+                };
+                let to = out.at((row + self.rows.start + first) * b.cols + col);
+                let (plus, plus_row) = match addend {
+                    Addend::Row(numbers) if start + from == 0 => (numbers.at(col), 0),
+                    _ => (to, b.cols),
+                };
+                let ahead = match asks && col == all.start {
+                    true => Ahead {
+                        data: strip(first + step),
+                        lines: left.lines,
+                        step: STRETCH * left.col,
+                    },
+                    false => Ahead::NOTHING,
+                };
+                let panel = Panel {
+                    rows,
+                    k,
+                    a: strip(first),
+                    a_strip: left.strip,
+                    a_row: left.row,
+                    a_col: left.col,
+                    packed: if packs { at } else { std::ptr::null_mut() },
+                    ahead,
+                    b: data,
+                    b_row,
+                    cols,
+                    alpha,
+                    add: start + from > 0 || !matches!(addend, Addend::Nothing),
+                    plus: plus.cast_const(),
+                    plus_row,
+                    out: to,
+                    out_row: b.cols,
+                };
+                // SAFETY: the addresses are those of the part, in the operands or in what was packed.
+                unsafe { kernels.panel(&panel) }
+            }
+        }
+    }
+
+    /// Hands the elements on.
+    fn complete(&self, finish: Finish<'_>) {
+        let Plan { b, out, .. } = *self.group.plan;
+        let first = (self.group.row + self.rows.start) * b.cols + self.cols.start;
+        let stretch = |first, count| finish(first, out.at(first).cast(), count);
+        if self.cols.len() == b.cols {
+            stretch(first, self.rows.len() * b.cols);
+        } else {
+            (0..self.rows.len()).for_each(|i| stretch(first + i * b.cols, self.cols.len()));
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The vectors that the kernels of this folder are written in: one trait, and one type for each instruction set.
+//!
+//! The methods bear no `#[target_feature]` of their own. They are inlined into functions that do, which is where the
+//! instructions come from; called elsewhere they would be slow, and without the processor's support undefined.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+use crate::simd::array;
+
+/// A register of `LANES` numbers.
+///
+/// # Safety
+///
+/// Every method may only run where the processor has the instructions of the type. A `load` reads `LANES` numbers and
+/// a `store` writes them; with a mask of `n`, only the first `n` are touched, and the other lanes of a load are zero.
+pub(crate) trait Vector: Copy {
+    /// What a lane holds.
+    type Elem: Copy;
+    /// Says which lanes of the last vector of a row count.
+    type Mask: Copy;
+    /// How many numbers it holds.
+    const LANES: usize;
+    /// How many vectors a full panel is wide, and how many rows of so many sums stay in the registers, beside the
+    /// operands and a mask.
+    const WIDE: usize;
+    /// See `WIDE`.
+    const ROWS: usize;
+
+    unsafe fn zero() -> Self;
+    unsafe fn splat(value: Self::Elem) -> Self;
+    unsafe fn mask(lanes: usize) -> Self::Mask;
+    unsafe fn load(from: *const Self::Elem) -> Self;
+    unsafe fn load_part(from: *const Self::Elem, mask: Self::Mask) -> Self;
+    unsafe fn store(self, to: *mut Self::Elem);
+    unsafe fn store_part(self, to: *mut Self::Elem, mask: Self::Mask);
+    /// `self * by + plus`, rounded once where the processor can.
+    unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
+    unsafe fn mul(self, by: Self) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+}
+
+/// Defines an AVX-512 vector; its masks are bits.
+#[cfg(target_arch = "x86_64")]
+macro_rules! avx512_vector {
+    ($name:ident, $reg:ty, $elem:ty, $mask:ty, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $load_part:ident,
+     $store:ident, $store_part:ident, $fma:ident, $mul:ident, $add:ident) => {
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name($reg);
+
+        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the trait demands.
+        #[allow(unsafe_op_in_unsafe_fn)]
+        impl Vector for $name {
+            type Elem = $elem;
+            type Mask = $mask;
+            const LANES: usize = $lanes;
+            const WIDE: usize = 3;
+            const ROWS: usize = 8;
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                Self($zero())
+            }
+            #[inline(always)]
+            unsafe fn splat(value: $elem) -> Self {
+                Self($splat(value))
+            }
+            #[inline(always)]
+            unsafe fn mask(lanes: usize) -> $mask {
+                ((1u32 << lanes) - 1) as $mask
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $elem) -> Self {
+                Self($load(from))
+            }
+            #[inline(always)]
+            unsafe fn load_part(from: *const $elem, mask: $mask) -> Self {
+                Self($load_part(mask, from))
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $elem) {
+                $store(to, self.0)
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, to: *mut $elem, mask: $mask) {
+                $store_part(to, mask, self.0)
+            }
+            #[inline(always)]
+            unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+                Self($fma(self.0, by.0, plus.0))
+            }
+            #[inline(always)]
+            unsafe fn mul(self, by: Self) -> Self {
+                Self($mul(self.0, by.0))
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                Self($add(self.0, other.0))
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+avx512_vector!(
+    F32x16,
+    __m512,
+    f32,
+    __mmask16,
+    16,
+    _mm512_setzero_ps,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_mask_storeu_ps,
+    _mm512_fmadd_ps,
+    _mm512_mul_ps,
+    _mm512_add_ps
+);
+#[cfg(target_arch = "x86_64")]
+avx512_vector!(
+    F64x8,
+    __m512d,
+    f64,
+    __mmask8,
+    8,
+    _mm512_setzero_pd,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_mask_storeu_pd,
+    _mm512_fmadd_pd,
+    _mm512_mul_pd,
+    _mm512_add_pd
+);
+
+/// Eight lanes of ones, then eight of zeros: a window into it is a mask of AVX2.
+#[cfg(target_arch = "x86_64")]
+static LANES_ON: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Defines an AVX2 vector; its masks are the sign bits of whole lanes.
+#[cfg(target_arch = "x86_64")]
+macro_rules! avx2_vector {
+    ($name:ident, $reg:ty, $elem:ty, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $load_part:ident,
+     $store:ident, $store_part:ident, $fma:ident, $mul:ident, $add:ident) => {
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name($reg);
+
+        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the trait demands.
+        #[allow(unsafe_op_in_unsafe_fn)]
+        impl Vector for $name {
+            type Elem = $elem;
+            type Mask = __m256i;
+            const LANES: usize = $lanes;
+            const WIDE: usize = 2;
+            const ROWS: usize = 6;
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                Self($zero())
+            }
+            #[inline(always)]
+            unsafe fn splat(value: $elem) -> Self {
+                Self($splat(value))
+            }
+            #[inline(always)]
+            unsafe fn mask(lanes: usize) -> __m256i {
+                let halves = lanes * (8 / $lanes);
+                debug_assert!(halves <= 8);
+                _mm256_loadu_si256(LANES_ON.as_ptr().add(8 - halves).cast())
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $elem) -> Self {
+                Self($load(from))
+            }
+            #[inline(always)]
+            unsafe fn load_part(from: *const $elem, mask: __m256i) -> Self {
+                Self($load_part(from, mask))
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $elem) {
+                $store(to, self.0)
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, to: *mut $elem, mask: __m256i) {
+                $store_part(to, mask, self.0)
+            }
+            #[inline(always)]
+            unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+                Self($fma(self.0, by.0, plus.0))
+            }
+            #[inline(always)]
+            unsafe fn mul(self, by: Self) -> Self {
+                Self($mul(self.0, by.0))
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                Self($add(self.0, other.0))
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+avx2_vector!(
+    F32x8,
+    __m256,
+    f32,
+    8,
+    _mm256_setzero_ps,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    _mm256_maskload_ps,
+    _mm256_storeu_ps,
+    _mm256_maskstore_ps,
+    _mm256_fmadd_ps,
+    _mm256_mul_ps,
+    _mm256_add_ps
+);
+#[cfg(target_arch = "x86_64")]
+avx2_vector!(
+    F64x4,
+    __m256d,
+    f64,
+    4,
+    _mm256_setzero_pd,
+    _mm256_set1_pd,
+    _mm256_loadu_pd,
+    _mm256_maskload_pd,
+    _mm256_storeu_pd,
+    _mm256_maskstore_pd,
+    _mm256_fmadd_pd,
+    _mm256_mul_pd,
+    _mm256_add_pd
+);
+
+/// A plain array, for the compiler to put into whatever 16-byte registers the target has.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<T, const N: usize>([T; N]);
+
+macro_rules! plain_vector {
+    ($elem:ty, $lanes:literal) => {
+        // SAFETY: (all methods) needs no instruction; the caller vouches for the memory.
+        #[allow(unsafe_op_in_unsafe_fn)]
+        impl Vector for Plain<$elem, $lanes> {
+            type Elem = $elem;
+            type Mask = usize;
+            const LANES: usize = $lanes;
+            const WIDE: usize = if cfg!(target_arch = "aarch64") { 3 } else { 2 };
+            const ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 6 };
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                Self([0.0; $lanes])
+            }
+            #[inline(always)]
+            unsafe fn splat(value: $elem) -> Self {
+                Self([value; $lanes])
+            }
+            #[inline(always)]
+            unsafe fn mask(lanes: usize) -> usize {
+                lanes
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $elem) -> Self {
+                Self(from.cast::<[$elem; $lanes]>().read_unaligned())
+            }
+            #[inline(always)]
+            unsafe fn load_part(from: *const $elem, mask: usize) -> Self {
+                Self(array(|i| if i < mask { *from.add(i) } else { 0.0 }))
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $elem) {
+                to.cast::<[$elem; $lanes]>().write_unaligned(self.0)
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, to: *mut $elem, mask: usize) {
+                for i in 0..mask {
+                    *to.add(i) = self.0[i];
+                }
+            }
+            #[inline(always)]
+            unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+                // Without the instruction, `f32::mul_add` is a call into the library.
+                Self(array(|i| {
+                    if cfg!(target_arch = "aarch64") {
+                        self.0[i].mul_add(by.0[i], plus.0[i])
+                    } else {
+                        self.0[i] * by.0[i] + plus.0[i]
+                    }
+                }))
+            }
+            #[inline(always)]
+            unsafe fn mul(self, by: Self) -> Self {
+                Self(array(|i| self.0[i] * by.0[i]))
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                Self(array(|i| self.0[i] + other.0[i]))
+            }
+        }
+    };
+}
+
+plain_vector!(f32, 4);
+plain_vector!(f64, 2);
