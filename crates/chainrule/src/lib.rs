@@ -38,54 +38,46 @@
 
 #![deny(missing_docs)]
 
-// The derive macro names the library by its path from outside.
-extern crate self as chainrule;
+pub use chainrule_core::{autograd, ops, rng};
+pub use chainrule_nn::{data, io, nn, optim};
 
-use chainrule_kernels::{self as kernels, dtype, param};
-
-pub mod autograd;
-pub mod check;
-pub mod data;
-mod error;
-pub mod io;
-pub mod nn;
-pub mod ops;
-pub mod optim;
-pub mod program;
-pub mod rng;
-mod shape;
-mod tensor;
-pub mod train;
+#[cfg(feature = "check")]
+pub use chainrule_check as check;
+#[cfg(feature = "program")]
+pub use chainrule_program as program;
+#[cfg(feature = "train")]
+pub use chainrule_train as train;
 
 /// Kernels for the benchmark that writes a training step by hand; no part of the interface.
 #[doc(hidden)]
 pub mod by_hand {
-    pub use crate::kernels::gather::{add_rows_to, take_rows};
-    pub use crate::kernels::gemm::{Accum, Batch, Mat, affine_f32, batched_f32};
-    pub use crate::kernels::math::tanh_slice;
-    pub use crate::kernels::norm::{
+    pub use chainrule_kernels::gather::{add_rows_to, take_rows};
+    pub use chainrule_kernels::gemm::{Accum, Batch, Mat, affine_f32, batched_f32};
+    pub use chainrule_kernels::math::tanh_slice;
+    pub use chainrule_kernels::norm::{
         Columns, Upstream, batch_norm_apply, batch_norm_grad, batch_norm_stats, inv_std,
     };
-    pub use crate::kernels::optim::update0;
-    pub use crate::kernels::reduce::sum;
-    pub use crate::kernels::softmax::{cross_entropy_grad_rows, cross_entropy_rows};
+    pub use chainrule_kernels::optim::update0;
+    pub use chainrule_kernels::reduce::sum;
+    pub use chainrule_kernels::softmax::{cross_entropy_grad_rows, cross_entropy_rows};
 }
 
-pub use dtype::{DType, Element};
-pub use error::{Error, Result};
-pub use kernels::simd::{Level as SimdLevel, level as simd_level};
-pub use kernels::threads::{num_threads, set_num_threads};
-pub use ops::{
+pub use chainrule_core::dtype::{DType, Element};
+pub use chainrule_core::error::{Error, Result};
+pub use chainrule_core::ops::{
     Attention, AvgPool, Bce, BceWithLogits, Conv, ConvTranspose, CosineEmbedding, CrossEntropy,
     HingeEmbedding, Huber, Index, Indexing, Interpolation, KlDiv, MaxPool, NllLoss, PadMode,
     Padding, Reduction, Slice, SmoothL1,
 };
-pub use rng::Generator;
-pub use shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
-pub use tensor::foreign::{Memory, set_grad_enabled, set_record_all};
-pub use tensor::{
+pub use chainrule_core::rng::Generator;
+pub use chainrule_core::shape::{IntoAxes, IntoShape, IntoSizes, MAX_RANK, Shape};
+pub use chainrule_core::tensor::foreign::{Memory, set_grad_enabled, set_record_all};
+pub use chainrule_core::tensor::{
     Elements, HookHandle, IntoTensor, Tensor, enable_grad, is_grad_enabled, no_grad, record_all,
 };
+pub use chainrule_core::{ix, s};
+pub use chainrule_kernels::simd::{Level as SimdLevel, level as simd_level};
+pub use chainrule_kernels::threads::{num_threads, set_num_threads};
 
 /// The examples of the README and of the book run as tests.
 #[cfg(doctest)]

@@ -139,7 +139,7 @@ fn links_and_pictures_exist() {
 fn the_op_that_is_shown_is_the_real_one() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
-    let source = read("crates/chainrule/src/ops/unary/softsign.rs");
+    let source = read("crates/chainrule-core/src/ops/unary/softsign.rs");
     for page in ["ARCHITECTURE.md", "docs/src/adding-an-op.md"] {
         let page_text = read(page);
         let blocks = page_text.split("```text\n").skip(1).filter_map(|b| b.split("```").next());

@@ -1,8 +1,8 @@
 //! Which weights are dropped: a pure function of the seed and the place, so that the backward pass finds them again.
 
+use crate::counter::{halves, philox};
 use crate::math::Real;
 use crate::param::Parameters;
-use crate::counter::{halves, philox};
 
 /// Each weight is 0 with probability `p`, else divided by `1 - p`.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]

@@ -132,12 +132,7 @@ fn forward_at<T: Element>(
 /// # Panics
 ///
 /// As [`forward`].
-pub fn input_gradient<T: Element>(
-    conv: &Conv,
-    gradient: &[T],
-    weight: &[T],
-    input: &mut [T],
-) {
+pub fn input_gradient<T: Element>(conv: &Conv, gradient: &[T], weight: &[T], input: &mut [T]) {
     input_gradient_at(level(), conv, gradient, weight, input);
 }
 

@@ -25,12 +25,7 @@ const SUMS: usize = 192 << 10;
 /// # Panics
 ///
 /// If a slice has another length than `conv` says.
-pub fn weight_gradient<T: Element>(
-    conv: &Conv,
-    input: &[T],
-    gradient: &[T],
-    weight: &mut [T],
-) {
+pub fn weight_gradient<T: Element>(conv: &Conv, input: &[T], gradient: &[T], weight: &mut [T]) {
     weight_gradient_at(level(), conv, input, gradient, weight);
 }
 

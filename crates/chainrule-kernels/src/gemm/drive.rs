@@ -91,6 +91,12 @@ struct Line {
 /// A buffer that a thread keeps for the next time.
 pub struct Room(Cell<Vec<Line>>);
 
+impl Default for Room {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Room {
     /// Without memory yet.
     pub const fn new() -> Room {

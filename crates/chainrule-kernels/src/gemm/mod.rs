@@ -11,7 +11,7 @@ pub(super) mod drive;
 mod plan;
 #[cfg(test)]
 mod tests;
-pub(super) mod tile;
+pub mod tile;
 pub(super) mod vector;
 
 pub use block::{Block, block, block_packed, pack_columns, pack_lines, panel_lines};

@@ -9,10 +9,10 @@
 use super::group::{Rows, apply_channels, grad_channels};
 use crate::map::{PIECE, SHARED};
 use crate::math::Real;
+use crate::param::Parameters;
 use crate::reduce::{self, Summed};
 use crate::simd::{array, look_ahead, vectorized};
 use crate::threads;
-use crate::param::Parameters;
 
 /// The lanes of a sum along a row.
 pub(super) const LANES: usize = 32;

@@ -1,0 +1,293 @@
+//! The page *Why is my gradient wrong?*, written from the catalogue: what is shown there was planted and computed.
+
+use std::fmt::Write;
+
+use super::example::{Example, of_general, of_op};
+use super::topics::{ANY, TOPICS, Topic};
+use super::{GENERAL, fault::entry};
+use crate::error::Result;
+use chainrule_core::ops::{Entry, table};
+
+const HEAD: &str = r#"# Why is my gradient wrong?
+
+<!-- Written by `check::why_wrong()` from the catalogue of mistakes. Do not edit: change the op's `ENTRY` or the topic, then run the
+tests of the book with CHAINRULE_UPDATE_DOCS=1. -->
+
+You wrote a backward pass, and it does not agree with autograd. In Python, give the file to `chainrule check backward`: it runs your backward line by line, finds
+the line that gives another value than is due, and says what the line should be.
+
+```text
+import torch
+
+class Net(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w1, b1, w2):
+        z = x @ w1 + b1
+        h = torch.tanh(z)
+        y = h @ w2
+        ctx.save_for_backward(x, w1, w2, h)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w1, w2, h = ctx.saved_tensors
+        dw2 = h.T @ dy
+        dh = dy @ w2.T
+        dz = (1 - h * h) * dh
+        dw1 = x.T @ dh
+        db1 = dz.sum(0)
+        dx = dz @ w1.T
+        return dx, dw1, db1, dw2
+
+inputs = lambda: [torch.randn(5, 3), torch.randn(3, 4), torch.randn(4), torch.randn(4, 2)]
+```
+
+```console
+$ chainrule check backward net.py
+Net: 1 of 4 gradients are wrong, first that of `input 1`: 4.70983 for 0.826639 at [2, 0]
+net.py:18  dw1 = x.T @ dh
+                       ^^ is the gradient of `h`; due here is that of `z`
+corrected  dw1 = x.T @ dz    right to 2e-16; all else of the backward is right
+```
+
+The same from a program: `chainrule.torch.gradcheck(Net, inputs)` for a `torch.autograd.Function`, a function or a module that applies one, and
+`chainrule.check.backward(f, inputs)` for a `Function` of ours or of PyTorch's. A backward pass that is a plain function is given beside its forward:
+`chainrule.check.backward(f, inputs, f_backward)`, where `f_backward(gradient, *inputs)` returns the gradients of the inputs.
+
+| what is given | what it must be |
+| --- | --- |
+| the function | a class with `forward(ctx, ...)` and `backward(ctx, ...)`, or two functions |
+| the inputs | tensors of any shape; floats are taken in f64, also f32 and bf16; integers stay as they are |
+| the source | in a file or a notebook, in the user's own code: not in an installed package |
+| the file of the command | such classes, or functions `NAME` and `NAME_backward`; `example_inputs` of the class, or `inputs` of the file (a list, a dict by name, or a function that makes one) |
+
+A file that is missing, cannot be imported or has no inputs is refused with one line that says what to do, and status 2; a wrong gradient is status 1.
+
+## Two programs, side by side
+
+There are two programs: the forward pass with its right gradients, and your backward. Both run at random inputs near yours, and every value in your lines is laid beside the values of the
+right passes. Where two are equal (perhaps up to a constant factor or the order of the elements) they are the same quantity, whatever they are called and however they were computed.
+
+![The lines of a backward pass, each joined with the quantity that it computes](images/follow.svg)
+
+Three things order the lines: which gradients depend on the value of a line (a mistake reaches all wrong ones and spoils no right one), whether all that the line reads is
+known while its result is not, and whether its result is what its variable is named for (`dz` for the gradient of `z`). None of them is a proof: a line of a fused formula computes what no step of autograd
+does, and is right.
+
+The proof is that it works. Starting from the likeliest line, one expression at a time is edited in the ways in which one expression is written for another:
+
+- another variable that fits, the two of a statement exchanged, a transposition, another axis, a kept axis, another index or slice, one step of time earlier or later;
+- another number: a sign, a factor that is solved for, `n - 1` for `n`, a power, a constant of the forward pass such as its epsilon;
+- a factor, a term or a call too many; a factor or a term too few; an assignment in place of an accumulation; an expression of the forward pass in the place of one here;
+- where the value that is due can be solved for, whatever product of the values at hand makes it.
+
+The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
+the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. Of random numbers of 16 digits none fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
+found, and each gets its own block. What no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
+
+It takes about a second for a model of some forty lines. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
+
+## A backward pass in Rust
+
+The ops that run inside a custom op's backward are recorded with their lines, and run again with one of them edited. `check::backward` takes the op and inputs; the right gradients
+are those of its own forward, which autograd differentiates:
+
+```rust
+use chainrule::{Tensor, autograd, check};
+
+let layer = autograd::custom(
+    "layer",
+    |x| x[0].try_matmul(&x[1])?.try_tanh(),
+    |ctx, dy| {
+        let (x, w) = (&ctx.inputs()[0], &ctx.inputs()[1]);
+        let dz = dy * (1.0 - ctx.output().square());
+        let dw = x.t().matmul(dy);
+        Ok(vec![Some(dz.matmul(&w.t())), Some(dw)])
+    },
+);
+let x = Tensor::from([[0.3, 0.7], [-0.2, 0.1], [0.9, -0.4]]);
+let w = Tensor::from([[1.0, -2.0, 0.3, 0.2], [0.5, 3.0, -0.4, 1.0]]);
+let found = check::backward(&layer, &[x, w])?;
+assert_eq!(found.wrong(), ["input 1"]);
+println!("{found}");
+# Ok::<(), chainrule::Error>(())
+```
+
+```text
+1 of 2 gradients are wrong: input 1
+layer.rs:8  let dw = x.t().matmul(dy);
+            `dy` is the gradient of the result of `tanh` (layer.rs:5); due here is the gradient of the result of `matmul` (layer.rs:5)
+corrected   let dw = x.t().matmul(dz);    all gradients are right with it
+```
+
+Gradients that are written out beside a loss are given with their code, `check::compare_code(&loss, || { ...; Ok(vec![("h", dh), ("w", dw)]) })`: the report is that of `check::compare`, with the wrong
+line and its correction (`Comparison::corrections`). What draws random numbers, or reads elements out of tensors, cannot be followed and is judged by its gradients.
+
+## Gradients without code
+
+Sometimes only the numbers are there. Then ask for the verdict on the gradients:
+
+```rust
+use chainrule::{Tensor, check};
+
+let x = Tensor::from([[0.3, 0.7], [-0.2, 0.1], [0.9, -0.4]]);
+let w = Tensor::from([[1.0, -2.0], [0.5, 3.0]]).parameter().named("w");
+let loss = x.matmul(&w).tanh().mean_all();
+// The backward pass by hand. It forgot that the loss is a mean of six.
+let h = x.matmul(&w).tanh();
+let wrong = x.t().matmul(&(1.0 - &h * &h));
+
+let verdict = check::verdict(&loss, &[(&w, &wrong)])?;
+assert_eq!(verdict.explanations()[0].mistake(), "missing 1/n");
+println!("{verdict}");
+# Ok::<(), chainrule::Error>(())
+```
+
+The engine replays the right backward pass with one classic mistake planted in one op at a time, and names the replay that gives your numbers: the op and
+its line, the mistake, a number that you can compute again, the right formula, and what to change. Where no classic mistake does, it edits the right pass itself: the gradient of another tensor of the same shape
+in the place of the one that comes into an op, another value of the forward pass in the place of one that the rule takes, two parts multiplied by numbers of their own, which are solved for; then
+rows, columns or elements of a gradient on the way that are multiplied by numbers (a dropped row, one class with another sign, a weight for each sample); then any one instruction of the right pass,
+and two of them (`Verdict::deviations`). What is solved for is believed only where there are far more numbers at hand than unknowns. Which gradients are right says where to look; a path that carries nothing, as that through
+a maximum which is subtracted, may be left out. `check::compare` asks for the verdict by itself where a gradient is wrong. A custom op is compared with the same function in
+the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone. The same mistake in several ops of one path is one entry.
+
+## The mistakes
+
+Each table of numbers is the right gradient and the wrong one at the same element. The test of each is
+`chainrule check mistakes --op NAME`, which plants it and sees whether it is [detected and named](mistakes.md).
+Where every gradient is right and the model still does not learn, look at the [mistakes of the training loop](workflow.md).
+"#;
+
+const HARMLESS: &str = r#"
+## Harmless
+
+Some wrong gradients change nothing that is trained, and the verdict says so (`Verdict::is_harmless`).
+
+- *The subtracted row maximum.* In `logits - max` the maximum cancels out of softmax, so its gradient is 0 up to rounding. Routing it to the wrong
+  element, or leaving it out, changes no gradient of a parameter.
+- *A bias before batch norm.* The mean takes it off again; its gradient is 0 up to rounding, whatever its backward does with it.
+
+```rust
+use chainrule::{Tensor, autograd, check};
+
+let logits = Tensor::from([[2.0, 1.0], [0.5, 3.0]]).parameter();
+let max = logits.max_axis(1, true).0;
+let e = (&logits - &max).exp();
+let loss = (&e / e.sum(1, true)).square().sum_all();
+// By hand: 1 where 0 is due, and it does not matter.
+let right = autograd::grad(&loss, &[&logits], false)?.remove(0).unwrap();
+let verdict = check::verdict(&loss, &[(&logits, &right), (&max, &max.ones_like())])?;
+assert!(!verdict.is_right() && verdict.is_harmless());
+# Ok::<(), chainrule::Error>(())
+```
+
+## Every op
+
+The mistakes of each op's own list. The numbers are those of one element of a gradient, in one of the op's samples.
+"#;
+
+/// The page in Markdown: every mistake of the catalogue with its signature, numbers, and the fix.
+///
+/// ```
+/// let page = chainrule::check::why_wrong()?;
+/// assert!(page.contains("## Missing 1/n") && page.contains("softmax treated as diagonal"));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn why_wrong() -> Result<String> {
+    let mut page = String::from(HEAD);
+    for topic in TOPICS {
+        section(&mut page, topic)?;
+    }
+    page.push_str(HARMLESS);
+    for entry in table().filter(|e| !e.mistakes.is_empty()) {
+        op(&mut page, entry)?;
+    }
+    Ok(page)
+}
+
+fn section(page: &mut String, topic: &Topic) -> Result<()> {
+    let Topic { title, about, signature, fix, members } = topic;
+    let _ = write!(
+        page,
+        "\n## {title}\n\n{about}\n\n- Signature: {signature}.\n- Fix: {fix}.\n- Mistakes:\n"
+    );
+    for (op, mistake) in *members {
+        let _ = writeln!(page, "  - {op}, *{mistake}*: {}", escaped(what(op, mistake)));
+    }
+    let op = members.iter().find(|(op, _)| *op != ANY).map_or("add", |(op, _)| op);
+    let _ = writeln!(page, "- Test: `chainrule check mistakes --op {op}`");
+    if let Some((op, mistake)) = members.first() {
+        let example = match *op {
+            ANY => of_general(mistake)?,
+            op => of_op(op, mistake)?,
+        };
+        if let Some(example) = example {
+            numbers(page, op, mistake, &example);
+        }
+    }
+    Ok(())
+}
+
+/// What was done instead of what.
+fn what(op: &str, mistake: &str) -> &'static str {
+    if op == ANY {
+        return GENERAL.iter().find(|g| g.name == mistake).map_or("", |g| g.what);
+    }
+    let own = entry(op).map_or(&[][..], |e| e.mistakes);
+    own.iter().find(|m| m.name == mistake).map_or("", |m| m.what)
+}
+
+/// How many elements are shown.
+const SHOWN: usize = 6;
+
+fn numbers(page: &mut String, op: &str, mistake: &str, example: &Example) {
+    let _ = write!(page, "\nFor example {op}, *{mistake}*, {}:\n\n", example.place);
+    let cells = |x: &[f64]| -> String {
+        x.iter().take(SHOWN).map(|x| format!(" {} |", number(*x))).collect()
+    };
+    let shown = example.right.len().min(SHOWN);
+    let titles: String = (0..shown).map(|i| format!(" `{:?}` |", example.index(i))).collect();
+    let _ = writeln!(page, "| element |{titles}\n| --- |{}", " ---: |".repeat(shown));
+    let _ = writeln!(page, "| right |{}", cells(&example.right));
+    let _ = writeln!(page, "| wrong |{}", cells(&example.wrong));
+    for reading in example.readings() {
+        let _ = writeln!(page, "\nThe numbers show: {}.", escaped(&reading));
+    }
+}
+
+fn op(page: &mut String, entry: &Entry) -> Result<()> {
+    let _ = write!(page, "\n### {}\n\nRight: `{}`.\n\n", entry.name, entry.gradient);
+    let _ =
+        writeln!(page, "| mistake | what was done | right | wrong |\n| --- | --- | ---: | ---: |");
+    let op = entry.name.split(", ").next().unwrap_or(entry.name);
+    for mistake in entry.mistakes {
+        let (name, what) = (escaped(mistake.name), escaped(mistake.what));
+        let [right, wrong] = match of_op(op, mistake.name)? {
+            Some(example) => example.worst().map(number),
+            None => [String::new(), String::new()],
+        };
+        let _ = writeln!(page, "| {name} | {what} | {right} | {wrong} |");
+    }
+    Ok(())
+}
+
+/// A number with few digits, so that the page does not depend on the last ones, which differ between processors.
+fn number(x: f64) -> String {
+    match x.abs() {
+        size if size < 1e-9 => "0".to_string(),
+        size if !(1e-3..1e5).contains(&size) => format!("{x:.2e}"),
+        _ => format!("{x:.4}"),
+    }
+}
+
+/// Plain text, with what Markdown would take for its own made harmless.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\`*_<>[]|".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

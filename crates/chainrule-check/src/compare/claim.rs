@@ -1,0 +1,137 @@
+//! What a user claims, and what can be wrong with the claim itself.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// A hand-written gradient: `(name, &tensor, gradient)`, or `(name, gradient)` for a tensor that bears this name on the tape.
+#[derive(Clone, Debug)]
+pub struct ByHand {
+    pub(super) name: String,
+    pub(super) tensor: Option<Tensor>,
+    pub(super) gradient: Tensor,
+}
+
+impl ByHand {
+    /// The gradient that is claimed.
+    pub(crate) fn gradient(&self) -> &Tensor {
+        &self.gradient
+    }
+
+    /// The tensor that it is claimed of, if it is behind `loss`.
+    pub(crate) fn on_tape(&self, loss: &Tensor) -> Option<Tensor> {
+        let tape = super::tape::Tape::of(loss);
+        tape.tensor(tape.find(self).ok()?)
+    }
+}
+
+impl<N: Into<String>, T: Borrow<Tensor>, G: Borrow<Tensor>> From<(N, T, G)> for ByHand {
+    fn from((name, tensor, gradient): (N, T, G)) -> ByHand {
+        let tensor = Some(tensor.borrow().clone());
+        ByHand { name: name.into(), tensor, gradient: gradient.borrow().clone() }
+    }
+}
+
+impl<N: Into<String>, G: Borrow<Tensor>> From<(N, G)> for ByHand {
+    fn from((name, gradient): (N, G)) -> ByHand {
+        ByHand { name: name.into(), tensor: None, gradient: gradient.borrow().clone() }
+    }
+}
+
+impl<'a, N: Clone + Into<String>, T: Borrow<Tensor>, G: Borrow<Tensor>> From<&'a (N, T, G)>
+    for ByHand
+{
+    fn from((name, tensor, gradient): &'a (N, T, G)) -> ByHand {
+        ByHand::from((name.clone(), tensor.borrow(), gradient.borrow()))
+    }
+}
+
+impl<'a, N: Clone + Into<String>, G: Borrow<Tensor>> From<&'a (N, G)> for ByHand {
+    fn from((name, gradient): &'a (N, G)) -> ByHand {
+        ByHand::from((name.clone(), gradient.borrow()))
+    }
+}
+
+/// Why a hand-written gradient could not be compared.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// No tensor behind the loss bears the name. These do.
+    NoSuchName(Vec<String>),
+    /// Several tensors behind the loss bear the name.
+    Ambiguous(usize),
+    /// The tensor was not recorded: no parameter leads to it, or it was detached or computed under `no_grad`.
+    NotRecorded,
+    /// The loss does not depend on the tensor.
+    NotBehindTheLoss,
+    /// The gradient has another shape than its tensor.
+    Shape {
+        /// The shape of the hand-written gradient.
+        by_hand: Box<Shape>,
+        /// The shape of the tensor and of its gradient.
+        tensor: Box<Shape>,
+    },
+    /// The gradient is not made of floats.
+    NotFloat(chainrule_core::DType),
+}
+
+impl Problem {
+    /// Whether the tensor is on the tape and the gradient is what is wrong.
+    pub(super) fn is_of_the_gradient(&self) -> bool {
+        matches!(self, Problem::Shape { .. } | Problem::NotFloat(_))
+    }
+}
+
+/// The axes over which a gradient must be summed to come to the shape of its tensor, if that is all that is missing.
+fn unsummed(by_hand: &Shape, tensor: &Shape) -> Option<Vec<usize>> {
+    if by_hand.broadcast(tensor) != Some(*by_hand) {
+        return None;
+    }
+    let lead = by_hand.rank() - tensor.rank();
+    let axes = 0..by_hand.rank();
+    Some(axes.filter(|&i| i < lead || by_hand[i] != tensor[i - lead]).collect())
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::NoSuchName(names) if names.is_empty() => {
+                write!(
+                    f,
+                    "no tensor behind the loss has a name; give it with Tensor::named, or give the tensor itself"
+                )
+            }
+            Problem::NoSuchName(names) => {
+                write!(f, "no tensor behind the loss has this name; there are {}", names.join(", "))
+            }
+            Problem::Ambiguous(n) => {
+                write!(f, "{n} tensors behind the loss have this name; give the tensor itself")
+            }
+            Problem::NotRecorded => write!(
+                f,
+                "the tensor was not recorded: no parameter leads to it, or it was detached or computed under no_grad"
+            ),
+            Problem::NotBehindTheLoss => {
+                write!(f, "the loss does not depend on the tensor; was it computed again?")
+            }
+            Problem::Shape { by_hand, tensor } => {
+                write!(f, "the gradient has shape {by_hand}, the tensor {tensor}")?;
+                match unsummed(by_hand, tensor) {
+                    Some(axes) => write!(f, ": a sum over {} is missing", axis_list(&axes)),
+                    None => Ok(()),
+                }
+            }
+            Problem::NotFloat(dtype) => write!(f, "the gradient is {dtype}; it must be f32 or f64"),
+        }
+    }
+}
+
+fn axis_list(axes: &[usize]) -> String {
+    let numbers: Vec<String> = axes.iter().map(usize::to_string).collect();
+    match numbers.as_slice() {
+        [one] => format!("axis {one}"),
+        many => format!("axes {}", many.join(" and ")),
+    }
+}

@@ -1,0 +1,119 @@
+//! How far two gradients of one tensor are apart.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// How close two numbers must be to count as approximately equal: `|a - b| <= atol + rtol * |b|`, with `b` the one of autograd.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// The part that grows with the number.
+    pub rtol: f64,
+    /// The part that does not: what is smaller is taken for zero.
+    pub atol: f64,
+}
+
+impl Default for Tolerance {
+    /// `rtol` 1e-5, as `torch.allclose` has it, and no `atol`: a gradient is judged by its own size, be it 1e-18.
+    fn default() -> Self {
+        Tolerance { rtol: 1e-5, atol: 0.0 }
+    }
+}
+
+/// How many units in the last place of the largest element two right gradients may be apart.
+const UNITS: f64 = 64.0;
+
+/// Two gradients of one tensor, compared element by element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deviation {
+    /// Whether all elements are equal: the same bits, but that -0 equals 0. A NaN equals nothing.
+    pub exact: bool,
+    /// Whether all elements are equal within the [`Tolerance`].
+    pub approximate: bool,
+    /// The largest `|a - b|`. NaN if there is a NaN on one side.
+    pub largest: f64,
+    /// Where that is.
+    pub at: Vec<usize>,
+    /// The element there in the hand-written gradient.
+    pub by_hand: f64,
+    /// The element there in autograd's.
+    pub autograd: f64,
+    /// The mean of `|a - b| / (|a| + |b| + 1e-11)`.
+    pub mean_relative: f64,
+    /// Whether the largest difference is a few units in the last place of the largest element.
+    pub(super) rounding_only: bool,
+}
+
+impl Deviation {
+    /// Compares a hand-written gradient with that of autograd. An error if their shapes differ.
+    ///
+    /// ```
+    /// use chainrule::{Tensor, check::compare::{Deviation, Tolerance}};
+    /// let (a, b) = (Tensor::from([1.0, 2.5]), Tensor::from([1.0, 2.0]));
+    /// let found = Deviation::between(&a, &b, Tolerance::default())?;
+    /// assert!(!found.exact && !found.approximate);
+    /// assert_eq!((found.largest, found.at, found.by_hand), (0.5, vec![1], 2.5));
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn between(by_hand: &Tensor, autograd: &Tensor, within: Tolerance) -> Result<Deviation> {
+        let shape = by_hand.shape();
+        if shape != autograd.shape() {
+            let why = "the hand-written gradient and that of autograd must have the same shape";
+            return Err(Error::shape("compare", &[&shape, &autograd.shape()], why));
+        }
+        let narrow = [by_hand, autograd].iter().any(|g| g.dtype() == DType::F32);
+        let mut found = Self::of(&by_hand.to_f64_vec(), &autograd.to_f64_vec(), &shape, within);
+        let unit = if narrow { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        found.rounding_only = found.exact || same_but_for_rounding(by_hand, autograd, UNITS * unit);
+        Ok(found)
+    }
+
+    fn of(by_hand: &[f64], autograd: &[f64], shape: &Shape, within: Tolerance) -> Deviation {
+        let (mut exact, mut approximate) = (true, true);
+        let (mut largest, mut at, mut relative) = (0.0f64, 0, 0.0);
+        for (i, (&a, &b)) in by_hand.iter().zip(autograd).enumerate() {
+            // Equal infinities are not apart, though their difference is NaN.
+            let apart = if a == b { 0.0 } else { (a - b).abs() };
+            exact &= a == b;
+            approximate &=
+                apart <= within.atol + within.rtol * b.abs() && (a == b || apart.is_finite());
+            relative += if a == b { 0.0 } else { apart / (a.abs() + b.abs() + 1e-11) };
+            if apart > largest || (apart.is_nan() && !largest.is_nan()) {
+                (largest, at) = (apart, i);
+            }
+        }
+        let pick = |of: &[f64]| of.get(at).copied().unwrap_or(0.0);
+        Deviation {
+            exact,
+            approximate,
+            largest,
+            at: index_of(at, shape),
+            by_hand: pick(by_hand),
+            autograd: pick(autograd),
+            mean_relative: relative / by_hand.len().max(1) as f64,
+            rounding_only: exact,
+        }
+    }
+}
+
+/// Whether two gradients are the same but for rounding, measured by the largest element; NaN and infinities must be in the same places.
+/// `rounding` is a fraction of that element.
+pub(super) fn same_but_for_rounding(a: &Tensor, b: &Tensor, rounding: f64) -> bool {
+    let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
+    let finite = a.iter().chain(&b).filter(|x| x.is_finite());
+    let allowed = rounding * finite.fold(0.0, |m: f64, x| m.max(x.abs()));
+    let same =
+        |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed;
+    a.len() == b.len() && a.iter().zip(&b).all(same)
+}
+
+/// Where element `position` of a row-major array is.
+pub(crate) fn index_of(mut position: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for (place, &size) in index.iter_mut().zip(shape).rev() {
+        *place = position % size.max(1);
+        position /= size.max(1);
+    }
+    index
+}

@@ -1,0 +1,299 @@
+//! What following a backward pass came to, as text.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::edits::Kind;
+use super::expression::Expression;
+use super::known::Known;
+use super::replay::{Replay, Run};
+use super::search::Hit;
+use crate::program::{Id, Origin, Place, bindings};
+use crate::verdict::other::fraction;
+use crate::verdict::reading::{Sizes, meaning, sizes_of};
+
+/// A line of a backward pass that is wrong, and what it should be.
+#[derive(Clone, Debug)]
+pub struct Correction {
+    pub(super) place: Option<Place>,
+    pub(super) source: String,
+    pub(super) corrected: String,
+    pub(super) why: String,
+}
+
+impl Correction {
+    /// The line of the user's code.
+    pub fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
+    /// The text of the line, empty where its file cannot be read.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The line as it should be, or the expression.
+    pub fn corrected(&self) -> &str {
+        &self.corrected
+    }
+
+    /// The evidence: what stands there, and what is due.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+}
+
+/// What [`backward`](super::backward()) found. `Display` writes it as a report.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    pub(super) given: usize,
+    pub(super) wrong: Vec<String>,
+    pub(super) corrections: Vec<Correction>,
+    pub(super) is_whole: bool,
+}
+
+impl Followed {
+    /// Whether all gradients are right.
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    /// The inputs whose gradients are wrong.
+    pub fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
+
+    /// The mistakes with their corrections, after all of which the gradients are right; or after which more of them are, if
+    /// [`Followed::is_whole`] says so. Empty where no edit of one instruction, or of two, makes them right.
+    pub fn corrections(&self) -> &[Correction] {
+        &self.corrections
+    }
+
+    /// Whether the corrections make all gradients right.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+}
+
+impl fmt::Display for Followed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_right() {
+            return write!(
+                f,
+                "all {} gradients are right, at the given inputs and near them",
+                self.given
+            );
+        }
+        write!(
+            f,
+            "{} of {} gradients are wrong: {}",
+            self.wrong.len(),
+            self.given,
+            self.wrong.join(", ")
+        )?;
+        if self.corrections.is_empty() {
+            write!(f, "\nunidentified: no edit of one instruction, or of two, makes them right")?;
+        }
+        write_corrections(f, &self.corrections, self.is_whole)
+    }
+}
+
+/// A block for each mistake.
+pub(crate) fn write_corrections(
+    f: &mut fmt::Formatter<'_>,
+    corrections: &[Correction],
+    is_whole: bool,
+) -> fmt::Result {
+    for (i, c) in corrections.iter().enumerate() {
+        if corrections.len() > 1 {
+            write!(f, "\nmistake {} of {}", i + 1, corrections.len())?;
+        }
+        let place = c.place.as_ref().map_or_else(|| "here".to_string(), Place::to_string);
+        let width = place.len().max("corrected".len()) + 2;
+        write!(f, "\n{place:<width$}{}\n{:<width$}{}", c.source, "", c.why)?;
+        write!(f, "\n{:<width$}{}", "corrected", c.corrected)?;
+        if i + 1 == corrections.len() {
+            let rest = if is_whole {
+                "all gradients are right with it"
+            } else {
+                "other gradients are wrong still"
+            };
+            write!(f, "    {rest}")?;
+        }
+    }
+    Ok(())
+}
+
+/// What writes edits in the user's words.
+pub(crate) struct Writer<'a> {
+    pub replay: &'a Replay,
+    pub run: &'a Run,
+    pub known: &'a Known,
+    /// Names of values that the program has none for.
+    pub names: HashMap<Id, String>,
+}
+
+impl Writer<'_> {
+    fn name(&self, id: Id) -> Option<String> {
+        let info = &self.replay.program.infos()[id.index()];
+        if let Some(name) = self.names.get(&id) {
+            return Some(name.clone());
+        }
+        if let Origin::Constant(value) = &info.from
+            && info.meta.shape.rank() == 0
+        {
+            let x = chainrule_core::Tensor::from_parts(
+                value.clone(),
+                crate::tensor::node::Source::None,
+            );
+            return Some(number(x.to_f64_vec()[0]));
+        }
+        if info.given {
+            return Some(info.name.clone());
+        }
+        if self.replay.maker[id.index()].is_some() {
+            return None;
+        }
+        let x = self.run.tensor(id)?;
+        let found = self.known.find(&x.to_f64_vec())?;
+        (found.factor == 1.0).then(|| self.known.all[found.at].words.replace('`', ""))
+    }
+
+    /// A value in words: its name, or the code that makes it.
+    pub fn text(&self, e: &Expression) -> String {
+        let within = |id: Id| self.replay.maker[id.index()].map(|at| self.own(at));
+        e.text(&|id| self.name(id), &number, &within)
+    }
+
+    fn own(&self, at: usize) -> Expression {
+        Expression::of(&self.replay.program.list()[at])
+    }
+
+    /// What a value is in the right passes.
+    fn quantity(&self, id: Id) -> Option<&str> {
+        let found = self.known.find(&self.run.tensor(id)?.to_f64_vec())?;
+        (found.factor == 1.0).then(|| self.known.all[found.at].words.as_str())
+    }
+
+    pub fn sizes(&self, at: usize) -> Sizes {
+        let i = &self.replay.program.list()[at];
+        let ids = i.inputs.iter().chain([&i.outputs[0]]);
+        ids.flat_map(|id| sizes_of(&self.replay.program.infos()[id.index()].meta.shape)).collect()
+    }
+
+    /// A factor with where it comes from.
+    pub fn times(&self, at: usize, factor: f64) -> String {
+        match meaning(factor, &self.sizes(at)) {
+            text if text.is_empty() => fraction(factor),
+            text => format!("{} ({text})", fraction(factor)),
+        }
+    }
+
+    pub fn correction(&self, hit: &Hit) -> Correction {
+        let instruction = &self.replay.program.list()[hit.edit.at];
+        let place = instruction.location.clone();
+        let source = place.as_ref().and_then(line).unwrap_or_default();
+        let to = hit.change.to.with(hit.change.number);
+        let corrected =
+            self.in_line(hit, &source).unwrap_or_else(|| match self.name(instruction.result()) {
+                Some(name) => format!("{name} = {}", self.text(&to)),
+                None => self.text(&to),
+            });
+        Correction { place, source, corrected, why: self.why(hit) }
+    }
+
+    fn why(&self, hit: &Hit) -> String {
+        let at = hit.edit.at;
+        let op = self.replay.program.list()[at].op.name();
+        let own = self.text(&self.own(at));
+        match &hit.edit.kind {
+            Kind::Operand { was, now, turned } => {
+                let show = |id: &Id| self.text(&Expression::Value(*id));
+                let turned = if *turned { ", transposed" } else { "" };
+                if was == now {
+                    return format!("`{}` is to be transposed", show(was));
+                }
+                match (self.quantity(*was), self.quantity(*now)) {
+                    (Some(is), Some(due)) if is != due => {
+                        format!("`{}` is {is}; due here is {due}{turned}", show(was))
+                    }
+                    _ => format!("due here is `{}`{turned}, for `{}`", show(now), show(was)),
+                }
+            }
+            Kind::Factor => {
+                format!("`{own}` is {} times what is due", self.times(at, 1.0 / hit.change.number))
+            }
+            Kind::Term(id) => {
+                format!("the term `{}` is missing", self.signed(hit.change.number, *id))
+            }
+            Kind::Times(id) => {
+                format!("the factor `{}` is missing", self.text(&Expression::Value(*id)))
+            }
+            Kind::Over(id) => {
+                format!("a division by `{}` is missing", self.text(&Expression::Value(*id)))
+            }
+            Kind::Mask(id) => {
+                format!("a mask is missing: {}", self.masked(*id))
+            }
+            Kind::Skipped => format!("`{op}` is one too many"),
+            Kind::Swapped => "the operands are exchanged".to_string(),
+            Kind::Number => format!("a number in `{own}` is another one than is due"),
+            Kind::Twin => format!("`{op}` stands where another op is due"),
+            Kind::Function => {
+                format!("`{own}` takes an operand as it is where a function of it is due")
+            }
+        }
+    }
+
+    /// What a mask does.
+    pub fn masked(&self, id: Id) -> String {
+        let text = self.text(&Expression::Value(id));
+        match self.replay.program.infos()[id.index()].meta.dtype {
+            chainrule_core::DType::Bool => format!("0 where `{text}` is false"),
+            _ => format!("0 where `{text}` is not above 0"),
+        }
+    }
+
+    fn signed(&self, c: f64, id: Id) -> String {
+        let text = self.text(&Expression::Value(id));
+        match c {
+            1.0 => text,
+            -1.0 => format!("-{text}"),
+            _ => format!("{} * {text}", number(c)),
+        }
+    }
+
+    /// The user's line with one name in the place of another, where the former stands in it just once.
+    fn in_line(&self, hit: &Hit, source: &str) -> Option<String> {
+        let Kind::Operand { was, now, turned } = &hit.edit.kind else { return None };
+        let (was, mut new) = (self.name(*was)?, self.name(*now)?);
+        if *turned {
+            new = format!("{new}.t()");
+        }
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let right = source.find('=').filter(|_| source.starts_with("let ")).map_or(0, |at| at + 1);
+        let mut places = source.match_indices(&was).filter(|(at, _)| {
+            *at >= right
+                && !source[..*at].ends_with(word)
+                && !source[at + was.len()..].starts_with(word)
+                && !source[..*at].ends_with('.')
+        });
+        let (at, _) = places.next()?;
+        if places.next().is_some() {
+            return None;
+        }
+        Some(format!("{}{new}{}", &source[..at], &source[at + was.len()..]))
+    }
+}
+
+/// The text of a line.
+fn line(place: &Place) -> Option<String> {
+    let text = bindings::read(place.file())?;
+    Some(text.lines().nth(place.line() as usize - 1)?.trim().to_string())
+}
+
+/// A number as a fraction of small ones, where it is one.
+pub(crate) fn number(x: f64) -> String {
+    let text = fraction(x);
+    if text.contains('/') { format!("({text})") } else { text }
+}

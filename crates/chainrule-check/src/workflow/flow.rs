@@ -1,0 +1,145 @@
+//! What was computed from what in one forward pass, whether the tape has it or not.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::numbers::same_numbers;
+use crate::tensor::Tensor;
+use crate::tensor::value::Value;
+use crate::tensor::watch::Ran;
+use chainrule_core::ops::OpId;
+
+/// Values are told apart by where they lie.
+pub(super) type Place = *const Value;
+
+pub(super) fn place(value: &Arc<Value>) -> Place {
+    Arc::as_ptr(value)
+}
+
+/// A use of a value: the number of the op among those that ran, and of its input.
+pub(super) type Use = (usize, usize);
+
+/// The ops of one forward pass and how values went from one to the other.
+pub(super) struct Flow<'a> {
+    pub ran: &'a [Ran],
+    made: HashMap<Place, usize>,
+    used: HashMap<Place, Vec<Use>>,
+    /// Which ops the loss was computed from.
+    reaching: Vec<bool>,
+    leaves: HashSet<Place>,
+    pub loss: Arc<Value>,
+}
+
+impl<'a> Flow<'a> {
+    pub fn new(ran: &'a [Ran], loss: &Tensor) -> Flow<'a> {
+        let (mut made, mut used) = (HashMap::new(), HashMap::<_, Vec<Use>>::new());
+        for (i, op) in ran.iter().enumerate() {
+            for (k, given) in op.inputs.iter().enumerate() {
+                used.entry(place(&given.value)).or_default().push((i, k));
+            }
+            for value in &op.outputs {
+                made.entry(place(value)).or_insert(i);
+            }
+        }
+        // Parameters are where a forward pass begins, whatever gave them their values.
+        let given = ran.iter().flat_map(|op| &op.inputs).filter(|given| given.leaf);
+        let leaves: HashSet<Place> = given.map(|given| place(&given.value)).collect();
+        made.retain(|value, _| !leaves.contains(value));
+        let loss = loss.value();
+        let mut wanted: HashSet<Place> = HashSet::from([place(&loss)]);
+        let mut reaching = vec![false; ran.len()];
+        for (i, op) in ran.iter().enumerate().rev() {
+            let of_this = |value: &Arc<Value>| made.get(&place(value)) == Some(&i);
+            if op.outputs.iter().any(|v| of_this(v) && wanted.contains(&place(v))) {
+                reaching[i] = true;
+                wanted.extend(op.inputs.iter().map(|given| place(&given.value)));
+            }
+        }
+        Flow { ran, made, used, reaching, leaves, loss }
+    }
+
+    /// The op that made a value, if it was seen.
+    pub fn maker(&self, value: &Arc<Value>) -> Option<usize> {
+        self.made.get(&place(value)).copied()
+    }
+
+    /// The ops that take a value.
+    pub fn uses(&self, value: &Arc<Value>) -> &[Use] {
+        self.used.get(&place(value)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the loss was computed from the result of op `i`.
+    pub fn reaches(&self, i: usize) -> bool {
+        self.reaching[i]
+    }
+
+    /// The ops that the loss was computed from.
+    pub fn ops(&self) -> impl Iterator<Item = (usize, &'a Ran)> + '_ {
+        self.ran.iter().enumerate().filter(|&(i, _)| self.reaching[i])
+    }
+
+    /// Which ops were computed from one of these values, along detached ways too.
+    pub fn computed_from(&self, values: &HashSet<Place>) -> Vec<bool> {
+        let mut from = vec![false; self.ran.len()];
+        let mut reached = values.clone();
+        for (i, op) in self.ran.iter().enumerate() {
+            if op.inputs.iter().any(|given| reached.contains(&place(&given.value))) {
+                from[i] = true;
+                reached.extend(op.outputs.iter().map(place));
+            }
+        }
+        from
+    }
+
+    /// The places of a tensor given from outside: its own, and those of constants with the same numbers.
+    pub fn places_of(&self, given: &Tensor) -> HashSet<Place> {
+        let own = given.value();
+        let mut out = HashSet::from([place(&own)]);
+        for (_, op) in self.ops() {
+            for input in &op.inputs {
+                let outside = !self.made.contains_key(&place(&input.value));
+                if outside && !input.requires_grad && same_numbers(&input.value, &own) {
+                    out.insert(place(&input.value));
+                }
+            }
+        }
+        out
+    }
+
+    /// Follows a value back through ops that only move elements or change their type.
+    pub fn before_views(&self, value: &Arc<Value>) -> Arc<Value> {
+        let mut value = value.clone();
+        while let Some(i) = self.maker(&value).filter(|&i| moves(&self.ran[i])) {
+            value = self.ran[i].inputs[0].value.clone();
+        }
+        value
+    }
+
+    /// Whether a value is a parameter or a buffer, or a view of one.
+    pub fn is_of_leaf(&self, value: &Arc<Value>) -> bool {
+        self.leaves.contains(&place(&self.before_views(value)))
+    }
+
+    /// The op that made a value, seen through ops that only move elements.
+    pub fn source(&self, value: &Arc<Value>) -> Option<(usize, &'a Ran)> {
+        let i = self.maker(&self.before_views(value))?;
+        Some((i, &self.ran[i]))
+    }
+}
+
+/// Whether an op leaves the elements what they are: views, copies, changes of dtype.
+pub(super) fn moves(op: &Ran) -> bool {
+    op.inputs.len() == 1
+        && (op.view
+            || matches!(
+                op.id,
+                Some(OpId::reshape | OpId::permute | OpId::expand | OpId::to_dtype | OpId::slice)
+            ))
+}
+
+/// The number that an op adds, multiplies by or divides by, if its operand `k` is a constant of one element.
+pub(super) fn scalar(op: &Ran, k: usize) -> Option<f64> {
+    let given = op.inputs.get(k)?;
+    let constant = given.number == 0 && given.value.numel() == 1;
+    constant.then(|| super::numbers::all(&given.value)[0])
+}

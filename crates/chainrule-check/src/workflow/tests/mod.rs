@@ -1,0 +1,114 @@
+//! The detectors on their benchmark, and on what they must leave alone.
+
+use super::benchmark::{Row, benchmark};
+use super::*;
+
+mod unusual;
+
+use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Sequential};
+use crate::optim::{AdamW, Optimizer};
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+use crate::tensor::node::Mode;
+use chainrule_core::DType;
+
+#[test]
+fn each_planted_mistake_is_named_and_clean_runs_are_silent() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let first = number("CHAINRULE_WORKFLOW_SEED").unwrap_or(1);
+    let found = benchmark(first, number("CHAINRULE_WORKFLOW_SEEDS").unwrap_or(2)).unwrap();
+    let wrong = |row: &&Row| if row.planted.is_some() { !row.named() } else { !row.alone() };
+    let wrong: Vec<_> = found.rows.iter().filter(wrong).collect();
+    let beside = found.rows.iter().filter(|row| row.named() && !row.alone()).count();
+    let latest = found.rows.iter().filter_map(Row::step).max();
+    println!(
+        "planted {}, detected {}, named {}, of these beside others {beside}, at step {latest:?} at the latest; untouched {}, false alarms {}",
+        found.planted, found.detected, found.named, found.untouched_runs, found.false_alarms
+    );
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn each_mistake_is_planted_in_two_loops() {
+    let found = benchmark(1, 1).unwrap();
+    for mistake in Mistake::all() {
+        let loops = found.rows.iter().filter(|row| row.planted == Some(mistake)).count();
+        assert!(loops >= 2, "{mistake:?} is planted in {loops}");
+    }
+}
+
+#[test]
+fn every_mistake_has_its_record() {
+    for mistake in Mistake::all() {
+        assert_eq!(mistake.record().mistake, mistake);
+    }
+    assert_eq!(CATALOGUE.len(), Mistake::ShiftedLabels as usize + 1);
+}
+
+#[test]
+fn the_page_of_the_book_has_the_whole_catalogue() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/workflow.md");
+    let Ok(page) = std::fs::read_to_string(page) else { return };
+    for record in CATALOGUE {
+        let row = format!("| {} | {} | {} |", record.name, record.signature, record.fix);
+        assert!(page.contains(&row), "the page lacks the row {row}");
+    }
+}
+
+#[test]
+fn what_is_meant_is_not_said_and_what_is_over_is_not_watched() {
+    let g = &mut Generator::manual_seed(1);
+    let w = Tensor::randn([3, 1], DType::F32, g).parameter();
+    for meant in [false, true] {
+        let mut watch = Workflow::tensors(&[&w]).steps(2);
+        if meant {
+            watch = watch.meant(Mistake::SummedLoss);
+        }
+        for _ in 0..5 {
+            let x = Tensor::randn([8, 3], DType::F32, g);
+            let loss = x.matmul(&w).square().sum_all();
+            watch.forward(&x, [], &loss).unwrap();
+            w.zero_grad();
+            loss.backward();
+            w.set(&(w.detach() - w.grad().unwrap() * 0.001));
+            watch.step().unwrap();
+        }
+        let report = watch.report();
+        assert_eq!((report.steps, report.is_clean()), (2, meant), "{report}");
+    }
+    assert!(!Mode::get().has(Mode::WATCHED));
+}
+
+#[test]
+fn a_session_changes_no_number_of_the_loop() {
+    let train = |watched: bool| {
+        let g = &mut Generator::manual_seed(1);
+        let model = Sequential::new()
+            .with(Linear::new(4, 8, true, g))
+            .with(BatchNorm1d::new(8))
+            .with(Dropout::new(0.2, g))
+            .with(Linear::new(8, 3, true, g));
+        let mut adam = AdamW::new(model.parameters(), 0.01);
+        let mut watch = watched.then(|| Workflow::watch(&model, &adam).with_invariants());
+        for _ in 0..5 {
+            model.train();
+            let x = Tensor::randn([8, 4], DType::F32, g);
+            let loss = model.forward(&x).cross_entropy(&x.argmax(1, false).clamp_max(2));
+            if let Some(watch) = &mut watch {
+                watch.forward(&x, [], &loss).unwrap();
+            }
+            adam.zero_grad();
+            loss.backward();
+            adam.step().unwrap();
+            model.eval();
+            if let Some(watch) = &mut watch {
+                watch.step().unwrap();
+                watch.evaluate(&x, |x| model.forward(x));
+            }
+        }
+        let state =
+            model.parameters().into_iter().chain(model.named_buffers().into_iter().map(|b| b.1));
+        state.flat_map(|t| t.to_f64_vec()).collect::<Vec<f64>>()
+    };
+    assert_eq!(train(false), train(true));
+}

@@ -1,0 +1,217 @@
+//! Memory for elements: aligned blocks, recycled by a pool for each thread.
+//!
+//! A training step makes and drops the same sizes again and again. Keeping them saves the allocator's work for small
+//! tensors and the page faults for large ones, which otherwise cost a third of a large step.
+
+use std::cell::RefCell;
+
+use super::arena::Place;
+use crate::dtype::Stored;
+
+/// 64 bytes: a cache line, and one vector of the widest instructions.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub struct Block([u64; 8]);
+
+pub const BLOCK: usize = size_of::<Block>();
+
+/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: whoever makes one writes it whole.
+pub struct Buffer {
+    memory: Memory,
+}
+
+enum Memory {
+    Own(Vec<Block>),
+    /// A part of the arena of a program.
+    Planned(Place),
+}
+
+impl Buffer {
+    /// Room for nothing.
+    pub const NONE: Buffer = Buffer { memory: Memory::Own(Vec::new()) };
+
+    /// A part of an arena.
+    pub fn at(place: Place) -> Buffer {
+        Buffer { memory: Memory::Planned(place) }
+    }
+
+    /// Room for `bytes` bytes, or `None` if there is no memory for it.
+    #[inline]
+    pub fn new(bytes: usize) -> Option<Buffer> {
+        let class = Class::of(bytes.div_ceil(BLOCK));
+        let kept = POOL.try_with(|pool| pool.borrow_mut().take(class, bytes)).ok().flatten();
+        match kept {
+            Some(memory) => Some(Buffer { memory }),
+            None => Buffer::fresh(class),
+        }
+    }
+
+    /// The next buffers of so many bytes on this thread are at these places, until [`Buffer::unplan`].
+    pub fn plan(places: impl Iterator<Item = (usize, Place)>) {
+        let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));
+    }
+
+    /// Forgets the places that nobody took.
+    pub fn unplan() {
+        let _ = POOL.try_with(|pool| pool.borrow_mut().planned.clear());
+    }
+
+    /// Gives the free buffers that this thread keeps back to the allocator.
+    pub fn trim() {
+        let _ = POOL.try_with(|pool| {
+            let mut pool = pool.borrow_mut();
+            pool.free.clear();
+            pool.held = 0;
+        });
+    }
+
+    /// Whether it is a part of an arena.
+    pub fn is_planned(&self) -> bool {
+        matches!(self.memory, Memory::Planned(_))
+    }
+
+    #[cold]
+    fn fresh(class: Class) -> Option<Buffer> {
+        let blocks = bytemuck::allocation::try_zeroed_vec(class.blocks()).ok()?;
+        Some(Buffer { memory: Memory::Own(blocks) })
+    }
+
+    /// The first `len` elements.
+    #[inline]
+    pub fn as_slice<T: Stored>(&self, len: usize) -> &[T] {
+        let blocks = match &self.memory {
+            Memory::Own(blocks) => blocks,
+            Memory::Planned(place) => place.read(),
+        };
+        &bytemuck::cast_slice(blocks)[..len]
+    }
+
+    /// The first `len` elements, to write.
+    #[inline]
+    pub fn as_mut_slice<T: Stored>(&mut self, len: usize) -> &mut [T] {
+        let blocks = match &mut self.memory {
+            Memory::Own(blocks) => blocks,
+            Memory::Planned(place) => place.write(),
+        };
+        &mut bytemuck::cast_slice_mut(blocks)[..len]
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        let Memory::Own(blocks) = &mut self.memory else { return };
+        let blocks = std::mem::take(blocks);
+        if !blocks.is_empty() {
+            // At the end of a thread its pool may be gone already: then the memory just goes back to the allocator.
+            let _ = POOL.try_with(|pool| pool.borrow_mut().put(blocks));
+        }
+    }
+}
+
+/// Sizes are rounded up to one of these, so that nearly equal ones can take each other's place: exact up to 16 blocks,
+/// then four steps to each doubling.
+#[derive(Clone, Copy)]
+struct Class(usize);
+
+const EXACT: usize = 16;
+
+impl Class {
+    #[inline]
+    fn of(blocks: usize) -> Class {
+        if blocks <= EXACT {
+            return Class(blocks);
+        }
+        let log = (blocks - 1).ilog2() as usize;
+        let quarter = (blocks - 1) >> (log - 2) & 3;
+        Class(EXACT + 1 + (log - 4) * 4 + quarter)
+    }
+
+    #[inline]
+    fn blocks(self) -> usize {
+        if self.0 <= EXACT {
+            return self.0;
+        }
+        let step = self.0 - EXACT - 1;
+        (5 + step % 4) << (step / 4 + 2)
+    }
+}
+
+/// Free blocks by class, up to a total.
+struct Pool {
+    free: Vec<Vec<Vec<Block>>>,
+    held: usize,
+    /// See [`Buffer::plan`].
+    planned: Vec<(usize, Place)>,
+}
+
+/// What one thread keeps at most, in blocks: 4 GiB.
+const KEPT: usize = (4 << 30) / BLOCK;
+
+/// How many free buffers of one class are kept: enough for a long tape of small values, and for the like values of many layers.
+#[inline]
+fn most_of(blocks: usize) -> usize {
+    (1 << 16) / blocks.max(1) + 256
+}
+
+impl Pool {
+    #[inline]
+    fn take(&mut self, class: Class, bytes: usize) -> Option<Memory> {
+        if !self.planned.is_empty()
+            && let Some(at) = self.planned.iter().position(|(size, _)| *size == bytes)
+        {
+            return Some(Memory::Planned(self.planned.remove(at).1));
+        }
+        let blocks = self.free.get_mut(class.0)?.pop()?;
+        self.held -= blocks.len();
+        Some(Memory::Own(blocks))
+    }
+
+    #[inline]
+    fn put(&mut self, blocks: Vec<Block>) {
+        let class = Class::of(blocks.len()).0;
+        if self.free.len() <= class {
+            self.free.resize_with(class + 1, Vec::new);
+        }
+        let list = &mut self.free[class];
+        if list.len() < most_of(blocks.len()) && self.held + blocks.len() <= KEPT {
+            self.held += blocks.len();
+            list.push(blocks);
+        }
+    }
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { free: Vec::new(), held: 0, planned: Vec::new() }) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_was_asked_for() {
+        for n in (0..5000).chain([1 << 20, (1 << 20) + 1, (1 << 30) - 1]) {
+            let class = Class::of(n);
+            assert!(class.blocks() >= n, "{n}");
+            assert!(class.blocks() <= n + n / 4 + 1, "{n} takes {}", class.blocks());
+            assert_eq!(Class::of(class.blocks()).0, class.0, "{n}");
+        }
+    }
+
+    #[test]
+    fn buffers_are_aligned_and_recycled() {
+        for len in [0usize, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129] {
+            let mut buffer = Buffer::new(len * 4).unwrap();
+            let slice = buffer.as_mut_slice::<f32>(len);
+            assert!(len == 0 || slice.as_ptr().addr().is_multiple_of(64));
+            slice.fill(1.0);
+        }
+        Buffer::trim();
+        assert_eq!(POOL.with_borrow(|pool| (pool.held, pool.free.len())), (0, 0));
+        let first = Buffer::new(4000).unwrap();
+        let address = first.as_slice::<f32>(1).as_ptr().addr();
+        drop(first);
+        assert_eq!(Buffer::new(3990).unwrap().as_slice::<f32>(1).as_ptr().addr(), address);
+    }
+}

@@ -1,0 +1,151 @@
+//! Leaves: tensors whose value is given, and may be given anew.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
+
+use super::node::{Leaf, Source, lock};
+use super::value::Value;
+use super::{Tensor, log};
+use crate::dtype::Stored;
+use crate::error::{Error, Result, raise};
+
+/// The value of a leaf, which nobody else holds while this is there.
+#[doc(hidden)]
+pub struct Held<'a>(MutexGuard<'a, Arc<Value>>);
+
+impl Held<'_> {
+    /// Its elements.
+    #[inline]
+    pub fn elements<T: Stored>(&mut self) -> &mut [T] {
+        Value::unique(&mut self.0).expect("it was made so")
+    }
+}
+
+impl Tensor {
+    /// A leaf that requires a gradient, with this tensor's value. Its handles share one value and one gradient.
+    ///
+    /// Integers and bools have no gradients: they give an error.
+    #[track_caller]
+    pub fn parameter(&self) -> Tensor {
+        match self.try_parameter() {
+            Ok(t) => t,
+            Err(e) => raise(e),
+        }
+    }
+
+    /// Like [`Tensor::parameter`], but returns the error.
+    pub fn try_parameter(&self) -> Result<Tensor> {
+        if !self.dtype().is_float() {
+            return Err(Error::dtype(
+                "parameter",
+                &[self.dtype()],
+                "only f32 and f64 have gradients; convert with to_dtype first",
+            ));
+        }
+        Ok(Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), true))) })
+    }
+
+    /// A leaf without a gradient whose value can be replaced: running statistics, counters.
+    pub fn buffer(&self) -> Tensor {
+        Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
+    }
+
+    /// Whether its value can be given anew: it was made by [`Tensor::parameter`] or [`Tensor::buffer`].
+    #[inline]
+    pub fn is_changeable(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// A handle of this leaf.
+    #[doc(hidden)]
+    pub fn of_leaf(leaf: &Arc<Leaf>) -> Tensor {
+        Tensor { value: None, source: Source::Leaf(leaf.clone()) }
+    }
+
+    /// Whether this is a leaf: given, not computed.
+    pub fn is_leaf(&self) -> bool {
+        !matches!(self.source, Source::Node(_))
+    }
+
+    /// Whether gradients flow to or through this tensor.
+    #[inline]
+    pub fn requires_grad(&self) -> bool {
+        self.source.requires_grad()
+    }
+
+    /// Switches the gradient of a leaf on or off (to freeze a parameter).
+    ///
+    /// Errors for anything but a float leaf made by [`Tensor::parameter`] or [`Tensor::buffer`].
+    pub fn set_requires_grad(&self, on: bool) -> Result<()> {
+        match &self.source {
+            Source::Leaf(leaf) if self.value.is_none() && (leaf.meta.dtype.is_float() || !on) => {
+                leaf.requires_grad.store(on, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(Error::gradient(
+                "set_requires_grad",
+                "only a float leaf made by parameter() or buffer() can be switched; call parameter() on the tensor first",
+            )),
+        }
+    }
+
+    /// Gives a leaf a new value of the same shape and dtype. Other handles of the leaf see it; results already computed do not.
+    #[track_caller]
+    pub fn set(&self, value: &Tensor) {
+        if let Err(e) = self.try_set(value) {
+            raise(e)
+        }
+    }
+
+    /// Like [`Tensor::set`], but returns the error.
+    pub fn try_set(&self, value: &Tensor) -> Result<()> {
+        let leaf = self.leaf("set")?;
+        if value.meta() != leaf.meta {
+            return Err(Error::shape(
+                "set",
+                &[&leaf.meta.shape, &value.shape()],
+                format!(
+                    "the new value must have the leaf's shape and dtype, {} {}; it has {} {}",
+                    leaf.meta.dtype,
+                    leaf.meta.shape,
+                    value.dtype(),
+                    value.shape()
+                ),
+            ));
+        }
+        let new = value.value();
+        if log::is_on() {
+            // Kept as it is: a copy would be a value that no op made. Reading the leaf first makes the log know it.
+            leaf.value();
+            *lock(&leaf.value) = new;
+            return Ok(());
+        }
+        *lock(&leaf.value) = new.contiguous()?;
+        Ok(())
+    }
+
+    /// The value of a leaf to change in place, locked; a copy of it if anybody else holds it.
+    #[doc(hidden)]
+    pub fn hold(&self, op: &'static str) -> Result<Held<'_>> {
+        let leaf = self.leaf(op)?;
+        if log::is_on() {
+            let why = "it changes a parameter in place, which a trace cannot follow; give the new value by set(), or step an optimizer of this library";
+            return Err(Error::argument(op, why));
+        }
+        let mut value = lock(&leaf.value);
+        if Arc::get_mut(&mut value).is_none_or(|value| !value.owns()) {
+            *value = Arc::new(value.copied()?);
+        }
+        Ok(Held(value))
+    }
+
+    fn leaf(&self, op: &'static str) -> Result<&Arc<Leaf>> {
+        match (&self.source, &self.value) {
+            (Source::Leaf(leaf), None) => Ok(leaf),
+            _ => Err(Error::gradient(
+                op,
+                "only a leaf made by parameter() or buffer() can be given a new value",
+            )),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The tape: leaves, the nodes that record one use of an op each, and the modes of recording.
+//!
+//! A node keeps *values*, not tensors, so a saved output makes no cycle. Nodes and leaves share one numbering: whatever an op
+//! takes has a smaller number than its result, so walking down the numbers is walking backward in a valid order.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::op::{Op, Saves, Wanted};
+use super::value::{Meta, Value};
+use super::{Tensor, log};
+
+/// What a tensor came from, as far as gradients go.
+#[derive(Clone)]
+pub enum Source {
+    /// Nothing that needs a gradient.
+    None,
+    /// A leaf that was given its value.
+    Leaf(Arc<Leaf>),
+    /// A recorded op.
+    Node(Arc<Node>),
+}
+
+impl Source {
+    #[inline]
+    pub fn requires_grad(&self) -> bool {
+        match self {
+            Source::None => false,
+            Source::Leaf(leaf) => leaf.requires_grad.load(Ordering::Relaxed),
+            Source::Node(_) => true,
+        }
+    }
+
+    /// Shape and dtype, where the tape knows them.
+    #[inline]
+    pub fn meta(&self) -> Option<Meta> {
+        match self {
+            Source::None => None,
+            Source::Leaf(leaf) => Some(leaf.meta),
+            Source::Node(node) => Some(node.meta),
+        }
+    }
+
+    /// The place in the numbering; 0 for a constant.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        match self {
+            Source::None => 0,
+            Source::Leaf(leaf) => leaf.number,
+            Source::Node(node) => node.number,
+        }
+    }
+
+    /// Name, hooks and gradient, if it has any.
+    pub fn notes(&self) -> Option<MutexGuard<'_, Option<Box<Notes>>>> {
+        let notes = match self {
+            Source::None => return None,
+            Source::Leaf(leaf) => &leaf.notes,
+            Source::Node(node) => &node.notes,
+        };
+        Some(lock(notes))
+    }
+
+    pub fn name(&self) -> Option<String> {
+        self.notes()?.as_ref()?.name.clone()
+    }
+}
+
+/// A function that sees a gradient and may replace it.
+pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Option<Tensor> + Send + Sync>;
+
+/// What few tensors have: a name, a kept gradient, hooks.
+#[derive(Default)]
+pub struct Notes {
+    pub name: Option<String>,
+    /// Whether backward keeps the gradient of this intermediate.
+    pub retain: bool,
+    pub grad: Option<Tensor>,
+    /// Whether a program used the gradient up without giving it back: it is not none, but nobody has it.
+    pub lost: bool,
+    /// Hooks with the numbers by which they are removed.
+    pub hooks: Vec<(u64, Hook)>,
+    /// The value of an intermediate, inside `record_all`.
+    pub value: Option<Arc<Value>>,
+}
+
+/// A tensor whose value is given, not computed: a parameter, an input, a buffer. The only kind that can change, by getting a new value.
+pub struct Leaf {
+    pub number: u64,
+    pub meta: Meta,
+    pub requires_grad: AtomicBool,
+    pub value: Mutex<Arc<Value>>,
+    pub notes: Mutex<Option<Box<Notes>>>,
+}
+
+impl Leaf {
+    pub fn new(value: Arc<Value>, requires_grad: bool) -> Leaf {
+        Leaf {
+            number: next_number(),
+            meta: value.meta,
+            requires_grad: AtomicBool::new(requires_grad),
+            value: Mutex::new(value),
+            notes: Mutex::new(None),
+        }
+    }
+
+    #[inline]
+    pub fn value(self: &Arc<Leaf>) -> Arc<Value> {
+        if log::is_on() {
+            log::meet(self);
+        }
+        lock(&self.value).clone()
+    }
+}
+
+/// One use of an op on the tape.
+pub struct Node {
+    pub number: u64,
+    pub op: Arc<dyn Op>,
+    /// Of the result.
+    pub meta: Meta,
+    /// The line that called the op.
+    pub location: &'static Location<'static>,
+    pub inputs: SmallVec<[Source; 2]>,
+    pub saved: Mutex<SavedValues>,
+    pub notes: Mutex<Option<Box<Notes>>>,
+}
+
+/// What backward needs of the forward pass.
+#[derive(Clone, Default)]
+pub struct SavedValues {
+    pub inputs: SmallVec<[Option<Arc<Value>>; 2]>,
+    pub output: Option<Arc<Value>>,
+    pub extra: SmallVec<[Arc<Value>; 1]>,
+    /// Set once backward has taken them.
+    pub freed: bool,
+}
+
+impl SavedValues {
+    /// Takes the values out, once. Where nothing was saved there is nothing to free: such a node can be walked again.
+    pub fn take(&mut self) -> SavedValues {
+        if self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty() {
+            return self.clone();
+        }
+        std::mem::replace(self, SavedValues { freed: true, ..SavedValues::default() })
+    }
+}
+
+impl Node {
+    /// Records a use of `op`. `extra` is what the kernel gave beside the result.
+    #[inline]
+    pub fn record(
+        op: Arc<dyn Op>,
+        inputs: &[&Tensor],
+        values: &[Arc<Value>],
+        output: &Arc<Value>,
+        extra: &[Arc<Value>],
+        location: &'static Location<'static>,
+    ) -> Arc<Node> {
+        let mode = Mode::get();
+        let mut wanted = Wanted::NONE;
+        let mut sources: SmallVec<[Source; 2]> = SmallVec::new();
+        for (i, t) in inputs.iter().enumerate() {
+            if t.requires_grad() {
+                wanted = wanted.with(i);
+                sources.push(t.source().clone());
+            } else {
+                sources.push(Source::None);
+            }
+        }
+        let saves = match () {
+            _ if mode.has(Mode::SAVE_NOTHING) => Saves::NOTHING,
+            _ if mode.has(Mode::SAVE_ALL) => Saves::ALL,
+            _ => op.saves(wanted),
+        };
+        let mut saved = SavedValues::default();
+        if saves != Saves::NOTHING {
+            for (i, v) in values.iter().enumerate() {
+                saved.inputs.push(saves.has_input(i).then(|| v.clone()));
+            }
+            saved.output = saves.output.then(|| output.clone());
+            if saves.extra {
+                saved.extra = extra.iter().cloned().collect();
+            }
+        }
+        let notes = mode.has(Mode::RECORD_ALL).then(|| {
+            Box::new(Notes { retain: true, value: Some(output.clone()), ..Notes::default() })
+        });
+        Arc::new(Node {
+            number: next_number(),
+            op,
+            meta: output.meta,
+            location,
+            inputs: sources,
+            saved: Mutex::new(saved),
+            notes: Mutex::new(notes),
+        })
+    }
+
+    /// Which inputs carry gradients.
+    #[inline]
+    pub fn wanted(&self) -> Wanted {
+        let mut wanted = Wanted::NONE;
+        for (i, source) in self.inputs.iter().enumerate() {
+            if source.requires_grad() {
+                wanted = wanted.with(i);
+            }
+        }
+        wanted
+    }
+}
+
+impl Drop for Node {
+    /// Takes a whole graph apart in a loop: the default would recurse once for each link of a chain.
+    fn drop(&mut self) {
+        let mut below: SmallVec<[Arc<Node>; 4]> = SmallVec::new();
+        take_nodes(&mut self.inputs, &mut below);
+        while let Some(mut node) = below.pop() {
+            if let Some(node) = Arc::get_mut(&mut node) {
+                take_nodes(&mut node.inputs, &mut below);
+            }
+        }
+    }
+}
+
+#[inline]
+fn take_nodes(inputs: &mut SmallVec<[Source; 2]>, below: &mut SmallVec<[Arc<Node>; 4]>) {
+    for source in inputs {
+        if let Source::Node(node) = std::mem::replace(source, Source::None) {
+            below.push(node);
+        }
+    }
+}
+
+/// Locks, whether or not another thread panicked while it held the lock: every write behind these locks is a single assignment.
+#[inline]
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[inline]
+pub(crate) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// How this thread records, as flags.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Mode(u8);
+
+impl Mode {
+    /// Nothing is recorded.
+    pub const NO_GRAD: Mode = Mode(1);
+    /// Every intermediate keeps value and gradient.
+    pub const RECORD_ALL: Mode = Mode(2);
+    /// Nodes keep all that forward mode needs.
+    pub const SAVE_ALL: Mode = Mode(4);
+    /// Nodes keep nothing but their place in the graph.
+    pub const SAVE_NOTHING: Mode = Mode(8);
+    /// Somebody keeps a log of the ops that run.
+    pub const WATCHED: Mode = Mode(32);
+    /// Every op goes into the log of a trace.
+    pub const TRACE: Mode = Mode(16);
+    const DEFAULT: Mode = Mode(0);
+
+    #[inline]
+    pub fn get() -> Mode {
+        MODE.get()
+    }
+
+    #[inline]
+    pub fn has(self, flag: Mode) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    #[inline]
+    pub fn with(self, flag: Mode) -> Mode {
+        Mode(self.0 | flag.0)
+    }
+
+    #[inline]
+    pub fn without(self, flag: Mode) -> Mode {
+        Mode(self.0 & !flag.0)
+    }
+
+    /// Sets the mode until it is set again.
+    pub fn set(self) {
+        MODE.set(self);
+    }
+
+    /// Sets the mode until the guard is dropped, even by a panic.
+    #[inline]
+    pub fn enter(self) -> ModeGuard {
+        ModeGuard { before: MODE.replace(self) }
+    }
+}
+
+thread_local! {
+    static MODE: Cell<Mode> = const { Cell::new(Mode::DEFAULT) };
+}
+
+/// Sets the mode back when dropped.
+pub struct ModeGuard {
+    before: Mode,
+}
+
+impl Drop for ModeGuard {
+    #[inline]
+    fn drop(&mut self) {
+        MODE.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_stays_within_its_budget() {
+        assert!(size_of::<Node>() + 16 <= 320, "a node takes {} bytes", size_of::<Node>() + 16);
+    }
+}

@@ -1,0 +1,523 @@
+//! What an op is: shapes, a kernel, what backward needs, and the rules of differentiation, written twice.
+//!
+//! One file under `ops/` implements [`Op`] for one op. The kernel says *how* the op computes, so that it can be run on whole
+//! arrays or on a tile of a longer chain; the rules are written in tensor operations, so that they can be differentiated again.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Tensor;
+use super::node::{Node, SavedValues, Source};
+use super::reading::{Linear, Reading};
+use super::value::{Layout, Meta, Value};
+use crate::error::{Error, Result};
+use crate::kernels::chain::Arithmetic;
+use crate::kernels::gemm::Finish;
+use crate::kernels::map::Rows;
+use crate::ops::{Entry, OpId};
+use crate::param::Parameters;
+use crate::rng::Generator;
+use crate::shape::{Axes, Shape};
+
+/// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody asked).
+pub type Grads = SmallVec<[Option<Tensor>; 2]>;
+
+/// One operation on tensors, with its parameters (axes, exponents, ...).
+pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
+    /// The name for errors and listings, to be read by people: nothing depends on it, as an op that
+    /// a user defines may have any name.
+    fn name(&self) -> &'static str;
+
+    /// Which row of the table it is; none for the kernel of a rule, an update, or an op that a user
+    /// defined.
+    fn id(&self) -> Option<OpId> {
+        None
+    }
+
+    /// The row of the table.
+    fn entry(&self) -> Option<&'static Entry> {
+        self.id().map(OpId::entry)
+    }
+
+    /// Shape and dtype of the result, or the error.
+    fn infer(&self, inputs: &[Meta]) -> Result<Meta>;
+
+    /// How it is computed.
+    fn kernel(&self) -> Kernel<'_>;
+
+    /// The NumPy expression for it, if there is one: `{0}` is the first input, `{*}` all of them,
+    /// `{2*}` those from the third on, `{name}` the parameter of that name, `{shape}` and `{dtype}`
+    /// those of the result; `program::python` has the others. Functions that begin with an
+    /// underscore are those of its Python files.
+    fn numpy(&self) -> Option<Cow<'static, str>> {
+        None
+    }
+
+    /// What the algebra of programs reads it as.
+    fn reading(&self) -> Reading {
+        Reading::Opaque
+    }
+
+    /// In which operands it is linear.
+    fn linear(&self) -> Linear {
+        Linear::No
+    }
+
+    /// The operations on numbers that it takes, by the rules of `Program::cost`, where its kind of
+    /// kernel does not tell.
+    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
+        let _ = (inputs, outputs);
+        None
+    }
+
+    /// For a place of whole numbers among its inputs: below what they are, if they pick rows or
+    /// classes.
+    fn picks_below(&self, input: usize, inputs: &[Shape]) -> Option<usize> {
+        let _ = (input, inputs);
+        None
+    }
+
+    /// What backward needs when the gradients of the `wanted` inputs are asked for.
+    fn saves(&self, wanted: Wanted) -> Saves {
+        let _ = wanted;
+        Saves::INPUTS
+    }
+
+    /// The reverse rule: the gradients of the wanted inputs from the gradient of the output. A gradient may come out with
+    /// the output's shape where the input was broadcast: the walker sums it.
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads>;
+
+    /// The forward rule: the tangent of the output from those of the inputs (`None` is zero; at least one is given). Written
+    /// independently of [`Op::vjp`]; the two check each other.
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor>;
+
+    /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here, so it saves its inputs.
+    fn definition(&self) -> Option<Definition<'_>> {
+        None
+    }
+
+    /// The generator that it draws from, if it draws: it then gives something else each time, and counts as used even where its result is not.
+    fn generator(&self) -> Option<&Generator> {
+        None
+    }
+
+    /// The tensors among its parameters.
+    fn tensors(&self) -> SmallVec<[&Tensor; 1]> {
+        SmallVec::new()
+    }
+
+    /// Which of its further results is what `other` computes of the same inputs, to the bit, if one is.
+    fn also_gives(&self, other: &dyn Op) -> Option<usize> {
+        let _ = other;
+        None
+    }
+
+    /// Whether the result has all elements of the only input in their order: the op is then a reshape, whatever else it is.
+    fn keeps_order(&self, input: &Meta) -> bool {
+        let _ = input;
+        false
+    }
+
+    /// Whether the result is the only input with axes of size 1 stretched, as any elementwise op does with its operands.
+    fn stretches(&self) -> bool {
+        false
+    }
+
+    /// For a permutation: where each axis of the result comes from.
+    fn permutation(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// For a reduction that keeps its axes with size 1: the same without them.
+    fn without_kept_axes(&self) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// The input that a result is the new value of, in an update of parameters: the kernel is then an [`UpdateKernel`].
+    fn replaces(&self, output: usize) -> Option<usize> {
+        let _ = output;
+        None
+    }
+
+    /// For an op of several results that share nothing: one op for each result, with the inputs that it takes.
+    fn parts(&self) -> SmallVec<[Part; 3]> {
+        SmallVec::new()
+    }
+
+    /// Whether gradients flow through it at all.
+    fn is_differentiable(&self) -> bool {
+        true
+    }
+}
+
+impl dyn Op {
+    /// The op as the type that it is, with its parameters; the error where it is another, as a rule
+    /// gets it that was planted at the wrong op.
+    pub fn downcast<T: Op>(&self) -> Result<&T> {
+        (self as &dyn Any).downcast_ref().ok_or_else(|| {
+            let wanted = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+            Error::argument(
+                self.name(),
+                format!("this is not the op {wanted} that the rule is for"),
+            )
+        })
+    }
+
+    /// Whether it is an op of this type.
+    pub fn is<T: Op>(&self) -> bool {
+        (self as &dyn Any).is::<T>()
+    }
+}
+
+/// What gives one of the results of an op alone.
+pub struct Part {
+    pub op: Arc<dyn Op>,
+    /// Which inputs it takes.
+    pub inputs: SmallVec<[usize; 2]>,
+}
+
+/// What a fused op computes, as a function of its inputs in primitive ops.
+pub(crate) type Definition<'a> = Box<dyn Fn(&[Tensor]) -> Result<Tensor> + 'a>;
+
+/// How an op computes its result from whole arrays or tiles of them.
+pub enum Kernel<'a> {
+    /// Elementwise: a tile of the output needs just the same tile of each input.
+    Map(&'a dyn MapKernel),
+    /// Axes become one element.
+    Reduce(Axes, &'a dyn ReduceKernel),
+    /// The result is a window on the (only) input.
+    View(&'a dyn ViewKernel),
+    /// Whole arrays in, whole arrays out.
+    Whole(&'a dyn WholeKernel),
+}
+
+/// The kernel of an elementwise op.
+pub trait MapKernel: Sync {
+    /// Computes rows of `n` elements. A unary map gets one row of all elements.
+    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>);
+
+    /// Which arithmetic it is, if no more than that: two of those run as one.
+    fn arithmetic(&self) -> Option<Arithmetic> {
+        None
+    }
+}
+
+/// The kernel of a reduction.
+pub trait ReduceKernel: Sync {
+    /// Reduces the middle axis of a row-major array `[outer, count, inner]`.
+    fn reduce(&self, x: Array<'_>, extent: Extent, out: Output<'_>);
+}
+
+/// An array to reduce: `[outer, count, inner]`, of which `count` goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub outer: usize,
+    pub count: usize,
+    pub inner: usize,
+}
+
+/// The kernel of an op that moves no data.
+pub trait ViewKernel: Sync {
+    /// Where the result lies in the owner of the input, or `None` if the elements must be copied first.
+    fn view(&self, shape: &Shape, layout: &Layout, out: &Shape) -> Option<Layout>;
+}
+
+/// The kernel of any other op.
+pub trait WholeKernel: Sync {
+    /// Computes the result, and what else backward or the caller wants of it.
+    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome>;
+
+    /// The op as a product of matrices of floats, if it is one.
+    fn product(&self) -> Option<&dyn ProductKernel> {
+        None
+    }
+
+    /// The op as an update of values in place, if it is one.
+    fn update_kernel(&self) -> Option<&dyn UpdateKernel> {
+        None
+    }
+
+    /// How the elements of result `at`, which has this shape, lie in the memory that it asks for: in row-major order, unless what follows is likely to
+    /// want another.
+    fn layout(&self, at: usize, shape: &Shape) -> Layout {
+        let _ = at;
+        Layout::row_major(shape)
+    }
+}
+
+/// The kernel of a product of matrices of floats, which can do more with the result than to write it.
+pub trait ProductKernel: Sync {
+    /// Computes the product into the memory of `out`, which is row-major.
+    fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()>;
+
+    /// Whether it can add a row: it has none of its own.
+    fn adds_row(&self) -> bool;
+}
+
+/// What becomes of the elements of a product.
+#[derive(Clone, Copy, Default)]
+pub struct Epilogue<'a> {
+    pub plus: Plus<'a>,
+    /// Called with each stretch of elements as soon as it is complete.
+    pub finish: Option<Finish<'a>>,
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy, Default)]
+pub enum Plus<'a> {
+    #[default]
+    Nothing,
+    /// The same row for all rows.
+    Row(&'a Value),
+    /// To what the output holds, so many times.
+    Output(f64),
+}
+
+/// The kernel of an update. Its inputs are the parameter, the gradient, the learning rate, and what is kept from step to step. The gradient and the
+/// learning rate are read; the others, in their order, become results ([`Op::replaces`]) and are changed into them. Where somebody else holds one, the
+/// reference gets a copy first.
+pub trait UpdateKernel: Sync {
+    /// Updates what is kept.
+    fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()>;
+
+    /// Whether it takes no more of the gradient than to subtract a multiple of it from the parameter.
+    fn descends(&self) -> bool;
+
+    /// As [`UpdateKernel::update`], of one that descends: `add` adds the gradient to the parameter so many times.
+    fn descend(
+        &self,
+        kept: &mut [&mut Arc<Value>],
+        add: &mut dyn FnMut(f64, &mut Value) -> Result<()>,
+        lr: &Value,
+    ) -> Result<()>;
+}
+
+/// Which inputs of an update are read only.
+pub const GRADIENT: usize = 1;
+pub const LEARNING_RATE: usize = 2;
+
+/// What a kernel gives beside the result.
+pub(crate) type Extra = SmallVec<[Arc<Value>; 4]>;
+
+/// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).
+pub struct Outcome {
+    pub value: Arc<Value>,
+    pub extra: Extra,
+}
+
+impl From<Value> for Outcome {
+    #[inline]
+    fn from(value: Value) -> Self {
+        Outcome { value: value.share(), extra: Extra::new() }
+    }
+}
+
+/// A tile of an input, by dtype.
+#[derive(Clone, Copy)]
+pub enum Input<'a> {
+    F32(Rows<'a, f32>),
+    F64(Rows<'a, f64>),
+    I64(Rows<'a, i64>),
+    Bool(Rows<'a, u8>),
+}
+
+/// All elements of an input, row-major, by dtype.
+#[derive(Clone, Copy)]
+pub enum Array<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+    I64(&'a [i64]),
+    Bool(&'a [u8]),
+}
+
+/// Where a result is written, by dtype.
+pub enum Output<'a> {
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
+    I64(&'a mut [i64]),
+    Bool(&'a mut [u8]),
+}
+
+/// Which inputs' gradients are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted(u64);
+
+impl Wanted {
+    pub const NONE: Wanted = Wanted(0);
+
+    /// Whether input `i` is. From the 63rd on they are all taken to be.
+    #[inline]
+    pub fn get(self, i: usize) -> bool {
+        self.0 >> i.min(63) & 1 == 1
+    }
+
+    #[inline]
+    pub fn with(self, i: usize) -> Wanted {
+        Wanted(self.0 | 1 << i.min(63))
+    }
+
+    #[inline]
+    pub fn any(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// What the tape keeps of an op's inputs and results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saves {
+    inputs: u64,
+    pub output: bool,
+    pub extra: bool,
+}
+
+impl Saves {
+    /// Nothing: shapes are known anyway.
+    pub const NOTHING: Saves = Saves { inputs: 0, output: false, extra: false };
+    /// All inputs.
+    pub const INPUTS: Saves = Saves { inputs: u64::MAX, output: false, extra: false };
+    /// The result.
+    pub const OUTPUT: Saves = Saves { inputs: 0, output: true, extra: false };
+    /// What the kernel gave beside the result.
+    pub const EXTRA: Saves = Saves { inputs: 0, output: false, extra: true };
+    /// All of it, for forward mode.
+    pub const ALL: Saves = Saves { inputs: u64::MAX, output: true, extra: true };
+
+    /// One input.
+    #[inline]
+    pub const fn input(i: usize) -> Saves {
+        Saves { inputs: 1 << i, output: false, extra: false }
+    }
+
+    /// Both.
+    #[inline]
+    pub const fn and(self, other: Saves) -> Saves {
+        Saves {
+            inputs: self.inputs | other.inputs,
+            output: self.output | other.output,
+            extra: self.extra | other.extra,
+        }
+    }
+
+    /// This if `condition`, else nothing.
+    #[inline]
+    pub const fn when(self, condition: bool) -> Saves {
+        if condition { self } else { Saves::NOTHING }
+    }
+
+    #[inline]
+    pub fn has_input(self, i: usize) -> bool {
+        self.inputs >> i.min(63) & 1 == 1
+    }
+}
+
+/// What a rule sees of the forward pass. With `link` the tensors are connected to the tape, so that the rule's own
+/// operations are recorded.
+pub struct Saved<'a> {
+    pub(super) node: &'a Arc<Node>,
+    pub(super) values: &'a SavedValues,
+    pub(super) link: bool,
+}
+
+impl<'a> Saved<'a> {
+    pub fn new(node: &'a Arc<Node>, values: &'a SavedValues, link: bool) -> Self {
+        Saved { node, values, link }
+    }
+
+    /// Input `i` as it was. The op must have asked for it in [`Op::saves`].
+    pub fn input(&self, i: usize) -> Tensor {
+        let value = self.values.inputs.get(i).and_then(Option::as_ref);
+        let value =
+            value.unwrap_or_else(|| panic!("{}: input {i} was not saved", self.node.op.name()));
+        let source = if self.link { self.node.inputs[i].clone() } else { Source::None };
+        Tensor::from_parts(value.clone(), source)
+    }
+
+    /// All inputs as they were.
+    pub fn inputs(&self) -> Vec<Tensor> {
+        (0..self.node.inputs.len()).map(|i| self.input(i)).collect()
+    }
+
+    /// The result as it was. The op must have asked for it.
+    pub fn output(&self) -> Tensor {
+        let value = self.values.output.as_ref();
+        let value =
+            value.unwrap_or_else(|| panic!("{}: the output was not saved", self.node.op.name()));
+        let source = if self.link { Source::Node(self.node.clone()) } else { Source::None };
+        Tensor::from_parts(value.clone(), source)
+    }
+
+    /// What the kernel gave beside the result; constants for differentiation.
+    pub fn extra(&self, i: usize) -> Tensor {
+        Tensor::from_parts(self.values.extra[i].clone(), Source::None)
+    }
+
+    /// Whether the rule's own operations are recorded.
+    pub fn is_linked(&self) -> bool {
+        self.link
+    }
+
+    /// Shape and dtype of input `i`, which must be one whose gradient is wanted (or that is saved).
+    pub fn input_meta(&self, i: usize) -> Meta {
+        match self.node.inputs[i].meta() {
+            Some(meta) => meta,
+            None => {
+                self.values.inputs[i].as_ref().expect("a constant input that was not saved").meta
+            }
+        }
+    }
+
+    /// The shape of input `i`.
+    pub fn input_shape(&self, i: usize) -> Shape {
+        self.input_meta(i).shape
+    }
+
+    /// Shape and dtype of the result.
+    pub fn output_meta(&self) -> Meta {
+        self.node.meta
+    }
+}
+
+/// Runs the arm whose dtypes match those of the inputs and the output, with the loops of `kernels::map`.
+macro_rules! tile {
+    ($inputs:expr, $n:expr, $out:expr; $($a:ident, $b:ident => $o:ident: $f:expr;)+) => {
+        match ($inputs, $out) {
+            $(([$crate::tensor::op::Input::$a(a), $crate::tensor::op::Input::$b(b)], $crate::tensor::op::Output::$o(out)) =>
+                $crate::kernels::map::binary(a, b, $n, out, $f),)+
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+    ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
+        match ($inputs, $out) {
+            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) =>
+                $crate::kernels::map::unary(a.data, out, $f),)+
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+}
+pub(crate) use tile;
+
+/// As [`tile!`], for functions that take the whole slice: `f(x, out)`.
+macro_rules! tile_slice {
+    ($inputs:expr, $out:expr; $($a:ident => $o:ident: $f:expr;)+) => {
+        match ($inputs, $out) {
+            $(([$crate::tensor::op::Input::$a(a)], $crate::tensor::op::Output::$o(out)) => ($f)(a.data, out),)+
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+}
+pub(crate) use tile_slice;
+
+/// As [`tile_slice!`], for a [`Function`](crate::kernels::map::Function) of the floats.
+macro_rules! tile_function {
+    ($inputs:expr, $out:expr, $f:expr) => {
+        $crate::tensor::op::tile_slice!($inputs, $out;
+            F32 => F32: |x, out| $crate::kernels::map::function(x, out, $f);
+            F64 => F64: |x, out| $crate::kernels::map::function(x, out, $f);
+        )
+    };
+}
+pub(crate) use tile_function;

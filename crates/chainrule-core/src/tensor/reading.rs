@@ -1,0 +1,124 @@
+//! The algebra of programs on an op: what it computes, as far as rules can be applied to it.
+
+use smallvec::SmallVec;
+
+use crate::shape::{Axes, MAX_RANK};
+
+/// An op as the algebra reads it, with the parameters that it needs. What is not read stays as it
+/// is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading {
+    /// It is not read.
+    Opaque,
+    Add,
+    Sub,
+    Neg,
+    Mul,
+    Div,
+    /// The first operand to the power of the second.
+    Pow,
+    /// To this power.
+    Power(f64),
+    Exp,
+    Log,
+    Log1p,
+    Expm1,
+    Tanh,
+    Sigmoid,
+    LogSigmoid,
+    /// Along the last axis.
+    Softmax,
+    LogSoftmax,
+    /// Of the result of softmax and a gradient.
+    SoftmaxGrad,
+    LogSoftmaxGrad,
+    /// The last operand, a gradient, times a slope at the first.
+    Slope(Slope),
+    /// `factor (x - mean) g`, of x, mean and g.
+    VarGrad {
+        factor: f64,
+    },
+    Fold {
+        fold: Fold,
+        axes: Axes,
+        keepdim: bool,
+    },
+    /// The axis that each axis of the result was.
+    Permute(SmallVec<[u8; MAX_RANK]>),
+    Expand,
+    Reshape,
+    Gather {
+        axis: usize,
+    },
+    GatherGrad {
+        axis: usize,
+    },
+    OneHot,
+    /// To another dtype.
+    Cast,
+    /// Not read, but never negative.
+    NotNegative,
+    /// Not read, but above 0.
+    Positive,
+}
+
+/// A slope that is read, of the result or the operand that backward has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slope {
+    /// `1 - y^2`.
+    Tanh,
+    /// `y (1 - y)`.
+    Sigmoid,
+    /// `1 / 2y`.
+    Sqrt,
+    /// `-y^3 / 2`.
+    Rsqrt,
+    /// `-y^2`.
+    Reciprocal,
+    /// `2x`.
+    Square,
+    /// `1 / (1 + x)`.
+    Log1p,
+    /// `e x^(e - 1)`, of x and e.
+    Pow,
+}
+
+/// How elements along axes become one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fold {
+    Sum,
+    Mean,
+    /// Divided by `n - correction`.
+    Var {
+        correction: usize,
+    },
+    Std {
+        correction: usize,
+    },
+    LogSumExp,
+    /// The p-norm.
+    Norm {
+        p: f64,
+    },
+    /// The largest or the smallest, with its place.
+    Extreme,
+}
+
+/// The operands in which an op is linear, all of a group together: it gives zeros where all of a
+/// group are zero. An op that takes several parts is linear in all of them together, and one zero
+/// part says nothing of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linear {
+    /// In none that is known.
+    No,
+    /// In the first.
+    First,
+    /// In the last.
+    Last,
+    /// In each alone.
+    Each,
+    /// In all together.
+    All,
+    /// In those from this one on together.
+    From(usize),
+}

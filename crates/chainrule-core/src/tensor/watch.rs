@@ -1,0 +1,241 @@
+//! Logs of what this thread does: the ops that run, recorded on the tape or not, the elements that are read, the backward passes. For
+//! whoever looks at a computation from outside.
+//!
+//! A log sees more than the tape: values that were detached and ops that ran under `no_grad` are in it. Values are told apart by where
+//! they lie in memory, which holds as long as the log keeps them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::Location;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Tensor;
+use super::node::{Leaf, Mode, ModeGuard, Source};
+use super::op::{Kernel, Op};
+use super::value::Value;
+use crate::ops::OpId;
+use crate::param::Param;
+use crate::shape::Axes;
+
+/// One op that ran.
+pub struct Ran {
+    pub op: &'static str,
+    /// Which row of the table it is, if one.
+    pub id: Option<OpId>,
+    pub parameters: Param,
+    /// Whether it moves no data.
+    pub view: bool,
+    /// The axes that it reduces.
+    pub axes: Option<Axes>,
+    pub inputs: SmallVec<[Given; 3]>,
+    /// The result, then what the kernel gave beside it.
+    pub outputs: SmallVec<[Arc<Value>; 1]>,
+    /// Whether the tape has it.
+    pub recorded: bool,
+    /// Whether a gradient could flow through it.
+    pub differentiable: bool,
+    pub location: &'static Location<'static>,
+}
+
+/// An input of an op.
+pub struct Given {
+    pub value: Arc<Value>,
+    /// Its number on the tape, 0 for a constant.
+    pub number: u64,
+    pub requires_grad: bool,
+    /// Whether it is a parameter or a buffer.
+    pub leaf: bool,
+}
+
+/// What one watcher has seen.
+#[derive(Default)]
+pub struct Log {
+    pub ran: Vec<Ran>,
+    /// The values whose elements were read as plain numbers, by where they lie.
+    pub read: HashMap<*const Value, Arc<Value>>,
+    /// The gradients of `leaves` after each backward pass.
+    pub passes: Vec<Vec<Option<Tensor>>>,
+    leaves: Vec<Arc<Leaf>>,
+}
+
+/// More ops than a step has: what came first is forgotten.
+const MOST: usize = 100_000;
+
+thread_local! {
+    static LOGS: RefCell<Vec<Weak<RefCell<Log>>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A log that lasts as long as this is kept.
+pub struct Watching {
+    log: Rc<RefCell<Log>>,
+}
+
+impl Watching {
+    /// Starts to log the ops of this thread.
+    pub fn start() -> Watching {
+        let log = Rc::new(RefCell::new(Log::default()));
+        LOGS.with_borrow_mut(|logs| logs.push(Rc::downgrade(&log)));
+        let watching = Watching { log };
+        watching.resume();
+        watching
+    }
+
+    /// Makes sure that this thread is still watched: a guard that was set earlier may have put the mode back.
+    pub fn resume(&self) {
+        Mode::get().with(Mode::WATCHED).set();
+    }
+
+    /// From now on backward passes leave the gradients of these in the log.
+    pub fn follow(&self, leaves: impl Iterator<Item = Arc<Leaf>>) {
+        self.log.borrow_mut().leaves = leaves.collect();
+    }
+
+    /// What happened since this was last asked.
+    pub fn take(&self) -> Log {
+        let mut log = self.log.borrow_mut();
+        let leaves = log.leaves.clone();
+        std::mem::replace(&mut log, Log { leaves, ..Log::default() })
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let left = LOGS.with_borrow_mut(|logs| {
+            logs.retain(|log| !std::ptr::eq(log.as_ptr(), Rc::as_ptr(&self.log)));
+            logs.len()
+        });
+        if left == 0 {
+            Mode::get().without(Mode::WATCHED).set();
+        }
+    }
+}
+
+/// Until the guard is dropped nothing of what this thread does is logged.
+pub fn unseen() -> ModeGuard {
+    Mode::get().without(Mode::WATCHED).enter()
+}
+
+/// Calls `f` with each log of this thread.
+fn each(f: impl Fn(&mut Log)) {
+    LOGS.with_borrow(|logs| {
+        logs.iter().filter_map(Weak::upgrade).for_each(|log| f(&mut log.borrow_mut()));
+    });
+}
+
+/// Notes that the elements of a value were read.
+#[inline]
+pub(super) fn read(value: &Arc<Value>) {
+    if Mode::get().has(Mode::WATCHED) {
+        each(|log| {
+            log.read.insert(Arc::as_ptr(value), value.clone());
+        });
+    }
+}
+
+/// Notes that a backward pass has added to the gradients of leaves.
+#[inline]
+pub(crate) fn passed() {
+    if Mode::get().has(Mode::WATCHED) {
+        each(|log| {
+            let grad = |leaf: &Arc<Leaf>| {
+                let source = Source::Leaf(leaf.clone());
+                source.notes().and_then(|notes| notes.as_ref().and_then(|n| n.grad.clone()))
+            };
+            let grads = log.leaves.iter().map(grad).collect();
+            log.passes.push(grads);
+        });
+    }
+}
+
+/// Notes that an op ran.
+#[cold]
+pub(super) fn note(
+    op: &dyn Op,
+    inputs: &[&Tensor],
+    values: &[Arc<Value>],
+    outputs: impl Iterator<Item = Arc<Value>>,
+    recorded: bool,
+    location: &'static Location<'static>,
+) {
+    let outputs: SmallVec<[Arc<Value>; 1]> = outputs.collect();
+    let parameters = op.parameters();
+    let (view, axes) = match op.kernel() {
+        Kernel::View(_) => (true, None),
+        Kernel::Reduce(axes, _) => (false, Some(axes)),
+        _ => (false, None),
+    };
+    each(|log| {
+        let given = inputs.iter().zip(values).map(|(t, value)| Given {
+            value: value.clone(),
+            number: t.source().number(),
+            requires_grad: t.requires_grad(),
+            leaf: matches!(t.source(), Source::Leaf(_)),
+        });
+        let ran = Ran {
+            op: op.name(),
+            id: op.id(),
+            parameters: parameters.clone(),
+            view,
+            axes,
+            inputs: given.collect(),
+            outputs: outputs.clone(),
+            recorded,
+            differentiable: op.is_differentiable() && outputs[0].dtype().is_float(),
+            location,
+        };
+        if log.ran.len() == MOST {
+            log.ran.drain(..MOST / 2);
+        }
+        log.ran.push(ran);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::no_grad;
+
+    #[test]
+    fn a_log_sees_what_the_tape_does_not() {
+        let w = Tensor::from([2.0f32]).parameter();
+        let watching = Watching::start();
+        let y = (&w * 3.0).detach();
+        no_grad(|| &w + &y);
+        let ran = watching.take().ran;
+        let ops: Vec<_> = ran.iter().map(|r| (r.op, r.recorded)).collect();
+        assert_eq!(ops, [("mul", true), ("add", false)]);
+        assert!(Arc::ptr_eq(&ran[0].outputs[0], &ran[1].inputs[1].value));
+        assert_eq!((ran[0].inputs[0].leaf, ran[1].inputs[1].number), (true, 0));
+        drop(watching);
+        assert!(!Mode::get().has(Mode::WATCHED));
+    }
+
+    #[test]
+    fn of_backward_only_the_gradients_are_logged() {
+        let w = Tensor::from([2.0f32]).parameter();
+        let watching = Watching::start();
+        let Source::Leaf(leaf) = w.source() else { unreachable!() };
+        watching.follow([leaf.clone()].into_iter());
+        let loss = (&w * &w).sum_all();
+        assert_eq!(watching.take().ran.len(), 2);
+        loss.backward();
+        let log = watching.take();
+        assert!(log.ran.is_empty());
+        assert_eq!(log.passes[0][0].as_ref().unwrap().item(), 4.0);
+    }
+
+    #[test]
+    fn elements_that_are_read_are_logged() {
+        let w = Tensor::from([2.0f32, 3.0]);
+        let watching = Watching::start();
+        w.to_vec::<f32>();
+        assert!(watching.take().read.contains_key(&Arc::as_ptr(&w.value())));
+        let guard = unseen();
+        w.to_f64_vec();
+        drop(guard);
+        assert!(watching.take().read.is_empty());
+    }
+}

@@ -1,0 +1,345 @@
+//! Batches without end: in epochs, or drawn at random; each knows its place exactly.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+use super::dataset::{Batch, Dataset, RawBatch};
+use crate::error::{Error, Result};
+use crate::nn::StateDict;
+use crate::rng::{Generator, GeneratorState};
+use crate::tensor::Tensor;
+
+/// A source of batches that does not end.
+pub trait Batches {
+    /// The next batch.
+    fn next_batch(&mut self) -> Result<Batch>;
+
+    /// How many batches make an epoch, if there are epochs.
+    fn per_epoch(&self) -> Option<u64> {
+        None
+    }
+
+    /// The place: what the batches from here on depend on.
+    fn state_dict(&self) -> StateDict;
+
+    /// Goes to a place that [`Batches::state_dict`] gave: the batches from here on are the same.
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;
+}
+
+/// How a [`DataLoader`] goes through its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoaderOptions {
+    /// How many examples a batch has.
+    pub batch: usize,
+    /// The seed of the order, another one in each epoch; `None` takes the examples as they come.
+    pub shuffle: Option<u64>,
+    /// Leaves out the last batch of an epoch if it is not full.
+    pub drop_last: bool,
+    /// How many batches are made ahead on a thread of their own; with 0 each is made when it is asked for.
+    pub prefetch: usize,
+}
+
+impl Default for LoaderOptions {
+    /// 32 examples, in order, the last batch too, two batches ahead.
+    fn default() -> Self {
+        LoaderOptions { batch: 32, shuffle: None, drop_last: false, prefetch: 2 }
+    }
+}
+
+/// Goes through a set epoch by epoch, without end.
+///
+/// The order of an epoch depends on the seed and the number of the epoch alone. The place can be saved in the middle of an epoch; batches that were
+/// made ahead do not count.
+///
+/// ```
+/// use std::sync::Arc;
+/// use chainrule::data::{Batches, DataLoader, LoaderOptions, TensorDataset};
+/// use chainrule::Tensor;
+/// let set = TensorDataset::try_new(&Tensor::arange(0, 5), &Tensor::arange(0, 5))?;
+/// let options = LoaderOptions { batch: 2, shuffle: Some(7), ..LoaderOptions::default() };
+/// let mut loader = DataLoader::try_new(Arc::new(set), options)?;
+/// assert_eq!(loader.per_epoch(), Some(3));
+/// let place = { loader.next_batch()?; loader.state_dict() };
+/// let second = loader.next_batch()?.x.to_vec::<i64>();
+/// loader.load_state_dict(&place)?;
+/// assert_eq!(loader.next_batch()?.x.to_vec::<i64>(), second);
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub struct DataLoader {
+    dataset: Arc<dyn Dataset>,
+    options: LoaderOptions,
+    /// Behind the batch that was given last.
+    epoch: u64,
+    at: usize,
+    source: Source,
+}
+
+enum Source {
+    /// Made when asked for.
+    Here(Cursor, RawBatch),
+    Ahead(Worker),
+    /// Not begun, or moved.
+    Idle,
+}
+
+impl DataLoader {
+    /// Begins with epoch 0. Errors for an empty set, a batch of 0, and a set smaller than a batch if the last is dropped.
+    pub fn try_new(dataset: Arc<dyn Dataset>, options: LoaderOptions) -> Result<DataLoader> {
+        let fail = |why: String| Err(Error::argument("DataLoader", why));
+        if options.batch == 0 || dataset.is_empty() {
+            return fail("a batch and the set need one example at least".into());
+        }
+        if options.drop_last && dataset.len() < options.batch {
+            return fail(format!(
+                "{} examples do not fill a batch of {}; make the batch smaller",
+                dataset.len(),
+                options.batch
+            ));
+        }
+        Ok(DataLoader { dataset, options, epoch: 0, at: 0, source: Source::Idle })
+    }
+
+    /// The epoch of the next batch, from 0.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn batches(&self) -> usize {
+        let (n, batch) = (self.dataset.len(), self.options.batch);
+        if self.options.drop_last { n / batch } else { n.div_ceil(batch) }
+    }
+}
+
+impl Batches for DataLoader {
+    fn next_batch(&mut self) -> Result<Batch> {
+        if matches!(self.source, Source::Idle) {
+            let cursor = Cursor::new(self.dataset.len(), self.options, self.epoch, self.at);
+            self.source = match self.options.prefetch {
+                0 => Source::Here(cursor, RawBatch::default()),
+                ahead => Source::Ahead(Worker::start(self.dataset.clone(), cursor, ahead)?),
+            };
+        }
+        let batch = match &mut self.source {
+            Source::Here(cursor, raw) => {
+                self.dataset.fill(cursor.next_rows()?, raw)?;
+                raw.batch()?
+            }
+            Source::Ahead(worker) => worker.next_batch()?,
+            Source::Idle => unreachable!("begun above"),
+        };
+        self.at += 1;
+        if self.at == self.batches() {
+            (self.epoch, self.at) = (self.epoch + 1, 0);
+        }
+        Ok(batch)
+    }
+
+    fn per_epoch(&self) -> Option<u64> {
+        Some(self.batches() as u64)
+    }
+
+    fn state_dict(&self) -> StateDict {
+        let LoaderOptions { batch, shuffle, drop_last, .. } = self.options;
+        let numbers = [
+            ("epoch", self.epoch as i64),
+            ("at", self.at as i64),
+            ("examples", self.dataset.len() as i64),
+            ("batch", batch as i64),
+            ("shuffle", shuffle.map_or(-1, |seed| seed as i64)),
+            ("drop_last", i64::from(drop_last)),
+        ];
+        numbers.into_iter().map(|(name, n)| (name.to_string(), Tensor::scalar(n))).collect()
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        for (name, own) in self.state_dict() {
+            let (own, given) = (own.to_vec::<i64>()[0], number(state, &name)?);
+            if name != "epoch" && name != "at" && own != given {
+                let why = format!("its place is one with {name} {given}, here {name} is {own}");
+                return Err(Error::argument("DataLoader", why));
+            }
+        }
+        let (epoch, at) = (number(state, "epoch")?, number(state, "at")?);
+        if epoch < 0 || !(0..self.batches() as i64).contains(&at) {
+            let why = format!("there is no batch {at} of epoch {epoch}");
+            return Err(Error::argument("DataLoader", why));
+        }
+        (self.epoch, self.at, self.source) = (epoch as u64, at as usize, Source::Idle);
+        Ok(())
+    }
+}
+
+/// One whole number of a state.
+fn number(state: &StateDict, name: &str) -> Result<i64> {
+    match state.get(name).map(|t| (t.numel(), t.try_to_vec::<i64>())) {
+        Some((1, Ok(numbers))) => Ok(numbers[0]),
+        _ => Err(Error::argument("DataLoader", format!("the state lacks the number `{name}`"))),
+    }
+}
+
+/// Which examples come next.
+struct Cursor {
+    options: LoaderOptions,
+    epoch: u64,
+    at: usize,
+    order: Vec<usize>,
+    /// The epoch whose order that is.
+    ordered: Option<u64>,
+}
+
+impl Cursor {
+    fn new(len: usize, options: LoaderOptions, epoch: u64, at: usize) -> Cursor {
+        Cursor { options, epoch, at, order: (0..len).collect(), ordered: None }
+    }
+
+    fn next_rows(&mut self) -> Result<&[usize]> {
+        let LoaderOptions { batch, shuffle, drop_last, .. } = self.options;
+        if let (Some(seed), true) = (shuffle, self.ordered != Some(self.epoch)) {
+            // A generator of its own for each epoch: the order does not depend on where one began.
+            let seed = seed ^ self.epoch.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let order = Generator::manual_seed(seed).randperm(self.order.len());
+            self.order.iter_mut().zip(order).for_each(|(to, row)| *to = row as usize);
+            self.ordered = Some(self.epoch);
+        }
+        let (epoch_len, start) = (self.order.len(), self.at * batch);
+        let end = (start + batch).min(epoch_len);
+        self.at += 1;
+        let left = epoch_len - end;
+        if left == 0 || (drop_last && left < batch) {
+            (self.epoch, self.at) = (self.epoch + 1, 0);
+        }
+        Ok(&self.order[start..end])
+    }
+}
+
+/// A thread that makes batches ahead. Tensors are made by the caller, whose pool their memory goes back to.
+struct Worker {
+    full: Option<Receiver<Result<RawBatch>>>,
+    used: Sender<RawBatch>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(dataset: Arc<dyn Dataset>, cursor: Cursor, ahead: usize) -> Result<Worker> {
+        let (full_in, full) = sync_channel(ahead);
+        let (used, used_out) = channel();
+        let work = move || make_ahead(&*dataset, cursor, &full_in, &used_out);
+        let thread = std::thread::Builder::new().name("batches".into()).spawn(work);
+        let thread = thread
+            .map_err(|e| Error::argument("DataLoader", format!("no thread for batches: {e}")))?;
+        Ok(Worker { full: Some(full), used, thread: Some(thread) })
+    }
+
+    fn next_batch(&mut self) -> Result<Batch> {
+        let full = self.full.as_ref().expect("there until it is dropped");
+        let ended = |_| Error::argument("DataLoader", "the thread that makes batches has ended");
+        let raw = full.recv().map_err(ended)??;
+        let batch = raw.batch()?;
+        // To be filled again; if the thread has ended, the next call tells.
+        let _ = self.used.send(raw);
+        Ok(batch)
+    }
+}
+
+/// Until nobody takes them any more.
+fn make_ahead(
+    dataset: &dyn Dataset,
+    mut cursor: Cursor,
+    full: &SyncSender<Result<RawBatch>>,
+    used: &Receiver<RawBatch>,
+) {
+    loop {
+        let mut raw = used.try_recv().unwrap_or_default();
+        let made = cursor.next_rows().and_then(|rows| dataset.fill(rows, &mut raw));
+        if full.send(made.map(|()| raw)).is_err() {
+            return;
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Without a receiver the thread's next batch is its last.
+        self.full = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Batches of examples drawn at random, each with the same chance every time: as the lectures on names do it.
+pub struct RandomBatches {
+    dataset: Arc<dyn Dataset>,
+    generator: Generator,
+    picked: Vec<i64>,
+    rows: Vec<usize>,
+    raw: RawBatch,
+}
+
+impl RandomBatches {
+    /// Batches of `batch` examples by `randint` of the generator. Errors for an empty set or batch.
+    pub fn try_new(
+        dataset: Arc<dyn Dataset>,
+        batch: usize,
+        generator: Generator,
+    ) -> Result<RandomBatches> {
+        if dataset.is_empty() || batch == 0 {
+            let why = "a batch and the set need one example at least";
+            return Err(Error::argument("RandomBatches", why));
+        }
+        let (picked, rows) = (vec![0; batch], Vec::new());
+        Ok(RandomBatches { dataset, generator, picked, rows, raw: RawBatch::default() })
+    }
+}
+
+impl Batches for RandomBatches {
+    fn next_batch(&mut self) -> Result<Batch> {
+        self.generator.fill_randint(0, self.dataset.len() as i64, &mut self.picked)?;
+        self.rows.clear();
+        self.rows.extend(self.picked.iter().map(|&row| row as usize));
+        self.dataset.fill(&self.rows, &mut self.raw)?;
+        self.raw.batch()
+    }
+
+    /// As many as draw each example once on average.
+    fn per_epoch(&self) -> Option<u64> {
+        Some(self.dataset.len().div_ceil(self.picked.len()) as u64)
+    }
+
+    fn state_dict(&self) -> StateDict {
+        let state = generator_tensor(&self.generator.state());
+        StateDict::from([("generator".to_string(), state)])
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        let state = state.get("generator").ok_or_else(|| {
+            Error::argument(
+                "RandomBatches",
+                "the state lacks `generator`; was it saved by another source?",
+            )
+        })?;
+        self.generator.set_state(&generator_state(state)?);
+        Ok(())
+    }
+}
+
+/// The state of a generator as a tensor of whole numbers.
+#[doc(hidden)]
+pub fn generator_tensor(state: &GeneratorState) -> Tensor {
+    let bytes = state.to_bytes();
+    let (words, _) = bytes.as_chunks::<8>();
+    let words: Vec<i64> = words.iter().map(|&w| i64::from_le_bytes(w)).collect();
+    Tensor::try_from_slice(&words, [words.len()]).expect("a few hundred numbers")
+}
+
+/// What [`generator_tensor`] made.
+#[doc(hidden)]
+pub fn generator_state(t: &Tensor) -> Result<GeneratorState> {
+    let words = t.try_to_vec::<i64>()?;
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    Ok(GeneratorState::from_bytes(&bytes)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Checkpoints: all that a training needs to go on as if it had never stopped, with a checksum.
+//!
+//! A file is: the line `chainrule checkpoint 1`; the lengths of text and state as u64; the CRC-32 of all that follows and
+//! of the lengths; the text; the state in the safetensors format. All numbers are little-endian.
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::atomic::{reason, sync_folder_of, write_atomic};
+use super::safetensors::{parse, serialize};
+use crate::error::{Error, Result};
+use crate::nn::StateDict;
+
+const MAGIC: &[u8] = b"chainrule checkpoint 1\n";
+/// Magic, two lengths and the checksum.
+const HEAD: usize = MAGIC.len() + 8 + 8 + 4;
+/// The largest file that is read, 16 GiB.
+const MOST_BYTES: u64 = 16 << 30;
+
+/// A state with a text that says what it is the state of.
+///
+/// ```
+/// use chainrule::io::Checkpoint;
+/// use chainrule::{Tensor, nn::StateDict};
+/// let state = StateDict::from([("step".to_string(), Tensor::scalar(7i64))]);
+/// let mut bytes = Checkpoint { about: "a test".into(), state }.to_bytes()?;
+/// assert_eq!(Checkpoint::from_bytes(&bytes)?.about, "a test");
+/// bytes[60] ^= 1;
+/// assert!(Checkpoint::from_bytes(&bytes).unwrap_err().to_string().contains("damaged"));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    /// What the writer wants to know again when it reads: settings, a version.
+    pub about: String,
+    /// Tensors by name.
+    pub state: StateDict,
+}
+
+impl Checkpoint {
+    /// The bytes of a file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let state = serialize(&self.state, &Default::default())?;
+        let mut bytes = Vec::with_capacity(HEAD + self.about.len() + state.len());
+        bytes.extend(MAGIC);
+        bytes.extend((self.about.len() as u64).to_le_bytes());
+        bytes.extend((state.len() as u64).to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(self.about.as_bytes());
+        bytes.extend(state);
+        let sum = checksum(&bytes);
+        bytes[HEAD - 4..HEAD].copy_from_slice(&sum.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of a file. An error for anything that is not whole, down to a single bit.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint> {
+        let wrong = |why: &str| Error::argument("checkpoint", why);
+        let (text, state) = payload(bytes).map_err(wrong)?;
+        let about = std::str::from_utf8(text).map_err(|_| wrong("its text is not UTF-8"))?;
+        Ok(Checkpoint { about: about.to_string(), state: parse(state)? })
+    }
+
+    /// Reads a file.
+    pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
+        let path = path.as_ref();
+        let error = |why: String| Error::File { path: path.to_owned(), why };
+        let size = fs::metadata(path).map_err(|e| error(reason(&e)))?;
+        if size.is_dir() {
+            return Err(error("this is a folder; name the file in it".into()));
+        }
+        if size.len() > MOST_BYTES {
+            return Err(error(format!("{} bytes are more than any checkpoint", size.len())));
+        }
+        let bytes = fs::read(path).map_err(|e| error(reason(&e)))?;
+        Checkpoint::from_bytes(&bytes).map_err(|e| match e {
+            Error::Argument { why, .. } => error(why),
+            other => error(other.to_string()),
+        })
+    }
+
+    /// Writes a file, whole or not at all; see [`write_atomic`].
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        write(path.as_ref(), &self.to_bytes()?)
+    }
+}
+
+/// The text and the state in the bytes of a file, or what is wrong with it.
+fn payload(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
+    if !bytes.starts_with(MAGIC) {
+        return Err("not a checkpoint of this library, or damaged in its first line");
+    }
+    let (head, rest) = bytes.split_at_checked(HEAD).ok_or("damaged: the file is cut short")?;
+    let long = |at: usize| {
+        let at = MAGIC.len() + at;
+        u64::from_le_bytes(std::array::from_fn(|i| head[at + i]))
+    };
+    let (text, state) = (long(0), long(8));
+    if text.checked_add(state) != Some(rest.len() as u64) {
+        return Err("damaged: the file is cut short, or its lengths are wrong");
+    }
+    let sum = u32::from_le_bytes(std::array::from_fn(|i| head[HEAD - 4 + i]));
+    if checksum(bytes) != sum {
+        return Err("damaged: the checksum does not fit the content");
+    }
+    Ok(rest.split_at(text as usize))
+}
+
+/// Of the lengths and of what follows the place of the checksum.
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&bytes[MAGIC.len()..HEAD - 4]);
+    hasher.update(&bytes[HEAD..]);
+    hasher.finalize()
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_atomic(path, |out| out.write_all(bytes)).map_err(|e| cannot(path, &e))
+}
+
+fn cannot(path: &Path, e: &std::io::Error) -> Error {
+    let kept = if path.is_file() { " (the earlier checkpoint is unchanged)" } else { "" };
+    Error::File { path: path.to_owned(), why: format!("cannot be written: {}{kept}", reason(e)) }
+}
+
+/// One of the checkpoints that a [`CheckpointFolder`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The newest.
+    Last,
+    /// The one before the newest, for the case that the newest is damaged.
+    Earlier,
+    /// The one with the best metric.
+    Best,
+}
+
+impl Kept {
+    /// The word for it, which is also the name of its file without the ending.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kept::Last => "last",
+            Kept::Earlier => "earlier",
+            Kept::Best => "best",
+        }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The checkpoints of one run in a folder: the last, the one before it, and the best.
+///
+/// At each moment, also when the process is killed while it saves, the folder holds a whole checkpoint if it ever held one.
+#[derive(Clone, Debug)]
+pub struct CheckpointFolder {
+    path: PathBuf,
+}
+
+impl CheckpointFolder {
+    /// In a folder, which must exist when something is saved.
+    pub fn new(path: impl Into<PathBuf>) -> CheckpointFolder {
+        CheckpointFolder { path: path.into() }
+    }
+
+    /// The path of a checkpoint, whether it is there or not: `last.ckpt`, `earlier.ckpt`, `best.ckpt`.
+    pub fn file(&self, which: Kept) -> PathBuf {
+        self.path.join(format!("{which}.ckpt"))
+    }
+
+    /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes the best too, in a file of its own.
+    ///
+    /// The best is written first: if that is as far as it gets, the run goes on from the last one and comes to the same best again.
+    /// Errors if a file cannot be written; then there is still a whole one under each name that had one.
+    pub fn save(&self, checkpoint: &Checkpoint, is_best: bool) -> Result<()> {
+        self.save_bytes(&checkpoint.to_bytes()?, is_best)
+    }
+
+    /// As [`CheckpointFolder::save`], of the bytes of a checkpoint.
+    #[doc(hidden)]
+    pub fn save_bytes(&self, bytes: &[u8], is_best: bool) -> Result<()> {
+        if is_best {
+            write(&self.file(Kept::Best), bytes)?;
+        }
+        // A damaged one must not take the place of a whole earlier one.
+        if fs::read(self.file(Kept::Last)).is_ok_and(|bytes| payload(&bytes).is_ok()) {
+            self.keep_last_as_earlier()?;
+        }
+        write(&self.file(Kept::Last), bytes)
+    }
+
+    /// Gives the last one a second name, so that it never lacks the first one; the new last is another file then.
+    fn keep_last_as_earlier(&self) -> Result<()> {
+        let (last, file) = (self.file(Kept::Last), self.file(Kept::Earlier));
+        let beside = self.path.join(format!(".earlier.{}.tmp", std::process::id()));
+        let _ = fs::remove_file(&beside);
+        // Where the file system has no links, a copy does.
+        let linked = fs::hard_link(&last, &beside)
+            .or_else(|_| fs::copy(&last, &beside).map(drop))
+            .and_then(|()| fs::rename(&beside, &file));
+        // A rename onto another name of the same file does nothing, and leaves both names.
+        let _ = fs::remove_file(&beside);
+        linked.map_err(|e| cannot(&file, &e))?;
+        sync_folder_of(&file);
+        Ok(())
+    }
+
+    /// Reads one. If the last one is damaged, the error says which other one is whole.
+    pub fn load(&self, which: Kept) -> Result<Checkpoint> {
+        Checkpoint::read(self.file(which)).map_err(|error| {
+            let Error::File { path, why } = error else { return error };
+            let others = [Kept::Last, Kept::Earlier, Kept::Best].into_iter();
+            let whole: Vec<&str> = others
+                .filter(|&other| other != which && Checkpoint::read(self.file(other)).is_ok())
+                .map(Kept::name)
+                .collect();
+            let offer = match &whole[..] {
+                [] => String::new(),
+                whole => format!("; the checkpoint `{}` is whole", whole.join("` and `")),
+            };
+            Error::File { path, why: format!("{why}{offer}") }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,568 @@
+//! Accuracy: a form of a value is taken only where its rounding error is no larger than that of the form it replaces.
+//!
+//! Whether a rewrite is backward stable depends on its operands: `sum(x^2) - n c^2` is a fine variance of centred numbers, and a catastrophe far
+//! from zero. So nothing is believed of a rule as such. Both forms are followed step by step by a running error analysis (N. Higham, *Accuracy and
+//! Stability of Numerical Algorithms*, 3.3), at points that bring out cancellation: operands far from zero beside their spread, of very different sizes,
+//! nearly equal, saturated. What the forward pass computed counts as data, rounded once, for both. And an identity that holds for exact numbers only, such as
+//! that differences from a mean sum to zero, may be used where the roundings of the forward pass move the plain form as far.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::numbers::{mixed, uniform};
+use super::ops;
+use super::plan::{N, Plan, Step};
+use super::samples::{ROUNDING, Sample, Space};
+use super::stage::Stage;
+use super::term::{B, Base, Dims, Facts, Fun, T, Var, Vars, rising};
+use crate::dtype::DType;
+use crate::ir::{From, Id, Instruction, Phase};
+use crate::tensor::reading::{Fold, Reading, Slope};
+
+/// How much larger the bound of a new form may be: orders of summation differ, cancellation is orders of magnitude.
+const SLACK: f64 = 8.0;
+
+/// Elements this much smaller than the largest count by its error: what is compared is arrays, not single elements.
+const SMALL: f64 = 0.02;
+
+const LARGEST_F32: f64 = 1e12;
+const LARGEST_F64: f64 = 1e100;
+
+/// Agreement of the values themselves, beside their errors. Forward values may have lost digits here that their errors, as data, do not tell; a wrong
+/// rewrite is far beyond.
+const EQUAL: f64 = 1e10 * f64::EPSILON;
+
+/// How the atoms are drawn at a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Draw {
+    Normal,
+    /// All far from zero, by the same distance.
+    Far(f64),
+    /// Each by a size of its own.
+    Scaled,
+    /// Each far, close together, small or large, as it falls.
+    Mixed,
+}
+
+const POINTS: [Draw; 10] = [
+    Draw::Normal,
+    Draw::Far(1000.0),
+    Draw::Far(20.0),
+    Draw::Far(-20.0),
+    Draw::Scaled,
+    Draw::Scaled,
+    Draw::Mixed,
+    Draw::Mixed,
+    Draw::Mixed,
+    Draw::Mixed,
+];
+
+/// One sample a point.
+pub(super) type Samples = Vec<Rc<Sample>>;
+
+/// Values of a program and their errors at the points.
+#[derive(Default)]
+pub(super) struct Accuracy {
+    /// Of each value, as the program computes it.
+    values: HashMap<Id, Samples>,
+    hots: HashMap<B, Samples>,
+    /// Of terms as they are written at the least cost.
+    terms: HashMap<T, Samples>,
+    /// Points at which the forward pass overflows, or underflows: there is nothing to compare with.
+    burnt: [bool; POINTS.len()],
+}
+
+impl Stage {
+    fn space(&self) -> Space<'_> {
+        Space { sizes: &self.terms.sizes, dtype: self.dtype }
+    }
+
+    /// Follows the instruction as it stands; what the forward pass gives is data.
+    pub(super) fn follow(&mut self, instruction: &Instruction) {
+        let result = instruction.result();
+        let made = (0..POINTS.len()).map(|p| {
+            let made = self.original(instruction, p);
+            let data = instruction.phase != Phase::Backward;
+            match made {
+                Some(s) if data => Rc::new(self.as_data(s, result, p)),
+                Some(s) => Rc::new(s),
+                None => Rc::new(self.sample_of_leaf(result, p)),
+            }
+        });
+        let made: Samples = made.collect();
+        if instruction.phase == Phase::Forward {
+            self.note_burnt(&made, instruction.op.reading() == Reading::Exp);
+        }
+        self.accuracy.values.insert(result, made);
+    }
+
+    /// The size from which on results say nothing: their cubes overflow.
+    fn largest(&self) -> f64 {
+        if self.dtype == DType::F32 { LARGEST_F32 } else { LARGEST_F64 }
+    }
+
+    fn note_burnt(&mut self, made: &Samples, may_underflow: bool) {
+        let largest = self.largest();
+        for (burnt, sample) in self.accuracy.burnt.iter_mut().zip(made) {
+            let sound = |x: &f64| x.abs() < largest && !(may_underflow && *x < 1.0 / largest);
+            *burnt |= !sample.value.iter().all(sound);
+        }
+    }
+
+    fn points(&self) -> impl Iterator<Item = usize> + use<> {
+        let burnt = self.accuracy.burnt;
+        (0..POINTS.len()).filter(move |p| !burnt[*p])
+    }
+
+    /// A value as the program has it.
+    fn sample_of(&mut self, id: Id, point: usize) -> Rc<Sample> {
+        if let Some(known) = self.accuracy.values.get(&id) {
+            return known[point].clone();
+        }
+        let all: Samples = (0..POINTS.len()).map(|p| Rc::new(self.sample_of_leaf(id, p))).collect();
+        let one = all[point].clone();
+        self.accuracy.values.insert(id, all);
+        one
+    }
+
+    /// Arguments, parameters and constants are exact; what comes beside a result is rounded.
+    fn sample_of_leaf(&mut self, id: Id, point: usize) -> Sample {
+        let t = self.values[id.index()];
+        if let Some(c) = self.terms.as_number(t) {
+            return self.space().number(c);
+        }
+        let beside = matches!(self.program.info(id).from, From::Result);
+        if !self.is_itself(t, id) {
+            let s = self.evaluated(t, point);
+            return if beside { self.as_data(s, id, point) } else { s };
+        }
+        let s = self.drawn(id, point);
+        if beside { self.as_data(s, id, point) } else { s }
+    }
+
+    /// A result of the forward pass, as the backward pass finds it.
+    fn as_data(&self, s: Sample, id: Id, point: usize) -> Sample {
+        let seed = u64::from(id.0) << 8 | point as u64;
+        self.space().rounded(s, |i| 2.0 * uniform(mixed(seed, 6, i as u64)) - 1.0)
+    }
+
+    /// A term as its own formula has it, whatever the program has computed.
+    fn evaluated(&mut self, t: T, point: usize) -> Sample {
+        let summands = self.terms.summands(t).clone();
+        let mut total: Option<Sample> = None;
+        for (m, c) in summands {
+            let mut product = self.space().number(1.0);
+            for (b, e) in self.terms.factors(m).clone() {
+                let base = self.evaluated_base(b, point);
+                let power = if e == 1.0 { base } else { self.space().pow(&base, e) };
+                product = self.space().mul(&product, &power);
+            }
+            let part = self.space().scale(&product, c);
+            total = Some(match total {
+                Some(sum) => self.space().add(&sum, &part),
+                None => part,
+            });
+        }
+        total.unwrap_or_else(|| self.space().number(0.0))
+    }
+
+    fn evaluated_base(&mut self, b: B, point: usize) -> Sample {
+        match self.terms.get(b).clone() {
+            Base::Value { id, dims } => (*self.sample_with(id, &dims, point)).clone(),
+            Base::Hot { .. } => (*self.hot_sample(b, point)).clone(),
+            Base::Sum(t) => self.evaluated(t, point),
+            Base::Fn(f, t) => {
+                let x = self.evaluated(t, point);
+                self.space().apply(f, &x)
+            }
+            Base::Reduce(vars, m) => {
+                let body = self.terms.scaled_product(1.0, m);
+                let body = self.evaluated(body, point);
+                self.space().sum(&body, &vars)
+            }
+        }
+    }
+
+    /// A value with these axes, which are its own or stand for them.
+    fn sample_with(&mut self, id: Id, dims: &Dims, point: usize) -> Rc<Sample> {
+        let own = self.sample_of(id, point);
+        let mine = self.dims[id.index()].clone();
+        if mine == *dims {
+            return own;
+        }
+        let pairs = mine.iter().zip(dims).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+        let pairs: Vec<(Var, Var)> = pairs.collect();
+        let vars = rising(pairs.iter().map(|(_, b)| *b).collect());
+        let source: Vars = vars
+            .iter()
+            .map(|v| pairs.iter().find(|(_, b)| b == v).expect("its own axis").0)
+            .collect();
+        // In the order of the new axes, read along the old ones.
+        let places = self.space().places(&own.vars, &source);
+        let of = |all: &[f64]| places.iter().map(|i| all[*i]).collect();
+        let (value, noisy, error) = (of(&own.value), of(&own.noisy), of(&own.error));
+        Rc::new(Sample { vars, value, noisy, error })
+    }
+
+    /// Random numbers for what is not looked into, as the point has them.
+    fn drawn(&self, id: Id, point: usize) -> Sample {
+        let vars = rising(self.dims[id.index()].iter().flatten().copied().collect());
+        let facts = self.facts_at(id);
+        if let Some(var) = facts.sums_to_one.filter(|v| facts.mask && vars.contains(v)) {
+            let rows: Vars = vars.iter().filter(|v| **v != var).copied().collect();
+            return self.hot_rows(id, &rows, var, point);
+        }
+        if let Some((.., numbers)) = self.arrays.iter().find(|(own, ..)| *own == id) {
+            return self.of_array(id, numbers);
+        }
+        let n = self.space().numel(&vars);
+        let seed = u64::from(id.0) << 8 | point as u64;
+        let value = (0..n).map(|i| draw(POINTS[point], facts, seed, i)).collect();
+        self.space().exact(vars, value)
+    }
+
+    /// The elements of a constant that the axes have here: the first ones.
+    fn of_array(&self, id: Id, numbers: &[f64]) -> Sample {
+        let dims = &self.dims[id.index()];
+        let vars = rising(dims.iter().flatten().copied().collect());
+        let shape = self.program.info(id).meta.shape;
+        let mut places = vec![0; self.space().numel(&vars)];
+        let mut step = 1;
+        for a in (0..shape.rank()).rev() {
+            if let Some(v) = dims[a] {
+                let along = self.space().along(v, &vars);
+                places.iter_mut().zip(along).for_each(|(p, i)| *p += i * step);
+            }
+            step *= shape[a];
+        }
+        let value: Vec<f64> = places.into_iter().map(|i| numbers[i]).collect();
+        self.space().exact(vars, value)
+    }
+
+    fn facts_at(&self, id: Id) -> Facts {
+        let dims = self.dims[id.index()].clone();
+        let base = self.terms.find_base(&Base::Value { id, dims });
+        base.map(|b| self.terms.base_facts[b.0 as usize]).unwrap_or_default()
+    }
+
+    fn hot_rows(&self, id: Id, rows: &[Var], var: Var, point: usize) -> Sample {
+        let vars = rising(rows.iter().copied().chain([var]).collect());
+        let space = self.space();
+        let (row, class) = (space.places(rows, &vars), space.along(var, &vars));
+        let chosen = |row: usize| {
+            mixed(u64::from(id.0), point as u64, row as u64) as usize % space.classes(var)
+        };
+        let value: Vec<f64> =
+            row.into_iter().zip(class).map(|(r, c)| f64::from(chosen(r) == c)).collect();
+        self.space().exact(vars, value)
+    }
+
+    fn hot_sample(&mut self, b: B, point: usize) -> Rc<Sample> {
+        if let Some(known) = self.accuracy.hots.get(&b) {
+            return known[point].clone();
+        }
+        let Base::Hot { index, dims, var } = self.terms.get(b).clone() else {
+            unreachable!("one-hot rows")
+        };
+        let rows = rising(dims.iter().flatten().copied().collect());
+        let all = (0..POINTS.len()).map(|p| Rc::new(self.hot_rows(index, &rows, var, p)));
+        let all: Samples = all.collect();
+        let one = all[point].clone();
+        self.accuracy.hots.insert(b, all);
+        one
+    }
+
+    /// The steps of a plan, followed.
+    pub(super) fn plan_samples(&mut self, plan: &Plan, c: f64, root: N) -> Samples {
+        (0..POINTS.len()).map(|p| Rc::new(self.plan_sample(plan, c, root, p))).collect()
+    }
+
+    fn plan_sample(&mut self, plan: &Plan, c: f64, root: N, point: usize) -> Sample {
+        let needed = plan.needed(root);
+        let mut done: Vec<Option<Rc<Sample>>> = vec![None; plan.nodes.len()];
+        for n in (0..=root).filter(|n| needed[*n]) {
+            let step = plan.nodes[n].step.clone();
+            done[n] = Some(self.step_sample(&step, &done, point));
+        }
+        let root = done[root].take().expect("the root is needed");
+        self.space().scale(&root, c)
+    }
+
+    fn step_sample(
+        &mut self,
+        step: &Step,
+        done: &[Option<Rc<Sample>>],
+        point: usize,
+    ) -> Rc<Sample> {
+        match step {
+            Step::Have(id, dims) => return self.sample_with(*id, dims, point),
+            Step::Hot(b) => return self.hot_sample(*b, point),
+            _ => {}
+        }
+        let hot = match step {
+            Step::Pick(_, b) => Some((self.hot_sample(*b, point), *b)),
+            _ => None,
+        };
+        let space = self.space();
+        let of = |n: &N| done[*n].as_deref().expect("steps come after what they need");
+        Rc::new(match step {
+            Step::One => space.number(1.0),
+            Step::Add(a, b) => space.add(of(a), of(b)),
+            Step::Sub(a, b) => space.sub(of(a), of(b)),
+            Step::Mul(a, b) => space.mul(of(a), of(b)),
+            Step::Div(a, b) => space.div(of(a), of(b)),
+            Step::Scale(a, c) => space.scale(of(a), f64::from_bits(*c)),
+            Step::Pow(a, e) => space.pow(of(a), f64::from_bits(*e)),
+            Step::Apply(f, a) => space.apply(*f, of(a)),
+            Step::Sum(a, vars) => space.sum(of(a), vars),
+            Step::Pick(a, _) => {
+                let (hot, b) = hot.expect("just made");
+                let Base::Hot { var, .. } = *self.terms.get(b) else { unreachable!("one-hot") };
+                space.pick(of(a), &hot, var)
+            }
+            Step::Have(..) | Step::Hot(_) => unreachable!("returned above"),
+        })
+    }
+
+    /// The term as it would be written.
+    pub(super) fn term_samples(&mut self, t: T) -> Samples {
+        if let Some(known) = self.accuracy.terms.get(&t) {
+            return known.clone();
+        }
+        let mut plan = Plan::new(usize::MAX);
+        let (c, n) = self.plan_term(&mut plan, t);
+        let made = self.plan_samples(&plan, c, n);
+        self.accuracy.terms.insert(t, made.clone());
+        made
+    }
+
+    /// Whether the term, as it would be written, is as accurate as the value that the program computes.
+    pub(super) fn may_be_written(&mut self, t: T, id: Id) -> bool {
+        if self.is_itself(t, id) {
+            return true;
+        }
+        let old: Samples = (0..POINTS.len()).map(|p| self.sample_of(id, p)).collect();
+        let new = self.term_samples(t);
+        self.is_as_accurate(&new, &old)
+    }
+
+    /// Whether one form of a term is as accurate as another.
+    pub(super) fn is_accurate_form(&mut self, new: T, old: T) -> bool {
+        let (new, old) = (self.term_samples(new), self.term_samples(old));
+        self.is_as_accurate(&new, &old)
+    }
+
+    /// Whether the steps are as accurate as the value that they are to replace.
+    pub(super) fn is_accurate_for(&mut self, plan: &Plan, c: f64, n: N, id: Id) -> bool {
+        self.is_accurate_beside(plan, (c, n), id, 1.0)
+    }
+
+    /// Whether steps are as accurate as a multiple of a value.
+    pub(super) fn is_accurate_beside(
+        &mut self,
+        plan: &Plan,
+        (c, n): (f64, N),
+        id: Id,
+        times: f64,
+    ) -> bool {
+        self.points().all(|p| {
+            let new = self.plan_sample(plan, c, n, p);
+            let old = self.sample_of(id, p);
+            let old = self.space().scale(&old, times);
+            self.is_no_worse(&new, &old)
+        })
+    }
+
+    /// Whether the form is as accurate as the other at all points, and its values are the same.
+    pub(super) fn is_as_accurate(&self, new: &Samples, old: &Samples) -> bool {
+        self.points().all(|p| self.is_no_worse(&new[p], &old[p]))
+    }
+
+    fn is_no_worse(&self, new: &Sample, old: &Sample) -> bool {
+        let vars = super::term::union([new.vars.clone(), old.vars.clone()].iter());
+        let largest = self.largest();
+        let (a, b) = (self.space().places(&new.vars, &vars), self.space().places(&old.vars, &vars));
+        let counts = |i: usize| old.value[i].abs() < largest && old.error[i] < largest;
+        // How far roundings of the forward pass move the old form itself.
+        let moves = |i: usize| (old.noisy[i] - old.value[i]).abs();
+        let moved = (0..old.value.len()).filter(|i| counts(*i)).map(moves).fold(0.0, f64::max);
+        let errors = (0..old.value.len()).filter(|i| counts(*i)).map(|i| old.error[i]);
+        let floor = SMALL * errors.fold(0.0, f64::max);
+        a.into_iter().zip(b).filter(|(_, j)| counts(*j)).all(|(i, j)| {
+            let bound = old.error[j] + floor;
+            new.value[i].is_finite()
+                && new.error[i] <= SLACK * bound
+                && (new.value[i] - old.value[j]).abs() <= EQUAL * (new.error[i] + bound)
+                && (new.noisy[i] - old.noisy[j]).abs() <= SLACK * (ROUNDING * bound + moved)
+        })
+    }
+
+    /// An instruction on its operands, step by step as its kernel has it; `None` where it is not known.
+    fn original(&mut self, instruction: &Instruction, point: usize) -> Option<Sample> {
+        let reading = instruction.op.reading();
+        if !self.program.info(instruction.result()).meta.dtype.is_float() {
+            return None;
+        }
+        let mut x: Vec<Rc<Sample>> = Vec::new();
+        for (k, id) in instruction.inputs.iter().enumerate() {
+            if !self.program.info(*id).meta.dtype.is_float() {
+                continue;
+            }
+            let dims = self.renamed.get(&(self.at, k)).unwrap_or(&self.dims[id.index()]).clone();
+            x.push(self.sample_with(*id, &dims, point));
+        }
+        if let Reading::Gather { .. } | Reading::GatherGrad { .. } = reading {
+            return self.gathered(instruction, &x, point);
+        }
+        let vars_of_last = |id: Id| self.dims[id.index()].last().copied().flatten();
+        let space = self.space();
+        let one = space.number(1.0);
+        let given = x.first()?;
+        let g = x.last()?;
+        let times = |slope: Sample| space.mul(g, &slope);
+        Some(match reading {
+            Reading::Add => space.add(given, g),
+            Reading::Sub => space.sub(given, g),
+            Reading::Neg => space.scale(given, -1.0),
+            Reading::Mul => space.mul(given, g),
+            Reading::Div => space.div(given, g),
+            Reading::Pow => space.pow(given, self.exponent(instruction)?),
+            Reading::Power(p) => space.pow(given, p),
+            Reading::Exp => space.apply(Fun::Exp, given),
+            Reading::Log => space.apply(Fun::Log, given),
+            Reading::Tanh => space.apply(Fun::Tanh, given),
+            Reading::Sigmoid => space.apply(Fun::Sigmoid, given),
+            Reading::Slope(Slope::Tanh) => times(space.sub(&one, &space.pow(given, 2.0))),
+            Reading::Slope(Slope::Sigmoid) => times(space.mul(given, &space.sub(&one, given))),
+            Reading::Slope(Slope::Sqrt) => times(space.scale(&space.pow(given, -1.0), 0.5)),
+            Reading::Slope(Slope::Rsqrt) => times(space.scale(&space.pow(given, 3.0), -0.5)),
+            Reading::Slope(Slope::Reciprocal) => times(space.scale(&space.pow(given, 2.0), -1.0)),
+            Reading::Slope(Slope::Square) => times(space.scale(given, 2.0)),
+            Reading::Slope(Slope::Log1p) => times(space.pow(&space.add(&one, given), -1.0)),
+            Reading::Slope(Slope::Pow) => {
+                let e = self.exponent(instruction)?;
+                times(space.scale(&space.pow(given, e - 1.0), e))
+            }
+            Reading::Permute(_) | Reading::Expand | Reading::Reshape => {
+                let same = rising(
+                    self.dims[instruction.result().index()].iter().flatten().copied().collect(),
+                );
+                // Axes that became others are not followed.
+                if given.vars.iter().any(|v| !same.contains(v)) {
+                    return None;
+                }
+                (**given).clone()
+            }
+            Reading::Softmax => {
+                space.apply(Fun::Softmax(vars_of_last(instruction.inputs[0])?), given)
+            }
+            Reading::SoftmaxGrad => {
+                let var = vars_of_last(instruction.result())?;
+                let pg = space.mul(given, g);
+                let total = space.sum(&pg, &[var]);
+                space.mul(given, &space.sub(g, &total))
+            }
+            Reading::LogSoftmaxGrad => {
+                let var = vars_of_last(instruction.result())?;
+                let p = space.apply(Fun::Exp, given);
+                space.sub(g, &space.mul(&p, &space.sum(g, &[var])))
+            }
+            Reading::Fold { fold, axes, .. } => {
+                let axes: Vec<usize> = axes.iter().collect();
+                return self.reduced_sample(instruction, fold, &axes, given);
+            }
+            Reading::VarGrad { factor } => {
+                space.scale(&space.mul(&space.sub(given, &x[1]), g), factor)
+            }
+            // Forward values only: what they are is known by their terms, and how they were computed does not matter.
+            Reading::Log1p | Reading::Expm1 | Reading::LogSigmoid | Reading::LogSoftmax => {
+                let t = self.values[instruction.result().index()];
+                let known = !self.is_itself(t, instruction.result());
+                return known.then(|| self.evaluated(t, point));
+            }
+            _ => return None,
+        })
+    }
+
+    fn exponent(&self, instruction: &Instruction) -> Option<f64> {
+        self.terms.as_number(self.values[instruction.inputs.get(1)?.index()])
+    }
+
+    fn gathered(
+        &mut self,
+        instruction: &Instruction,
+        x: &[Rc<Sample>],
+        p: usize,
+    ) -> Option<Sample> {
+        if !ops::gathers_one(&self.program, instruction) {
+            return None;
+        }
+        let (axis, whole) = ops::gather(instruction)?;
+        let mut dims = self.dims[whole.index()].clone();
+        let var = dims[axis]?;
+        dims[axis] = None;
+        let b = self.terms.hot_base(instruction.inputs[1], dims, var);
+        let hot = self.hot_sample(b, p);
+        let space = self.space();
+        Some(match whole == instruction.result() {
+            true => space.mul(&hot, x.first()?),
+            false => space.pick(x.first()?, &hot, var),
+        })
+    }
+
+    fn reduced_sample(
+        &self,
+        instruction: &Instruction,
+        fold: Fold,
+        axes: &[usize],
+        x: &Sample,
+    ) -> Option<Sample> {
+        let vars = self.axes_of(instruction, axes);
+        let n = self.count(instruction, axes);
+        let space = self.space();
+        Some(match fold {
+            Fold::Sum => space.sum(x, &vars),
+            Fold::Mean => space.scale(&space.sum(x, &vars), 1.0 / n),
+            Fold::Var { correction } | Fold::Std { correction } => {
+                let correction = correction as f64;
+                let mean = space.scale(&space.sum(x, &vars), 1.0 / n);
+                let squares = space.pow(&space.sub(x, &mean), 2.0);
+                let var = space.scale(&space.sum(&squares, &vars), 1.0 / (n - correction));
+                if let Fold::Var { .. } = fold { var } else { space.pow(&var, 0.5) }
+            }
+            Fold::LogSumExp if vars.len() == 1 => space.apply(Fun::LogSumExp(vars[0]), x),
+            Fold::Norm { p: 2.0 } => space.pow(&space.sum(&space.pow(x, 2.0), &vars), 0.5),
+            _ => return None,
+        })
+    }
+}
+
+/// Element `i` of an atom.
+fn draw(how: Draw, facts: Facts, seed: u64, i: usize) -> f64 {
+    let u = |k: u64| uniform(mixed(seed, k, i as u64));
+    let own = |k: u64| uniform(mixed(seed, k, u64::MAX));
+    if facts.mask {
+        return f64::from(u(0) > 0.5 || i == 0);
+    }
+    let normal = (-2.0 * u(1).ln()).sqrt() * (std::f64::consts::TAU * u(2)).cos();
+    let x = match how {
+        Draw::Normal => normal,
+        Draw::Far(by) => by + normal,
+        Draw::Scaled => normal * 10f64.powf(6.0 * own(3) - 3.0),
+        Draw::Mixed => match (own(4) * 6.0) as usize {
+            0 => normal,
+            1 => 300.0 + normal,
+            2 => 10.0 * (own(5) - 0.5) + 1e-3 * normal,
+            3 => 1e-3 * normal,
+            4 => 100.0 * normal,
+            _ => 10.0 + 0.1 * normal,
+        },
+    };
+    let range = facts.range.unwrap_or(super::term::Range::ALL);
+    match (range.low.is_finite(), range.high.is_finite()) {
+        (false, false) => x,
+        (true, true) => range.low + (range.high - range.low) / (1.0 + (-x).exp()),
+        (true, false) => range.low + x.abs().max(1e-6),
+        (false, true) => range.high - x.abs().max(1e-6),
+    }
+}

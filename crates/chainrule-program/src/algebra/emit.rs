@@ -1,0 +1,460 @@
+//! Writing, second half: from steps to instructions of the program.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Stage;
+use super::plan::{N, Plan, Step};
+use super::term::{Base, Dims, Fun, Var};
+use crate::dtype::DType;
+use crate::ir::{From, Id, Info, Instruction, Maker};
+use crate::ops::make;
+use crate::shape::{MAX_RANK, Shape};
+use crate::tensor::op::Op;
+use crate::tensor::value::{Layout, Meta, Value};
+
+/// The instructions of one plan in the making.
+pub(super) struct Writer<'a> {
+    stage: &'a mut Stage,
+    plan: &'a Plan,
+    /// The axes in the order in which they lie in all arrays of the plan.
+    frame: Dims,
+    done: HashMap<N, (Id, Dims)>,
+    out: Vec<Instruction>,
+    /// The instruction in whose place these come.
+    like: Instruction,
+}
+
+/// What has become of a value.
+pub(super) enum Written {
+    /// It is computed by these.
+    As(Vec<Instruction>),
+    /// It is this other value.
+    Same(Id),
+}
+
+impl Stage {
+    /// The instructions that compute `c` times a step as the result of `like`; `None` if there would be too many axes.
+    pub(super) fn write(
+        &mut self,
+        plan: &Plan,
+        c: f64,
+        root: N,
+        like: &Instruction,
+    ) -> Option<Written> {
+        let target = self.dims[like.result().index()].clone();
+        let frame = frame_of(plan, root, &target);
+        // Of no elements none is the first.
+        let lacks = |v: &Var| !target.contains(&Some(*v)) && self.terms.sizes[v.0 as usize] == 0;
+        if frame.len() > MAX_RANK || plan.nodes[root].vars.iter().any(lacks) {
+            return None;
+        }
+        let mut writer = Writer {
+            stage: self,
+            plan,
+            frame,
+            done: HashMap::new(),
+            out: Vec::new(),
+            like: like.clone(),
+        };
+        Some(writer.finish(c, root, target))
+    }
+}
+
+/// All axes that occur, in an order that fits most arrays.
+fn frame_of(plan: &Plan, root: N, target: &Dims) -> Dims {
+    let needed = plan.needed(root);
+    let mut frame: Dims = target.clone();
+    let nodes = plan.nodes.iter().zip(&needed).filter(|(_, needed)| **needed);
+    let have = nodes.clone().filter_map(|(n, _)| match &n.step {
+        Step::Have(_, dims) => Some(dims.iter().flatten().copied().collect::<Vec<_>>()),
+        _ => None,
+    });
+    for (node, _) in nodes.clone() {
+        if let Step::Have(_, dims) = &node.step {
+            fill_slots(&mut frame, dims);
+        }
+    }
+    let rest = nodes.map(|(n, _)| n.vars.to_vec());
+    for vars in have.chain(rest) {
+        for (i, v) in vars.iter().enumerate() {
+            if frame.contains(&Some(*v)) {
+                continue;
+            }
+            // Before the next one that has a place, else after the last that has.
+            let next = vars[i + 1..].iter().find_map(|w| frame.iter().position(|x| *x == Some(*w)));
+            let last =
+                vars[..i].iter().rev().find_map(|w| frame.iter().position(|x| *x == Some(*w)));
+            let at = match (last, next) {
+                (Some(last), _) => last + 1,
+                (None, Some(next)) => next,
+                (None, None) => frame.len(),
+            };
+            frame.insert(at, Some(*v));
+        }
+    }
+    frame
+}
+
+/// Where the frame has an axis of size 1 an array that fits it otherwise may have another.
+fn fill_slots(frame: &mut Dims, dims: &Dims) {
+    let Some(lead) = frame.len().checked_sub(dims.len()) else { return };
+    let fits = |(k, v): (usize, &Option<Var>)| match v {
+        Some(v) => match frame.iter().position(|w| *w == Some(*v)) {
+            Some(at) => at == lead + k,
+            None => frame[lead + k].is_none(),
+        },
+        None => true,
+    };
+    if dims.iter().enumerate().all(fits) {
+        for (k, v) in dims.iter().enumerate().filter(|(_, v)| v.is_some()) {
+            frame[lead + k] = *v;
+        }
+    }
+}
+
+impl Writer<'_> {
+    fn finish(&mut self, c: f64, root: N, target: Dims) -> Written {
+        let root_step = &self.plan.nodes[root].step;
+        if let (1.0, Step::Sum(inner, vars)) = (c, root_step)
+            && let Some(id) = self.sum_without_axes(*inner, vars, &target)
+        {
+            return self.named(id);
+        }
+        let (id, dims) = match c {
+            1.0 => self.write(root),
+            c => self.scaled(root, c),
+        };
+        let id = self.laid_out(id, &dims, &target);
+        let shape = self.stage.program.info(self.like.result()).meta.shape;
+        let id = match self.shape(id) == shape {
+            true => id,
+            false => self.push(make::expand(shape), &[id], shape),
+        };
+        self.named(id)
+    }
+
+    /// The last instruction gets the name that the value has.
+    fn named(&mut self, id: Id) -> Written {
+        let result = self.like.result();
+        match self.out.iter_mut().find(|i| i.result() == id) {
+            Some(last) => {
+                last.outputs[0] = result;
+                for instruction in &mut self.out {
+                    for input in instruction.inputs.iter_mut().filter(|input| **input == id) {
+                        *input = result;
+                    }
+                }
+                Written::As(std::mem::take(&mut self.out))
+            }
+            None => Written::Same(id),
+        }
+    }
+
+    /// A sum whose axes go, if what is left lies as it should.
+    fn sum_without_axes(&mut self, inner: N, vars: &[Var], target: &Dims) -> Option<Id> {
+        let (id, dims) = self.write(inner);
+        let left: Dims =
+            dims.iter().filter(|v| !v.is_some_and(|v| vars.contains(&v))).copied().collect();
+        if left != *target {
+            return None;
+        }
+        let axes = axes_of(&dims, vars);
+        let shape = axes_removed(&self.shape(id), &axes, false);
+        (shape == self.stage.program.info(self.like.result()).meta.shape)
+            .then(|| self.push(make::sum(&axes, false), &[id], shape))
+    }
+
+    fn shape(&self, id: Id) -> Shape {
+        self.stage.program.info(id).meta.shape
+    }
+
+    fn size(&self, v: Option<Var>) -> usize {
+        v.map_or(1, |v| self.stage.terms.sizes[v.0 as usize])
+    }
+
+    fn push(&mut self, op: Arc<dyn Op>, inputs: &[Id], shape: Shape) -> Id {
+        let name = self.stage.names.unique(op.name());
+        let meta = Meta::new(shape, self.stage.dtype);
+        let id = self.stage.new_value(Info { meta, name, given: false, from: From::Result });
+        self.out.push(Instruction {
+            op,
+            inputs: inputs.iter().copied().collect(),
+            outputs: [id].into_iter().collect(),
+            phase: self.like.phase,
+            made_by: Maker::Algebra,
+            location: self.like.location.clone(),
+        });
+        id
+    }
+
+    fn number(&mut self, c: f64) -> Id {
+        self.stage.constant_value(c, Shape::SCALAR)
+    }
+
+    fn scaled(&mut self, n: N, c: f64) -> (Id, Dims) {
+        match &self.plan.nodes[n].step {
+            Step::One => (self.number(c), Dims::new()),
+            Step::Hot(_) => self.hot(n, c),
+            Step::Sum(a, vars) if self.stage.is_mean(self.plan, n, c) => {
+                self.reduced(make::mean, *a, vars)
+            }
+            _ => {
+                let (id, dims) = self.write(n);
+                let shape = self.shape(id);
+                if c == -1.0 {
+                    return (self.push(make::neg(), &[id], shape), dims);
+                }
+                let number = self.number(c);
+                (self.push(make::mul(), &[id, number], shape), dims)
+            }
+        }
+    }
+
+    /// The array of a step, whose axes lie in the order of the frame.
+    fn write(&mut self, n: N) -> (Id, Dims) {
+        if let Some(done) = self.done.get(&n) {
+            return done.clone();
+        }
+        let plan = self.plan;
+        let made = match &plan.nodes[n].step {
+            Step::One => (self.number(1.0), Dims::new()),
+            Step::Have(id, dims) => self.aligned(*id, dims),
+            Step::Hot(_) => self.hot(n, 1.0),
+            Step::Add(a, b) => self.binary(make::add(), *a, *b),
+            Step::Sub(a, b) => self.binary(make::sub(), *a, *b),
+            Step::Mul(a, b) => self.binary(make::mul(), *a, *b),
+            Step::Div(a, b) => self.binary(make::div(), *a, *b),
+            Step::Scale(a, c) => self.scaled(*a, f64::from_bits(*c)),
+            Step::Pow(a, e) => self.power(*a, f64::from_bits(*e)),
+            Step::Apply(f, a) => self.apply(*f, *a),
+            Step::Sum(a, vars) => self.reduced(make::sum, *a, vars),
+            Step::Pick(a, _) => self.pick(n, *a),
+        };
+        self.done.insert(n, made.clone());
+        made
+    }
+
+    /// A sum or mean along these axes, which stay with size 1.
+    fn reduced(&mut self, op: fn(&[usize], bool) -> Arc<dyn Op>, a: N, vars: &[Var]) -> (Id, Dims) {
+        let (id, dims) = self.write(a);
+        let axes = axes_of(&dims, vars);
+        // Axes in front need not stay: others are aligned from the last on.
+        let keepdim = !axes.iter().copied().eq(0..axes.len());
+        let shape = axes_removed(&self.shape(id), &axes, keepdim);
+        let kept = dims.iter().map(|v| v.filter(|v| !vars.contains(v)));
+        let dims = kept.skip(if keepdim { 0 } else { axes.len() }).collect();
+        (self.push(op(&axes, keepdim), &[id], shape), dims)
+    }
+
+    fn binary(&mut self, op: Arc<dyn Op>, a: N, b: N) -> (Id, Dims) {
+        let ((a, x), (b, y)) = (self.write(a), self.write(b));
+        let rank = x.len().max(y.len());
+        let at = |d: &Dims, k: usize| (k + d.len()).checked_sub(rank).and_then(|k| d[k]);
+        let dims: Dims = (0..rank).map(|k| at(&x, k).or(at(&y, k))).collect();
+        let shape = self.shape(a).broadcast(&self.shape(b)).expect("aligned");
+        (self.push(op, &[a, b], shape), dims)
+    }
+
+    fn power(&mut self, a: N, e: f64) -> (Id, Dims) {
+        let (id, dims) = self.write(a);
+        let shape = self.shape(id);
+        let op = match e {
+            2.0 => make::square(),
+            -1.0 => make::reciprocal(),
+            0.5 => make::sqrt(),
+            -0.5 => make::rsqrt(),
+            e => {
+                let number = self.number(e);
+                return (self.push(make::pow(), &[id, number], shape), dims);
+            }
+        };
+        (self.push(op, &[id], shape), dims)
+    }
+
+    fn apply(&mut self, f: Fun, a: N) -> (Id, Dims) {
+        let (id, dims) = self.write(a);
+        let shape = self.shape(id);
+        let op = match f {
+            Fun::Exp => make::exp(),
+            Fun::Log => make::log(),
+            Fun::Tanh => make::tanh(),
+            Fun::Sigmoid => make::sigmoid(),
+            Fun::Root(_) => unreachable!("a power"),
+            Fun::LogSumExp(var) => {
+                let axes = axes_of(&dims, &[var]);
+                let shape = axes_removed(&shape, &axes, true);
+                let dims = dims.iter().map(|v| v.filter(|v| *v != var)).collect();
+                return (self.push(make::logsumexp(&axes, true), &[id], shape), dims);
+            }
+            Fun::Softmax(var) => return self.softmax(id, dims, var),
+        };
+        (self.push(op, &[id], shape), dims)
+    }
+
+    /// The op goes along the last axis.
+    fn softmax(&mut self, id: Id, dims: Dims, var: Var) -> (Id, Dims) {
+        let axis = dims.iter().position(|v| *v == Some(var)).expect("the axis is there");
+        let last = dims.len() - 1;
+        let shape = self.shape(id);
+        if axis == last {
+            return (self.push(make::softmax(), &[id], shape), dims);
+        }
+        let mut swap: SmallVec<[u8; 8]> = (0..dims.len() as u8).collect();
+        swap.swap(axis, last);
+        let turned_shape = permuted(&shape, &swap);
+        let turned = self.push(make::permute(&swap), &[id], turned_shape);
+        let p = self.push(make::softmax(), &[turned], turned_shape);
+        (self.push(make::permute(&swap), &[p], shape), dims)
+    }
+
+    /// One-hot rows with `c` for the 1.
+    fn hot(&mut self, n: N, c: f64) -> (Id, Dims) {
+        let Step::Hot(b) = self.plan.nodes[n].step else { unreachable!("one-hot rows") };
+        let Base::Hot { index, dims, var } = self.stage.terms.get(b).clone() else {
+            unreachable!("one-hot rows")
+        };
+        let all: Dims = self.covering(dims.iter().flatten().copied().chain([var]));
+        let rows: Dims = all.iter().map(|v| v.filter(|v| *v != var)).collect();
+        let index = self.laid_out(index, &dims, &rows);
+        let axis = all.iter().position(|v| *v == Some(var)).expect("its own axis");
+        let shape = self.shape_of(&all);
+        let ones = self.stage.constant_value(c, self.shape_of(&rows));
+        (self.push(make::gather_grad(axis, shape), &[ones, index], shape), all)
+    }
+
+    fn pick(&mut self, n: N, a: N) -> (Id, Dims) {
+        let Step::Pick(_, b) = self.plan.nodes[n].step else { unreachable!("a pick") };
+        let Base::Hot { index, dims, var } = self.stage.terms.get(b).clone() else {
+            unreachable!("one-hot rows")
+        };
+        let (id, array) = self.write(a);
+        let rows: Dims = array.iter().map(|v| v.filter(|v| *v != var)).collect();
+        let index = self.laid_out(index, &dims, &rows);
+        let axis = array.iter().position(|v| *v == Some(var)).expect("its own axis");
+        let shape = self.shape_of(&rows);
+        (self.push(make::gather(axis), &[id, index], shape), rows)
+    }
+
+    fn shape_of(&self, dims: &[Option<Var>]) -> Shape {
+        let sizes: SmallVec<[usize; 8]> = dims.iter().map(|v| self.size(*v)).collect();
+        Shape::new(&sizes)
+    }
+
+    /// These axes in the order of the frame, from the first of them on.
+    fn covering(&self, vars: impl Iterator<Item = Var>) -> Dims {
+        let vars: Vec<Var> = vars.collect();
+        let wanted = |v: &Option<Var>| v.filter(|v| vars.contains(v));
+        let first = self.frame.iter().position(|v| wanted(v).is_some());
+        self.frame[first.unwrap_or(self.frame.len())..].iter().map(wanted).collect()
+    }
+
+    /// A value of the program with its axes where the frame has them.
+    fn aligned(&mut self, id: Id, dims: &Dims) -> (Id, Dims) {
+        let wanted = self.covering(dims.iter().flatten().copied());
+        let tail = |d: &Dims| -> Dims { d.iter().skip_while(|v| v.is_none()).copied().collect() };
+        if tail(dims) == tail(&wanted) {
+            return (id, dims.clone());
+        }
+        (self.laid_out(id, dims, &wanted), wanted)
+    }
+
+    /// Without axes that are not wanted: the formula says that all elements along them are the same.
+    fn without_others(&mut self, id: Id, dims: &Dims, wanted: &Dims) -> (Id, Dims) {
+        let other = |v: &Option<Var>| v.is_some() && !wanted.contains(v);
+        let axes: Vec<usize> = (0..dims.len()).filter(|a| other(&dims[*a])).collect();
+        if axes.is_empty() {
+            return (id, dims.clone());
+        }
+        let dtype = self.stage.program.info(id).meta.dtype;
+        let (op, shape) = (make::first_along(&axes, &self.shape(id)), self.shape(id));
+        let sizes = (0..shape.rank()).map(|a| if axes.contains(&a) { 1 } else { shape[a] });
+        let id = self.push(op, &[id], Shape::new(&sizes.collect::<SmallVec<[usize; 8]>>()));
+        self.stage.set_dtype(id, dtype);
+        (id, dims.iter().map(|v| v.filter(|v| wanted.contains(&Some(*v)))).collect())
+    }
+
+    /// The array with its axes as `wanted` has them; axes that it does not have are of size 1.
+    fn laid_out(&mut self, id: Id, dims: &Dims, wanted: &Dims) -> Id {
+        let (id, dims) = self.without_others(id, dims, wanted);
+        let dims = &dims;
+        let has = |v: Var| dims.contains(&Some(v));
+        let wanted: Dims = wanted.iter().map(|v| v.filter(|v| has(*v))).collect();
+        if *dims == wanted {
+            return id;
+        }
+        let order = |v: &Option<Var>| v.and_then(|v| wanted.iter().position(|w| *w == Some(v)));
+        let (mut id, mut dims) = (id, dims.clone());
+        let places: Vec<usize> = dims.iter().filter_map(order).collect();
+        if !places.is_sorted() {
+            let mut turn: SmallVec<[u8; 8]> = (0..dims.len() as u8).collect();
+            turn.sort_by_key(|a| order(&dims[*a as usize]).map_or(0, |place| place + 1));
+            let shape = permuted(&self.shape(id), &turn);
+            let dtype = self.stage.program.info(id).meta.dtype;
+            id = self.push(make::permute(&turn), &[id], shape);
+            self.stage.set_dtype(id, dtype);
+            dims = turn.iter().map(|a| dims[*a as usize]).collect();
+        }
+        let shape = self.shape_of(&wanted);
+        if dims == wanted {
+            return id;
+        }
+        let dtype = self.stage.program.info(id).meta.dtype;
+        let id = self.push(make::reshape(shape), &[id], shape);
+        self.stage.set_dtype(id, dtype);
+        id
+    }
+}
+
+fn axes_of(dims: &[Option<Var>], vars: &[Var]) -> Vec<usize> {
+    (0..dims.len()).filter(|a| dims[*a].is_some_and(|v| vars.contains(&v))).collect()
+}
+
+fn axes_removed(shape: &Shape, axes: &[usize], keepdim: bool) -> Shape {
+    let sizes = shape.iter().enumerate().filter_map(|(a, &d)| match axes.contains(&a) {
+        true => keepdim.then_some(1),
+        false => Some(d),
+    });
+    Shape::new(&sizes.collect::<SmallVec<[usize; 8]>>())
+}
+
+fn permuted(shape: &Shape, from: &[u8]) -> Shape {
+    let sizes: SmallVec<[usize; 8]> = from.iter().map(|a| shape[*a as usize]).collect();
+    Shape::new(&sizes)
+}
+
+impl Stage {
+    pub(super) fn new_value(&mut self, info: Info) -> Id {
+        self.program.values.push(info);
+        Id(self.program.values.len() as u32 - 1)
+    }
+
+    fn set_dtype(&mut self, id: Id, dtype: DType) {
+        self.program.values[id.index()].meta.dtype = dtype;
+    }
+
+    /// A constant with the same number everywhere.
+    pub(super) fn constant_value(&mut self, c: f64, shape: Shape) -> Id {
+        let dtype = self.dtype;
+        let key = (c.to_bits(), dtype, shape.to_vec());
+        if let Some(id) = self.numbers.get(&key) {
+            return *id;
+        }
+        let one = Arc::new(match dtype {
+            DType::F32 => Value::scalar(c as f32),
+            _ => Value::scalar(c),
+        });
+        let value = match shape.rank() {
+            0 => one,
+            _ => Arc::new(Value::view(&one, shape, Layout { offset: 0, strides: [0; MAX_RANK] })),
+        };
+        let name = self.names.unique("number");
+        let meta = Meta::new(shape, dtype);
+        let info = Info { meta, name, given: false, from: From::Constant(value) };
+        let id = self.new_value(info);
+        self.numbers.insert(key, id);
+        id
+    }
+}

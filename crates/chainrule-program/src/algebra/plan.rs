@@ -1,0 +1,449 @@
+//! Writing, first half: from a term to the cheapest steps that compute it, with what the program has computed already.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::rules::Is;
+use super::stage::{Price, Stage};
+use super::term::{B, Base, Dims, Fun, M, T, UNIT, Vars, union};
+use crate::ir::{From, Id};
+
+/// A step: a place in [`Plan::nodes`].
+pub(super) type N = usize;
+
+/// What a step computes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    /// The number 1.
+    One,
+    /// A value that the program has, with these axes.
+    Have(Id, Dims),
+    /// One-hot rows.
+    Hot(B),
+    Add(N, N),
+    Sub(N, N),
+    Mul(N, N),
+    Div(N, N),
+    /// Times a number, given by its bits.
+    Scale(N, u64),
+    /// To a power, given by its bits.
+    Pow(N, u64),
+    Apply(Fun, N),
+    Sum(N, Vars),
+    /// The element of each row that the one-hot rows name.
+    Pick(N, B),
+}
+
+pub(super) struct Node {
+    pub step: Step,
+    pub vars: Vars,
+    pub cost: f64,
+}
+
+/// Steps in the order in which they are done.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub nodes: Vec<Node>,
+    index: HashMap<Step, N>,
+    pub done: HashMap<T, (f64, N)>,
+    order: Vec<T>,
+    /// Values that are there with those that the plan takes, and are paid for.
+    paid: Vec<Id>,
+    /// Values that are defined from this place on may not be used.
+    limit: usize,
+    pub depth: usize,
+}
+
+impl Plan {
+    pub fn new(limit: usize) -> Plan {
+        Plan { limit, ..Plan::default() }
+    }
+
+    pub fn cost(&self) -> f64 {
+        self.nodes.iter().map(|n| n.cost).sum()
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { nodes: self.nodes.len(), order: self.order.len(), paid: self.paid.len() }
+    }
+
+    pub fn back_to(&mut self, mark: Mark) {
+        self.paid.truncate(mark.paid);
+        for node in self.nodes.drain(mark.nodes..) {
+            self.index.remove(&node.step);
+        }
+        for t in self.order.drain(mark.order..) {
+            self.done.remove(&t);
+        }
+    }
+}
+
+/// How far a plan was.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    nodes: usize,
+    order: usize,
+    paid: usize,
+}
+
+/// The values that are there to be used, by what they are.
+#[derive(Default)]
+pub(super) struct Known {
+    /// By the term, scaled so that its first coefficient is 1, and that coefficient.
+    pub whole: HashMap<T, SmallVec<[(Id, f64); 2]>>,
+    /// Products of several factors, by each factor.
+    pub products: HashMap<B, Vec<(Id, M, f64)>>,
+    /// Sums, by each summand.
+    pub sums: HashMap<M, Vec<Id>>,
+}
+
+/// So many candidates are looked at for one part.
+pub(super) const CANDIDATES: usize = 12;
+
+/// What a step costs for each element.
+pub(super) fn weight(step: &Step) -> f64 {
+    match step {
+        Step::One | Step::Have(..) => 0.0,
+        Step::Div(..) => 1.5,
+        Step::Pow(_, e) => match f64::from_bits(*e) {
+            2.0 => 1.0,
+            -1.0 | 0.5 | -0.5 => 2.0,
+            _ => 8.0,
+        },
+        Step::Apply(..) => 8.0,
+        _ => 1.0,
+    }
+}
+
+impl Stage {
+    pub(super) fn lead_of(&mut self, t: T) -> (T, f64) {
+        match self.terms.summands(t).first() {
+            Some(&(_, c)) => (self.terms.scaled(t, 1.0 / c), c),
+            None => (t, 1.0),
+        }
+    }
+
+    /// Makes a value known.
+    pub(super) fn define(&mut self, id: Id, t: T, price: Price) {
+        self.values[id.index()] = t;
+        self.prices[id.index()] = price;
+        if self.terms.as_number(t).is_some() || !self.program.info(id).meta.dtype.is_float() {
+            return;
+        }
+        let (lead, c) = self.lead_of(t);
+        self.known.whole.entry(lead).or_default().push((id, c));
+        match self.terms.summands(t).clone()[..] {
+            [(m, c)] => {
+                let factors = self.terms.factors(m).clone();
+                if factors.len() > 1 || factors.iter().any(|(_, e)| *e != 1.0) {
+                    for (b, _) in factors {
+                        self.known.products.entry(b).or_default().push((id, m, c));
+                    }
+                }
+            }
+            ref summands => {
+                for (m, _) in summands.iter().filter(|(m, _)| *m != UNIT) {
+                    self.known.sums.entry(*m).or_default().push(id);
+                }
+            }
+        }
+    }
+
+    /// A value with a given name that is this term.
+    pub(super) fn given_name(&self, t: T) -> Option<Id> {
+        let c = self.terms.summands(t).first()?.1;
+        let lead = self.terms.find_scaled(t, 1.0 / c)?;
+        let all = self.known.whole.get(&lead)?.iter();
+        let mut same = all.filter(|(id, d)| *d == c && self.program.info(*id).given);
+        same.next().map(|(id, _)| *id)
+    }
+
+    /// What it costs to take a value, with all that it needs and the plan does not have.
+    pub(super) fn have_cost(&self, plan: &Plan, id: Id) -> f64 {
+        self.pay(&mut plan.paid.clone(), [id])
+    }
+
+    /// What values cost with all that they need, but for those that are live or paid for; then they are paid for.
+    pub(super) fn pay(&self, paid: &mut Vec<Id>, ids: impl IntoIterator<Item = Id>) -> f64 {
+        let mut cost = 0.0;
+        let mut open: SmallVec<[Id; 16]> = ids.into_iter().collect();
+        while let Some(id) = open.pop() {
+            if self.live[id.index()] || paid.contains(&id) {
+                continue;
+            }
+            paid.push(id);
+            let price = &self.prices[id.index()];
+            cost += price.own;
+            open.extend(price.needs.iter().copied());
+        }
+        cost
+    }
+
+    pub(super) fn may_use(&self, plan: &Plan, id: Id) -> bool {
+        self.position[id.index()] < plan.limit
+            && self.program.info(id).meta.dtype == self.dtype
+            && (self.terms.on(Is::Reuse) || self.live[id.index()])
+    }
+
+    /// What the term costs, with what is known so far.
+    pub(super) fn cost(&mut self, t: T) -> f64 {
+        if let Some(cost) = self.cost_of.get(&t) {
+            return *cost;
+        }
+        let mut plan = Plan::new(usize::MAX);
+        let (c, n) = self.plan_term(&mut plan, t);
+        let n = self.scale(&mut plan, c, n);
+        let cost = plan.cost_to(n);
+        self.cost_of.insert(t, cost);
+        cost
+    }
+
+    pub(super) fn step(&mut self, plan: &mut Plan, step: Step) -> N {
+        if let Some(n) = plan.index.get(&step) {
+            return *n;
+        }
+        let of = |n: &N| plan.nodes[*n].vars.clone();
+        let vars = match &step {
+            Step::One => Vars::new(),
+            Step::Have(_, dims) => super::term::rising(dims.iter().flatten().copied().collect()),
+            Step::Hot(b) => self.terms.base_vars(*b).clone(),
+            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) | Step::Div(a, b) => {
+                union([of(a), of(b)].iter())
+            }
+            Step::Scale(a, _) | Step::Pow(a, _) => of(a),
+            Step::Apply(Fun::LogSumExp(v), a) => of(a).into_iter().filter(|w| w != v).collect(),
+            Step::Apply(_, a) => of(a),
+            Step::Sum(a, gone) => of(a).into_iter().filter(|v| !gone.contains(v)).collect(),
+            Step::Pick(a, b) => {
+                let Base::Hot { var, .. } = *self.terms.get(*b) else { unreachable!("one-hot") };
+                let vars = union([of(a), self.terms.base_vars(*b).clone()].iter());
+                vars.into_iter().filter(|v| *v != var).collect()
+            }
+        };
+        let numel = match &step {
+            Step::Sum(a, _) | Step::Apply(_, a) => self.terms.numel(&plan.nodes[*a].vars),
+            _ => self.terms.numel(&vars),
+        } as f64;
+        let cost = match &step {
+            Step::Have(id, _) => self.pay(&mut plan.paid, [*id]),
+            Step::One => 0.0,
+            Step::Scale(a, _) if self.is_free(plan, *a) => 0.0,
+            // A mean is one op.
+            Step::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
+            step => weight(step) * numel + self.overhead,
+        };
+        plan.nodes.push(Node { step: step.clone(), vars, cost });
+        plan.index.insert(step, plan.nodes.len() - 1);
+        plan.nodes.len() - 1
+    }
+
+    /// Whether the step can have any coefficient at no cost: one-hot rows are made with any number for the 1, and multiples of constants are
+    /// constants.
+    pub(super) fn is_free(&self, plan: &Plan, n: N) -> bool {
+        match &plan.nodes[n].step {
+            Step::One | Step::Hot(_) => true,
+            Step::Have(id, _) => matches!(self.program.info(*id).from, From::Constant(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether a step is a sum of which `c` times it is the mean.
+    pub(super) fn is_mean(&self, plan: &Plan, n: N, c: f64) -> bool {
+        matches!(&plan.nodes[n].step, Step::Sum(_, vars) if c * self.terms.numel(vars) as f64 == 1.0)
+    }
+
+    /// `c` times a step.
+    pub(super) fn scale(&mut self, plan: &mut Plan, c: f64, n: N) -> N {
+        if c == 1.0 { n } else { self.step(plan, Step::Scale(n, c.to_bits())) }
+    }
+
+    pub(super) fn have(&mut self, plan: &mut Plan, id: Id) -> N {
+        let dims = self.dims[id.index()].clone();
+        self.step(plan, Step::Have(id, dims))
+    }
+
+    /// The steps of a term: a number times a step.
+    pub(super) fn plan_term(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+        if let Some(c) = self.terms.as_number(t) {
+            return (c, self.step(plan, Step::One));
+        }
+        let (lead, c) = self.lead_of(t);
+        if let Some(&(d, n)) = plan.done.get(&lead) {
+            return (c * d, n);
+        }
+        let there = self.cheapest_there(plan, lead);
+        if let Some((id, d, cost)) = there
+            && cost == 0.0
+        {
+            let n = self.have(plan, id);
+            return (c / d, n);
+        }
+        let mark = plan.mark();
+        let before = plan.cost();
+        plan.depth += 1;
+        let (fresh, mut n) = self.plan_fresh(plan, t);
+        let mut d = fresh / c;
+        plan.depth -= 1;
+        if let Some((id, e, cost)) = there
+            && (cost + self.factor_cost(t, e) <= plan.cost() - before
+                || !self.is_accurate_beside(plan, (fresh, n), id, c / e))
+        {
+            plan.back_to(mark);
+            n = self.have(plan, id);
+            d = 1.0 / e;
+        }
+        plan.done.insert(lead, (d, n));
+        plan.order.push(lead);
+        (c * d, n)
+    }
+
+    /// The value that is this term up to its coefficient, which is given too, with the least cost.
+    pub(super) fn cheapest_there(&self, plan: &Plan, lead: T) -> Option<(Id, f64, f64)> {
+        let all = self.known.whole.get(&lead)?.iter();
+        let usable = all.filter(|(id, _)| self.may_use(plan, *id));
+        let costs = usable.map(|&(id, c)| {
+            // Best is the one that needs no factor.
+            let factor = if c == 1.0 { 0.0 } else { 0.5 };
+            // Then the one without axes of size 1, which others may have to be reshaped for.
+            let padded = if self.dims[id.index()].contains(&None) { 0.25 } else { 0.0 };
+            (id, c, self.have_cost(plan, id), factor + padded)
+        });
+        let best = costs.min_by(|a, b| (a.2 + a.3).total_cmp(&(b.2 + b.3)))?;
+        Some((best.0, best.1, best.2))
+    }
+
+    /// What it may cost that a value is there with another coefficient only.
+    fn factor_cost(&self, t: T, c: f64) -> f64 {
+        if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
+    }
+
+    fn plan_fresh(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+        if let [(m, c)] = self.terms.summands(t)[..] {
+            let (d, n) = self.plan_product(plan, 1.0, m);
+            return (c * d, n);
+        }
+        let (c, common, rest) = self.terms.primitive(t);
+        if common != UNIT && self.terms.on(Is::CommonFactor) {
+            let outside = self.terms.factors(common).clone();
+            let outside = self.best_outside(plan, outside, rest);
+            return self.plan_factored(plan, c, common, &outside, rest);
+        }
+        let summands = self.terms.summands(t).clone();
+        self.plan_sum(plan, summands)
+    }
+
+    pub(super) fn plan_base(&mut self, plan: &mut Plan, b: B) -> (f64, N) {
+        let t = self.terms.power(b, 1.0);
+        if !matches!(self.terms.get(b), Base::Value { .. } | Base::Hot { .. }) {
+            let (lead, c) = self.lead_of(t);
+            if let Some(&(d, n)) = plan.done.get(&lead) {
+                return (c * d, n);
+            }
+            if let Some((id, d, 0.0)) = self.cheapest_there(plan, lead) {
+                let n = self.have(plan, id);
+                return (c / d, n);
+            }
+        }
+        match self.terms.get(b).clone() {
+            Base::Value { id, dims } => (1.0, self.step(plan, Step::Have(id, dims))),
+            Base::Hot { .. } => (1.0, self.step(plan, Step::Hot(b))),
+            Base::Sum(t) => self.plan_term(plan, t),
+            Base::Fn(f, t) => {
+                let (c, n) = self.plan_term(plan, t);
+                let n = self.scale(plan, c, n);
+                let n = match f {
+                    Fun::Root(e) => self.step(plan, Step::Pow(n, e)),
+                    f => self.step(plan, Step::Apply(f, n)),
+                };
+                (1.0, n)
+            }
+            Base::Reduce(vars, m) => {
+                let mark = plan.mark();
+                let (c, n) = self.plan_reduce(plan, vars, m);
+                let spent: f64 = plan.nodes[mark.nodes..].iter().map(|n| n.cost).sum();
+                let (lead, d) = self.lead_of(t);
+                match self.cheapest_there(plan, lead) {
+                    Some((id, e, cost)) if cost + self.factor_cost(t, e) <= spent => {
+                        plan.back_to(mark);
+                        (d / e, self.have(plan, id))
+                    }
+                    _ => (c, n),
+                }
+            }
+        }
+    }
+
+    fn plan_reduce(&mut self, plan: &mut Plan, vars: Vars, m: M) -> (f64, N) {
+        let factors = self.terms.factors(m).clone();
+        let hot = factors.iter().find_map(|(b, e)| match self.terms.get(*b) {
+            Base::Hot { var, .. } if *e == 1.0 && vars.contains(var) => Some((*b, *var)),
+            _ => None,
+        });
+        if let Some((b, var)) = hot {
+            let rest = self.terms.divided(m, &[(b, 1.0)].into_iter().collect());
+            let left: Vars = vars.iter().filter(|v| **v != var).copied().collect();
+            let has_var = self.terms.product_vars(rest).contains(&var);
+            // Picking needs the array to have all axes of the indices.
+            let own =
+                self.terms.base_vars(b).iter().all(|v| self.terms.product_vars(rest).contains(v));
+            if has_var && own {
+                let t = self.terms.scaled_product(1.0, rest);
+                let (c, n) = self.plan_term(plan, t);
+                let full = *self.terms.base_vars(b) == plan.nodes[n].vars;
+                if full {
+                    let n = self.step(plan, Step::Pick(n, b));
+                    let n = if left.is_empty() { n } else { self.step(plan, Step::Sum(n, left)) };
+                    return (c, n);
+                }
+            }
+        }
+        let t = self.terms.scaled_product(1.0, m);
+        let (c, n) = self.plan_term(plan, t);
+        // Along an axis that nothing depends on the sum is a multiple.
+        let present: Vars =
+            vars.iter().filter(|v| plan.nodes[n].vars.contains(v)).copied().collect();
+        let missing: Vars = vars.iter().filter(|v| !present.contains(v)).copied().collect();
+        let c = c * self.terms.numel(&missing) as f64;
+        let n = if present.is_empty() { n } else { self.step(plan, Step::Sum(n, present)) };
+        (c, n)
+    }
+}
+
+impl Plan {
+    /// What this step costs with those that it needs.
+    pub fn cost_to(&self, root: N) -> f64 {
+        let needed = self.needed(root);
+        self.nodes.iter().zip(needed).filter(|(_, needed)| *needed).map(|(n, _)| n.cost).sum()
+    }
+
+    /// The steps that the last needs, marked.
+    pub fn needed(&self, root: N) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        needed[root] = true;
+        for n in (0..self.nodes.len()).rev().filter(|n| *n <= root) {
+            if needed[n] {
+                for input in self.nodes[n].step.inputs() {
+                    needed[input] = true;
+                }
+            }
+        }
+        needed
+    }
+}
+
+impl Step {
+    pub fn inputs(&self) -> SmallVec<[N; 2]> {
+        match self {
+            Step::One | Step::Have(..) | Step::Hot(_) => SmallVec::new(),
+            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) | Step::Div(a, b) => {
+                [*a, *b].into_iter().collect()
+            }
+            Step::Scale(a, _)
+            | Step::Pow(a, _)
+            | Step::Apply(_, a)
+            | Step::Sum(a, _)
+            | Step::Pick(a, _) => [*a].into_iter().collect(),
+        }
+    }
+}

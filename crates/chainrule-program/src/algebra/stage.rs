@@ -1,0 +1,293 @@
+//! The stage itself: reads a program, and writes what the roots need in the cheapest form.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::accuracy::Accuracy;
+use super::axes::Layouts;
+use super::emit::Written;
+use super::plan::{Known, N, Plan};
+use super::steps::Noted;
+use super::term::{Dims, T, Terms, ZERO};
+use crate::Program;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ir::{From, Id, Instruction, Phase};
+use crate::names::Names;
+use crate::shape::Shape;
+use crate::tensor::op::Kernel;
+use crate::tensor::reading::{Reading, Slope};
+use crate::tensor::value::Layout;
+
+/// What a value costs: itself, and the values that it needs, which may serve others too.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Price {
+    pub own: f64,
+    pub needs: SmallVec<[Id; 4]>,
+}
+
+/// A program on its way through the algebra.
+pub(super) struct Stage {
+    pub program: Program,
+    pub terms: Terms,
+    pub dims: Vec<Dims>,
+    pub renamed: HashMap<(usize, usize), Dims>,
+    /// The term of each value.
+    pub values: Vec<T>,
+    /// What each value costs where it is not computed anyway.
+    pub prices: Vec<Price>,
+    /// Whether a value is computed anyway.
+    pub live: Vec<bool>,
+    /// One more than the place of the instruction that defines a value; 0 if none does.
+    pub position: Vec<usize>,
+    pub known: Known,
+    pub best_of: HashMap<T, T>,
+    pub cost_of: HashMap<T, f64>,
+    pub names: Names,
+    pub numbers: HashMap<(u64, DType, Vec<usize>), Id>,
+    /// Of the value at hand.
+    pub dtype: DType,
+    /// The instruction at hand.
+    pub at: usize,
+    /// Whether the instruction at hand is one of the forward pass.
+    pub is_forward: bool,
+    pub noted: Vec<Noted>,
+    /// Constants that are no single number.
+    pub arrays: Vec<(Id, T, Vec<f64>)>,
+    /// The values and terms at sample points, with their rounding errors.
+    pub accuracy: Accuracy,
+    /// The cost of an instruction beside its elements.
+    pub overhead: f64,
+    /// Whether a formula of the forward pass lacks an axis of its value.
+    pub is_degenerate: bool,
+    /// In checked mode.
+    pub seed: Option<u64>,
+}
+
+impl Stage {
+    /// `None` where the axes of the program cannot be told apart.
+    pub fn new(program: &Program, on: &[bool], seed: Option<u64>, overhead: f64) -> Option<Stage> {
+        let layouts = Layouts::of(program)?;
+        let n = program.values.len();
+        let mut names = Names::default();
+        for info in &program.values {
+            names.unique(&info.name);
+        }
+        let mut position = vec![0; n];
+        let mut live = vec![true; n];
+        for (at, instruction) in program.instructions.iter().enumerate() {
+            for id in &instruction.outputs {
+                position[id.index()] = at + 1;
+                live[id.index()] = instruction.phase == Phase::Forward;
+            }
+        }
+        let floats = || program.values.iter().map(|v| v.meta.dtype).filter(|d| d.is_float());
+        let narrow = floats().any(|d| d == DType::F32);
+        let terms = Terms::new(on, layouts.sizes);
+        Some(Stage {
+            program: program.clone(),
+            terms,
+            dims: layouts.dims,
+            renamed: layouts.renamed,
+            values: vec![ZERO; n],
+            prices: vec![Price::default(); n],
+            live,
+            position,
+            known: Known::default(),
+            best_of: HashMap::new(),
+            cost_of: HashMap::new(),
+            names,
+            numbers: HashMap::new(),
+            dtype: if narrow { DType::F32 } else { DType::F64 },
+            at: 0,
+            is_forward: true,
+            noted: Vec::new(),
+            arrays: Vec::new(),
+            accuracy: Accuracy::default(),
+            is_degenerate: false,
+            overhead,
+            seed,
+        })
+    }
+
+    /// What an instruction costs with what it needs.
+    pub fn original_cost(&self, at: usize) -> f64 {
+        let instruction = &self.program.instructions[at];
+        let inputs = instruction.inputs.iter().copied();
+        own_cost(&self.program, instruction, self.overhead) + self.pay(&mut Vec::new(), inputs)
+    }
+
+    /// The price of the result of an instruction: as it is written, or `cost` if another form of it is cheaper.
+    pub fn price(&self, at: usize, cost: f64) -> Price {
+        let instruction = &self.program.instructions[at];
+        if cost < self.original_cost(at) {
+            return Price { own: cost, needs: SmallVec::new() };
+        }
+        let needs = instruction.inputs.iter().copied().filter(|id| !self.live[id.index()]);
+        Price { own: own_cost(&self.program, instruction, self.overhead), needs: needs.collect() }
+    }
+
+    /// The program with each value that the roots need in its cheapest form.
+    pub fn write_all(&mut self) -> Result<Program> {
+        let count = self.program.instructions.len();
+        let mut needed = vec![false; self.program.values.len()];
+        let roots: Vec<Id> = self.program.roots().collect();
+        for id in &roots {
+            self.need(&mut needed, *id);
+        }
+        let mut same: HashMap<Id, Id> = HashMap::new();
+        let mut written: Vec<Vec<Instruction>> = Vec::with_capacity(count);
+        for at in (0..count).rev() {
+            let instruction = self.program.instructions[at].clone();
+            let draws = instruction.op.generator().is_some();
+            if !draws && !instruction.outputs.iter().any(|id| needed[id.index()]) {
+                written.push(Vec::new());
+                continue;
+            }
+            let beside = instruction.outputs[1..].iter().any(|id| needed[id.index()]);
+            let fresh = if draws || beside { None } else { self.rewritten(at, &instruction)? };
+            let list = match fresh {
+                Some(Written::As(list)) => list,
+                Some(Written::Same(id)) => {
+                    same.insert(instruction.result(), id);
+                    needed.resize(self.program.values.len(), false);
+                    self.need(&mut needed, id);
+                    written.push(Vec::new());
+                    continue;
+                }
+                None => vec![instruction],
+            };
+            needed.resize(self.program.values.len(), false);
+            for id in list.iter().flat_map(|i| i.inputs.iter()) {
+                self.need(&mut needed, *id);
+            }
+            written.push(list);
+        }
+        written.reverse();
+        self.program.instructions = written.into_iter().flatten().collect();
+        self.replace(&same);
+        Ok(self.program.clone())
+    }
+
+    fn need(&mut self, needed: &mut [bool], id: Id) {
+        needed[id.index()] = true;
+        if let Some(live) = self.live.get_mut(id.index()) {
+            *live = true;
+        }
+    }
+
+    /// The instructions that are cheaper than this one with all that it needs, if there are such.
+    fn rewritten(&mut self, at: usize, instruction: &Instruction) -> Result<Option<Written>> {
+        let result = instruction.result();
+        let meta = self.program.info(result).meta;
+        if instruction.phase != Phase::Backward || !meta.dtype.is_float() {
+            return Ok(None);
+        }
+        self.dtype = meta.dtype;
+        let t = self.values[result.index()];
+        if let Some(c) = self.terms.as_number(t) {
+            self.become_number(result, c, meta.shape);
+            return Ok(Some(Written::As(Vec::new())));
+        }
+        if self.is_itself(t, result) {
+            return Ok(None);
+        }
+        let original = self.original_cost(at);
+        let mut plan = Plan::new(at + 1);
+        let (c, n): (f64, N) = self.plan_term(&mut plan, t);
+        let free = c == 1.0 || self.is_mean(&plan, n, c);
+        let scale = if free { 0.0 } else { meta.shape.numel() as f64 + self.overhead };
+        let worth = plan.cost_to(n) + scale < original;
+        if !worth || !self.is_accurate_for(&plan, c, n, result) {
+            return Ok(None);
+        }
+        self.verify_plan(&plan, c, n, t, instruction)?;
+        let written = self.write(&plan, c, n, instruction);
+        if written.is_some() {
+            self.note_plan(result, t, &plan, c, n);
+        }
+        Ok(written)
+    }
+
+    /// Whether the term is nothing but this value.
+    pub fn is_itself(&self, t: T, id: Id) -> bool {
+        use super::term::Base;
+        let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
+        let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
+        matches!(self.terms.get(b), Base::Value { id: own, .. } if *own == id)
+    }
+
+    fn become_number(&mut self, id: Id, c: f64, shape: Shape) {
+        let number = self.constant_value(c, Shape::SCALAR);
+        let From::Constant(one) = self.program.info(number).from.clone() else {
+            unreachable!("a constant was made")
+        };
+        let value = match shape.rank() {
+            0 => one,
+            _ => {
+                let strides = [0; crate::shape::MAX_RANK];
+                let layout = Layout { offset: 0, strides };
+                std::sync::Arc::new(crate::tensor::value::Value::view(&one, shape, layout))
+            }
+        };
+        self.program.values[id.index()].from = From::Constant(value);
+    }
+
+    /// Puts values in the place of those that are the same; names that the user gave are kept.
+    fn replace(&mut self, same: &HashMap<Id, Id>) {
+        let find = |mut id: Id| {
+            while let Some(next) = same.get(&id) {
+                id = *next;
+            }
+            id
+        };
+        let mut replaced: Vec<Id> = same.keys().copied().collect();
+        replaced.sort_unstable();
+        for from in &replaced {
+            let to = find(*from);
+            let (a, b) = (&self.program.values[from.index()], &self.program.values[to.index()]);
+            let made = !matches!(b.from, From::Input(_) | From::Cell(_) | From::Constant(_));
+            if a.given && !b.given && made {
+                let name = std::mem::take(&mut self.program.values[from.index()].name);
+                let other = std::mem::replace(&mut self.program.values[to.index()].name, name);
+                self.program.values[from.index()].name = other;
+                self.program.values[to.index()].given = true;
+                self.program.values[from.index()].given = false;
+            }
+        }
+        for instruction in &mut self.program.instructions {
+            instruction.inputs.iter_mut().for_each(|id| *id = find(*id));
+        }
+        self.program.outputs.iter_mut().for_each(|o| o.id = find(o.id));
+        for id in self.program.cells.iter_mut().filter_map(|c| c.write.as_mut()) {
+            *id = find(*id);
+        }
+    }
+}
+
+/// What an instruction costs by itself.
+fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 {
+    let numel = program.info(instruction.result()).meta.shape.numel() as f64;
+    let first = instruction.inputs.first();
+    let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
+    let each = match instruction.op.reading() {
+        Reading::Exp | Reading::Log | Reading::Tanh | Reading::Sigmoid | Reading::Pow => 8.0,
+        Reading::Slope(Slope::Pow) | Reading::LogSoftmaxGrad => 8.0,
+        Reading::Div | Reading::VarGrad { .. } => 1.5,
+        Reading::Power(2.0) => 1.0,
+        Reading::Power(_) | Reading::Slope(Slope::Tanh | Slope::Sigmoid) => 2.0,
+        Reading::SoftmaxGrad | Reading::Slope(Slope::Rsqrt) => 3.0,
+        _ => 1.0,
+    };
+    match instruction.op.kernel() {
+        Kernel::View(_) => 0.0,
+        Kernel::Reduce(..) => taken + overhead,
+        _ => each * numel + overhead,
+    }
+}
+
+/// What all instructions cost.
+pub(super) fn total_cost(program: &Program, overhead: f64) -> f64 {
+    program.instructions.iter().map(|i| own_cost(program, i, overhead)).sum()
+}

@@ -1,0 +1,120 @@
+//! What was done, in words.
+
+use super::Applied;
+use super::plan::{N, Plan, Step};
+use super::rules::{Is, rules};
+use super::stage::Stage;
+use super::term::{Before, T};
+use super::text;
+use crate::ir::{Id, Phase};
+
+/// Deeper steps are dots.
+const DEEPEST: usize = 10;
+
+/// A use of a rule at a value.
+pub(super) struct Noted {
+    pub rule: Is,
+    pub at: Id,
+    pub before: Before,
+    pub after: T,
+    pub saved: f64,
+    /// The result where it is no term but the steps that compute it.
+    pub written: Option<String>,
+}
+
+impl Stage {
+    /// Takes the events of the instruction at hand, which together saved so much.
+    pub(super) fn note_events(&mut self, at: usize, saved: f64) {
+        let id = self.program.instructions[at].result();
+        let events = std::mem::take(&mut self.terms.events);
+        // The forward pass is left as it is.
+        if self.program.instructions[at].phase != Phase::Backward {
+            return;
+        }
+        let last = events.len().saturating_sub(1);
+        for (i, event) in events.into_iter().enumerate() {
+            let saved = if i == last { saved } else { 0.0 };
+            self.noted.push(Noted {
+                rule: event.rule,
+                at: id,
+                before: event.before,
+                after: event.after,
+                saved,
+                written: None,
+            });
+        }
+    }
+
+    /// Notes the rules that a plan owes its shape to.
+    pub(super) fn note_plan(&mut self, at: Id, t: T, plan: &Plan, c: f64, root: N) {
+        let needed = plan.needed(root);
+        let nodes = || plan.nodes.iter().zip(&needed).filter(|(_, n)| **n).map(|(n, _)| &n.step);
+        let composite = |id: &Id| !self.is_itself(self.values[id.index()], *id);
+        let reuses = nodes().any(|s| matches!(s, Step::Have(id, _) if composite(id)));
+        let sum = |n: &N| matches!(plan.nodes[*n].step, Step::Add(..) | Step::Sub(..));
+        let factors = nodes().any(|s| match s {
+            Step::Mul(a, b) | Step::Div(a, b) => sum(a) || sum(b),
+            Step::Scale(a, _) => sum(a),
+            _ => false,
+        });
+        let text = text::cut(self.plan_text(plan, c, root));
+        if text == self.text(t) {
+            return;
+        }
+        for (used, rule) in [(factors, Is::CommonFactor), (reuses, Is::Reuse)] {
+            if used && self.terms.on(rule) {
+                let (before, written) = (Before::Term(t), Some(text.clone()));
+                self.noted.push(Noted { rule, at, before, after: t, saved: 0.0, written });
+            }
+        }
+    }
+
+    fn plan_text(&self, plan: &Plan, c: f64, n: N) -> String {
+        let text = self.step_text(plan, n, c != 1.0, 0);
+        match c {
+            1.0 => text,
+            -1.0 => format!("-{text}"),
+            c => format!("{} * {text}", text::number(c)),
+        }
+    }
+
+    /// A step in words; in brackets if it is a sum inside a product.
+    fn step_text(&self, plan: &Plan, n: N, tight: bool, depth: usize) -> String {
+        if depth > DEEPEST {
+            return "...".to_string();
+        }
+        let inner = |n: &N, tight: bool| self.step_text(plan, *n, tight, depth + 1);
+        let bracketed = |text: String| if tight { format!("({text})") } else { text };
+        match &plan.nodes[n].step {
+            Step::One => "1".to_string(),
+            Step::Have(id, _) => self.program.info(*id).name.clone(),
+            Step::Hot(b) => self.base_text(*b, 0, 0),
+            Step::Add(a, b) => bracketed(format!("{} + {}", inner(a, false), inner(b, false))),
+            Step::Sub(a, b) => bracketed(format!("{} - {}", inner(a, false), inner(b, true))),
+            Step::Mul(a, b) => format!("{} * {}", inner(a, true), inner(b, true)),
+            Step::Div(a, b) => format!("{} / ({})", inner(a, true), inner(b, false)),
+            Step::Scale(a, c) => {
+                format!("{} * {}", text::number(f64::from_bits(*c)), inner(a, true))
+            }
+            Step::Pow(a, e) => {
+                format!("({})^({})", inner(a, false), text::number(f64::from_bits(*e)))
+            }
+            Step::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
+            Step::Sum(a, _) => format!("sum({})", inner(a, false)),
+            Step::Pick(a, b) => format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0)),
+        }
+    }
+
+    pub(super) fn steps(&mut self) -> Vec<Applied> {
+        let mut noted = std::mem::take(&mut self.noted);
+        noted.sort_by_key(|n| self.position[n.at.index()]);
+        let text = |stage: &Stage, n: Noted| Applied {
+            rule: rules()[n.rule as usize].name,
+            at: stage.program.info(n.at).name.clone(),
+            before: stage.before_text(&n.before),
+            after: n.written.unwrap_or_else(|| stage.text(n.after)),
+            saved: n.saved.max(0.0) as i64,
+        };
+        noted.into_iter().map(|n| text(self, n)).collect()
+    }
+}

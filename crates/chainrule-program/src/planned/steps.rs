@@ -1,0 +1,318 @@
+//! What a run does, step by step.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::block::Block;
+use super::memory::{self, Need};
+use crate::Program;
+use crate::fuse::head::{self, Head};
+use crate::fuse::layout::Layouts;
+use crate::ir::{From, Id, Instruction};
+use crate::plan::{InPlace, Plan};
+use crate::tensor::buffer::BLOCK;
+use crate::tensor::op::Kernel;
+
+/// One step of a run.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Instructions that run tile by tile.
+    Group(Block),
+    /// A window on something that is another value in each run.
+    View(usize),
+    /// An update of cells in place.
+    Update(Update),
+    /// Any other instruction.
+    Op(usize),
+}
+
+/// An update of cells in place.
+#[derive(Debug)]
+pub(super) struct Update {
+    pub instruction: usize,
+    /// The instruction that makes the gradient, if that is a product which is added to the parameter as it is computed.
+    pub product: Option<usize>,
+    pub places: SmallVec<[InPlace; 3]>,
+}
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Given anew in each run: an input, a cell, a result that is handed out, or a window on such.
+    Loose,
+    /// In the arena, from this block on.
+    Arena { first: usize, blocks: usize },
+    /// A window on something that is always at the same place.
+    View,
+    /// A constant.
+    Constant,
+    /// Inside a group, never in memory.
+    Inside,
+}
+
+/// Made once for a program.
+pub(crate) struct Steps {
+    pub(super) steps: Vec<Step>,
+    /// For each step the loose values that nothing after it needs.
+    pub(super) dropped: Vec<SmallVec<[Id; 2]>>,
+    pub(super) homes: Vec<Home>,
+    /// For each cell whether anything reads it but its own update, which takes it as it is then.
+    pub(super) read: Vec<bool>,
+    /// Blocks of the arena, and how many no layout can do without.
+    pub size: usize,
+    pub lower_bound: usize,
+    pub(super) layouts: Layouts,
+}
+
+impl Steps {
+    pub fn of(program: &Program, plan: &Plan) -> Steps {
+        let layouts = Layouts::of(program);
+        let descents = descents(program, plan, &layouts);
+        let mut steps = Vec::new();
+        let mut step_of = vec![0; program.instructions.len()];
+        let mut ranges = Vec::new();
+        let mut i = 0;
+        while i < program.instructions.len() {
+            let end = program.group_at(i).map_or(i + 1, |group| group.end);
+            if !descents.values().any(|&product| product == i) {
+                step_of[i..end].fill(ranges.len());
+                ranges.push(i..end);
+            }
+            i = end;
+        }
+        descents.iter().for_each(|(&update, &product)| step_of[product] = step_of[update]);
+        let uses = Uses::of(program, &layouts, &step_of);
+        let mut homes = homes(program, &layouts, plan, &uses, (&step_of, &descents));
+        let mut needs = Vec::new();
+        let mut ids = Vec::new();
+        for (at, home) in homes.iter().enumerate() {
+            if let Home::Arena { blocks, .. } = *home {
+                let (from, to) = (uses.made[at], uses.last[at]);
+                needs.push(Need { size: blocks, from, to: to.max(from) });
+                ids.push(at);
+            }
+        }
+        let memory = memory::lay_out(&needs);
+        for (&id, &start) in ids.iter().zip(&memory.starts) {
+            if let Home::Arena { first, .. } = &mut homes[id] {
+                *first = start;
+            }
+        }
+        let mut dropped = Vec::new();
+        for (at, range) in ranges.into_iter().enumerate() {
+            let i = range.start;
+            let loose = |id: &Id| homes[id.index()] == Home::Loose;
+            let all = (0..program.values.len() as u32).map(Id);
+            let last = |id: &Id| uses.last[id.index()] == at && !uses.kept[id.index()];
+            let drops = all.filter(loose).filter(last).collect();
+            let step = if program.group_at(i).is_some() {
+                let wanted = |id: Id| homes[id.index()] != Home::Inside;
+                steps.push(Step::Group(Block::of(program, &layouts, range.clone(), wanted)));
+                dropped.push(SmallVec::new());
+                // Windows on results that are handed out.
+                for i in range {
+                    let id = program.instructions[i].result();
+                    if layouts.is_view(id) && loose(&id) {
+                        steps.push(Step::View(i));
+                        dropped.push(SmallVec::new());
+                    }
+                }
+                *dropped.last_mut().expect("one was pushed") = drops;
+                continue;
+            } else if let Some(places) = plan.in_place.get(&i) {
+                let (product, places) = (descents.get(&i).copied(), places.clone());
+                Step::Update(Update { instruction: i, product, places })
+            } else if is_product(program, &layouts, i) {
+                let wanted = |id: Id| homes[id.index()] != Home::Inside;
+                Step::Group(Block::of(program, &layouts, range, wanted))
+            } else if layouts.is_view(program.instructions[i].result()) {
+                match homes[program.instructions[i].result().index()] {
+                    Home::Loose => Step::View(i),
+                    _ => continue,
+                }
+            } else {
+                Step::Op(i)
+            };
+            steps.push(step);
+            dropped.push(drops);
+        }
+        let (size, lower_bound) = (memory.size, memory.lower_bound);
+        let read = program.cells.iter().map(|cell| is_read(program, plan, cell.read)).collect();
+        Steps { steps, dropped, homes, read, size, lower_bound, layouts }
+    }
+}
+
+/// Whether an instruction is a product of floats whose result lies row by row: such a one runs as the head of a group does.
+fn is_product(program: &Program, layouts: &Layouts, i: usize) -> bool {
+    let instruction = &program.instructions[i];
+    let result = instruction.result();
+    let in_rows = || layouts.layout(result).is_row_major(&program.info(result).meta.shape);
+    head::product(program, instruction).is_some() && in_rows()
+}
+
+/// Whether anything reads a cell but its own update.
+fn is_read(program: &Program, plan: &Plan, id: Id) -> bool {
+    let reads = |(i, instruction): (usize, &Instruction)| {
+        let own = |at| plan.in_place.get(&i).is_some_and(|p| p.iter().any(|p| p.input == at));
+        instruction.inputs.iter().enumerate().any(|(at, input)| *input == id && !own(at))
+    };
+    program.instructions.iter().enumerate().any(reads) || program.roots().any(|root| root == id)
+}
+
+/// When values are made and needed, in steps; by root, since windows need what they look at.
+struct Uses {
+    made: Vec<usize>,
+    last: Vec<usize>,
+    /// Whether the caller or a cell gets it.
+    kept: Vec<bool>,
+}
+
+impl Uses {
+    fn of(program: &Program, layouts: &Layouts, step_of: &[usize]) -> Uses {
+        let count = program.values.len();
+        let mut uses =
+            Uses { made: vec![0; count], last: vec![0; count], kept: vec![false; count] };
+        for (i, instruction) in program.instructions.iter().enumerate() {
+            let step = step_of[i];
+            for id in &instruction.outputs {
+                uses.made[id.index()] = step;
+                uses.last[id.index()] = uses.last[id.index()].max(step);
+            }
+            // A window that is made inside a group is there for those who use it.
+            for &id in &instruction.inputs {
+                for id in [id, layouts.root(id)] {
+                    uses.last[id.index()] = uses.last[id.index()].max(step);
+                }
+            }
+        }
+        for id in program.roots() {
+            uses.kept[id.index()] = true;
+            uses.kept[layouts.root(id).index()] = true;
+        }
+        uses
+    }
+}
+
+fn homes(
+    program: &Program,
+    layouts: &Layouts,
+    plan: &Plan,
+    uses: &Uses,
+    (step_of, descents): (&[usize], &HashMap<usize, usize>),
+) -> Vec<Home> {
+    let mut homes = vec![Home::Loose; program.values.len()];
+    for (at, info) in program.values.iter().enumerate() {
+        if matches!(info.from, From::Constant(_)) {
+            homes[at] = Home::Constant;
+        }
+    }
+    // What is taken beyond the step that makes it, or by somebody who needs all of it.
+    let mut wanted = vec![false; program.values.len()];
+    for (i, instruction) in program.instructions.iter().enumerate() {
+        let view = layouts.is_view(instruction.result());
+        for &id in instruction.inputs.iter().filter(|_| !view) {
+            let root = layouts.root(id);
+            wanted[root.index()] |= uses.made[root.index()] != step_of[i];
+        }
+    }
+    for (i, instruction) in program.instructions.iter().enumerate() {
+        let updates = plan.in_place.contains_key(&i);
+        let group = program.groups.iter().find(|group| group.contains(&i));
+        let stays_inside = |id: Id| match group {
+            Some(group) => inside(program, layouts, group, i, |other| {
+                program.info(other).meta == program.info(id).meta
+                    && (wanted[other.index()] || uses.kept[other.index()])
+            }),
+            None => descents.values().any(|&product| product == i),
+        };
+        for &id in &instruction.outputs {
+            let at = id.index();
+            let root = layouts.root(id);
+            homes[at] = if layouts.is_view(id) {
+                match homes[root.index()] {
+                    Home::Loose => Home::Loose,
+                    Home::Inside => Home::Inside,
+                    _ => Home::View,
+                }
+            } else if uses.kept[at] || updates {
+                Home::Loose
+            } else if !wanted[at] && stays_inside(id) {
+                Home::Inside
+            } else {
+                let bytes = program.info(id).meta;
+                let bytes = bytes.shape.numel() * bytes.dtype.size();
+                Home::Arena { first: 0, blocks: bytes.div_ceil(BLOCK) }
+            };
+        }
+    }
+    homes
+}
+
+/// A product of so many bytes has memory of its own rather than tiles that are moved: it stays in the nearest caches.
+const MOVED: usize = 64 << 10;
+
+/// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. That of a product goes where a result like it goes.
+fn inside(
+    program: &Program,
+    layouts: &Layouts,
+    group: &Range<usize>,
+    i: usize,
+    is_like: impl Fn(Id) -> bool,
+) -> bool {
+    let instruction = &program.instructions[i];
+    match Head::of(program, layouts, group) {
+        Some(head) if head.result == instruction.result() => {
+            let takes = |j: &usize| {
+                let mut roots = program.instructions[*j].inputs.iter().map(|id| layouts.root(*id));
+                roots.any(|root| root == head.result)
+            };
+            let meta = program.info(head.result).meta;
+            // Where a result is that is made while the product is still read, its tiles must be moved away first.
+            let first = match meta.shape.numel() * meta.dtype.size() {
+                ..=MOVED => group.clone().rfind(takes).map_or(i, |last| last.max(i)),
+                _ => i,
+            };
+            // A window has no memory of its own to compute in.
+            let result = |j: usize| program.instructions[j].result();
+            (first + 1..group.end).any(|j| !layouts.is_view(result(j)) && is_like(result(j)))
+        }
+        Some(head) if head.has(i) => true,
+        _ => matches!(instruction.op.kernel(), Kernel::Map(_)),
+    }
+}
+
+/// The products that an update adds to its parameter, by the update: gradients that nobody else takes.
+fn descents(program: &Program, plan: &Plan, layouts: &Layouts) -> HashMap<usize, usize> {
+    let mut uses = vec![0; program.values.len()];
+    let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());
+    taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
+    let mut made_by = HashMap::new();
+    for (i, instruction) in program.instructions.iter().enumerate() {
+        made_by.insert(instruction.result(), i);
+    }
+    let grouped = |i: usize| program.groups.iter().any(|group| group.contains(&i));
+    let product = |(&update, places): (&usize, &SmallVec<[InPlace; 3]>)| {
+        let instruction = &program.instructions[update];
+        let Kernel::Whole(kernel) = instruction.op.kernel() else { return None };
+        kernel.update_kernel().filter(|update| update.descends())?;
+        let &[p, g, ..] = &instruction.inputs[..] else { return None };
+        let &product = made_by.get(&g)?;
+        let maker = &program.instructions[product];
+        head::product(program, maker)?;
+        // Operands that the product would copy could fail, after other parameters have changed.
+        let ready = |&id: &Id| {
+            let layout = layouts.layout(id);
+            program.info(id).meta.shape.rank() == 2
+                && layout.strides.iter().all(|&s| s >= 0)
+                && layouts.root(id) != p
+        };
+        let fits = uses[g.index()] == 1
+            && !grouped(product)
+            && places.iter().any(|place| place.input == 0 && place.output == 0)
+            && maker.inputs.iter().all(ready);
+        fits.then_some((update, product))
+    };
+    plan.in_place.iter().filter_map(product).collect()
+}

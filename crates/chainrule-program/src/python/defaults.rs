@@ -1,0 +1,84 @@
+//! The part of a script that calls the step: arguments of the right shapes and dtypes.
+
+use std::fmt::Write;
+
+use super::values;
+use crate::Program;
+use crate::dtype::DType;
+use crate::ir::{Cell, Id};
+use crate::ops::OpId;
+use crate::shape::Shape;
+use crate::tensor::node::lock;
+
+impl Program {
+    pub(super) fn python_main(&self) -> String {
+        let mut out = String::from("\n\nif __name__ == \"__main__\":\n");
+        out.push_str("    rng = np.random.default_rng(0)\n    arguments = {\n");
+        for &id in &self.inputs {
+            let _ = writeln!(out, "        \"{}\": {},", self.name(id), self.random(id, ""));
+        }
+        for cell in &self.cells {
+            let _ =
+                writeln!(out, "        \"{}\": {},", self.name(cell.read), self.cell_default(cell));
+        }
+        if self.draws() {
+            out.push_str("        \"rng\": rng,\n");
+        }
+        out.push_str("    }\n    outputs, new = step(**arguments)\n");
+        let names: Vec<String> = self.outputs.iter().map(|o| format!("\"{}\"", o.name)).collect();
+        let names = names.join(", ");
+        let _ = writeln!(out, "    for name, value in [*zip([{names}], outputs), *new.items()]:");
+        out.push_str("        value = np.asarray(value)\n");
+        out.push_str(
+            "        text = value if value.size == 1 else f\"norm {np.linalg.norm(value.ravel())}\"\n",
+        );
+        out.push_str("        print(f\"{name}: {value.dtype} {list(value.shape)}, {text}\")\n");
+        out
+    }
+
+    /// Parameters get random numbers, other cells what they hold now if that is one number everywhere.
+    fn cell_default(&self, cell: &Cell) -> String {
+        if cell.trained {
+            return self.random(cell.read, " * 0.1");
+        }
+        let value = lock(&cell.leaf.value).clone();
+        match values::uniform(&value) {
+            Some(_) => values::array(&value),
+            None if value.dtype().is_float() => {
+                let kind = values::dtype(value.dtype());
+                format!("rng.random({}, dtype={kind})", values::shape(&value))
+            }
+            None => self.random(cell.read, ""),
+        }
+    }
+
+    fn random(&self, id: Id, scale: &str) -> String {
+        let meta = self.info(id).meta;
+        let shape = super::params::tuple(meta.shape.iter().map(|d| d.to_string()));
+        match meta.dtype {
+            DType::Bool => format!("np.asarray(rng.random({shape}) < 0.5)"),
+            DType::I64 => format!("np.asarray(rng.integers(0, {}, {shape}))", self.below(id)),
+            kind => format!("rng.standard_normal({shape}, dtype={}){scale}", values::dtype(kind)),
+        }
+    }
+
+    /// What integers must be less than, where they pick rows or classes: 2 if nothing is known.
+    fn below(&self, id: Id) -> usize {
+        let mut found: Option<usize> = None;
+        for instruction in self.instructions.iter().filter(|i| i.inputs.contains(&id)) {
+            let shapes = instruction.inputs.iter().map(|id| self.info(*id).meta.shape);
+            let shapes: Vec<Shape> = shapes.collect();
+            let at = instruction.inputs.iter().position(|i| *i == id).unwrap_or_default();
+            let moved = matches!(
+                instruction.op.id(),
+                Some(OpId::reshape | OpId::permute | OpId::expand | OpId::slice)
+            );
+            let bound = match moved {
+                true => Some(self.below(instruction.result())),
+                false => instruction.op.picks_below(at, &shapes),
+            };
+            found = [found, bound].into_iter().flatten().min();
+        }
+        found.unwrap_or(2).max(1)
+    }
+}

@@ -1,0 +1,276 @@
+//! Scripts against the eager mode: all of them run in one Python.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::nn::models::DigitsMlp;
+use crate::nn::{Layer, Module};
+use crate::ops::table;
+use crate::optim::{Muon, Sgd};
+use crate::tensor::node::{Source, lock};
+use crate::tests::names::chunked_program;
+use crate::tests::training::{noisy, optimizers};
+use crate::tests::with_gradients;
+use crate::{Program, compile};
+use chainrule_core::{DType, Generator, Tensor};
+
+/// A script, what it is called with, and what it must give.
+struct Case {
+    name: String,
+    script: String,
+    arguments: Vec<(String, Tensor)>,
+    draws: Vec<(String, Tensor)>,
+    outputs: Vec<Tensor>,
+    new: Vec<(String, Tensor)>,
+    /// How far apart a result may be, relative to the norm.
+    tolerance: f64,
+}
+
+/// A tensor as JSON.
+fn json(t: &Tensor) -> String {
+    let number = |x: f64| match x {
+        x if x.is_nan() => "NaN".to_string(),
+        x if x.is_infinite() && x > 0.0 => "Infinity".to_string(),
+        x if x.is_infinite() => "-Infinity".to_string(),
+        x => format!("{x:?}"),
+    };
+    let numbers: Vec<String> = match t.dtype() {
+        DType::I64 => t.to_vec::<i64>().iter().map(i64::to_string).collect(),
+        _ => t.to_f64_vec().into_iter().map(number).collect(),
+    };
+    let dtype = super::values::dtype(t.dtype()).trim_start_matches("np.");
+    format!(
+        "{{\"dtype\": \"{dtype}\", \"shape\": {:?}, \"data\": [{}]}}",
+        t.shape().to_vec(),
+        numbers.join(", ")
+    )
+}
+
+impl Case {
+    fn json(&self) -> String {
+        let map = |pairs: &[(String, Tensor)]| {
+            let pairs = pairs.iter().map(|(k, t)| format!("{k:?}: {}", json(t)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        };
+        let outputs: Vec<String> = self.outputs.iter().map(json).collect();
+        let script = self.script.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        format!(
+            "{{\"name\": {:?}, \"script\": \"{script}\", \"arguments\": {}, \"draws\": {}, \"outputs\": [{}], \"new\": {}, \"tolerance\": {:?}}}\n",
+            self.name,
+            map(&self.arguments),
+            map(&self.draws),
+            outputs.join(", "),
+            map(&self.new),
+            self.tolerance
+        )
+    }
+}
+
+/// Python with NumPy, if there is one: `CHAINRULE_PYTHON`, or else `python3`.
+fn python() -> Option<String> {
+    let python = std::env::var("CHAINRULE_PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let version = "import numpy; assert int(numpy.__version__.split('.')[0]) >= 2";
+    let found = Command::new(&python).args(["-c", version]).stderr(Stdio::null()).status();
+    match found.is_ok_and(|status| status.success()) {
+        true => Some(python),
+        false => {
+            println!("{python} with NumPy 2 is not there: the scripts are not run");
+            None
+        }
+    }
+}
+
+/// Runs the cases; what is wrong.
+fn failures(cases: &[Case]) -> String {
+    let Some(python) = python() else { return String::new() };
+    if let Ok(folder) = std::env::var("CHAINRULE_KEEP_SCRIPTS") {
+        let all: String = cases.iter().map(Case::json).collect();
+        std::fs::write(format!("{folder}/{}.json", cases[0].name), all).unwrap();
+    }
+    let mut child = Command::new(python)
+        .args(["-c", include_str!("check.py")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it was there a moment ago");
+    let mut stdin = child.stdin.take().expect("piped");
+    let all: String = cases.iter().map(Case::json).collect();
+    let writer = std::thread::spawn(move || stdin.write_all(all.as_bytes()));
+    let output = child.wait_with_output().expect("it ends");
+    writer.join().expect("no panic").expect("it reads everything");
+    assert!(output.status.success(), "the checker failed");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The names of the results of random draws.
+fn drawn(program: &Program) -> Vec<String> {
+    let draws = ["rand", "randn", "randint", "bernoulli", "randperm", "seed"];
+    let lines = program.lines().filter(|l| draws.contains(&l.op()));
+    lines.map(|l| l.name().to_string()).collect()
+}
+
+fn names(n: usize) -> Vec<String> {
+    (0..n).map(|i| format!("x{i}")).collect()
+}
+
+/// The sample of an op with its gradients, by a script.
+fn sample_case(
+    name: String,
+    call: &dyn Fn(&[Tensor]) -> chainrule_core::Result<Tensor>,
+    inputs: &[Tensor],
+    tolerance: f64,
+) -> Result<Case, String> {
+    let names = names(inputs.len());
+    let arguments = names.iter().map(String::as_str).zip(inputs);
+    let program = Program::trace(arguments, |x| with_gradients(call, x));
+    let program = program.map_err(|e| e.to_string())?.optimized();
+    let script = program.to_python().map_err(|e| format!("{e}\n{program}"))?;
+    let drawn = drawn(&program);
+    let count = program.outputs.len();
+    let named: Vec<&str> = drawn.iter().map(String::as_str).collect();
+    let program = program.with_outputs(&named).map_err(|e| e.to_string())?;
+    let given: Vec<&Tensor> = inputs.iter().collect();
+    let mut outputs = program.run(&given).map_err(|e| e.to_string())?;
+    let draws = drawn.into_iter().zip(outputs.split_off(count)).collect();
+    let arguments = names.into_iter().zip(inputs.iter().cloned()).collect();
+    Ok(Case { name, script, arguments, draws, outputs, new: Vec::new(), tolerance })
+}
+
+/// Ops that cannot be traced.
+const BY_ELEMENTS: [&str; 2] = ["histogram", "unique"];
+
+fn cases(dtype: DType) -> (Vec<Case>, Vec<String>) {
+    let (mut cases, mut failures) = (Vec::new(), Vec::new());
+    for entry in table().filter(|e| !BY_ELEMENTS.contains(&e.name)) {
+        for sample in (entry.samples)(&mut Generator::manual_seed(1)) {
+            let cast = |x: &Tensor| match x.dtype() {
+                DType::F64 => x.to_dtype(dtype),
+                _ => x.clone(),
+            };
+            let inputs: Vec<Tensor> = sample.inputs.iter().map(cast).collect();
+            let tolerance = if dtype == DType::F64 { 1e-12 } else { 2e-5 };
+            let name = format!("{} ({}), {dtype}", entry.name, sample.note);
+            match sample_case(name.clone(), &*sample.call, &inputs, tolerance) {
+                Ok(case) => cases.push(case),
+                Err(why) => failures.push(format!("{name}: {why}")),
+            }
+        }
+    }
+    (cases, failures)
+}
+
+#[test]
+fn every_op_has_a_numpy_form_that_gives_the_same() {
+    for dtype in [DType::F64, DType::F32] {
+        let (cases, unwritten) = cases(dtype);
+        assert!(unwritten.is_empty(), "{} failures\n{}", unwritten.len(), unwritten.join("\n"));
+        let wrong = failures(&cases);
+        assert!(wrong.is_empty(), "{} failures\n{wrong}", wrong.lines().count());
+    }
+}
+
+/// A step of training by a script: the outputs, and what has changed.
+fn step_case(name: String, program: Program, batch: &[(&str, Tensor)], tolerance: f64) -> Case {
+    let script = program.to_python().unwrap();
+    let cells = |changed: bool| -> Vec<(String, Tensor)> {
+        let cells = program.cells.iter().filter(|c| !changed || c.write.is_some());
+        let value = |c: &crate::Cell| lock(&c.leaf.value).clone();
+        let tensor = |c| Tensor::from_parts(value(c), Source::None).try_mul(1).unwrap();
+        cells.map(|c| (program.name(c.read).to_string(), tensor(c))).collect()
+    };
+    let mut arguments = cells(false);
+    arguments.extend(batch.iter().map(|(name, t)| (name.to_string(), t.clone())));
+    let (drawn, count) = (drawn(&program), program.outputs.len());
+    let given: Vec<&Tensor> = batch.iter().map(|(_, t)| t).collect();
+    let asked: Vec<&str> = drawn.iter().map(String::as_str).collect();
+    let mut outputs = program.run_with(&given, &asked).unwrap();
+    let draws = drawn.into_iter().zip(outputs.split_off(count)).collect();
+    Case { name, script, arguments, draws, outputs, new: cells(true), tolerance }
+}
+
+/// Steps of every optimizer in f64, the first and the second.
+fn optimizer_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    let mut all = optimizers();
+    all.push(|p| Box::new(Muon::new(p, 0.02)));
+    for (k, make) in all.into_iter().enumerate() {
+        let g = &mut Generator::manual_seed(3);
+        let mut draw = |shape: &[usize]| Tensor::randn(shape, DType::F64, g);
+        let [a, b] = [draw(&[4, 3]), draw(&[3, 5])].map(|t| t.parameter());
+        let x = draw(&[6, 4]);
+        let mut optimizer = make(vec![a.clone(), b.clone()]);
+        for step in 0..2 {
+            optimizer.zero_grad();
+            let program = Program::trace([("x", &x)], |args| {
+                let loss = args[0].try_matmul(&a)?.try_tanh()?.try_matmul(&b)?.try_square()?;
+                let loss = loss.try_mean_all()?;
+                loss.try_backward()?;
+                optimizer.step()?;
+                Ok(vec![loss])
+            });
+            let program = program.unwrap().optimized();
+            let name = format!("optimizer {k}, step {step}");
+            out.push(step_case(name, program, &[("x", x.clone())], 1e-12));
+        }
+    }
+    out
+}
+
+/// Steps of models in f32, with statistics and random numbers.
+fn model_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    let g = &mut Generator::manual_seed(3);
+    let noisy = noisy();
+    // Not Adam, which makes large steps of the rounding in a gradient that is zero.
+    let mut first = Sgd::new(noisy.parameters(), 0.1);
+    let batch =
+        [("x", Tensor::randn([6, 5], DType::F32, g)), ("y", Tensor::randn([6, 1], DType::F32, g))];
+    let given = [&batch[0].1, &batch[1].1];
+    let program = compile(&noisy, &mut first, ["x", "y"], |b| noisy.compute(&b[0])?.try_mse(&b[1]))
+        .trace(&given);
+    out.push(step_case("dropout and statistics".to_string(), program.unwrap(), &batch, 1e-5));
+    let digits = DigitsMlp::try_new(&[20, 12], g).unwrap();
+    let mut sgd = Sgd::new(digits.parameters(), 0.1);
+    let batch =
+        [("x", Tensor::rand([16, 784], DType::F32, g)), ("y", Tensor::randint(0, 10, [16], g))];
+    let given = [&batch[0].1, &batch[1].1];
+    let program =
+        compile(&digits, &mut sgd, ["x", "y"], |b| digits.compute(&b[0])?.try_cross_entropy(&b[1]))
+            .trace(&given);
+    out.push(step_case("digits".to_string(), program.unwrap(), &batch, 1e-5));
+    for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 1e-5)] {
+        let (program, _, x, y) = chunked_program(dtype);
+        let batch = [("x", x), ("y", y)];
+        out.push(step_case(format!("names, {dtype}"), program, &batch, tolerance));
+    }
+    out
+}
+
+#[test]
+fn steps_of_training_are_the_same_in_numpy() {
+    let mut cases = optimizer_cases();
+    cases.extend(model_cases());
+    let wrong = failures(&cases);
+    assert!(wrong.is_empty(), "{} failures\n{wrong}", wrong.lines().count());
+}
+
+/// The part of a script that runs by itself.
+#[test]
+fn a_script_runs_on_its_own() {
+    let Some(python) = python() else { return };
+    for case in model_cases() {
+        let output = Command::new(&python).args(["-c", &case.script]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && text.contains(": float"), "{}: {errors}", case.name);
+    }
+}
+
+#[test]
+fn large_constants_are_written_exactly() {
+    let c = Tensor::randn([30, 20], DType::F32, &mut Generator::manual_seed(1));
+    let x = Tensor::ones([20]);
+    let program = Program::trace([("x", &x)], |a| Ok(vec![a[0].try_mul(&c)?])).unwrap();
+    let wrong = failures(&[step_case("constant".to_string(), program, &[("x", x)], 0.0)]);
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -1,0 +1,203 @@
+//! The first run: the optimised program beside the plain one.
+
+use std::sync::Arc;
+
+use super::compare::{Apart, apart};
+use super::guarded;
+use super::twin::{self, Twin};
+use crate::Program;
+use crate::algebra::Simplify;
+use crate::error::Error;
+use crate::rng::{Generator, Stream};
+use crate::tensor::Tensor;
+use crate::tensor::log::Drawn;
+use crate::tensor::node::{Leaf, lock};
+use crate::tensor::value::Value;
+
+/// The programs to compare with.
+pub(super) struct Pending {
+    /// As it was traced, without dead code.
+    pub plain: Program,
+    /// That, with the gradients that updates take among the outputs.
+    pub probe: Program,
+    /// The probe, simplified.
+    pub simple: Program,
+    /// The rules that were applied.
+    pub rules: Vec<&'static str>,
+    pub simplified: bool,
+}
+
+/// The outcome of the first run.
+pub(super) enum Outcome {
+    Same,
+    /// The plain program fails on these arguments too.
+    Error(Error),
+    /// The results are those of the plain program, which is to run from now on.
+    Parted {
+        why: String,
+        plain: Box<Program>,
+    },
+}
+
+/// Everything that a run changes, as it was.
+struct Before {
+    cells: Vec<(Arc<Leaf>, Arc<Value>)>,
+    generators: Vec<(Generator, Stream)>,
+}
+
+impl Before {
+    fn of(program: &Program) -> Before {
+        let cell = |leaf: &Arc<Leaf>| (leaf.clone(), lock(&leaf.value).clone());
+        let generators = program.instructions.iter().filter_map(|i| i.op.generator());
+        Before {
+            cells: program.cells.iter().map(|c| cell(&c.leaf)).collect(),
+            generators: generators.map(|g| (g.share(), g.snapshot())).collect(),
+        }
+    }
+
+    fn restore(&self) {
+        for (leaf, value) in &self.cells {
+            *lock(&leaf.value) = value.clone();
+        }
+        self.rewind();
+    }
+
+    /// The generators alone.
+    fn rewind(&self) {
+        for (generator, stream) in &self.generators {
+            generator.lock().clone_from(stream);
+        }
+    }
+}
+
+impl Pending {
+    /// Runs the optimised program, and the plain one on the same values.
+    pub fn first_run(
+        &self,
+        program: &Program,
+        arguments: &[&Tensor],
+        results: &mut Vec<Tensor>,
+    ) -> Outcome {
+        if let Some(e) = program.refusal(arguments) {
+            return Outcome::Error(e);
+        }
+        let before = Before::of(&self.probe);
+        let outcome = self.compared(program, arguments, results, &before);
+        let why = match outcome {
+            Ok(None) => return Outcome::Same,
+            Ok(Some(why)) => why,
+            Err(why) => why,
+        };
+        // Whatever happened: the results are those of the plain program.
+        before.restore();
+        let plain = self.plain.clone();
+        match plain.run_into(arguments, results) {
+            Ok(()) => Outcome::Parted { why, plain: Box::new(plain) },
+            Err(e) => Outcome::Error(e),
+        }
+    }
+
+    /// Why the results part, if they do; an error where a program fails.
+    fn compared(
+        &self,
+        program: &Program,
+        arguments: &[&Tensor],
+        results: &mut Vec<Tensor>,
+        before: &Before,
+    ) -> std::result::Result<Option<String>, String> {
+        let twin = self.twin(arguments, before)?;
+        if self.simplified {
+            let simple = self.roots_of(&self.simple, arguments, before);
+            let simple =
+                simple.map_err(|e| format!("{PLAIN}, since the simplified one fails: {e}"))?;
+            if let Some(apart) = apart(&simple, &twin) {
+                return Ok(Some(self.said(&apart, Some(&self.blamed(arguments, &twin, before)))));
+            }
+        }
+        before.rewind();
+        guarded(|| program.run_into(arguments, results))
+            .map_err(|e| format!("{PLAIN}, since the fused one fails: {e}"))?;
+        let outputs = results.iter().map(Tensor::value);
+        let cells = program.cells.iter().filter(|c| c.write.is_some());
+        let new: Vec<Arc<Value>> =
+            outputs.chain(cells.map(|c| lock(&c.leaf.value).clone())).collect();
+        // Of the roots of the probe those that the program has.
+        let gradients = self.plain.outputs.len()..self.probe.outputs.len();
+        let own = |values: &[Arc<Value>]| -> Vec<Arc<Value>> {
+            let all = values.iter().enumerate();
+            all.filter(|(i, _)| !gradients.contains(i)).map(|(_, v)| v.clone()).collect()
+        };
+        let others = twin.others.iter().map(|other| own(other)).collect();
+        let twin = Twin { plain: own(&twin.plain), others };
+        if new.len() != twin.plain.len() {
+            return Err(format!("{PLAIN}, since the optimised one has other results"));
+        }
+        Ok(apart(&new, &twin).map(|mut apart| {
+            if apart.root >= gradients.start {
+                apart.root += gradients.len();
+            }
+            self.said(&apart, None)
+        }))
+    }
+
+    fn twin(&self, arguments: &[&Tensor], before: &Before) -> std::result::Result<Twin, String> {
+        self.probe.fresh.iter().for_each(Drawn::rewind);
+        let twice = guarded(|| twin::run_twice(&self.probe, arguments));
+        before.rewind();
+        match twice {
+            Ok(twin) => Ok(twin),
+            // Without a second run the roundings that any program has are all that is allowed.
+            Err(_) => self
+                .roots_of(&self.probe, arguments, before)
+                .map(|plain| Twin { plain, others: Vec::new() }),
+        }
+    }
+
+    fn roots_of(
+        &self,
+        program: &Program,
+        arguments: &[&Tensor],
+        before: &Before,
+    ) -> std::result::Result<Vec<Arc<Value>>, String> {
+        before.rewind();
+        program.fresh.iter().for_each(Drawn::rewind);
+        let roots = guarded(|| twin::run(program, arguments));
+        before.rewind();
+        roots
+    }
+
+    fn said(&self, apart: &Apart, rules: Option<&str>) -> String {
+        let ids = twin::roots(&self.probe);
+        let name = self.probe.name(ids[apart.root]);
+        let pass = match rules {
+            Some(rules) => format!("simplified ({rules})"),
+            None => "fused".to_string(),
+        };
+        format!(
+            "{PLAIN}: {pass}, `{name}` is off by {:.1e} where its size is {:.1e} and its rounding error {:.1e}",
+            apart.by, apart.size, apart.allowed
+        )
+    }
+
+    /// The rule without which the results agree, if there is one.
+    fn blamed(&self, arguments: &[&Tensor], twin: &Twin, before: &Before) -> String {
+        let agrees = |rule: &&&'static str| {
+            let without = guarded(|| self.probe.simplify_with(&Simplify::new().without(rule)));
+            let roots = without.and_then(|s| self.roots_of(&s.program, arguments, before));
+            roots.is_ok_and(|roots| apart(&roots, twin).is_none())
+        };
+        match self.rules.iter().find(agrees) {
+            Some(rule) => format!("by the rule `{rule}`"),
+            None => "by several rules".to_string(),
+        }
+    }
+}
+
+const PLAIN: &str = "the plain program runs";
+
+impl Program {
+    /// The error for arguments that the program does not take, or for a run inside a trace.
+    fn refusal(&self, arguments: &[&Tensor]) -> Option<Error> {
+        crate::run::not_traced().and_then(|()| self.check_arguments(arguments)).err()
+    }
+}

@@ -1,0 +1,63 @@
+//! Training: steps, measurements, checkpoints, and one stream of events for all who want to know.
+//!
+//! A [`Task`] is a model with its loss and its measures. A [`Trainer`] takes its batches, an optimizer and a schedule, and runs. What happens
+//! is told as [`Event`]s: whoever wants to draw a bar, write a file or keep a history is a [`Listener`]; the trainer knows none of them.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use chainrule::data::{Batch, DataLoader, LoaderOptions, TensorDataset};
+//! use chainrule::nn::{Layer, Linear, Module};
+//! use chainrule::optim::{Sgd, schedule::Constant};
+//! use chainrule::train::{End, Event, Task, Trainer, TrainerOptions};
+//! use chainrule::{Generator, Tensor};
+//!
+//! struct Line(Linear);
+//!
+//! impl Task for Line {
+//!     fn module(&self) -> &dyn Module {
+//!         &self.0
+//!     }
+//!     fn loss(&self, batch: &Batch) -> chainrule::Result<Tensor> {
+//!         self.0.try_forward(&batch.x)?.try_mse(&batch.y)
+//!     }
+//! }
+//!
+//! let x = Tensor::from([[0.0f32], [1.0], [2.0], [3.0]]);
+//! let data = TensorDataset::try_new(&x, &(&x * 2.0 + 1.0))?;
+//! let batches = DataLoader::try_new(Arc::new(data), LoaderOptions { batch: 4, ..LoaderOptions::default() })?;
+//! let task = Line(Linear::new(1, 1, true, &mut Generator::manual_seed(0)));
+//! let sgd = Sgd::new(task.0.parameters(), 0.1);
+//! let options = TrainerOptions { steps: 500, ..TrainerOptions::default() };
+//! let mut trainer = Trainer::try_new(&task, Box::new(sgd), Box::new(Constant { lr: 0.1 }), Box::new(batches), options)?;
+//!
+//! let mut last = f64::NAN;
+//! let mut listener = |event: &Event<'_>| {
+//!     if let Event::Step(step) = event {
+//!         last = step.loss;
+//!     }
+//!     Ok(())
+//! };
+//! assert_eq!(trainer.run(&mut listener, &|| false)?, End::Finished);
+//! assert!(last < 1e-6 && (task.0.weight.item() - 2.0).abs() < 1e-2);
+//! # Ok::<(), chainrule::Error>(())
+//! ```
+
+#![deny(missing_docs)]
+
+use chainrule_core::{error, tensor};
+use chainrule_nn::{data, io, nn, optim};
+use chainrule_program as program;
+
+mod best;
+mod event;
+mod explain;
+mod range;
+mod saver;
+mod task;
+mod trainer;
+
+pub use best::Best;
+pub use event::{End, Event, Listener, Listeners, StepEvent};
+pub use range::{RangeFound, RangeOptions};
+pub use task::{Metrics, Task};
+pub use trainer::{Trainer, TrainerOptions};

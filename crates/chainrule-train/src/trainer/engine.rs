@@ -1,0 +1,123 @@
+//! How one step is computed: op by op, or as a program.
+
+use super::{Rest, TrainerOptions};
+use crate::Task;
+use crate::data::Batch;
+use crate::error::Result;
+use crate::optim::Optimizer;
+use crate::program;
+use crate::tensor::{Tensor, record_all};
+
+/// What computes a step.
+pub(crate) enum Engine<'e> {
+    Eager(&'e mut dyn Optimizer),
+    Compiled(Box<program::Step<'e>>),
+}
+
+/// What a step gave.
+pub(crate) struct Done {
+    pub loss: f64,
+    pub examples: u64,
+}
+
+impl<'e> Engine<'e> {
+    /// A program where one is wanted and can do what the options ask for.
+    pub fn new(
+        task: &'e dyn Task,
+        optimizer: &'e mut dyn Optimizer,
+        options: &TrainerOptions,
+    ) -> Engine<'e> {
+        if !(options.compiled && options.accumulate == 1 && task.has_plain_gradients()) {
+            return Engine::Eager(optimizer);
+        }
+        let loss = |args: &[Tensor]| task.loss(&Batch { x: args[0].clone(), y: args[1].clone() });
+        let step = program::compile(task.module(), optimizer, ["x", "y"], loss);
+        Engine::Compiled(Box::new(step.with_simplification(options.simplified)))
+    }
+
+    pub fn optimizer(&mut self) -> &mut dyn Optimizer {
+        match self {
+            Engine::Eager(optimizer) => &mut **optimizer,
+            Engine::Compiled(step) => step.optimizer(),
+        }
+    }
+
+    /// A step on the next batch. If the loss is not finite, an eager one leaves the weights as they are.
+    pub fn step(&mut self, task: &dyn Task, rest: &mut Rest) -> Result<Done> {
+        let is_last = rest.place.step + 1 == rest.options.steps;
+        let looks = rest.options.looks_at_the_last && is_last && rest.options.accumulate == 1;
+        match self {
+            Engine::Eager(optimizer) if looks => watched(task, *optimizer, rest),
+            Engine::Eager(optimizer) => eager(task, *optimizer, rest),
+            Engine::Compiled(step) => {
+                let batch = rest.draw()?;
+                if looks {
+                    show(task, step.optimizer(), &batch)?;
+                }
+                let loss = step.run(&[&batch.x, &batch.y])?.try_item()?;
+                Ok(Done { loss, examples: task.count(&batch) })
+            }
+        }
+    }
+}
+
+/// A step of one batch, shown to the task between the backward pass and the update.
+fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> Result<Done> {
+    let batch = rest.draw()?;
+    let loss = look(task, optimizer, &batch)?;
+    if loss.is_finite() {
+        optimizer.step()?;
+    }
+    Ok(Done { loss, examples: task.count(&batch) })
+}
+
+/// Shows the task a step that a program will do. Nothing of it stays, so that the last step before a stop has the bits of any other.
+fn show(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<()> {
+    let module = task.module();
+    let (state, generators) = (module.state_dict(), module.generator_states());
+    look(task, optimizer, batch)?;
+    optimizer.zero_grad();
+    module.load_state_dict(&state)?;
+    module.set_generator_states(&generators)
+}
+
+/// The loss of a batch, op by op; the task looks at it and its gradients if it is finite.
+fn look(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<f64> {
+    optimizer.zero_grad();
+    let loss = record_all(|| task.loss(batch))?;
+    let loss = if loss.name().is_none() { loss.named("loss") } else { loss };
+    let number = loss.try_item()?;
+    if number.is_finite() {
+        loss.try_backward()?;
+        task.look(&loss, optimizer.lr());
+    }
+    Ok(number)
+}
+
+/// Gradients of one batch or the mean of those of several, and the update.
+pub(crate) fn eager(
+    task: &dyn Task,
+    optimizer: &mut dyn Optimizer,
+    rest: &mut Rest,
+) -> Result<Done> {
+    let n = rest.options.accumulate;
+    let mut done = Done { loss: 0.0, examples: 0 };
+    optimizer.zero_grad();
+    for _ in 0..n {
+        let batch = rest.draw()?;
+        done.examples += task.count(&batch);
+        done.loss += task.gradients(&batch)?.try_item()? / n as f64;
+        if !done.loss.is_finite() {
+            return Ok(done);
+        }
+    }
+    if n > 1 {
+        for p in optimizer.parameters() {
+            if let Some(g) = p.grad() {
+                p.set_grad(Some(g.try_div(n as f64)?))?;
+            }
+        }
+    }
+    optimizer.step()?;
+    Ok(done)
+}

@@ -1,0 +1,226 @@
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::*;
+use crate::data::{DataLoader, LoaderOptions, RandomBatches, TensorDataset};
+use crate::io::Checkpoint;
+use crate::nn::{Dropout, Layer, Linear, Module, Sequential, StateDict, Tanh};
+use crate::optim::schedule::{Constant, Cosine};
+use crate::optim::{AdamW, Sgd};
+use crate::tensor::Tensor;
+use chainrule_core::{DType, Generator};
+
+/// A small net with dropout on random examples.
+struct Net {
+    net: Sequential,
+    held_out: Batch,
+}
+
+impl Net {
+    fn new() -> Net {
+        let g = &mut Generator::manual_seed(5);
+        let net = Sequential::new()
+            .with(Linear::new(3, 8, true, g))
+            .with(Tanh)
+            .with(Dropout::new(0.3, g))
+            .with(Linear::new(8, 1, true, g));
+        let x = Tensor::randn([6, 3], DType::F32, g);
+        Net { net, held_out: Batch { y: x.sum(1, true), x } }
+    }
+}
+
+impl Task for Net {
+    fn module(&self) -> &dyn Module {
+        &self.net
+    }
+
+    fn loss(&self, batch: &Batch) -> Result<Tensor> {
+        self.net.try_forward(&batch.x)?.try_mse(&batch.y)
+    }
+
+    fn evaluate(&self) -> Result<Metrics> {
+        Ok(vec![("val_loss", self.loss(&self.held_out)?.try_item()?)])
+    }
+}
+
+fn data() -> Arc<TensorDataset> {
+    let x = Tensor::randn([23, 3], DType::F32, &mut Generator::manual_seed(1));
+    Arc::new(TensorDataset::try_new(&x, &x.sum(1, true)).unwrap())
+}
+
+fn options(steps: u64) -> TrainerOptions {
+    TrainerOptions { steps, eval_every: 7, ema: Some(0.9), ..TrainerOptions::default() }
+}
+
+fn trainer(task: &Net, options: TrainerOptions) -> Trainer<'_> {
+    let loader = LoaderOptions { batch: 5, shuffle: Some(3), ..LoaderOptions::default() };
+    let batches = DataLoader::try_new(data(), loader).unwrap();
+    let adamw = AdamW::new(task.net.parameters(), 0.01);
+    let cosine = Cosine { lr: 0.01, min_lr: 0.001, warm_up: 4, steps: 60 };
+    Trainer::try_new(task, Box::new(adamw), Box::new(cosine), Box::new(batches), options).unwrap()
+}
+
+fn bits(state: &StateDict) -> Vec<(String, Vec<u64>)> {
+    let bits = |t: &Tensor| t.to_f64_vec().into_iter().map(f64::to_bits).collect();
+    state.iter().map(|(name, t)| (name.clone(), bits(t))).collect()
+}
+
+/// What was heard of steps and measurements, in bits.
+fn run(trainer: &mut Trainer<'_>, stop_at: u64) -> (End, Vec<(u64, u64)>) {
+    let heard = RefCell::new(Vec::new());
+    let count = RefCell::new(trainer.step());
+    let mut listener = |event: &Event<'_>| {
+        match event {
+            Event::Step(step) => {
+                *count.borrow_mut() = step.step;
+                heard.borrow_mut().push((step.step, step.loss.to_bits()));
+            }
+            Event::Evaluated { step, metrics, .. } => {
+                heard.borrow_mut().push((*step, metrics[1].1.to_bits()));
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    let end = trainer.run(&mut listener, &|| *count.borrow() >= stop_at).unwrap();
+    (end, heard.into_inner())
+}
+
+#[test]
+fn stopped_anywhere_and_taken_up_it_gives_the_same_bits() {
+    for compiled in [false, true] {
+        let options = || TrainerOptions { compiled, ..options(33) };
+        let whole = Net::new();
+        let mut whole = trainer(&whole, options());
+        let (end, heard) = run(&mut whole, u64::MAX);
+        assert_eq!(end, End::Finished);
+        let want = bits(&whole.state_dict());
+        for stop in [1, 2, 4, 5, 6, 7, 13, 14, 20, 32] {
+            let first = Net::new();
+            let mut first = trainer(&first, options());
+            let (end, mut before) = run(&mut first, stop);
+            assert_eq!((end, first.step()), (End::Stopped, stop));
+            let checkpoint = Checkpoint { about: String::new(), state: first.state_dict() };
+            let back = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap();
+            let second = Net::new();
+            // Spoilt on purpose: all of it must come from the checkpoint.
+            second.net.parameters()[0].set(&Tensor::ones([8, 3]));
+            let mut second = trainer(&second, options());
+            second.load_state_dict(&back.state).unwrap();
+            before.extend(run(&mut second, u64::MAX).1);
+            assert_eq!(before, heard, "stopped after {stop}, compiled: {compiled}");
+            assert_eq!(bits(&second.state_dict()), want, "stopped after {stop}");
+        }
+    }
+}
+
+#[test]
+fn the_state_of_another_training_is_refused() {
+    let (net, other) = (Net::new(), Net::new());
+    let (a, mut b) =
+        (trainer(&net, options(9)), trainer(&other, TrainerOptions { ema: None, ..options(9) }));
+    let error = b.load_state_dict(&a.state_dict()).unwrap_err().to_string();
+    assert!(error.contains("a part `ema`"), "{error}");
+    assert!(b.load_state_dict(&StateDict::new()).unwrap_err().to_string().contains("trainer."));
+}
+
+#[test]
+fn batches_in_parts_give_the_update_of_the_whole() {
+    let weights = |accumulate: usize, batch: usize| {
+        let net = Net::new();
+        net.net.layers()[2].eval();
+        let loader = LoaderOptions { batch, ..LoaderOptions::default() };
+        let batches = DataLoader::try_new(data(), loader).unwrap();
+        let sgd = Sgd::new(net.net.parameters(), 0.1);
+        let options = TrainerOptions { steps: 1, accumulate, ..TrainerOptions::default() };
+        let mut trainer = Trainer::try_new(
+            &net,
+            Box::new(sgd),
+            Box::new(Constant { lr: 0.1 }),
+            Box::new(batches),
+            options,
+        )
+        .unwrap();
+        // In evaluation dropout drops nothing; run switches to training, so a step is taken directly.
+        let Trainer { task, optimizer, rest } = &mut trainer;
+        let loss = eager(*task, &mut **optimizer, rest).unwrap().loss;
+        (loss, net.net.parameters().iter().flat_map(Tensor::to_f64_vec).collect::<Vec<_>>())
+    };
+    let ((a, whole), (b, parts)) = (weights(1, 20), weights(4, 5));
+    assert!((a - b).abs() < 1e-6);
+    assert!(whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-6));
+}
+
+#[test]
+fn one_batch_is_learned_by_heart() {
+    let net = Net::new();
+    net.net.layers()[2].eval();
+    let options = TrainerOptions { steps: 40, overfit_batch: true, ..options(40) };
+    let mut seen = Vec::new();
+    let mut trainer = trainer(&net, options);
+    trainer
+        .run(
+            &mut |event: &Event<'_>| {
+                if let Event::Step(step) = event {
+                    seen.push(step.loss);
+                }
+                Ok(())
+            },
+            &|| false,
+        )
+        .unwrap();
+    assert_eq!(trainer.rest.batches.state_dict()["at"].to_vec::<i64>(), [1]);
+    assert!(seen[39] < seen[0]);
+}
+
+#[test]
+fn it_ends_when_nothing_gets_better() {
+    struct Stuck(Linear);
+    impl Task for Stuck {
+        fn module(&self) -> &dyn Module {
+            &self.0
+        }
+        fn loss(&self, batch: &Batch) -> Result<Tensor> {
+            self.0.try_forward(&batch.x)?.try_mse(&batch.y)
+        }
+        fn evaluate(&self) -> Result<Metrics> {
+            Ok(vec![("val_loss", f64::NAN)])
+        }
+    }
+    let task = Stuck(Linear::new(3, 1, true, &mut Generator::manual_seed(0)));
+    let sgd = Box::new(Sgd::new(task.0.parameters(), 0.01));
+    let batches = RandomBatches::try_new(data(), 4, Generator::manual_seed(1)).unwrap();
+    let options = TrainerOptions { eval_every: 2, patience: Some(3), ..TrainerOptions::default() };
+    let schedule = Box::new(Constant { lr: 0.01 });
+    let mut trainer = Trainer::try_new(&task, sgd, schedule, Box::new(batches), options).unwrap();
+    let end = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
+    assert_eq!((end, trainer.step()), (End::NoBetter { evaluations: 4 }, 8));
+}
+
+#[test]
+fn a_loss_that_is_not_finite_is_explained_and_the_model_is_good() {
+    for compiled in [false, true] {
+        let net = Net::new();
+        let sgd = Box::new(Sgd::new(net.net.parameters(), 1e20));
+        let batches = RandomBatches::try_new(data(), 4, Generator::manual_seed(1)).unwrap();
+        let options = TrainerOptions { compiled, ..TrainerOptions::default() };
+        let schedule = Box::new(Constant { lr: 1e20 });
+        let mut trainer =
+            Trainer::try_new(&net, sgd, schedule, Box::new(batches), options).unwrap();
+        let end = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
+        let End::NotFinite { why, .. } = end else { panic!("{end:?}") };
+        assert!(why.contains("the first op") || why.contains("the update of step"), "{why}");
+        assert!(net.net.parameters().iter().all(Tensor::is_finite));
+    }
+}
+
+#[test]
+fn the_range_of_rates_is_found_and_nothing_has_changed() {
+    let net = Net::new();
+    let mut trainer = trainer(&net, options(50));
+    let before = bits(&trainer.state_dict());
+    let found = trainer.find_range(crate::RangeOptions::default()).unwrap();
+    assert_eq!(bits(&trainer.state_dict()), before);
+    assert!(found.steepest.is_some_and(|lr| lr > 1e-5 && lr < 10.0), "{:?}", found.steepest);
+    assert!(found.points.windows(2).all(|w| w[0].0 < w[1].0));
+}
