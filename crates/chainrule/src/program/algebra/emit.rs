@@ -1,8 +1,8 @@
 //! Writing, second half: from steps to instructions of the program.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Stage;
@@ -21,7 +21,7 @@ pub(super) struct Writer<'a> {
     plan: &'a Plan,
     /// The axes in the order in which they lie in all arrays of the plan.
     frame: Dims,
-    done: HashMap<N, (Id, Dims)>,
+    done: FxHashMap<N, (Id, Dims)>,
     out: Vec<Instruction>,
     /// The instruction in whose place these come.
     like: Instruction,
@@ -55,7 +55,7 @@ impl Stage {
             stage: self,
             plan,
             frame,
-            done: HashMap::new(),
+            done: FxHashMap::default(),
             out: Vec::new(),
             like: like.clone(),
         };

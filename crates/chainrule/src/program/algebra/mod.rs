@@ -134,24 +134,37 @@ impl Program {
     ///
     /// Errors for a name that is no rule, and in checked mode for a rewrite that changes a value.
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
+        let (program, stage) = self.simplify_as(how, true)?;
+        let steps = stage.map_or_else(Vec::new, |mut stage| stage.steps());
+        Ok(Simplified { program, steps })
+    }
+
+    /// The program simplified, and the rules that were applied: as [`Program::simplify_with`], without the uses of rules in words, which take time.
+    pub(super) fn simplified_by(&self, how: &Simplify) -> Result<(Program, Vec<&'static str>)> {
+        let (program, stage) = self.simplify_as(how, false)?;
+        Ok((program, stage.map_or_else(Vec::new, |stage| stage.rules())))
+    }
+
+    /// The program, and the stage if it has changed anything, which `tells` what it does.
+    fn simplify_as(&self, how: &Simplify, tells: bool) -> Result<(Program, Option<Stage>)> {
         how.check()?;
         let before = self.optimized();
         // An instruction counts as some elements, so that small arrays make no formula long; as many, where the program got longer yet.
         for overhead in [64.0, 4096.0] {
             let Some(mut stage) = Stage::new(&before, &how.on, how.seed, overhead) else { break };
+            stage.tells = tells;
             stage.read()?;
             // An array all of whose rows are roundings of one is not what its formula says.
             if stage.is_degenerate {
                 break;
             }
             let program = stage.write_all()?.optimized();
-            let steps = stage.steps();
             program.check()?;
             let cheaper = total_cost(&program, overhead) <= total_cost(&before, overhead);
             if cheaper && program.len() <= before.len() {
-                return Ok(Simplified { program, steps });
+                return Ok((program, Some(stage)));
             }
         }
-        Ok(Simplified { program: before, steps: Vec::new() })
+        Ok((before, None))
     }
 }

@@ -1,10 +1,12 @@
 //! Writing, first half: from a term to the cheapest steps that compute it, with what the program has computed already.
 
-use std::collections::HashMap;
+use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::rules::Is;
+use super::samples::Sample;
 use super::stage::{Price, Stage};
 use super::term::{B, Base, Dims, Fun, M, T, UNIT, Vars, union};
 use crate::program::ir::{From, Id};
@@ -39,14 +41,18 @@ pub(super) struct Node {
     pub step: Step,
     pub vars: Vars,
     pub cost: f64,
+    /// What it gives at the points of accuracy, if that has been asked.
+    pub sample: Option<Rc<Sample>>,
 }
 
 /// Steps in the order in which they are done.
 #[derive(Default)]
 pub(super) struct Plan {
     pub nodes: Vec<Node>,
-    index: HashMap<Step, N>,
-    pub done: HashMap<T, (f64, N)>,
+    /// What all steps cost.
+    total: f64,
+    index: FxHashMap<Step, N>,
+    pub done: FxHashMap<T, (f64, N)>,
     order: Vec<T>,
     /// Values that are there with those that the plan takes, and are paid for.
     paid: Vec<Id>,
@@ -61,7 +67,7 @@ impl Plan {
     }
 
     pub fn cost(&self) -> f64 {
-        self.nodes.iter().map(|n| n.cost).sum()
+        self.total
     }
 
     pub fn mark(&self) -> Mark {
@@ -71,6 +77,8 @@ impl Plan {
     pub fn back_to(&mut self, mark: Mark) {
         self.paid.truncate(mark.paid);
         for node in self.nodes.drain(mark.nodes..) {
+            // Costs are halves of whole numbers, so that nothing is lost.
+            self.total -= node.cost;
             self.index.remove(&node.step);
         }
         for t in self.order.drain(mark.order..) {
@@ -91,11 +99,11 @@ pub(super) struct Mark {
 #[derive(Default)]
 pub(super) struct Known {
     /// By the term, scaled so that its first coefficient is 1, and that coefficient.
-    pub whole: HashMap<T, SmallVec<[(Id, f64); 2]>>,
+    pub whole: FxHashMap<T, SmallVec<[(Id, f64); 2]>>,
     /// Products of several factors, by each factor.
-    pub products: HashMap<B, Vec<(Id, M, f64)>>,
+    pub products: FxHashMap<B, Vec<(Id, M, f64)>>,
     /// Sums, by each summand.
-    pub sums: HashMap<M, Vec<Id>>,
+    pub sums: FxHashMap<M, Vec<Id>>,
 }
 
 /// So many candidates are looked at for one part.
@@ -126,6 +134,7 @@ impl Stage {
 
     /// Makes a value known.
     pub(super) fn define(&mut self, id: Id, t: T, price: Price) {
+        self.last_plans.clear();
         self.values[id.index()] = t;
         self.prices[id.index()] = price;
         if self.terms.as_number(t).is_some() || !self.program.info(id).meta.dtype.is_float() {
@@ -191,12 +200,22 @@ impl Stage {
         if let Some(cost) = self.cost_of.get(&t) {
             return *cost;
         }
-        let mut plan = Plan::new(usize::MAX);
-        let (c, n) = self.plan_term(&mut plan, t);
-        let n = self.scale(&mut plan, c, n);
+        let (mut plan, c, root) = self.planned(t);
+        let n = self.scale(&mut plan, c, root);
         let cost = plan.cost_to(n);
         self.cost_of.insert(t, cost);
+        self.last_plans.insert(t, (plan, c, root));
         cost
+    }
+
+    /// The steps of a term by themselves: those that were found already, if nothing was made known since.
+    pub(super) fn planned(&mut self, t: T) -> (Plan, f64, N) {
+        if let Some(plan) = self.last_plans.remove(&t) {
+            return plan;
+        }
+        let mut plan = Plan::new(usize::MAX);
+        let (c, n) = self.plan_term(&mut plan, t);
+        (plan, c, n)
     }
 
     pub(super) fn step(&mut self, plan: &mut Plan, step: Step) -> N {
@@ -233,7 +252,8 @@ impl Stage {
             Step::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
             step => weight(step) * numel + self.overhead,
         };
-        plan.nodes.push(Node { step: step.clone(), vars, cost });
+        plan.total += cost;
+        plan.nodes.push(Node { step: step.clone(), vars, cost, sample: None });
         plan.index.insert(step, plan.nodes.len() - 1);
         plan.nodes.len() - 1
     }
@@ -411,6 +431,11 @@ impl Stage {
 }
 
 impl Plan {
+    /// What a step gives, which has been followed.
+    pub fn sample(&self, n: N) -> &Sample {
+        self.nodes[n].sample.as_deref().expect("steps come after what they need")
+    }
+
     /// What this step costs with those that it needs.
     pub fn cost_to(&self, root: N) -> f64 {
         let needed = self.needed(root);

@@ -1,7 +1,6 @@
 //! The stage itself: reads a program, and writes what the roots need in the cheapest form.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::accuracy::Accuracy;
@@ -32,7 +31,7 @@ pub(super) struct Stage {
     pub program: Program,
     pub terms: Terms,
     pub dims: Vec<Dims>,
-    pub renamed: HashMap<(usize, usize), Dims>,
+    pub renamed: FxHashMap<(usize, usize), Dims>,
     /// The term of each value.
     pub values: Vec<T>,
     /// What each value costs where it is not computed anyway.
@@ -42,10 +41,12 @@ pub(super) struct Stage {
     /// One more than the place of the instruction that defines a value; 0 if none does.
     pub position: Vec<usize>,
     pub known: Known,
-    pub best_of: HashMap<T, T>,
-    pub cost_of: HashMap<T, f64>,
+    pub best_of: FxHashMap<T, T>,
+    pub cost_of: FxHashMap<T, f64>,
+    /// The steps that costs were found by, until another value is known.
+    pub last_plans: FxHashMap<T, (Plan, f64, N)>,
     pub names: Names,
-    pub numbers: HashMap<(u64, DType, Vec<usize>), Id>,
+    pub numbers: FxHashMap<(u64, DType, Vec<usize>), Id>,
     /// Of the value at hand.
     pub dtype: DType,
     /// The instruction at hand.
@@ -63,6 +64,8 @@ pub(super) struct Stage {
     pub is_degenerate: bool,
     /// In checked mode.
     pub seed: Option<u64>,
+    /// Whether the uses of rules will be put into words.
+    pub tells: bool,
 }
 
 impl Stage {
@@ -95,10 +98,11 @@ impl Stage {
             live,
             position,
             known: Known::default(),
-            best_of: HashMap::new(),
-            cost_of: HashMap::new(),
+            best_of: FxHashMap::default(),
+            cost_of: FxHashMap::default(),
+            last_plans: FxHashMap::default(),
             names,
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             dtype: if narrow { DType::F32 } else { DType::F64 },
             at: 0,
             is_forward: true,
@@ -108,6 +112,7 @@ impl Stage {
             is_degenerate: false,
             overhead,
             seed,
+            tells: true,
         })
     }
 
@@ -136,7 +141,7 @@ impl Stage {
         for id in &roots {
             self.need(&mut needed, *id);
         }
-        let mut same: HashMap<Id, Id> = HashMap::new();
+        let mut same: FxHashMap<Id, Id> = FxHashMap::default();
         let mut written: Vec<Vec<Instruction>> = Vec::with_capacity(count);
         for at in (0..count).rev() {
             let instruction = self.program.instructions[at].clone();
@@ -199,7 +204,7 @@ impl Stage {
         let free = c == 1.0 || self.is_mean(&plan, n, c);
         let scale = if free { 0.0 } else { meta.shape.numel() as f64 + self.overhead };
         let worth = plan.cost_to(n) + scale < original;
-        if !worth || !self.is_accurate_for(&plan, c, n, result) {
+        if !worth || !self.is_accurate_for(&mut plan, c, n, result) {
             return Ok(None);
         }
         self.verify_plan(&plan, c, n, t, instruction)?;
@@ -235,7 +240,7 @@ impl Stage {
     }
 
     /// Puts values in the place of those that are the same; names that the user gave are kept.
-    fn replace(&mut self, same: &HashMap<Id, Id>) {
+    fn replace(&mut self, same: &FxHashMap<Id, Id>) {
         let find = |mut id: Id| {
             while let Some(next) = same.get(&id) {
                 id = *next;

@@ -57,8 +57,11 @@ impl Stage {
             Step::Scale(a, _) => sum(a),
             _ => false,
         });
-        let text = text::cut(self.plan_text(plan, c, root));
-        if text == self.text(t) {
+        let text = match self.tells {
+            true => text::cut(self.plan_text(plan, c, root)),
+            false => String::new(),
+        };
+        if self.tells && text == self.text(t) {
             return;
         }
         for (used, rule) in [(factors, Is::CommonFactor), (reuses, Is::Reuse)] {
@@ -103,6 +106,14 @@ impl Stage {
             Step::Sum(a, _) => format!("sum({})", inner(a, false)),
             Step::Pick(a, b) => format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0)),
         }
+    }
+
+    /// The rules that were applied, each once.
+    pub(super) fn rules(&self) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.noted.iter().map(|n| rules()[n.rule as usize].name).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     pub(super) fn steps(&mut self) -> Vec<Applied> {

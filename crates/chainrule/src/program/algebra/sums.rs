@@ -1,7 +1,6 @@
 //! Writing sums: with values that are parts of them, and with factors that summands share.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::plan::{CANDIDATES, N, Plan, Step};
@@ -324,7 +323,7 @@ impl Stage {
         if rest.len() < 3 || !self.terms.on(Is::CommonFactor) {
             return None;
         }
-        let mut count: HashMap<(B, bool), (usize, usize)> = HashMap::new();
+        let mut count: FxHashMap<(B, bool), (usize, usize)> = FxHashMap::default();
         for (m, _) in rest {
             for (b, e) in self.terms.factors(*m) {
                 let entry = count.entry((*b, *e > 0.0)).or_default();

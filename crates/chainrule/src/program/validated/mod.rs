@@ -14,6 +14,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Program;
+use super::algebra::Simplify;
 use super::ir::{Id, Out, Phase};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -108,13 +109,8 @@ impl Passes {
         let mut rules = Vec::new();
         let mut simple = probe.clone();
         if self.simplification {
-            match guarded(|| probe.simplified()) {
-                Ok(found) => {
-                    rules = found.steps.iter().map(|step| step.rule).collect();
-                    rules.sort_unstable();
-                    rules.dedup();
-                    simple = found.program;
-                }
+            match guarded(|| probe.simplified_by(&Simplify::new())) {
+                Ok(found) => (simple, rules) = found,
                 Err(why) => warnings.push(left_out("simplified", &why)),
             }
         }

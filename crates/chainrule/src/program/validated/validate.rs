@@ -182,8 +182,8 @@ impl Pending {
     /// The rule without which the results agree, if there is one.
     fn blamed(&self, arguments: &[&Tensor], twin: &Twin, before: &Before) -> String {
         let agrees = |rule: &&&'static str| {
-            let without = guarded(|| self.probe.simplify_with(&Simplify::new().without(rule)));
-            let roots = without.and_then(|s| self.roots_of(&s.program, arguments, before));
+            let without = guarded(|| self.probe.simplified_by(&Simplify::new().without(rule)));
+            let roots = without.and_then(|(p, _)| self.roots_of(&p, arguments, before));
             roots.is_ok_and(|roots| apart(&roots, twin).is_none())
         };
         match self.rules.iter().find(agrees) {
