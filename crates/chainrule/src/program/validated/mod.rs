@@ -57,7 +57,8 @@ impl Program {
     ///
     /// A pass that fails is left out. The first [`Validated::run`] compares both programs on the arguments, parameters and random draws that it gets: every
     /// output, every gradient and every new value of a parameter. The tolerance is the rounding error of the plain program, measured against a run in f64 (of a
-    /// program in f64: against a run on inputs changed in their last bits). If they part, the plain program runs, then and later.
+    /// program in f64: against runs with inputs and steps changed in their last bits). If they
+    /// part, the plain program runs, then and later.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
