@@ -196,7 +196,7 @@ impl Stage {
     }
 
     /// Random numbers for what is not looked into, as the point has them.
-    fn drawn(&self, id: Id) -> Sample {
+    fn drawn(&mut self, id: Id) -> Sample {
         let vars = rising(self.dims[id.index()].iter().flatten().copied().collect());
         let facts = self.facts_at(id);
         if let Some(var) = facts.sums_to_one.filter(|v| facts.mask && vars.contains(v)) {
@@ -205,6 +205,12 @@ impl Stage {
         }
         if let Some((.., numbers)) = self.arrays.iter().find(|(own, ..)| *own == id) {
             return self.of_array(id, numbers);
+        }
+        if let Some(x) = self.zero_at(id) {
+            let x = self.evaluated(x);
+            let is_zero = x.at_places(&self.space().places(&x.vars, &vars), vars.clone()).value;
+            let is_zero = is_zero.into_iter().map(|x| f64::from(x == 0.0)).collect();
+            return self.space().exact(vars, is_zero);
         }
         let n = self.space().numel(&vars);
         let one = |i, p| draw(DRAWS[p], facts, seed_of(id, p), i);
@@ -233,6 +239,12 @@ impl Stage {
         let dims = self.dims[id.index()].clone();
         let base = self.terms.find_base(&Base::Value { id, dims });
         base.map(|b| self.terms.base_facts[b.0 as usize]).unwrap_or_default()
+    }
+
+    /// The term of which a mask says where it is zero.
+    fn zero_at(&self, id: Id) -> Option<T> {
+        let base = Base::Value { id, dims: self.dims[id.index()].clone() };
+        self.terms.zero_of.get(&self.terms.find_base(&base)?).copied()
     }
 
     fn hot_rows(&self, id: Id, rows: &[Var], var: Var) -> Sample {
@@ -298,6 +310,10 @@ impl Stage {
                 let (hot, b) = hot.expect("just made");
                 let Base::Hot { var, .. } = *self.terms.get(b) else { unreachable!("one-hot") };
                 space.pick(of(a), &hot, var)
+            }
+            Step::SoftmaxSlope(p, g, var) => {
+                let total = space.sum(&space.mul(of(p), of(g)), &[*var]);
+                space.mul(of(p), &space.sub(of(g), &total))
             }
             Step::Have(..) | Step::Hot(_) => unreachable!("returned above"),
         })

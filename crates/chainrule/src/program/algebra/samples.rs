@@ -3,8 +3,8 @@
 //! An axis of `n` elements is represented by at most three, of which the last stands for all others: it weighs `n - 2` in a sum. So laws such as
 //! `sum(c) = n c` hold, and a formula over large arrays is studied at the cost of a few elements.
 //!
-//! All points are followed at once: the numbers of an element at all points lie beside each other, so that axes are
-//! brought together once for all of them.
+//! All points are followed at once: the numbers of an element at all points lie beside each other,
+//! so that axes are brought together once for all of them.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,8 @@ const ELEMENTS: usize = 3;
 /// At so many points a formula is looked at.
 pub(super) const POINTS: usize = 10;
 
-/// Values over axes, rising and row-major, each with its error in units of the relative rounding error of the dtype. An element has a value for each point.
+/// Values over axes, rising and row-major, each with its error in units of the relative rounding
+/// error of the dtype. An element has a value for each point.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     pub vars: Vars,
@@ -151,7 +152,8 @@ impl Space<'_> {
         Sample { vars, noisy: value.clone(), error: vec![0.0; value.len()], value }
     }
 
-    /// Values as data of a program: rounded once, each by a part of [`ROUNDING`] between -1 and 1, which is given for a point and an element.
+    /// Values as data of a program: rounded once, each by a part of [`ROUNDING`] between -1 and 1,
+    /// which is given for a point and an element.
     pub fn rounded(self, mut s: Sample, part: impl Fn(usize, usize) -> f64) -> Sample {
         s.error.iter_mut().zip(&s.value).for_each(|(e, v)| *e = v.abs());
         let all = s.noisy.iter_mut().enumerate();

@@ -6,7 +6,7 @@ use super::rules::{Is, rules};
 use super::stage::Stage;
 use super::term::{Before, T};
 use super::text;
-use crate::program::ir::{Id, Phase};
+use crate::program::ir::{Id, Instruction, Phase};
 
 /// Deeper steps are dots.
 const DEEPEST: usize = 10;
@@ -72,6 +72,17 @@ impl Stage {
         }
     }
 
+    /// Notes that a number went to an operand in which the op is linear.
+    pub(super) fn note_number(&mut self, at: Id, t: T, made: &Instruction) {
+        let names: Vec<_> = match self.tells {
+            true => made.inputs.iter().map(|id| self.program.info(*id).name.clone()).collect(),
+            false => Vec::new(),
+        };
+        let written = Some(text::cut(format!("{}({})", made.op.name(), names.join(", "))));
+        let (rule, before) = (Is::ConstantFactor, Before::Term(t));
+        self.noted.push(Noted { rule, at, before, after: t, saved: 0.0, written });
+    }
+
     fn plan_text(&self, plan: &Plan, c: f64, n: N) -> String {
         let text = self.step_text(plan, n, c != 1.0, 0);
         match c {
@@ -104,6 +115,10 @@ impl Stage {
             }
             Step::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
             Step::Sum(a, _) => format!("sum({})", inner(a, false)),
+            Step::SoftmaxSlope(p, g, _) => {
+                let (p, g) = (inner(p, true), inner(g, true));
+                format!("{p} * ({g} - sum({p} * {g}))")
+            }
             Step::Pick(a, b) => format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0)),
         }
     }

@@ -38,7 +38,7 @@ impl Stage {
             let before = plan.cost();
             let plain = self.plan_parts(plan, parts.clone(), &rest);
             let plain_cost = plan.cost() - before;
-            plan.back_to(mark);
+            let kept = plan.take(mark);
             plan.depth += 1;
             let (inside, outside): (Summands, Summands) =
                 rest.iter().copied().partition(|(m, _)| group.contains(m));
@@ -48,7 +48,8 @@ impl Stage {
                 return factored;
             }
             plan.back_to(mark);
-            let _ = plain;
+            plan.put(kept);
+            return plain;
         }
         self.plan_parts(plan, parts, &rest)
     }
@@ -207,15 +208,14 @@ impl Stage {
             let before = plan.cost();
             let (d, n) = self.plan_product(plan, c, m);
             let spent = plan.cost() - before;
-            plan.back_to(mark);
-            let (_, _) = (d, n);
-            let (d, n) = self.plan_term(plan, t);
+            let kept = plan.take(mark);
+            let times = self.plan_term(plan, t);
             let other = plan.cost() - before + full as f64 + self.overhead;
             if other <= spent {
-                return (Scaled::Times(d), n);
+                return (Scaled::Times(times.0), times.1);
             }
             plan.back_to(mark);
-            let (d, n) = self.plan_product(plan, c, m);
+            plan.put(kept);
             return (Scaled::Done(d), n);
         }
         let (d, n) = self.plan_term(plan, t);

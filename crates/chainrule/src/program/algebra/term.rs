@@ -116,6 +116,8 @@ pub(super) struct Terms {
     product_vars: Vec<Vars>,
     base_vars: Vec<Vars>,
     pub base_facts: Vec<Facts>,
+    /// Of a mask, the term that is zero where it is 1.
+    pub zero_of: FxHashMap<B, T>,
     /// How deep functions and sums are nested.
     base_depth: Vec<u32>,
     /// The number of elements along each axis.
@@ -144,6 +146,7 @@ impl Terms {
             product_vars: Vec::new(),
             base_vars: Vec::new(),
             base_facts: Vec::new(),
+            zero_of: FxHashMap::default(),
             base_depth: Vec::new(),
             sizes,
             on: on.to_vec(),
