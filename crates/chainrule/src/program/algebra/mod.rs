@@ -155,7 +155,7 @@ impl Program {
         // An instruction counts as some elements, so that small arrays make no formula long.
         const ELEMENTS: f64 = 64.0;
         match before.simplify_once(how, tells, (ELEMENTS, false))? {
-            Attempt::Found(program, stage) => return Ok((program, Some(*stage))),
+            Attempt::Found(found) => return Ok((found.0, Some(found.1))),
             Attempt::Vain => return Ok((before, None)),
             Attempt::Longer => {}
         }
@@ -163,10 +163,10 @@ impl Program {
         let mut best = (before.clone(), None);
         for attempt in [(64.0 * ELEMENTS, false), (ELEMENTS, true)] {
             let cost = |p: &Program| (p.len(), total_cost(p, ELEMENTS));
-            if let Attempt::Found(program, stage) = before.simplify_once(how, tells, attempt)?
-                && cost(&program) < cost(&best.0)
+            if let Attempt::Found(found) = before.simplify_once(how, tells, attempt)?
+                && cost(&found.0) < cost(&best.0)
             {
-                best = (program, Some(*stage));
+                best = (found.0, Some(found.1));
             }
         }
         Ok(best)
@@ -193,7 +193,7 @@ impl Program {
         program.check()?;
         let cheaper = total_cost(&program, overhead) <= total_cost(self, overhead);
         Ok(match cheaper && program.len() <= self.len() {
-            true => Attempt::Found(program, Box::new(stage)),
+            true => Attempt::Found(Box::new((program, stage))),
             false => Attempt::Longer,
         })
     }
@@ -202,7 +202,7 @@ impl Program {
 /// What came of an attempt to simplify a program.
 enum Attempt {
     /// A program that is cheaper, and no longer.
-    Found(Program, Box<Stage>),
+    Found(Box<(Program, Stage)>),
     Longer,
     /// None will do.
     Vain,

@@ -331,13 +331,8 @@ impl Stage {
 
     /// A live value whose factors are some of the first and some of the second, with its coefficient; and what is left of both. It is the one
     /// with most of the second.
-    fn spanning(
-        &self,
-        plan: &Plan,
-        inside: &Factors,
-        outside: &Factors,
-    ) -> Option<(Id, f64, Factors, Factors)> {
-        let mut best: Option<((usize, bool, bool), (Id, f64, Factors, Factors))> = None;
+    fn spanning(&self, plan: &Plan, inside: &Factors, outside: &Factors) -> Option<Spanning> {
+        let mut best: Option<((usize, bool, bool), Spanning)> = None;
         for (b, _) in inside {
             let Some(candidates) = self.known.products.get(b) else { continue };
             let live = candidates.iter().rev().filter(|(id, ..)| self.live[id.index()]);
@@ -396,6 +391,9 @@ impl Stage {
         there.is_some_and(|all| all.iter().any(|(id, _)| self.live[id.index()]))
     }
 }
+
+/// A value with factors of two products, its coefficient, and what is left of both.
+type Spanning = (Id, f64, Factors, Factors);
 
 /// A value that is a part of a product.
 #[derive(Clone, Copy)]
