@@ -30,6 +30,7 @@ plain! {
     tanh: unary::tanh::Tanh;
     sigmoid: unary::sigmoid::Sigmoid;
     softmax: fused::softmax::Softmax;
+    softmax_grad: fused::softmax::SoftmaxGrad;
 }
 
 fn set(axes: &[usize]) -> Axes {

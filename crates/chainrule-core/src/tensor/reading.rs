@@ -10,6 +10,8 @@ use crate::shape::{Axes, MAX_RANK};
 pub enum Reading {
     /// It is not read.
     Opaque,
+    /// Whether the two are equal.
+    Equal,
     Add,
     Sub,
     Neg,

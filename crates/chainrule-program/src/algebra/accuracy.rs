@@ -6,15 +6,16 @@
 //! nearly equal, saturated. What the forward pass computed counts as data, rounded once, for both. And an identity that holds for exact numbers only, such as
 //! that differences from a mean sum to zero, may be used where the roundings of the forward pass move the plain form as far.
 
-use std::collections::HashMap;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::numbers::{mixed, uniform};
 use super::ops;
 use super::plan::{N, Plan, Step};
-use super::samples::{ROUNDING, Sample, Space};
+use super::samples::{POINTS, ROUNDING, Sample, Space};
 use super::stage::Stage;
-use super::term::{B, Base, Dims, Facts, Fun, T, Var, Vars, rising};
+use super::term::{B, Base, Dims, Facts, Fun, T, Var, Vars, rising, union_of};
 use crate::dtype::DType;
 use crate::ir::{From, Id, Instruction, Phase};
 use crate::tensor::reading::{Fold, Reading, Slope};
@@ -44,7 +45,7 @@ enum Draw {
     Mixed,
 }
 
-const POINTS: [Draw; 10] = [
+const DRAWS: [Draw; POINTS] = [
     Draw::Normal,
     Draw::Far(1000.0),
     Draw::Far(20.0),
@@ -57,19 +58,16 @@ const POINTS: [Draw; 10] = [
     Draw::Mixed,
 ];
 
-/// One sample a point.
-pub(super) type Samples = Vec<Rc<Sample>>;
-
 /// Values of a program and their errors at the points.
 #[derive(Default)]
 pub(super) struct Accuracy {
     /// Of each value, as the program computes it.
-    values: HashMap<Id, Samples>,
-    hots: HashMap<B, Samples>,
+    values: FxHashMap<Id, Rc<Sample>>,
+    hots: FxHashMap<B, Rc<Sample>>,
     /// Of terms as they are written at the least cost.
-    terms: HashMap<T, Samples>,
+    terms: FxHashMap<T, Rc<Sample>>,
     /// Points at which the forward pass overflows, or underflows: there is nothing to compare with.
-    burnt: [bool; POINTS.len()],
+    burnt: [bool; POINTS],
 }
 
 impl Stage {
@@ -80,16 +78,12 @@ impl Stage {
     /// Follows the instruction as it stands; what the forward pass gives is data.
     pub(super) fn follow(&mut self, instruction: &Instruction) {
         let result = instruction.result();
-        let made = (0..POINTS.len()).map(|p| {
-            let made = self.original(instruction, p);
-            let data = instruction.phase != Phase::Backward;
-            match made {
-                Some(s) if data => Rc::new(self.as_data(s, result, p)),
-                Some(s) => Rc::new(s),
-                None => Rc::new(self.sample_of_leaf(result, p)),
-            }
+        let data = instruction.phase != Phase::Backward;
+        let made = Rc::new(match self.original(instruction) {
+            Some(s) if data => self.as_data(s, result),
+            Some(s) => s,
+            None => self.sample_of_leaf(result),
         });
-        let made: Samples = made.collect();
         if instruction.phase == Phase::Forward {
             self.note_burnt(&made, instruction.op.reading() == Reading::Exp);
         }
@@ -101,59 +95,58 @@ impl Stage {
         if self.dtype == DType::F32 { LARGEST_F32 } else { LARGEST_F64 }
     }
 
-    fn note_burnt(&mut self, made: &Samples, may_underflow: bool) {
+    fn note_burnt(&mut self, made: &Sample, may_underflow: bool) {
         let largest = self.largest();
-        for (burnt, sample) in self.accuracy.burnt.iter_mut().zip(made) {
-            let sound = |x: &f64| x.abs() < largest && !(may_underflow && *x < 1.0 / largest);
-            *burnt |= !sample.value.iter().all(sound);
+        let sound = |x: f64| x.abs() < largest && !(may_underflow && x < 1.0 / largest);
+        for (i, x) in made.value.iter().enumerate() {
+            self.accuracy.burnt[i % POINTS] |= !sound(*x);
         }
     }
 
     fn points(&self) -> impl Iterator<Item = usize> + use<> {
         let burnt = self.accuracy.burnt;
-        (0..POINTS.len()).filter(move |p| !burnt[*p])
+        (0..POINTS).filter(move |p| !burnt[*p])
     }
 
     /// A value as the program has it.
-    fn sample_of(&mut self, id: Id, point: usize) -> Rc<Sample> {
+    fn sample_of(&mut self, id: Id) -> Rc<Sample> {
         if let Some(known) = self.accuracy.values.get(&id) {
-            return known[point].clone();
+            return known.clone();
         }
-        let all: Samples = (0..POINTS.len()).map(|p| Rc::new(self.sample_of_leaf(id, p))).collect();
-        let one = all[point].clone();
-        self.accuracy.values.insert(id, all);
-        one
+        let made = Rc::new(self.sample_of_leaf(id));
+        self.accuracy.values.insert(id, made.clone());
+        made
     }
 
     /// Arguments, parameters and constants are exact; what comes beside a result is rounded.
-    fn sample_of_leaf(&mut self, id: Id, point: usize) -> Sample {
+    fn sample_of_leaf(&mut self, id: Id) -> Sample {
         let t = self.values[id.index()];
         if let Some(c) = self.terms.as_number(t) {
             return self.space().number(c);
         }
         let beside = matches!(self.program.info(id).from, From::Result);
         if !self.is_itself(t, id) {
-            let s = self.evaluated(t, point);
-            return if beside { self.as_data(s, id, point) } else { s };
+            let s = self.evaluated(t);
+            return if beside { self.as_data(s, id) } else { s };
         }
-        let s = self.drawn(id, point);
-        if beside { self.as_data(s, id, point) } else { s }
+        let s = self.drawn(id);
+        if beside { self.as_data(s, id) } else { s }
     }
 
     /// A result of the forward pass, as the backward pass finds it.
-    fn as_data(&self, s: Sample, id: Id, point: usize) -> Sample {
-        let seed = u64::from(id.0) << 8 | point as u64;
-        self.space().rounded(s, |i| 2.0 * uniform(mixed(seed, 6, i as u64)) - 1.0)
+    fn as_data(&self, s: Sample, id: Id) -> Sample {
+        let part = |point, i| 2.0 * uniform(mixed(seed_of(id, point), 6, i as u64)) - 1.0;
+        self.space().rounded(s, part)
     }
 
     /// A term as its own formula has it, whatever the program has computed.
-    fn evaluated(&mut self, t: T, point: usize) -> Sample {
+    fn evaluated(&mut self, t: T) -> Sample {
         let summands = self.terms.summands(t).clone();
         let mut total: Option<Sample> = None;
         for (m, c) in summands {
             let mut product = self.space().number(1.0);
             for (b, e) in self.terms.factors(m).clone() {
-                let base = self.evaluated_base(b, point);
+                let base = self.evaluated_base(b);
                 let power = if e == 1.0 { base } else { self.space().pow(&base, e) };
                 product = self.space().mul(&product, &power);
             }
@@ -166,28 +159,28 @@ impl Stage {
         total.unwrap_or_else(|| self.space().number(0.0))
     }
 
-    fn evaluated_base(&mut self, b: B, point: usize) -> Sample {
+    fn evaluated_base(&mut self, b: B) -> Sample {
         match self.terms.get(b).clone() {
-            Base::Value { id, dims } => (*self.sample_with(id, &dims, point)).clone(),
-            Base::Hot { .. } => (*self.hot_sample(b, point)).clone(),
-            Base::Sum(t) => self.evaluated(t, point),
+            Base::Value { id, dims } => (*self.sample_with(id, &dims)).clone(),
+            Base::Hot { .. } => (*self.hot_sample(b)).clone(),
+            Base::Sum(t) => self.evaluated(t),
             Base::Fn(f, t) => {
-                let x = self.evaluated(t, point);
+                let x = self.evaluated(t);
                 self.space().apply(f, &x)
             }
             Base::Reduce(vars, m) => {
                 let body = self.terms.scaled_product(1.0, m);
-                let body = self.evaluated(body, point);
+                let body = self.evaluated(body);
                 self.space().sum(&body, &vars)
             }
         }
     }
 
     /// A value with these axes, which are its own or stand for them.
-    fn sample_with(&mut self, id: Id, dims: &Dims, point: usize) -> Rc<Sample> {
-        let own = self.sample_of(id, point);
-        let mine = self.dims[id.index()].clone();
-        if mine == *dims {
+    fn sample_with(&mut self, id: Id, dims: &Dims) -> Rc<Sample> {
+        let own = self.sample_of(id);
+        let mine = &self.dims[id.index()];
+        if mine == dims {
             return own;
         }
         let pairs = mine.iter().zip(dims).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
@@ -199,25 +192,29 @@ impl Stage {
             .collect();
         // In the order of the new axes, read along the old ones.
         let places = self.space().places(&own.vars, &source);
-        let of = |all: &[f64]| places.iter().map(|i| all[*i]).collect();
-        let (value, noisy, error) = (of(&own.value), of(&own.noisy), of(&own.error));
-        Rc::new(Sample { vars, value, noisy, error })
+        Rc::new(own.at_places(&places, vars))
     }
 
     /// Random numbers for what is not looked into, as the point has them.
-    fn drawn(&self, id: Id, point: usize) -> Sample {
+    fn drawn(&mut self, id: Id) -> Sample {
         let vars = rising(self.dims[id.index()].iter().flatten().copied().collect());
         let facts = self.facts_at(id);
         if let Some(var) = facts.sums_to_one.filter(|v| facts.mask && vars.contains(v)) {
             let rows: Vars = vars.iter().filter(|v| **v != var).copied().collect();
-            return self.hot_rows(id, &rows, var, point);
+            return self.hot_rows(id, &rows, var);
         }
         if let Some((.., numbers)) = self.arrays.iter().find(|(own, ..)| *own == id) {
             return self.of_array(id, numbers);
         }
+        if let Some(x) = self.zero_at(id) {
+            let x = self.evaluated(x);
+            let is_zero = x.at_places(&self.space().places(&x.vars, &vars), vars.clone()).value;
+            let is_zero = is_zero.into_iter().map(|x| f64::from(x == 0.0)).collect();
+            return self.space().exact(vars, is_zero);
+        }
         let n = self.space().numel(&vars);
-        let seed = u64::from(id.0) << 8 | point as u64;
-        let value = (0..n).map(|i| draw(POINTS[point], facts, seed, i)).collect();
+        let one = |i, p| draw(DRAWS[p], facts, seed_of(id, p), i);
+        let value = (0..n).flat_map(|i| (0..POINTS).map(move |p| one(i, p))).collect();
         self.space().exact(vars, value)
     }
 
@@ -235,8 +232,7 @@ impl Stage {
             }
             step *= shape[a];
         }
-        let value: Vec<f64> = places.into_iter().map(|i| numbers[i]).collect();
-        self.space().exact(vars, value)
+        self.space().everywhere(vars, places.into_iter().map(|i| numbers[i]))
     }
 
     fn facts_at(&self, id: Id) -> Facts {
@@ -245,66 +241,61 @@ impl Stage {
         base.map(|b| self.terms.base_facts[b.0 as usize]).unwrap_or_default()
     }
 
-    fn hot_rows(&self, id: Id, rows: &[Var], var: Var, point: usize) -> Sample {
+    /// The term of which a mask says where it is zero.
+    fn zero_at(&self, id: Id) -> Option<T> {
+        let base = Base::Value { id, dims: self.dims[id.index()].clone() };
+        self.terms.zero_of.get(&self.terms.find_base(&base)?).copied()
+    }
+
+    fn hot_rows(&self, id: Id, rows: &[Var], var: Var) -> Sample {
         let vars = rising(rows.iter().copied().chain([var]).collect());
         let space = self.space();
         let (row, class) = (space.places(rows, &vars), space.along(var, &vars));
-        let chosen = |row: usize| {
+        let chosen = |row: usize, point: usize| {
             mixed(u64::from(id.0), point as u64, row as u64) as usize % space.classes(var)
         };
-        let value: Vec<f64> =
-            row.into_iter().zip(class).map(|(r, c)| f64::from(chosen(r) == c)).collect();
-        self.space().exact(vars, value)
+        let places = row.into_iter().zip(class);
+        let one = |(r, c)| (0..POINTS).map(move |p| f64::from(chosen(r, p) == c));
+        self.space().exact(vars, places.flat_map(one).collect())
     }
 
-    fn hot_sample(&mut self, b: B, point: usize) -> Rc<Sample> {
+    fn hot_sample(&mut self, b: B) -> Rc<Sample> {
         if let Some(known) = self.accuracy.hots.get(&b) {
-            return known[point].clone();
+            return known.clone();
         }
         let Base::Hot { index, dims, var } = self.terms.get(b).clone() else {
             unreachable!("one-hot rows")
         };
         let rows = rising(dims.iter().flatten().copied().collect());
-        let all = (0..POINTS.len()).map(|p| Rc::new(self.hot_rows(index, &rows, var, p)));
-        let all: Samples = all.collect();
-        let one = all[point].clone();
-        self.accuracy.hots.insert(b, all);
-        one
+        let made = Rc::new(self.hot_rows(index, &rows, var));
+        self.accuracy.hots.insert(b, made.clone());
+        made
     }
 
-    /// The steps of a plan, followed.
-    pub(super) fn plan_samples(&mut self, plan: &Plan, c: f64, root: N) -> Samples {
-        (0..POINTS.len()).map(|p| Rc::new(self.plan_sample(plan, c, root, p))).collect()
-    }
-
-    fn plan_sample(&mut self, plan: &Plan, c: f64, root: N, point: usize) -> Sample {
+    /// What the step of a plan gives, and each that it needs, with its rounding errors.
+    fn plan_sample(&mut self, plan: &mut Plan, c: f64, root: N) -> Sample {
         let needed = plan.needed(root);
-        let mut done: Vec<Option<Rc<Sample>>> = vec![None; plan.nodes.len()];
         for n in (0..=root).filter(|n| needed[*n]) {
-            let step = plan.nodes[n].step.clone();
-            done[n] = Some(self.step_sample(&step, &done, point));
+            if plan.nodes[n].sample.is_none() {
+                plan.nodes[n].sample = Some(self.step_sample(plan, n));
+            }
         }
-        let root = done[root].take().expect("the root is needed");
-        self.space().scale(&root, c)
+        self.space().scale(plan.sample(root), c)
     }
 
-    fn step_sample(
-        &mut self,
-        step: &Step,
-        done: &[Option<Rc<Sample>>],
-        point: usize,
-    ) -> Rc<Sample> {
+    fn step_sample(&mut self, plan: &Plan, n: N) -> Rc<Sample> {
+        let step = &plan.nodes[n].step;
         match step {
-            Step::Have(id, dims) => return self.sample_with(*id, dims, point),
-            Step::Hot(b) => return self.hot_sample(*b, point),
+            Step::Have(id, dims) => return self.sample_with(*id, dims),
+            Step::Hot(b) => return self.hot_sample(*b),
             _ => {}
         }
         let hot = match step {
-            Step::Pick(_, b) => Some((self.hot_sample(*b, point), *b)),
+            Step::Pick(_, b) => Some((self.hot_sample(*b), *b)),
             _ => None,
         };
         let space = self.space();
-        let of = |n: &N| done[*n].as_deref().expect("steps come after what they need");
+        let of = |n: &N| plan.sample(*n);
         Rc::new(match step {
             Step::One => space.number(1.0),
             Step::Add(a, b) => space.add(of(a), of(b)),
@@ -320,18 +311,21 @@ impl Stage {
                 let Base::Hot { var, .. } = *self.terms.get(b) else { unreachable!("one-hot") };
                 space.pick(of(a), &hot, var)
             }
+            Step::SoftmaxSlope(p, g, var) => {
+                let total = space.sum(&space.mul(of(p), of(g)), &[*var]);
+                space.mul(of(p), &space.sub(of(g), &total))
+            }
             Step::Have(..) | Step::Hot(_) => unreachable!("returned above"),
         })
     }
 
     /// The term as it would be written.
-    pub(super) fn term_samples(&mut self, t: T) -> Samples {
+    pub(super) fn term_sample(&mut self, t: T) -> Rc<Sample> {
         if let Some(known) = self.accuracy.terms.get(&t) {
             return known.clone();
         }
-        let mut plan = Plan::new(usize::MAX);
-        let (c, n) = self.plan_term(&mut plan, t);
-        let made = self.plan_samples(&plan, c, n);
+        let (mut plan, c, n) = self.planned(t);
+        let made = Rc::new(self.plan_sample(&mut plan, c, n));
         self.accuracy.terms.insert(t, made.clone());
         made
     }
@@ -341,53 +335,59 @@ impl Stage {
         if self.is_itself(t, id) {
             return true;
         }
-        let old: Samples = (0..POINTS.len()).map(|p| self.sample_of(id, p)).collect();
-        let new = self.term_samples(t);
+        let old = self.sample_of(id);
+        let new = self.term_sample(t);
         self.is_as_accurate(&new, &old)
     }
 
     /// Whether one form of a term is as accurate as another.
     pub(super) fn is_accurate_form(&mut self, new: T, old: T) -> bool {
-        let (new, old) = (self.term_samples(new), self.term_samples(old));
+        let (new, old) = (self.term_sample(new), self.term_sample(old));
         self.is_as_accurate(&new, &old)
     }
 
     /// Whether the steps are as accurate as the value that they are to replace.
-    pub(super) fn is_accurate_for(&mut self, plan: &Plan, c: f64, n: N, id: Id) -> bool {
+    pub(super) fn is_accurate_for(&mut self, plan: &mut Plan, c: f64, n: N, id: Id) -> bool {
         self.is_accurate_beside(plan, (c, n), id, 1.0)
     }
 
     /// Whether steps are as accurate as a multiple of a value.
     pub(super) fn is_accurate_beside(
         &mut self,
-        plan: &Plan,
+        plan: &mut Plan,
         (c, n): (f64, N),
         id: Id,
         times: f64,
     ) -> bool {
-        self.points().all(|p| {
-            let new = self.plan_sample(plan, c, n, p);
-            let old = self.sample_of(id, p);
-            let old = self.space().scale(&old, times);
-            self.is_no_worse(&new, &old)
-        })
+        let new = self.plan_sample(plan, c, n);
+        let old = self.sample_of(id);
+        let old = self.space().scale(&old, times);
+        self.is_as_accurate(&new, &old)
     }
 
     /// Whether the form is as accurate as the other at all points, and its values are the same.
-    pub(super) fn is_as_accurate(&self, new: &Samples, old: &Samples) -> bool {
-        self.points().all(|p| self.is_no_worse(&new[p], &old[p]))
+    pub(super) fn is_as_accurate(&self, new: &Sample, old: &Sample) -> bool {
+        let vars = union_of(&new.vars, &old.vars);
+        let (a, b) = (self.space().places(&new.vars, &vars), self.space().places(&old.vars, &vars));
+        self.points().all(|p| {
+            let places = |all: &[usize]| all.iter().map(|i| i * POINTS + p).collect::<Vec<_>>();
+            self.is_no_worse((new, places(&a)), (old, places(&b)), p)
+        })
     }
 
-    fn is_no_worse(&self, new: &Sample, old: &Sample) -> bool {
-        let vars = super::term::union([new.vars.clone(), old.vars.clone()].iter());
+    /// The same at one point, for elements at these places.
+    fn is_no_worse(
+        &self,
+        (new, a): (&Sample, Vec<usize>),
+        (old, b): (&Sample, Vec<usize>),
+        point: usize,
+    ) -> bool {
         let largest = self.largest();
-        let (a, b) = (self.space().places(&new.vars, &vars), self.space().places(&old.vars, &vars));
         let counts = |i: usize| old.value[i].abs() < largest && old.error[i] < largest;
+        let all = || (point..old.value.len()).step_by(POINTS).filter(|i| counts(*i));
         // How far roundings of the forward pass move the old form itself.
-        let moves = |i: usize| (old.noisy[i] - old.value[i]).abs();
-        let moved = (0..old.value.len()).filter(|i| counts(*i)).map(moves).fold(0.0, f64::max);
-        let errors = (0..old.value.len()).filter(|i| counts(*i)).map(|i| old.error[i]);
-        let floor = SMALL * errors.fold(0.0, f64::max);
+        let moved = all().map(|i| (old.noisy[i] - old.value[i]).abs()).fold(0.0, f64::max);
+        let floor = SMALL * all().map(|i| old.error[i]).fold(0.0, f64::max);
         a.into_iter().zip(b).filter(|(_, j)| counts(*j)).all(|(i, j)| {
             let bound = old.error[j] + floor;
             new.value[i].is_finite()
@@ -398,7 +398,7 @@ impl Stage {
     }
 
     /// An instruction on its operands, step by step as its kernel has it; `None` where it is not known.
-    fn original(&mut self, instruction: &Instruction, point: usize) -> Option<Sample> {
+    fn original(&mut self, instruction: &Instruction) -> Option<Sample> {
         let reading = instruction.op.reading();
         if !self.program.info(instruction.result()).meta.dtype.is_float() {
             return None;
@@ -409,10 +409,10 @@ impl Stage {
                 continue;
             }
             let dims = self.renamed.get(&(self.at, k)).unwrap_or(&self.dims[id.index()]).clone();
-            x.push(self.sample_with(*id, &dims, point));
+            x.push(self.sample_with(*id, &dims));
         }
         if let Reading::Gather { .. } | Reading::GatherGrad { .. } = reading {
-            return self.gathered(instruction, &x, point);
+            return self.gathered(instruction, &x);
         }
         let vars_of_last = |id: Id| self.dims[id.index()].last().copied().flatten();
         let space = self.space();
@@ -478,7 +478,7 @@ impl Stage {
             Reading::Log1p | Reading::Expm1 | Reading::LogSigmoid | Reading::LogSoftmax => {
                 let t = self.values[instruction.result().index()];
                 let known = !self.is_itself(t, instruction.result());
-                return known.then(|| self.evaluated(t, point));
+                return known.then(|| self.evaluated(t));
             }
             _ => return None,
         })
@@ -488,12 +488,7 @@ impl Stage {
         self.terms.as_number(self.values[instruction.inputs.get(1)?.index()])
     }
 
-    fn gathered(
-        &mut self,
-        instruction: &Instruction,
-        x: &[Rc<Sample>],
-        p: usize,
-    ) -> Option<Sample> {
+    fn gathered(&mut self, instruction: &Instruction, x: &[Rc<Sample>]) -> Option<Sample> {
         if !ops::gathers_one(&self.program, instruction) {
             return None;
         }
@@ -502,7 +497,7 @@ impl Stage {
         let var = dims[axis]?;
         dims[axis] = None;
         let b = self.terms.hot_base(instruction.inputs[1], dims, var);
-        let hot = self.hot_sample(b, p);
+        let hot = self.hot_sample(b);
         let space = self.space();
         Some(match whole == instruction.result() {
             true => space.mul(&hot, x.first()?),
@@ -535,6 +530,11 @@ impl Stage {
             _ => return None,
         })
     }
+}
+
+/// What the numbers of a value are drawn with at a point.
+fn seed_of(id: Id, point: usize) -> u64 {
+    u64::from(id.0) << 8 | point as u64
 }
 
 /// Element `i` of an atom.

@@ -1,6 +1,6 @@
 //! Which axes of the values of a program are one and the same: those that meet in an elementwise op.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ops::{self, Shapes};
 use super::term::{Dims, Var};
@@ -11,7 +11,7 @@ use crate::ir::Id;
 pub(super) struct Layouts {
     pub dims: Vec<Dims>,
     /// Operands that an instruction takes with axes of its own, since theirs stand for something else already.
-    pub renamed: HashMap<(usize, usize), Dims>,
+    pub renamed: FxHashMap<(usize, usize), Dims>,
     pub sizes: Vec<usize>,
 }
 
@@ -20,7 +20,7 @@ struct Classes {
     parent: Vec<u32>,
     size: Vec<usize>,
     /// Axes that some value has both of; they can not be one.
-    apart: Vec<HashSet<u32>>,
+    apart: Vec<FxHashSet<u32>>,
 }
 
 impl Classes {
@@ -30,7 +30,7 @@ impl Classes {
         }
         self.parent.push(self.parent.len() as u32);
         self.size.push(size);
-        self.apart.push(HashSet::new());
+        self.apart.push(FxHashSet::default());
         Some(Var(self.parent.len() as u32 - 1))
     }
 
@@ -87,8 +87,8 @@ impl Layouts {
     pub fn of(program: &Program) -> Option<Layouts> {
         let mut classes = Classes::default();
         let mut dims: Vec<Option<Dims>> = vec![None; program.values.len()];
-        let mut renamed = HashMap::new();
-        let defined: HashSet<Id> =
+        let mut renamed = FxHashMap::default();
+        let defined: FxHashSet<Id> =
             program.instructions.iter().flat_map(|i| i.outputs.iter().copied()).collect();
         for (i, info) in program.values.iter().enumerate() {
             if !defined.contains(&Id(i as u32)) {
@@ -136,10 +136,10 @@ impl Layouts {
         };
         let dims: Vec<Dims> =
             dims.into_iter().map(|d| settle(&mut classes, &d.expect("all are defined"))).collect();
-        let renamed: HashMap<_, _> =
+        let renamed: FxHashMap<_, _> =
             renamed.into_iter().map(|(k, d): (_, Dims)| (k, settle(&mut classes, &d))).collect();
         let distinct = |d: &Dims| {
-            let mut seen = HashSet::new();
+            let mut seen = FxHashSet::default();
             d.iter().flatten().all(|v| seen.insert(*v))
         };
         let sound = dims.iter().chain(renamed.values()).all(distinct);
@@ -159,7 +159,7 @@ fn elementwise(
     at: usize,
     inputs: &[Dims],
     shape: &[usize],
-    renamed: &mut HashMap<(usize, usize), Dims>,
+    renamed: &mut FxHashMap<(usize, usize), Dims>,
 ) -> Dims {
     let rank = shape.len();
     let mut result: Dims = std::iter::repeat_n(None, rank).collect();
@@ -177,7 +177,7 @@ fn elementwise(
             }
         }
         let present: Vec<Var> = joined.iter().flatten().map(|v| classes.find(*v)).collect();
-        let distinct: HashSet<Var> = present.iter().copied().collect();
+        let distinct: FxHashSet<Var> = present.iter().copied().collect();
         clash |= distinct.len() != present.len();
         if clash {
             let own: Dims = dims

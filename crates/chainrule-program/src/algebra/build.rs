@@ -161,7 +161,7 @@ impl Terms {
     }
 
     /// Notes a rule whose terms [`Terms::attribute`] fills in.
-    fn noted(&mut self, rule: Is) {
+    pub(super) fn noted(&mut self, rule: Is) {
         self.events.push(Event { rule, before: Before::Term(ONE), after: ONE });
     }
 
@@ -177,49 +177,8 @@ impl Terms {
             self.push_factor(&mut out, b, e);
         }
         self.cancel_picked(&mut out);
+        self.merge_guarded(&mut out);
         self.product(out)
-    }
-
-    /// One-hot rows times what they do not pick are 0, so that `m x^a pick(x)^-a` is `m`.
-    fn cancel_picked(&mut self, out: &mut Factors) {
-        if out.len() < 3 || !self.on(Is::OneHotPick) {
-            return;
-        }
-        for (hot, _) in out.clone() {
-            let facts = self.base_facts[hot.0 as usize];
-            let Some(var) = facts.sums_to_one.filter(|_| facts.mask) else { continue };
-            for (pick, e) in out.clone().into_iter().filter(|(_, e)| *e < 0.0) {
-                let Some(picked) = self.picked(pick, hot, var) else { continue };
-                let power = |(b, f): &(B, f64)| {
-                    let there = out.iter().find(|(o, _)| o == b).map_or(0.0, |(_, g)| g / f);
-                    if self.base_range(*b).is_not_zero() { there } else { 0.0 }
-                };
-                let all = picked.iter().map(power).fold(-e, f64::min);
-                if all <= 0.0 {
-                    continue;
-                }
-                let less = |(b, e): &mut (B, f64)| {
-                    if *b == pick {
-                        *e = tidy(*e + all);
-                    }
-                    if let Some((_, f)) = picked.iter().find(|(o, _)| o == b) {
-                        *e = tidy(*e - all * f);
-                    }
-                };
-                out.iter_mut().for_each(less);
-                out.retain(|(_, e)| e.abs() > 1e-12);
-                self.noted(Is::OneHotPick);
-            }
-        }
-    }
-
-    /// The factors of which a base is the element that one-hot rows pick.
-    fn picked(&self, pick: B, hot: B, var: Var) -> Option<Factors> {
-        let Base::Reduce(vars, body) = self.get(pick) else { return None };
-        let mut factors = self.factors(*body).clone();
-        let at = factors.iter().position(|f| *f == (hot, 1.0))?;
-        factors.remove(at);
-        (vars[..] == [var] && !factors.is_empty()).then_some(factors)
     }
 
     /// One more factor; powers of one base merge where that is right.
@@ -536,8 +495,38 @@ impl Terms {
             self.noted(Is::SumOfSum);
             return apart;
         }
+        if let Some(t) = self.reduced_in_turn(&vars, m) {
+            return t;
+        }
         let b = self.reduce_base(vars, m);
         self.power(b, 1.0)
+    }
+
+    /// The sum along one axis first, where it meets its own inverse outside: `sum(e / sum(e))` over
+    /// all axes is a count.
+    fn reduced_in_turn(&mut self, vars: &Vars, m: M) -> Option<T> {
+        if vars.len() < 2 || !self.on(Is::ConstantFactor) || !self.on(Is::MergePowers) {
+            return None;
+        }
+        for v in vars.clone() {
+            let depends = |(b, _): &(B, f64)| self.base_vars(*b).contains(&v);
+            let (inside, outside): (Factors, Factors) =
+                self.factors(m).iter().copied().partition(depends);
+            let inner = self.product(inside.clone());
+            let sum = Base::Reduce([v].into_iter().collect(), inner);
+            let Some(b) = self.find_base(&sum) else { continue };
+            let meets = |(o, e): &(B, f64)| *o == b && *e < 0.0;
+            if !self.base_range(b).is_not_zero() || !outside.iter().any(meets) {
+                continue;
+            }
+            let mut left = outside;
+            self.push_factor(&mut left, b, 1.0);
+            self.noted(Is::ConstantFactor);
+            let rest: Vars = vars.iter().copied().filter(|w| *w != v).collect();
+            let left = self.product(left);
+            return Some(self.reduce_product(&rest, left));
+        }
+        None
     }
 
     /// The sum of a term along these axes, of its parts one by one.

@@ -179,6 +179,11 @@ impl Stage {
             }
             Step::Apply(f, a) => numbers::apply(*f, of(a), &self.terms),
             Step::Sum(a, vars) => of(a).sum(vars, &self.terms),
+            Step::SoftmaxSlope(p, g, var) => {
+                let (p, g) = (of(p), of(g));
+                let total = self.combined(&p, &g, |a, b| a * b).sum(&[*var], &self.terms);
+                self.combined(&p, &self.combined(&g, &total, |a, b| a - b), |a, b| a * b)
+            }
             Step::Pick(a, b) => {
                 let t = self.terms.find_power(*b).expect("it was read");
                 let hot = numbers.term(&self.terms, t);

@@ -1,8 +1,8 @@
 //! Writing, second half: from steps to instructions of the program.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Stage;
@@ -19,9 +19,8 @@ use crate::tensor::value::{Layout, Meta, Value};
 pub(super) struct Writer<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
-    /// The axes in the order in which they lie in all arrays of the plan.
-    frame: Dims,
-    done: HashMap<N, (Id, Dims)>,
+    frame: Frame,
+    done: FxHashMap<N, (Id, Dims)>,
     out: Vec<Instruction>,
     /// The instruction in whose place these come.
     like: Instruction,
@@ -55,7 +54,7 @@ impl Stage {
             stage: self,
             plan,
             frame,
-            done: HashMap::new(),
+            done: FxHashMap::default(),
             out: Vec::new(),
             like: like.clone(),
         };
@@ -63,54 +62,66 @@ impl Stage {
     }
 }
 
+/// The places of axes in all arrays of a plan. Axes that no array has both of may share one.
+type Frame = Vec<SmallVec<[Var; 2]>>;
+
+fn place_of(frame: &Frame, v: Var) -> Option<usize> {
+    frame.iter().position(|slot| slot.contains(&v))
+}
+
 /// All axes that occur, in an order that fits most arrays.
-fn frame_of(plan: &Plan, root: N, target: &Dims) -> Dims {
+fn frame_of(plan: &Plan, root: N, target: &Dims) -> Frame {
     let needed = plan.needed(root);
-    let mut frame: Dims = target.clone();
+    let mut frame: Frame = target.iter().map(|v| v.iter().copied().collect()).collect();
     let nodes = plan.nodes.iter().zip(&needed).filter(|(_, needed)| **needed);
     let have = nodes.clone().filter_map(|(n, _)| match &n.step {
         Step::Have(_, dims) => Some(dims.iter().flatten().copied().collect::<Vec<_>>()),
         _ => None,
     });
+    let meet = |a: Var, b: Var| {
+        let mut arrays = nodes.clone().map(|(n, _)| &n.vars);
+        arrays.any(|vars| vars.contains(&a) && vars.contains(&b))
+    };
     for (node, _) in nodes.clone() {
         if let Step::Have(_, dims) = &node.step {
-            fill_slots(&mut frame, dims);
+            fill_slots(&mut frame, dims, meet);
         }
     }
-    let rest = nodes.map(|(n, _)| n.vars.to_vec());
+    let rest = nodes.clone().map(|(n, _)| n.vars.to_vec());
     for vars in have.chain(rest) {
         for (i, v) in vars.iter().enumerate() {
-            if frame.contains(&Some(*v)) {
+            if place_of(&frame, *v).is_some() {
                 continue;
             }
             // Before the next one that has a place, else after the last that has.
-            let next = vars[i + 1..].iter().find_map(|w| frame.iter().position(|x| *x == Some(*w)));
-            let last =
-                vars[..i].iter().rev().find_map(|w| frame.iter().position(|x| *x == Some(*w)));
+            let next = vars[i + 1..].iter().find_map(|w| place_of(&frame, *w));
+            let last = vars[..i].iter().rev().find_map(|w| place_of(&frame, *w));
             let at = match (last, next) {
                 (Some(last), _) => last + 1,
                 (None, Some(next)) => next,
                 (None, None) => frame.len(),
             };
-            frame.insert(at, Some(*v));
+            frame.insert(at, [*v].into_iter().collect());
         }
     }
     frame
 }
 
-/// Where the frame has an axis of size 1 an array that fits it otherwise may have another.
-fn fill_slots(frame: &mut Dims, dims: &Dims) {
+/// Where the frame has an axis of size 1, or one that `meet`s none of an array, an array that fits
+/// it otherwise may have another.
+fn fill_slots(frame: &mut Frame, dims: &Dims, meet: impl Fn(Var, Var) -> bool) {
     let Some(lead) = frame.len().checked_sub(dims.len()) else { return };
     let fits = |(k, v): (usize, &Option<Var>)| match v {
-        Some(v) => match frame.iter().position(|w| *w == Some(*v)) {
+        Some(v) => match place_of(frame, *v) {
             Some(at) => at == lead + k,
-            None => frame[lead + k].is_none(),
+            None => !frame[lead + k].iter().any(|w| meet(*v, *w)),
         },
         None => true,
     };
     if dims.iter().enumerate().all(fits) {
-        for (k, v) in dims.iter().enumerate().filter(|(_, v)| v.is_some()) {
-            frame[lead + k] = *v;
+        for (k, v) in dims.iter().enumerate() {
+            let slot = &mut frame[lead + k];
+            slot.extend(v.filter(|v| !slot.contains(v)));
         }
     }
 }
@@ -232,6 +243,7 @@ impl Writer<'_> {
             Step::Apply(f, a) => self.apply(*f, *a),
             Step::Sum(a, vars) => self.reduced(make::sum, *a, vars),
             Step::Pick(a, _) => self.pick(n, *a),
+            Step::SoftmaxSlope(p, g, var) => self.softmax_slope(*p, *g, *var),
         };
         self.done.insert(n, made.clone());
         made
@@ -289,25 +301,32 @@ impl Writer<'_> {
                 let dims = dims.iter().map(|v| v.filter(|v| *v != var)).collect();
                 return (self.push(make::logsumexp(&axes, true), &[id], shape), dims);
             }
-            Fun::Softmax(var) => return self.softmax(id, dims, var),
+            Fun::Softmax(var) => return self.along_rows(make::softmax(), &[id], dims, var),
         };
         (self.push(op, &[id], shape), dims)
     }
 
-    /// The op goes along the last axis.
-    fn softmax(&mut self, id: Id, dims: Dims, var: Var) -> (Id, Dims) {
+    fn softmax_slope(&mut self, p: N, g: N, var: Var) -> (Id, Dims) {
+        let ((p, dims), (g, own)) = (self.write(p), self.write(g));
+        let g = self.laid_out(g, &own, &dims);
+        self.along_rows(make::softmax_grad(), &[p, g], dims, var)
+    }
+
+    /// An op that goes along the last axis.
+    fn along_rows(&mut self, op: Arc<dyn Op>, ids: &[Id], dims: Dims, var: Var) -> (Id, Dims) {
         let axis = dims.iter().position(|v| *v == Some(var)).expect("the axis is there");
         let last = dims.len() - 1;
-        let shape = self.shape(id);
+        let shape = self.shape(ids[0]);
         if axis == last {
-            return (self.push(make::softmax(), &[id], shape), dims);
+            return (self.push(op, ids, shape), dims);
         }
         let mut swap: SmallVec<[u8; 8]> = (0..dims.len() as u8).collect();
         swap.swap(axis, last);
-        let turned_shape = permuted(&shape, &swap);
-        let turned = self.push(make::permute(&swap), &[id], turned_shape);
-        let p = self.push(make::softmax(), &[turned], turned_shape);
-        (self.push(make::permute(&swap), &[p], shape), dims)
+        let turned = permuted(&shape, &swap);
+        let ids: SmallVec<[Id; 2]> =
+            ids.iter().map(|id| self.push(make::permute(&swap), &[*id], turned)).collect();
+        let made = self.push(op, &ids, turned);
+        (self.push(make::permute(&swap), &[made], shape), dims)
     }
 
     /// One-hot rows with `c` for the 1.
@@ -346,8 +365,8 @@ impl Writer<'_> {
     /// These axes in the order of the frame, from the first of them on.
     fn covering(&self, vars: impl Iterator<Item = Var>) -> Dims {
         let vars: Vec<Var> = vars.collect();
-        let wanted = |v: &Option<Var>| v.filter(|v| vars.contains(v));
-        let first = self.frame.iter().position(|v| wanted(v).is_some());
+        let wanted = |slot: &SmallVec<[Var; 2]>| slot.iter().copied().find(|v| vars.contains(v));
+        let first = self.frame.iter().position(|slot| wanted(slot).is_some());
         self.frame[first.unwrap_or(self.frame.len())..].iter().map(wanted).collect()
     }
 

@@ -68,7 +68,9 @@ impl Stage {
             _ => {
                 self.terms.events.clear();
                 let facts = self.facts_of(instruction, &inputs);
-                self.atom(result, facts)
+                let t = self.atom(result, facts);
+                self.note_zeros(instruction, t);
+                t
             }
         };
         self.verify(instruction, &inputs, t, is_known)?;
@@ -239,6 +241,27 @@ impl Stage {
         });
         let (t, a, b) = found?;
         Some(self.terms.add(&[(t, super::term::tidy(a)), (ONE, super::term::tidy(b))]))
+    }
+
+    /// Of a mask that says where a value is zero it is known which.
+    fn note_zeros(&mut self, instruction: &Instruction, mask: T) {
+        if instruction.op.reading() != Reading::Cast {
+            return;
+        }
+        let from = self.position[instruction.inputs[0].index()];
+        let Some(made_by) = from.checked_sub(1).map(|at| &self.program.instructions[at]) else {
+            return;
+        };
+        if made_by.op.reading() != Reading::Equal {
+            return;
+        }
+        let [x, zero] = [0, 1].map(|k| self.values[made_by.inputs[k].index()]);
+        let same = self.dims[made_by.inputs[0].index()] == self.dims[instruction.result().index()];
+        if zero == ZERO && same && self.terms.as_number(x).is_none() {
+            let m = self.terms.summands(mask)[0].0;
+            let b = self.terms.factors(m)[0].0;
+            self.terms.zero_of.insert(b, x);
+        }
     }
 
     /// What is known of the result of an op that is not looked into.

@@ -12,6 +12,7 @@
 mod accuracy;
 mod axes;
 mod build;
+mod cancel;
 mod checked;
 mod emit;
 mod facts;
@@ -22,6 +23,7 @@ mod plan;
 mod products;
 mod rules;
 mod samples;
+mod slopes;
 mod stage;
 mod steps;
 mod sums;
@@ -134,24 +136,74 @@ impl Program {
     ///
     /// Errors for a name that is no rule, and in checked mode for a rewrite that changes a value.
     pub fn simplify_with(&self, how: &Simplify) -> Result<Simplified> {
+        let (program, stage) = self.simplify_as(how, true)?;
+        let steps = stage.map_or_else(Vec::new, |mut stage| stage.steps());
+        Ok(Simplified { program, steps })
+    }
+
+    /// The program simplified, and the rules that were applied: as [`Program::simplify_with`],
+    /// without the uses of rules in words, which take time.
+    pub(super) fn simplified_by(&self, how: &Simplify) -> Result<(Program, Vec<&'static str>)> {
+        let (program, stage) = self.simplify_as(how, false)?;
+        Ok((program, stage.map_or_else(Vec::new, |stage| stage.rules())))
+    }
+
+    /// The program, and the stage if it has changed anything, which `tells` what it does.
+    fn simplify_as(&self, how: &Simplify, tells: bool) -> Result<(Program, Option<Stage>)> {
         how.check()?;
         let before = self.optimized();
-        // An instruction counts as some elements, so that small arrays make no formula long; as many, where the program got longer yet.
-        for overhead in [64.0, 4096.0] {
-            let Some(mut stage) = Stage::new(&before, &how.on, how.seed, overhead) else { break };
-            stage.read()?;
-            // An array all of whose rows are roundings of one is not what its formula says.
-            if stage.is_degenerate {
-                break;
-            }
-            let program = stage.write_all()?.optimized();
-            let steps = stage.steps();
-            program.check()?;
-            let cheaper = total_cost(&program, overhead) <= total_cost(&before, overhead);
-            if cheaper && program.len() <= before.len() {
-                return Ok(Simplified { program, steps });
+        // An instruction counts as some elements, so that small arrays make no formula long.
+        const ELEMENTS: f64 = 64.0;
+        match before.simplify_once(how, tells, (ELEMENTS, false))? {
+            Attempt::Found(found) => return Ok((found.0, Some(found.1))),
+            Attempt::Vain => return Ok((before, None)),
+            Attempt::Longer => {}
+        }
+        // As many elements, or no value with more instructions than it had.
+        let mut best = (before.clone(), None);
+        for attempt in [(64.0 * ELEMENTS, false), (ELEMENTS, true)] {
+            let cost = |p: &Program| (p.len(), total_cost(p, ELEMENTS));
+            if let Attempt::Found(found) = before.simplify_once(how, tells, attempt)?
+                && cost(&found.0) < cost(&best.0)
+            {
+                best = (found.0, Some(found.1));
             }
         }
-        Ok(Simplified { program: before, steps: Vec::new() })
+        Ok(best)
     }
+
+    /// One attempt: with what an instruction costs beside its elements, and whether no value may be
+    /// written with more of them than it had.
+    fn simplify_once(
+        &self,
+        how: &Simplify,
+        tells: bool,
+        (overhead, is_strict): (f64, bool),
+    ) -> Result<Attempt> {
+        let Some(mut stage) = Stage::new(self, &how.on, how.seed, overhead) else {
+            return Ok(Attempt::Vain);
+        };
+        (stage.tells, stage.is_strict) = (tells, is_strict);
+        stage.read()?;
+        // An array all of whose rows are roundings of one is not what its formula says.
+        if stage.is_degenerate {
+            return Ok(Attempt::Vain);
+        }
+        let program = stage.write_all()?.optimized();
+        program.check()?;
+        let cheaper = total_cost(&program, overhead) <= total_cost(self, overhead);
+        Ok(match cheaper && program.len() <= self.len() {
+            true => Attempt::Found(Box::new((program, stage))),
+            false => Attempt::Longer,
+        })
+    }
+}
+
+/// What came of an attempt to simplify a program.
+enum Attempt {
+    /// A program that is cheaper, and no longer.
+    Found(Box<(Program, Stage)>),
+    Longer,
+    /// None will do.
+    Vain,
 }

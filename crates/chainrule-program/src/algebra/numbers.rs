@@ -165,7 +165,10 @@ impl Numbers {
             return known.clone();
         }
         let made = Rc::new(match terms.get(b) {
-            Base::Value { .. } => self.atom(terms, b),
+            Base::Value { .. } => match terms.zero_of.get(&b) {
+                Some(x) => self.zeros(terms, *x, terms.base_vars(b)),
+                None => self.atom(terms, b),
+            },
             Base::Hot { index, dims, var } => self.hot(terms, *index, dims, *var),
             Base::Sum(t) => self.term(terms, *t),
             Base::Fn(f, t) => {
@@ -181,6 +184,12 @@ impl Numbers {
         self.held += made.data.len();
         self.bases.insert(b, made.clone());
         made
+    }
+
+    /// A mask of where a term is zero.
+    fn zeros(&mut self, terms: &Terms, x: T, vars: &Vars) -> Array {
+        let x = self.term(terms, x).over(vars, terms);
+        Array { vars: vars.clone(), data: x.into_iter().map(|x| f64::from(x == 0.0)).collect() }
     }
 
     fn atom(&self, terms: &Terms, b: B) -> Array {

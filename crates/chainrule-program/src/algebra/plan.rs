@@ -1,12 +1,14 @@
 //! Writing, first half: from a term to the cheapest steps that compute it, with what the program has computed already.
 
-use std::collections::HashMap;
+use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::rules::Is;
+use super::samples::Sample;
 use super::stage::{Price, Stage};
-use super::term::{B, Base, Dims, Fun, M, T, UNIT, Vars, union};
+use super::term::{B, Base, Dims, Fun, M, T, UNIT, Var, Vars, union, union_of};
 use crate::ir::{From, Id};
 
 /// A step: a place in [`Plan::nodes`].
@@ -33,26 +35,34 @@ pub(super) enum Step {
     Sum(N, Vars),
     /// The element of each row that the one-hot rows name.
     Pick(N, B),
+    /// `p (g - sum(p g))` along the axis, which is one op of the table.
+    SoftmaxSlope(N, N, Var),
 }
 
 pub(super) struct Node {
     pub step: Step,
     pub vars: Vars,
     pub cost: f64,
+    /// What it gives at the points of accuracy, if that has been asked.
+    pub sample: Option<Rc<Sample>>,
 }
 
 /// Steps in the order in which they are done.
 #[derive(Default)]
 pub(super) struct Plan {
     pub nodes: Vec<Node>,
-    index: HashMap<Step, N>,
-    pub done: HashMap<T, (f64, N)>,
+    /// What all steps cost.
+    total: f64,
+    index: FxHashMap<Step, N>,
+    pub done: FxHashMap<T, (f64, N)>,
     order: Vec<T>,
     /// Values that are there with those that the plan takes, and are paid for.
     paid: Vec<Id>,
     /// Values that are defined from this place on may not be used.
     limit: usize,
     pub depth: usize,
+    /// Whether a number before the whole is an instruction more.
+    pub is_exact: bool,
 }
 
 impl Plan {
@@ -61,7 +71,7 @@ impl Plan {
     }
 
     pub fn cost(&self) -> f64 {
-        self.nodes.iter().map(|n| n.cost).sum()
+        self.total
     }
 
     pub fn mark(&self) -> Mark {
@@ -69,14 +79,44 @@ impl Plan {
     }
 
     pub fn back_to(&mut self, mark: Mark) {
-        self.paid.truncate(mark.paid);
-        for node in self.nodes.drain(mark.nodes..) {
+        self.take(mark);
+    }
+
+    /// What was done since the mark, which is undone.
+    pub fn take(&mut self, mark: Mark) -> Kept {
+        let paid = self.paid.split_off(mark.paid);
+        let nodes: Vec<Node> = self.nodes.drain(mark.nodes..).collect();
+        for node in &nodes {
+            // Costs are halves of whole numbers, so that nothing is lost.
+            self.total -= node.cost;
             self.index.remove(&node.step);
         }
-        for t in self.order.drain(mark.order..) {
-            self.done.remove(&t);
-        }
+        let done = &mut self.done;
+        let terms = self.order.drain(mark.order..);
+        let terms = terms.filter_map(|t| Some((t, done.remove(&t)?))).collect();
+        Kept { nodes, terms, paid }
     }
+
+    /// Does again what was taken from here.
+    pub fn put(&mut self, kept: Kept) {
+        for node in kept.nodes {
+            self.total += node.cost;
+            self.index.insert(node.step.clone(), self.nodes.len());
+            self.nodes.push(node);
+        }
+        for (t, done) in kept.terms {
+            self.done.insert(t, done);
+            self.order.push(t);
+        }
+        self.paid.extend(kept.paid);
+    }
+}
+
+/// A part of a plan that was taken out of it.
+pub(super) struct Kept {
+    nodes: Vec<Node>,
+    terms: Vec<(T, (f64, N))>,
+    paid: Vec<Id>,
 }
 
 /// How far a plan was.
@@ -91,11 +131,11 @@ pub(super) struct Mark {
 #[derive(Default)]
 pub(super) struct Known {
     /// By the term, scaled so that its first coefficient is 1, and that coefficient.
-    pub whole: HashMap<T, SmallVec<[(Id, f64); 2]>>,
+    pub whole: FxHashMap<T, SmallVec<[(Id, f64); 2]>>,
     /// Products of several factors, by each factor.
-    pub products: HashMap<B, Vec<(Id, M, f64)>>,
+    pub products: FxHashMap<B, Vec<(Id, M, f64)>>,
     /// Sums, by each summand.
-    pub sums: HashMap<M, Vec<Id>>,
+    pub sums: FxHashMap<M, Vec<Id>>,
 }
 
 /// So many candidates are looked at for one part.
@@ -112,6 +152,7 @@ pub(super) fn weight(step: &Step) -> f64 {
             _ => 8.0,
         },
         Step::Apply(..) => 8.0,
+        Step::SoftmaxSlope(..) => 3.0,
         _ => 1.0,
     }
 }
@@ -126,6 +167,7 @@ impl Stage {
 
     /// Makes a value known.
     pub(super) fn define(&mut self, id: Id, t: T, price: Price) {
+        self.last_plans.clear();
         self.values[id.index()] = t;
         self.prices[id.index()] = price;
         if self.terms.as_number(t).is_some() || !self.program.info(id).meta.dtype.is_float() {
@@ -161,6 +203,9 @@ impl Stage {
 
     /// What it costs to take a value, with all that it needs and the plan does not have.
     pub(super) fn have_cost(&self, plan: &Plan, id: Id) -> f64 {
+        if self.live[id.index()] {
+            return 0.0;
+        }
         self.pay(&mut plan.paid.clone(), [id])
     }
 
@@ -191,12 +236,29 @@ impl Stage {
         if let Some(cost) = self.cost_of.get(&t) {
             return *cost;
         }
+        let (mut plan, c, root) = self.planned(t);
+        let n = self.scale(&mut plan, c, root);
+        let mut cost = plan.cost_to(n);
+        if plan.is_multiple(c, root) {
+            let mut exact = Plan { is_exact: true, ..Plan::new(usize::MAX) };
+            let (c, n) = self.plan_term(&mut exact, t);
+            let n = self.scale(&mut exact, c, n);
+            cost = cost.min(exact.cost_to(n));
+        }
+        self.cost_of.insert(t, cost);
+        self.last_plans.insert(t, (plan, c, root));
+        cost
+    }
+
+    /// The steps of a term by themselves: those that were found already, if nothing was made known
+    /// since.
+    pub(super) fn planned(&mut self, t: T) -> (Plan, f64, N) {
+        if let Some(plan) = self.last_plans.remove(&t) {
+            return plan;
+        }
         let mut plan = Plan::new(usize::MAX);
         let (c, n) = self.plan_term(&mut plan, t);
-        let n = self.scale(&mut plan, c, n);
-        let cost = plan.cost_to(n);
-        self.cost_of.insert(t, cost);
-        cost
+        (plan, c, n)
     }
 
     pub(super) fn step(&mut self, plan: &mut Plan, step: Step) -> N {
@@ -208,9 +270,11 @@ impl Stage {
             Step::One => Vars::new(),
             Step::Have(_, dims) => super::term::rising(dims.iter().flatten().copied().collect()),
             Step::Hot(b) => self.terms.base_vars(*b).clone(),
-            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) | Step::Div(a, b) => {
-                union([of(a), of(b)].iter())
-            }
+            Step::Add(a, b)
+            | Step::Sub(a, b)
+            | Step::Mul(a, b)
+            | Step::Div(a, b)
+            | Step::SoftmaxSlope(a, b, _) => union_of(&of(a), &of(b)),
             Step::Scale(a, _) | Step::Pow(a, _) => of(a),
             Step::Apply(Fun::LogSumExp(v), a) => of(a).into_iter().filter(|w| w != v).collect(),
             Step::Apply(_, a) => of(a),
@@ -233,7 +297,8 @@ impl Stage {
             Step::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
             step => weight(step) * numel + self.overhead,
         };
-        plan.nodes.push(Node { step: step.clone(), vars, cost });
+        plan.total += cost;
+        plan.nodes.push(Node { step: step.clone(), vars, cost, sample: None });
         plan.index.insert(step, plan.nodes.len() - 1);
         plan.nodes.len() - 1
     }
@@ -281,12 +346,17 @@ impl Stage {
         }
         let mark = plan.mark();
         let before = plan.cost();
+        let is_exact = plan.is_exact && plan.depth == 0;
         plan.depth += 1;
         let (fresh, mut n) = self.plan_fresh(plan, t);
         let mut d = fresh / c;
         plan.depth -= 1;
+        let number = there.map_or(0.0, |(_, e, _)| match is_exact {
+            true => self.number_cost(t, c / e) - self.number_before(plan, fresh, n, t),
+            false => self.factor_cost(t, e),
+        });
         if let Some((id, e, cost)) = there
-            && (cost + self.factor_cost(t, e) <= plan.cost() - before
+            && (cost + number <= plan.cost() - before
                 || !self.is_accurate_beside(plan, (fresh, n), id, c / e))
         {
             plan.back_to(mark);
@@ -318,7 +388,28 @@ impl Stage {
         if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
     }
 
+    /// What a number before a term costs.
+    fn number_cost(&self, t: T, c: f64) -> f64 {
+        match c == 1.0 {
+            true => 0.0,
+            false => self.terms.numel(self.terms.vars(t)) as f64 + self.overhead,
+        }
+    }
+
+    /// What a number before a step that is a multiple of the term costs.
+    pub(super) fn number_before(&self, plan: &Plan, c: f64, n: N, t: T) -> f64 {
+        let free = self.is_mean(plan, n, c) || self.is_free(plan, n);
+        if free { 0.0 } else { self.number_cost(t, c) }
+    }
+
     fn plan_fresh(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+        match self.plan_slope(plan, t) {
+            Some(found) => found,
+            None => self.plan_plain(plan, t),
+        }
+    }
+
+    pub(super) fn plan_plain(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
         if let [(m, c)] = self.terms.summands(t)[..] {
             let (d, n) = self.plan_product(plan, 1.0, m);
             return (c * d, n);
@@ -411,6 +502,17 @@ impl Stage {
 }
 
 impl Plan {
+    /// Whether a value is taken that has another coefficient, so that the number might go to a
+    /// better place.
+    pub fn is_multiple(&self, c: f64, root: N) -> bool {
+        c != 1.0 && matches!(self.nodes[root].step, Step::Have(..))
+    }
+
+    /// What a step gives, which has been followed.
+    pub fn sample(&self, n: N) -> &Sample {
+        self.nodes[n].sample.as_deref().expect("steps come after what they need")
+    }
+
     /// What this step costs with those that it needs.
     pub fn cost_to(&self, root: N) -> f64 {
         let needed = self.needed(root);
@@ -436,9 +538,11 @@ impl Step {
     pub fn inputs(&self) -> SmallVec<[N; 2]> {
         match self {
             Step::One | Step::Have(..) | Step::Hot(_) => SmallVec::new(),
-            Step::Add(a, b) | Step::Sub(a, b) | Step::Mul(a, b) | Step::Div(a, b) => {
-                [*a, *b].into_iter().collect()
-            }
+            Step::Add(a, b)
+            | Step::Sub(a, b)
+            | Step::Mul(a, b)
+            | Step::Div(a, b)
+            | Step::SoftmaxSlope(a, b, _) => [*a, *b].into_iter().collect(),
             Step::Scale(a, _)
             | Step::Pow(a, _)
             | Step::Apply(_, a)

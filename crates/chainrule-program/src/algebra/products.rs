@@ -240,10 +240,12 @@ impl Stage {
         let mut best: Option<(f64, Cover)> = None;
         for (b, _) in rest {
             let Some(candidates) = self.known.products.get(b) else { continue };
-            let (firm, loose): (Vec<_>, Vec<_>) =
-                candidates.iter().rev().partition(|(id, ..)| self.live[id.index()]);
-            for &&(id, part, c) in firm.iter().take(CANDIDATES).chain(loose.iter().take(CANDIDATES))
-            {
+            let live = &self.live;
+            let those = |is_live: bool| {
+                let all = candidates.iter().rev();
+                all.filter(move |(id, ..)| live[id.index()] == is_live).take(CANDIDATES)
+            };
+            for &(id, part, c) in those(true).chain(those(false)) {
                 let factors = self.terms.factors(part);
                 let sign = signs.iter().copied().find(|s| divides(factors, rest, *s));
                 let Some(sign) = sign else {
@@ -261,7 +263,7 @@ impl Stage {
                 };
                 // Others may have to be reshaped for axes of size 1.
                 let padded = if self.dims[id.index()].contains(&None) { 0.25 } else { 0.0 };
-                let saved = self.worth(part, sign) - cost - scale - padded;
+                let saved = self.worth(part, sign, plan.is_exact) - cost - scale - padded;
                 if saved > 0.0 && best.as_ref().is_none_or(|(most, _)| saved > *most) {
                     best = Some((saved, Cover { id, part, coefficient: c, sign }));
                 }
@@ -279,8 +281,7 @@ impl Stage {
         for (sum, _) in rest.clone().into_iter().filter(|(_, e)| *e == 1.0) {
             let Base::Reduce(vars, body) = self.terms.get(sum).clone() else { continue };
             let whole = self.terms.scaled_product(1.0, body);
-            if self.is_there(whole) || self.terms.find_power(sum).is_some_and(|t| self.is_there(t))
-            {
+            if self.is_there(whole) || self.is_base_there(sum) {
                 continue;
             }
             let inside = self.terms.factors(body).clone();
@@ -330,13 +331,8 @@ impl Stage {
 
     /// A live value whose factors are some of the first and some of the second, with its coefficient; and what is left of both. It is the one
     /// with most of the second.
-    fn spanning(
-        &self,
-        plan: &Plan,
-        inside: &Factors,
-        outside: &Factors,
-    ) -> Option<(Id, f64, Factors, Factors)> {
-        let mut best: Option<(usize, (Id, f64, Factors, Factors))> = None;
+    fn spanning(&self, plan: &Plan, inside: &Factors, outside: &Factors) -> Option<Spanning> {
+        let mut best: Option<((usize, bool, bool), Spanning)> = None;
         for (b, _) in inside {
             let Some(candidates) = self.known.products.get(b) else { continue };
             let live = candidates.iter().rev().filter(|(id, ..)| self.live[id.index()]);
@@ -349,16 +345,21 @@ impl Stage {
                 }
                 let left = without(inside, &within, 1.0).zip(without(outside, &beyond, 1.0));
                 let Some((within, left)) = left else { continue };
-                if best.as_ref().is_none_or(|(most, _)| beyond.len() > *most) {
-                    best = Some((beyond.len(), (id, c, within, left)));
+                // Others have to be scaled, or may have to be reshaped for axes of size 1.
+                let whole = !self.dims[id.index()].contains(&None);
+                let worth = (beyond.len(), c == 1.0, whole);
+                if best.as_ref().is_none_or(|(most, _)| worth > *most) {
+                    best = Some((worth, (id, c, within, left)));
                 }
             }
         }
         best.map(|(_, found)| found)
     }
 
-    /// About what a product, or its inverse, costs when it is computed from its factors.
-    fn worth(&self, m: M, sign: f64) -> f64 {
+    /// About what a product, or its inverse, costs when it is computed from its factors. A sum
+    /// counts even if it is there, so that a value that others may share is taken for it; but not
+    /// where a number has to find its place.
+    fn worth(&self, m: M, sign: f64, is_exact: bool) -> f64 {
         let factors = self.terms.factors(m);
         let mut cost = 0.0;
         for (b, e) in factors {
@@ -368,7 +369,9 @@ impl Stage {
                 cost += numel * weight(&Step::Pow(0, e.to_bits())) + self.overhead;
             }
             cost += match self.terms.get(*b) {
-                Base::Reduce(_, inner) => self.terms.numel(self.terms.product_vars(*inner)) as f64,
+                Base::Reduce(_, inner) if !is_exact || !self.is_base_there(*b) => {
+                    self.terms.numel(self.terms.product_vars(*inner)) as f64
+                }
                 Base::Sum(t) if !self.is_there(*t) => {
                     numel * (self.terms.summands(*t).len() - 1) as f64
                 }
@@ -379,11 +382,18 @@ impl Stage {
         cost + (factors.len() as f64 - 1.0) * (numel + self.overhead)
     }
 
+    fn is_base_there(&self, b: B) -> bool {
+        self.terms.find_power(b).is_some_and(|t| self.is_there(t))
+    }
+
     fn is_there(&self, lead: T) -> bool {
         let there = self.known.whole.get(&lead);
         there.is_some_and(|all| all.iter().any(|(id, _)| self.live[id.index()]))
     }
 }
+
+/// A value with factors of two products, its coefficient, and what is left of both.
+type Spanning = (Id, f64, Factors, Factors);
 
 /// A value that is a part of a product.
 #[derive(Clone, Copy)]
@@ -396,7 +406,7 @@ struct Cover {
 }
 
 /// Whether all powers of the part, or of its inverse, are in the product.
-fn divides(part: &Factors, whole: &Factors, sign: f64) -> bool {
+pub(super) fn divides(part: &Factors, whole: &Factors, sign: f64) -> bool {
     let has = |(b, e): &(B, f64)| {
         let enough = |f: f64| f * e * sign > 0.0 && f.abs() >= e.abs() - 1e-12;
         whole.iter().any(|(o, f)| o == b && enough(*f))

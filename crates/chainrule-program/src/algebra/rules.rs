@@ -24,12 +24,12 @@ macro_rules! rules {
 
 rules! {
     LikeTerms "like terms": "a x + b x = (a + b) x; what cancels is gone";
-    MergePowers "merge powers": "x^a x^b = x^(a + b), where x is not zero or a and b have one sign";
+    MergePowers "merge powers": "x^a x^b = x^(a + b), where x is not zero or a and b have one sign; with a negative a, x + [x = 0] is x";
     PowerOfPower "power of a power": "(x^a)^b = x^(a b), where b is whole or x is not negative";
     PowerOfProduct "power of a product": "(x y)^b = x^b y^b, where b is whole or x is not negative";
     ExpLog "exp and log": "log(exp(x)) = x, and exp(log(x)) = x, where x is positive";
     LogOfProduct "log of a product": "log(x^a y) = a log(x) + log(y), where x and y are positive";
-    ConstantFactor "constant factor": "sum(c x) = c sum(x), where c is constant along the axis";
+    ConstantFactor "constant factor": "sum(c x) = c sum(x), where c is constant along the axis, and so for other linear ops";
     SumOfConstant "sum of a constant": "sum(c) = n c, where c is constant along an axis of n elements";
     SumOfSum "sum of a sum": "sum(a + b) = sum(a) + sum(b), where that is shorter";
     OneHotSum "one-hot sum": "sum(onehot) = 1 along its axis";

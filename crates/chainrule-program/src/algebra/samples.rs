@@ -2,16 +2,23 @@
 //!
 //! An axis of `n` elements is represented by at most three, of which the last stands for all others: it weighs `n - 2` in a sum. So laws such as
 //! `sum(c) = n c` hold, and a formula over large arrays is studied at the cost of a few elements.
+//!
+//! All points are followed at once: the numbers of an element at all points lie beside each other,
+//! so that axes are brought together once for all of them.
 
 use smallvec::SmallVec;
 
-use super::term::{Fun, Var, Vars, union};
+use super::term::{Fun, Var, Vars, union_of};
 use crate::dtype::DType;
 
 /// The elements of an axis that are looked at.
 const ELEMENTS: usize = 3;
 
-/// Values over axes, rising and row-major, each with its error in units of the relative rounding error of the dtype.
+/// At so many points a formula is looked at.
+pub(super) const POINTS: usize = 10;
+
+/// Values over axes, rising and row-major, each with its error in units of the relative rounding
+/// error of the dtype. An element has a value for each point.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     pub vars: Vars,
@@ -23,6 +30,33 @@ pub(super) struct Sample {
 
 /// The size of a rounding in [`Sample::noisy`]: far above those of f64.
 pub(super) const ROUNDING: f64 = 1e-9;
+
+/// For each element of an array the place of its element in another.
+type Places = SmallVec<[usize; 27]>;
+
+impl Sample {
+    fn sized(vars: Vars, elements: usize) -> Sample {
+        let zeros = || Vec::with_capacity(elements * POINTS);
+        Sample { vars, value: zeros(), noisy: zeros(), error: zeros() }
+    }
+
+    fn push(&mut self, value: f64, noisy: f64, error: f64) {
+        self.value.push(value);
+        self.noisy.push(noisy);
+        self.error.push(error);
+    }
+
+    /// The elements at these places, over other axes.
+    pub fn at_places(&self, places: &[usize], vars: Vars) -> Sample {
+        let mut out = Sample::sized(vars, places.len());
+        for at in places.iter().map(|i| i * POINTS..(i + 1) * POINTS) {
+            out.value.extend_from_slice(&self.value[at.clone()]);
+            out.noisy.extend_from_slice(&self.noisy[at.clone()]);
+            out.error.extend_from_slice(&self.error[at]);
+        }
+        out
+    }
+}
 
 /// The sizes of all axes and the dtype of the arithmetic.
 #[derive(Clone, Copy)]
@@ -67,12 +101,15 @@ impl Space<'_> {
     }
 
     /// For each element over `to` the place of its element over `from`; axes that `from` lacks do not count.
-    pub fn places(self, from: &[Var], to: &[Var]) -> Vec<usize> {
+    pub fn places(self, from: &[Var], to: &[Var]) -> Places {
+        if from == to {
+            return (0..self.numel(to)).collect();
+        }
         let strides = self.strides(from);
         let step = |v: &Var| from.iter().position(|w| w == v).map_or(0, |i| strides[i]);
         let axes: SmallVec<[(usize, usize); 4]> =
             to.iter().map(|v| (self.count(*v), step(v))).collect();
-        let mut out = vec![0; self.numel(to)];
+        let mut out = SmallVec::from_elem(0, self.numel(to));
         let mut inner = 1;
         for &(count, step) in axes.iter().rev() {
             for (i, place) in out.iter_mut().enumerate() {
@@ -84,7 +121,7 @@ impl Space<'_> {
     }
 
     /// The index of each element along one axis.
-    pub fn along(self, var: Var, vars: &[Var]) -> Vec<usize> {
+    pub fn along(self, var: Var, vars: &[Var]) -> Places {
         self.places(&[var], vars)
     }
 
@@ -101,8 +138,13 @@ impl Space<'_> {
     /// A number as the dtype holds it: exact, or rounded.
     pub fn number(self, c: f64) -> Sample {
         let exact = self.dtype != DType::F32 || f64::from(c as f32) == c;
-        let error = vec![if exact { 0.0 } else { c.abs() }];
-        Sample { vars: Vars::new(), value: vec![c], noisy: vec![c], error }
+        let error = vec![if exact { 0.0 } else { c.abs() }; POINTS];
+        Sample { vars: Vars::new(), value: vec![c; POINTS], noisy: vec![c; POINTS], error }
+    }
+
+    /// Elements that are the same at all points.
+    pub fn everywhere(self, vars: Vars, value: impl Iterator<Item = f64>) -> Sample {
+        self.exact(vars, value.flat_map(|x| [x; POINTS]).collect())
     }
 
     /// Values that are what they are, without error.
@@ -110,10 +152,12 @@ impl Space<'_> {
         Sample { vars, noisy: value.clone(), error: vec![0.0; value.len()], value }
     }
 
-    /// Values as data of a program: rounded once, each by a part of [`ROUNDING`] between -1 and 1.
-    pub fn rounded(self, mut s: Sample, part: impl Fn(usize) -> f64) -> Sample {
+    /// Values as data of a program: rounded once, each by a part of [`ROUNDING`] between -1 and 1,
+    /// which is given for a point and an element.
+    pub fn rounded(self, mut s: Sample, part: impl Fn(usize, usize) -> f64) -> Sample {
         s.error.iter_mut().zip(&s.value).for_each(|(e, v)| *e = v.abs());
-        s.noisy.iter_mut().enumerate().for_each(|(i, v)| *v *= 1.0 + ROUNDING * part(i));
+        let all = s.noisy.iter_mut().enumerate();
+        all.for_each(|(i, v)| *v *= 1.0 + ROUNDING * part(i % POINTS, i / POINTS));
         self.settled(s)
     }
 
@@ -139,19 +183,15 @@ impl Space<'_> {
 
     /// A function of two values and of their errors: the value, and the error that those of the operands make.
     fn with(self, a: &Sample, b: &Sample, f: impl Fn([f64; 2], [f64; 2]) -> (f64, f64)) -> Sample {
-        let vars = union([a.vars.clone(), b.vars.clone()].iter());
+        let vars = union_of(&a.vars, &b.vars);
         let (at, bt) = (self.places(&a.vars, &vars), self.places(&b.vars, &vars));
-        let mut out = Sample {
-            value: Vec::with_capacity(at.len()),
-            noisy: Vec::with_capacity(at.len()),
-            error: Vec::with_capacity(at.len()),
-            vars,
-        };
+        let mut out = Sample::sized(vars, at.len());
         for (i, j) in at.into_iter().zip(bt) {
-            let (v, e) = f([a.value[i], b.value[j]], [a.error[i], b.error[j]]);
-            out.value.push(v);
-            out.noisy.push(f([a.noisy[i], b.noisy[j]], [0.0; 2]).0);
-            out.error.push(e + v.abs());
+            for (i, j) in (i * POINTS..(i + 1) * POINTS).zip(j * POINTS..) {
+                let (v, e) = f([a.value[i], b.value[j]], [a.error[i], b.error[j]]);
+                let noisy = f([a.noisy[i], b.noisy[j]], [0.0; 2]).0;
+                out.push(v, noisy, e + v.abs());
+            }
         }
         self.settled(out)
     }
@@ -214,11 +254,13 @@ impl Space<'_> {
     /// Both ops subtract the maximum first.
     fn shifted(self, a: &Sample, var: Var) -> (Sample, Sample) {
         let rest: Vars = a.vars.iter().filter(|v| **v != var).copied().collect();
-        let n = self.numel(&rest);
+        let n = self.numel(&rest) * POINTS;
         let mut most = self.exact(rest, vec![f64::NEG_INFINITY; n]);
         for (i, at) in self.places(&most.vars, &a.vars).into_iter().enumerate() {
-            most.value[at] = most.value[at].max(a.value[i]);
-            most.noisy[at] = most.noisy[at].max(a.noisy[i]);
+            for (i, at) in (i * POINTS..(i + 1) * POINTS).zip(at * POINTS..) {
+                most.value[at] = most.value[at].max(a.value[i]);
+                most.noisy[at] = most.noisy[at].max(a.noisy[i]);
+            }
         }
         let mut shifted = self.sub(a, &most);
         // The difference is exact about the maximum, and what is far below does not count.
@@ -254,13 +296,16 @@ impl Space<'_> {
             .map(|v| self.sizes[v.0 as usize] as f64)
             .product();
         let weights = self.weights(&present, &a.vars);
-        let n = self.numel(&left);
+        let n = self.numel(&left) * POINTS;
         let mut out = self.exact(left, vec![0.0; n]);
         for (i, at) in self.places(&out.vars, &a.vars).into_iter().enumerate() {
-            out.value[at] += weights[i] * a.value[i];
-            out.noisy[at] += weights[i] * a.noisy[i];
-            let own = if present.is_empty() { 0.0 } else { a.value[i].abs() };
-            out.error[at] += weights[i] * (a.error[i] + own);
+            let weight = weights[i];
+            for (i, at) in (i * POINTS..(i + 1) * POINTS).zip(at * POINTS..) {
+                out.value[at] += weight * a.value[i];
+                out.noisy[at] += weight * a.noisy[i];
+                let own = if present.is_empty() { 0.0 } else { a.value[i].abs() };
+                out.error[at] += weight * (a.error[i] + own);
+            }
         }
         if times != 1.0 { self.scale(&out, times) } else { self.settled(out) }
     }

@@ -1,19 +1,19 @@
 //! The stage itself: reads a program, and writes what the roots need in the cheapest form.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::accuracy::Accuracy;
 use super::axes::Layouts;
 use super::emit::Written;
 use super::plan::{Known, N, Plan};
+use super::rules::Is;
 use super::steps::Noted;
-use super::term::{Dims, T, Terms, ZERO};
+use super::term::{Base, Dims, T, Terms, ZERO};
 use crate::Program;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ir::{From, Id, Instruction, Phase};
+use crate::ir::{From, Id, Instruction, Maker, Phase};
 use crate::names::Names;
 use crate::shape::Shape;
 use crate::tensor::op::Kernel;
@@ -32,20 +32,24 @@ pub(super) struct Stage {
     pub program: Program,
     pub terms: Terms,
     pub dims: Vec<Dims>,
-    pub renamed: HashMap<(usize, usize), Dims>,
+    pub renamed: FxHashMap<(usize, usize), Dims>,
     /// The term of each value.
     pub values: Vec<T>,
     /// What each value costs where it is not computed anyway.
     pub prices: Vec<Price>,
     /// Whether a value is computed anyway.
     pub live: Vec<bool>,
+    /// How often a value is taken, or is a result.
+    pub uses: Vec<u32>,
     /// One more than the place of the instruction that defines a value; 0 if none does.
     pub position: Vec<usize>,
     pub known: Known,
-    pub best_of: HashMap<T, T>,
-    pub cost_of: HashMap<T, f64>,
+    pub best_of: FxHashMap<T, T>,
+    pub cost_of: FxHashMap<T, f64>,
+    /// The steps that costs were found by, until another value is known.
+    pub last_plans: FxHashMap<T, (Plan, f64, N)>,
     pub names: Names,
-    pub numbers: HashMap<(u64, DType, Vec<usize>), Id>,
+    pub numbers: FxHashMap<(u64, DType, Vec<usize>), Id>,
     /// Of the value at hand.
     pub dtype: DType,
     /// The instruction at hand.
@@ -63,6 +67,10 @@ pub(super) struct Stage {
     pub is_degenerate: bool,
     /// In checked mode.
     pub seed: Option<u64>,
+    /// Whether no value may be written with more instructions than it had.
+    pub is_strict: bool,
+    /// Whether the uses of rules will be put into words.
+    pub tells: bool,
 }
 
 impl Stage {
@@ -82,6 +90,9 @@ impl Stage {
                 live[id.index()] = instruction.phase == Phase::Forward;
             }
         }
+        let mut uses = vec![0; n];
+        let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());
+        taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
         let floats = || program.values.iter().map(|v| v.meta.dtype).filter(|d| d.is_float());
         let narrow = floats().any(|d| d == DType::F32);
         let terms = Terms::new(on, layouts.sizes);
@@ -93,12 +104,14 @@ impl Stage {
             values: vec![ZERO; n],
             prices: vec![Price::default(); n],
             live,
+            uses,
             position,
             known: Known::default(),
-            best_of: HashMap::new(),
-            cost_of: HashMap::new(),
+            best_of: FxHashMap::default(),
+            cost_of: FxHashMap::default(),
+            last_plans: FxHashMap::default(),
             names,
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             dtype: if narrow { DType::F32 } else { DType::F64 },
             at: 0,
             is_forward: true,
@@ -108,6 +121,8 @@ impl Stage {
             is_degenerate: false,
             overhead,
             seed,
+            is_strict: false,
+            tells: true,
         })
     }
 
@@ -136,7 +151,7 @@ impl Stage {
         for id in &roots {
             self.need(&mut needed, *id);
         }
-        let mut same: HashMap<Id, Id> = HashMap::new();
+        let mut same: FxHashMap<Id, Id> = FxHashMap::default();
         let mut written: Vec<Vec<Instruction>> = Vec::with_capacity(count);
         for at in (0..count).rev() {
             let instruction = self.program.instructions[at].clone();
@@ -193,26 +208,105 @@ impl Stage {
         if self.is_itself(t, result) {
             return Ok(None);
         }
+        if let Some(taken_in) = self.with_number(t, instruction) {
+            return Ok(Some(Written::As(vec![taken_in])));
+        }
         let original = self.original_cost(at);
-        let mut plan = Plan::new(at + 1);
-        let (c, n): (f64, N) = self.plan_term(&mut plan, t);
-        let free = c == 1.0 || self.is_mean(&plan, n, c);
-        let scale = if free { 0.0 } else { meta.shape.numel() as f64 + self.overhead };
-        let worth = plan.cost_to(n) + scale < original;
-        if !worth || !self.is_accurate_for(&plan, c, n, result) {
+        let (mut plan, c, n, cost) = self.cheapest_plan(at, t);
+        if cost >= original || !self.is_accurate_for(&mut plan, c, n, result) {
             return Ok(None);
         }
         self.verify_plan(&plan, c, n, t, instruction)?;
-        let written = self.write(&plan, c, n, instruction);
+        let mut written = self.write(&plan, c, n, instruction);
+        if let Some(Written::As(list)) = &written
+            && self.is_strict
+        {
+            let taken = list.iter().flat_map(|i| i.inputs.iter().copied());
+            let then = list.len() + self.count_of(taken);
+            let now = 1 + self.count_of(instruction.inputs.iter().copied());
+            written = written.filter(|_| then <= now);
+        }
         if written.is_some() {
             self.note_plan(result, t, &plan, c, n);
         }
         Ok(written)
     }
 
+    /// How many instructions these values need that are not computed anyway.
+    fn count_of(&self, ids: impl IntoIterator<Item = Id>) -> usize {
+        let mut seen: Vec<Id> = Vec::new();
+        let mut open: Vec<Id> = ids.into_iter().collect();
+        while let Some(id) = open.pop() {
+            let at = self.position.get(id.index()).and_then(|at| at.checked_sub(1));
+            let Some(at) = at.filter(|_| !self.live[id.index()] && !seen.contains(&id)) else {
+                continue;
+            };
+            seen.push(id);
+            open.extend(self.program.instructions[at].inputs.iter().copied());
+        }
+        seen.len()
+    }
+
+    /// The steps of a term as the result of an instruction, with what they cost. Where they are a
+    /// multiple of a value, the number may go to a better place.
+    fn cheapest_plan(&mut self, at: usize, t: T) -> (Plan, f64, N, f64) {
+        let mut planned = |is_exact: bool| {
+            let mut plan = Plan::new(at + 1);
+            plan.is_exact = is_exact;
+            let (c, n) = self.plan_term(&mut plan, t);
+            let shape = self.program.info(self.program.instructions[at].result()).meta.shape;
+            let free = c == 1.0 || self.is_mean(&plan, n, c);
+            let number = if free { 0.0 } else { shape.numel() as f64 + self.overhead };
+            let cost = plan.cost_to(n) + number;
+            (plan, c, n, cost)
+        };
+        let plan = planned(false);
+        if !plan.0.is_multiple(plan.1, plan.2) {
+            return plan;
+        }
+        let other = planned(true);
+        if other.3 < plan.3 { other } else { plan }
+    }
+
+    /// A number times the result of an op that is linear in an operand which is a number, and that
+    /// nothing else needs: the op with another number.
+    fn with_number(&mut self, t: T, instruction: &Instruction) -> Option<Instruction> {
+        if !self.terms.on(Is::ConstantFactor) {
+            return None;
+        }
+        let [(m, c)] = self.terms.summands(t)[..] else { return None };
+        let [(b, 1.0)] = self.terms.factors(m)[..] else { return None };
+        let Base::Value { id, dims } = self.terms.get(b).clone() else { return None };
+        let result = instruction.result();
+        let same = dims == self.dims[id.index()] && dims == self.dims[result.index()];
+        if !same || self.live[id.index()] || self.uses[id.index()] != 1 {
+            return None;
+        }
+        let mut made = self.program.instructions[self.position[id.index()].checked_sub(1)?].clone();
+        let metas = [id, result].map(|id| self.program.info(id).meta);
+        if made.outputs.len() != 1 || metas[0] != metas[1] || made.op.generator().is_some() {
+            return None;
+        }
+        let groups = super::ops::linear_in(&*made.op, made.inputs.len());
+        let number = |k: usize| self.terms.as_number(self.values[made.inputs[k].index()]);
+        let (k, x) = groups.into_iter().find_map(|group| match group.len() {
+            1 => Some((group.start, number(group.start)?)),
+            _ => None,
+        })?;
+        let operand = self.program.info(made.inputs[k]).meta;
+        let scaled = super::term::tidy(c * x);
+        if operand.dtype != self.dtype || !(1e-30..1e30).contains(&scaled.abs()) {
+            return None;
+        }
+        made.inputs[k] = self.constant_value(scaled, operand.shape);
+        made.outputs[0] = result;
+        made.made_by = Maker::Algebra;
+        self.note_number(result, t, &made);
+        Some(made)
+    }
+
     /// Whether the term is nothing but this value.
     pub fn is_itself(&self, t: T, id: Id) -> bool {
-        use super::term::Base;
         let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
         let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
         matches!(self.terms.get(b), Base::Value { id: own, .. } if *own == id)
@@ -235,7 +329,7 @@ impl Stage {
     }
 
     /// Puts values in the place of those that are the same; names that the user gave are kept.
-    fn replace(&mut self, same: &HashMap<Id, Id>) {
+    fn replace(&mut self, same: &FxHashMap<Id, Id>) {
         let find = |mut id: Id| {
             while let Some(next) = same.get(&id) {
                 id = *next;

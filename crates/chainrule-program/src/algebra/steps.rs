@@ -6,7 +6,7 @@ use super::rules::{Is, rules};
 use super::stage::Stage;
 use super::term::{Before, T};
 use super::text;
-use crate::ir::{Id, Phase};
+use crate::ir::{Id, Instruction, Phase};
 
 /// Deeper steps are dots.
 const DEEPEST: usize = 10;
@@ -57,8 +57,11 @@ impl Stage {
             Step::Scale(a, _) => sum(a),
             _ => false,
         });
-        let text = text::cut(self.plan_text(plan, c, root));
-        if text == self.text(t) {
+        let text = match self.tells {
+            true => text::cut(self.plan_text(plan, c, root)),
+            false => String::new(),
+        };
+        if self.tells && text == self.text(t) {
             return;
         }
         for (used, rule) in [(factors, Is::CommonFactor), (reuses, Is::Reuse)] {
@@ -67,6 +70,17 @@ impl Stage {
                 self.noted.push(Noted { rule, at, before, after: t, saved: 0.0, written });
             }
         }
+    }
+
+    /// Notes that a number went to an operand in which the op is linear.
+    pub(super) fn note_number(&mut self, at: Id, t: T, made: &Instruction) {
+        let names: Vec<_> = match self.tells {
+            true => made.inputs.iter().map(|id| self.program.info(*id).name.clone()).collect(),
+            false => Vec::new(),
+        };
+        let written = Some(text::cut(format!("{}({})", made.op.name(), names.join(", "))));
+        let (rule, before) = (Is::ConstantFactor, Before::Term(t));
+        self.noted.push(Noted { rule, at, before, after: t, saved: 0.0, written });
     }
 
     fn plan_text(&self, plan: &Plan, c: f64, n: N) -> String {
@@ -101,8 +115,20 @@ impl Stage {
             }
             Step::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
             Step::Sum(a, _) => format!("sum({})", inner(a, false)),
+            Step::SoftmaxSlope(p, g, _) => {
+                let (p, g) = (inner(p, true), inner(g, true));
+                format!("{p} * ({g} - sum({p} * {g}))")
+            }
             Step::Pick(a, b) => format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0)),
         }
+    }
+
+    /// The rules that were applied, each once.
+    pub(super) fn rules(&self) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.noted.iter().map(|n| rules()[n.rule as usize].name).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     pub(super) fn steps(&mut self) -> Vec<Applied> {

@@ -1,7 +1,6 @@
 //! Writing sums: with values that are parts of them, and with factors that summands share.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::plan::{CANDIDATES, N, Plan, Step};
@@ -39,7 +38,7 @@ impl Stage {
             let before = plan.cost();
             let plain = self.plan_parts(plan, parts.clone(), &rest);
             let plain_cost = plan.cost() - before;
-            plan.back_to(mark);
+            let kept = plan.take(mark);
             plan.depth += 1;
             let (inside, outside): (Summands, Summands) =
                 rest.iter().copied().partition(|(m, _)| group.contains(m));
@@ -49,7 +48,8 @@ impl Stage {
                 return factored;
             }
             plan.back_to(mark);
-            let _ = plain;
+            plan.put(kept);
+            return plain;
         }
         self.plan_parts(plan, parts, &rest)
     }
@@ -208,15 +208,14 @@ impl Stage {
             let before = plan.cost();
             let (d, n) = self.plan_product(plan, c, m);
             let spent = plan.cost() - before;
-            plan.back_to(mark);
-            let (_, _) = (d, n);
-            let (d, n) = self.plan_term(plan, t);
+            let kept = plan.take(mark);
+            let times = self.plan_term(plan, t);
             let other = plan.cost() - before + full as f64 + self.overhead;
             if other <= spent {
-                return (Scaled::Times(d), n);
+                return (Scaled::Times(times.0), times.1);
             }
             plan.back_to(mark);
-            let (d, n) = self.plan_product(plan, c, m);
+            plan.put(kept);
             return (Scaled::Done(d), n);
         }
         let (d, n) = self.plan_term(plan, t);
@@ -324,7 +323,7 @@ impl Stage {
         if rest.len() < 3 || !self.terms.on(Is::CommonFactor) {
             return None;
         }
-        let mut count: HashMap<(B, bool), (usize, usize)> = HashMap::new();
+        let mut count: FxHashMap<(B, bool), (usize, usize)> = FxHashMap::default();
         for (m, _) in rest {
             for (b, e) in self.terms.factors(*m) {
                 let entry = count.entry((*b, *e > 0.0)).or_default();

@@ -1,7 +1,6 @@
 //! Terms: sums of products of powers, each kept once, so that equal terms have equal numbers.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::rules::Is;
@@ -110,13 +109,15 @@ pub(super) struct Terms {
     pub sums: Vec<Summands>,
     pub products: Vec<Factors>,
     pub bases: Vec<Base>,
-    sum_at: HashMap<SmallVec<[(M, u64); 4]>, T>,
-    product_at: HashMap<SmallVec<[(B, u64); 4]>, M>,
-    base_at: HashMap<Base, B>,
+    sum_at: FxHashMap<SmallVec<[(M, u64); 4]>, T>,
+    product_at: FxHashMap<SmallVec<[(B, u64); 4]>, M>,
+    base_at: FxHashMap<Base, B>,
     sum_vars: Vec<Vars>,
     product_vars: Vec<Vars>,
     base_vars: Vec<Vars>,
     pub base_facts: Vec<Facts>,
+    /// Of a mask, the term that is zero where it is 1.
+    pub zero_of: FxHashMap<B, T>,
     /// How deep functions and sums are nested.
     base_depth: Vec<u32>,
     /// The number of elements along each axis.
@@ -138,13 +139,14 @@ impl Terms {
             sums: Vec::new(),
             products: Vec::new(),
             bases: Vec::new(),
-            sum_at: HashMap::new(),
-            product_at: HashMap::new(),
-            base_at: HashMap::new(),
+            sum_at: FxHashMap::default(),
+            product_at: FxHashMap::default(),
+            base_at: FxHashMap::default(),
             sum_vars: Vec::new(),
             product_vars: Vec::new(),
             base_vars: Vec::new(),
             base_facts: Vec::new(),
+            zero_of: FxHashMap::default(),
             base_depth: Vec::new(),
             sizes,
             on: on.to_vec(),
@@ -412,4 +414,14 @@ pub(super) fn rising(mut vars: Vars) -> Vars {
 
 pub(super) fn union<'a>(all: impl Iterator<Item = &'a Vars>) -> Vars {
     rising(all.flat_map(|v| v.iter().copied()).collect())
+}
+
+/// The axes of two terms, of which one mostly has those of the other.
+pub(super) fn union_of(a: &Vars, b: &Vars) -> Vars {
+    let has = |all: &Vars, some: &Vars| some.iter().all(|v| all.contains(v));
+    match (has(a, b), has(b, a)) {
+        (true, _) => a.clone(),
+        (_, true) => b.clone(),
+        _ => union([a, b].into_iter()),
+    }
 }

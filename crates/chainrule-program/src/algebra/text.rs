@@ -198,15 +198,49 @@ fn signed(out: &mut String, c: f64, text: &str) {
 /// A number as a fraction, if it is one of small numbers that is shorter.
 pub(super) fn number(c: f64) -> String {
     let plain = format!("{c}");
-    if plain.len() <= 6 {
+    if plain.len() <= 6 || c == c.trunc() {
         return plain;
     }
-    for q in 2..=10_000 {
-        let p = c * f64::from(q);
-        if (p - p.round()).abs() < 1e-12 * p.abs() {
-            return format!("{}/{q}", p.round());
-        }
+    if let Some((p, q)) = fraction(c) {
+        return format!("{p}/{q}");
     }
     let short = format!("{c:.4}");
     if c.abs() < 1e-3 { format!("{c:e}") } else { short }
+}
+
+/// The fraction of a denominator of at most 10,000 that a number is: the continued fraction has it,
+/// if there is one.
+fn fraction(c: f64) -> Option<(f64, f64)> {
+    const DENOMINATOR: f64 = 1e4;
+    let (mut x, mut q, mut q0) = (c.abs(), 1.0, 0.0);
+    while q <= DENOMINATOR {
+        let p = c * q;
+        if q > 1.0 && (p - p.round()).abs() < 1e-12 * p.abs() {
+            return Some((p.round(), q));
+        }
+        x = 1.0 / (x - x.trunc());
+        if !x.is_finite() {
+            return None;
+        }
+        (q, q0) = (x.trunc() * q + q0, q);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn fractions_are_told_as_such() {
+        assert_eq!(number(1.0 / 3.0), "1/3");
+        assert_eq!(number(-22.0 / 7.0), "-22/7");
+        assert_eq!(number(1.0 / 10_000.0), "0.0001");
+        assert_eq!(number(355.0 / 113.0), "355/113");
+        assert_eq!(number(std::f64::consts::PI), "3.1416");
+        assert_eq!(number(12345.0 / 9999.0), "4115/3333");
+        assert_eq!(number(1.0 / 65536.0), "1.52587890625e-5");
+        assert_eq!(number(1e300), format!("{}", 1e300));
+        assert_eq!(number(0.25), "0.25");
+    }
 }

@@ -8,9 +8,14 @@ use crate::tensor::value::Value;
 
 /// How much larger than the measured rounding error of an array a difference may be: other orders of summation, and luck in what was measured.
 ///
-/// In f32 the error itself is known, in f64 how far it moves with the inputs, which is rather more than it is.
+/// In f32 the error itself is known, in f64 how far roundings move it, which is rather more than it
+/// is.
 const SLACK_F32: f64 = 16.0;
 const SLACK_F64: f64 = 4.0;
+
+/// How much the steps of a program in f64 may count, in roundings of the largest element of the
+/// array: what is rounding alone runs plain.
+const STEPS: f64 = 12.0;
 
 /// Roundings that count in any case, relative to the largest element of the array.
 const ROUNDINGS: f64 = 16.0;
@@ -39,8 +44,10 @@ struct Known {
 
 /// The root that parts the most, if any does.
 pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
-    let known: Vec<Known> =
-        (0..new.len()).map(|i| known(&twin.plain[i], twin.others.iter().map(|o| &*o[i]))).collect();
+    let of = |runs: &'_ [Vec<Arc<Value>>], i: usize| runs.iter().map(|r| r[i].clone()).collect();
+    let known: Vec<Known> = (0..new.len())
+        .map(|i| known(&twin.plain[i], of(&twin.others, i), of(&twin.stepped, i)))
+        .collect();
     let most = |f: fn(&Known) -> f64| known.iter().map(f).fold(0.0, f64::max);
     let largest = most(|k| k.size);
     let of_all = most(|k| SLACK_OF_ALL * k.rounding + k.unit * ROUNDINGS_OF_ALL * k.size);
@@ -54,8 +61,10 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     all.max_by(|a, b| (a.by / a.allowed).total_cmp(&(b.by / b.allowed)))
 }
 
-/// The least of the differences from the other runs: in f64 one of them may be far off by bad luck, and that is no leave to be.
-fn known<'a>(plain: &Value, others: impl Iterator<Item = &'a Value>) -> Known {
+/// The least of the differences from the other runs: in f64 one of them may be far off by bad luck,
+/// and that is no leave to be. Where the steps of the program round more than its inputs do, the
+/// larger difference from the runs that tell counts, within bounds.
+fn known(plain: &Value, others: Vec<Arc<Value>>, stepped: Vec<Arc<Value>>) -> Known {
     if !plain.dtype().is_float() {
         return Known::default();
     }
@@ -63,10 +72,12 @@ fn known<'a>(plain: &Value, others: impl Iterator<Item = &'a Value>) -> Known {
         DType::F32 => (f64::from(f32::EPSILON), SLACK_F32),
         _ => (f64::EPSILON, SLACK_F64),
     };
-    let own = numbers(plain);
-    let rounding = others.map(|other| largest_difference(&numbers(other), &own));
-    let rounding = rounding.reduce(f64::min).unwrap_or(0.0);
-    Known { size: size(plain), rounding, unit, slack }
+    let (own, size) = (numbers(plain), size(plain));
+    let apart = |other: Arc<Value>| largest_difference(&numbers(&other), &own);
+    let inputs = others.into_iter().map(apart).reduce(f64::min).unwrap_or(0.0);
+    let steps = stepped.into_iter().map(apart).fold(0.0, f64::max);
+    let rounding = inputs.max(steps.min(STEPS * unit * size));
+    Known { size, rounding, unit, slack }
 }
 
 /// The largest difference of elements that are finite in both.
@@ -109,5 +120,28 @@ fn bytes(value: &Value) -> Vec<i64> {
             out.into_iter().map(i64::from).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chainrule_core::Tensor;
+
+    /// Whether a number that is off by so many roundings parts, where the steps of the plain
+    /// program move it by so many.
+    fn parts(off: f64, stepped: &[f64]) -> bool {
+        let one = |by: f64| vec![Tensor::from([1.0 + by * f64::EPSILON, 0.5]).value()];
+        let stepped = stepped.iter().map(|by| one(*by)).collect();
+        let twin = Twin { plain: one(0.0), others: vec![one(0.0); 2], stepped };
+        apart(&one(off), &twin).is_some()
+    }
+
+    #[test]
+    fn the_rounding_of_steps_counts_within_bounds() {
+        assert!(!parts(15.0, &[]) && parts(17.0, &[]));
+        assert!(!parts(30.0, &[1.0, 5.0]) && parts(40.0, &[1.0, 5.0]));
+        assert!(!parts(60.0, &[1e6, 1e9]) && parts(70.0, &[1e6, 1e9]));
+        assert!(parts(f64::NAN, &[1e6, 1e9]));
     }
 }

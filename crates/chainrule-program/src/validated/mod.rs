@@ -14,6 +14,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Program;
+use super::algebra::Simplify;
 use super::ir::{Id, Out, Phase};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -56,7 +57,8 @@ impl Program {
     ///
     /// A pass that fails is left out. The first [`Validated::run`] compares both programs on the arguments, parameters and random draws that it gets: every
     /// output, every gradient and every new value of a parameter. The tolerance is the rounding error of the plain program, measured against a run in f64 (of a
-    /// program in f64: against a run on inputs changed in their last bits). If they part, the plain program runs, then and later.
+    /// program in f64: against runs with inputs and steps changed in their last bits). If they
+    /// part, the plain program runs, then and later.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
@@ -108,13 +110,8 @@ impl Passes {
         let mut rules = Vec::new();
         let mut simple = probe.clone();
         if self.simplification {
-            match guarded(|| probe.simplified()) {
-                Ok(found) => {
-                    rules = found.steps.iter().map(|step| step.rule).collect();
-                    rules.sort_unstable();
-                    rules.dedup();
-                    simple = found.program;
-                }
+            match guarded(|| probe.simplified_by(&Simplify::new())) {
+                Ok(found) => (simple, rules) = found,
                 Err(why) => warnings.push(left_out("simplified", &why)),
             }
         }

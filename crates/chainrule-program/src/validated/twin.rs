@@ -9,20 +9,29 @@ use crate::ir::{From, Id, Info, Instruction};
 use crate::plan::Plan;
 use crate::tensor::Tensor;
 use crate::tensor::node::lock;
+use crate::tensor::op::Kernel;
 use crate::tensor::run::compute_as;
 use crate::tensor::value::{Meta, Value};
 
-/// How far the inputs of a program in f64 are moved, in units of the relative rounding error.
+/// How far the inputs of a program in f64 are moved where it is run again, in units of the relative
+/// rounding error.
 const MOVED: f64 = 4.0;
 
-/// On how many moves of its inputs a program in f64 is run.
-const MOVES: usize = 3;
+/// How far each result is moved then. Conditioning alone does not tell what a program loses: its
+/// own steps round too.
+const STEP_MOVED: f64 = 1.0;
+
+/// On how many moves of its inputs a program in f64 is run, and then on as many with its steps
+/// moved too.
+const MOVES: usize = 2;
 
 /// The roots of a program: its outputs, and then the new values of its cells.
 pub(super) struct Twin {
     pub plain: Vec<Arc<Value>>,
     /// The same in f64, or on inputs that were moved, once for each move.
     pub others: Vec<Vec<Arc<Value>>>,
+    /// Of a program in f64 the same with the result of each step moved, too.
+    pub stepped: Vec<Vec<Arc<Value>>>,
 }
 
 /// The roots of a program, in the order of [`Twin`].
@@ -41,7 +50,7 @@ pub(super) fn run_twice(program: &Program, arguments: &[&Tensor]) -> Result<Twin
         From::Constant(_) | From::Result => false,
         From::Input(_) | From::Cell(_) => info.meta.dtype == DType::F64,
     };
-    let moves = if program.values.iter().any(of) { MOVES } else { 1 };
+    let moves = if program.values.iter().any(of) { 2 * MOVES } else { 1 };
     Walk::new(program, arguments, moves)?.run(program)
 }
 
@@ -65,7 +74,7 @@ impl Walk {
                 let seed = (i * others + run) as u64;
                 other.push(match &value {
                     Some(value) if value.dtype() == DType::F64 && !exact => {
-                        Some(moved(value, seed)?)
+                        Some(moved(value, seed, MOVED)?)
                     }
                     Some(value) => Some(wide(value)?),
                     None => None,
@@ -89,8 +98,9 @@ impl Walk {
         let of = |values: &[Option<Arc<Value>>]| -> Vec<Arc<Value>> {
             ids.iter().map(|id| values[id.index()].clone().expect("roots are kept")).collect()
         };
-        let others = self.others.iter().map(|other| of(other)).collect();
-        Ok(Twin { plain: of(&self.plain), others })
+        let mut others: Vec<_> = self.others.iter().map(|other| of(other)).collect();
+        let stepped = others.split_off(others.len().min(MOVES));
+        Ok(Twin { plain: of(&self.plain), others, stepped })
     }
 
     fn step(&mut self, program: &Program, instruction: &Instruction) -> Result<()> {
@@ -102,13 +112,19 @@ impl Walk {
         let outcome = compute_as(&*instruction.op, &take(&self.plain), meta)
             .map_err(|e| instruction.placed(e))?;
         let plain: Vec<Arc<Value>> = std::iter::once(outcome.value).chain(outcome.extra).collect();
-        for other in &mut self.others {
+        let runs = self.others.len();
+        let rounds = !matches!(instruction.op.kernel(), Kernel::View(_));
+        for (run, other) in self.others.iter_mut().enumerate() {
             let made = second(instruction, &take(other));
             for (k, id) in instruction.outputs.iter().enumerate() {
                 let given = made.as_ref().and_then(|o| o.get(k));
                 let fits =
                     given.filter(|o| plain[k].dtype().is_float() && o.shape() == plain[k].shape());
-                other[id.index()] = Some(wide(fits.unwrap_or(&plain[k]))?);
+                let value = wide(fits.unwrap_or(&plain[k]))?;
+                let seed = (id.index() * runs + run) as u64;
+                let rounds = run >= MOVES && rounds && fits.is_some();
+                other[id.index()] =
+                    Some(if rounds { moved(&value, seed, STEP_MOVED)? } else { value });
             }
         }
         for (id, value) in instruction.outputs.iter().zip(plain) {
@@ -141,8 +157,8 @@ fn wide(value: &Arc<Value>) -> Result<Arc<Value>> {
     }
 }
 
-/// A value with each element moved by a few units in its last place.
-fn moved(value: &Arc<Value>, seed: u64) -> Result<Arc<Value>> {
+/// A value with each element moved by up to so many units in its last place.
+fn moved(value: &Arc<Value>, seed: u64, units: f64) -> Result<Arc<Value>> {
     let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut all = numbers(value);
     for v in &mut all {
@@ -150,7 +166,7 @@ fn moved(value: &Arc<Value>, seed: u64) -> Result<Arc<Value>> {
         x ^= x >> 7;
         x ^= x << 17;
         let u = (x >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
-        *v *= 1.0 + MOVED * f64::EPSILON * u;
+        *v *= 1.0 + units * f64::EPSILON * u;
     }
     from_numbers(value, all)
 }

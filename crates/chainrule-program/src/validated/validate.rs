@@ -127,8 +127,9 @@ impl Pending {
             let all = values.iter().enumerate();
             all.filter(|(i, _)| !gradients.contains(i)).map(|(_, v)| v.clone()).collect()
         };
-        let others = twin.others.iter().map(|other| own(other)).collect();
-        let twin = Twin { plain: own(&twin.plain), others };
+        let all = |runs: &[Vec<Arc<Value>>]| runs.iter().map(|run| own(run)).collect();
+        let (others, stepped) = (all(&twin.others), all(&twin.stepped));
+        let twin = Twin { plain: own(&twin.plain), others, stepped };
         if new.len() != twin.plain.len() {
             return Err(format!("{PLAIN}, since the optimised one has other results"));
         }
@@ -147,9 +148,11 @@ impl Pending {
         match twice {
             Ok(twin) => Ok(twin),
             // Without a second run the roundings that any program has are all that is allowed.
-            Err(_) => self
-                .roots_of(&self.probe, arguments, before)
-                .map(|plain| Twin { plain, others: Vec::new() }),
+            Err(_) => self.roots_of(&self.probe, arguments, before).map(|plain| Twin {
+                plain,
+                others: Vec::new(),
+                stepped: Vec::new(),
+            }),
         }
     }
 
@@ -182,8 +185,8 @@ impl Pending {
     /// The rule without which the results agree, if there is one.
     fn blamed(&self, arguments: &[&Tensor], twin: &Twin, before: &Before) -> String {
         let agrees = |rule: &&&'static str| {
-            let without = guarded(|| self.probe.simplify_with(&Simplify::new().without(rule)));
-            let roots = without.and_then(|s| self.roots_of(&s.program, arguments, before));
+            let without = guarded(|| self.probe.simplified_by(&Simplify::new().without(rule)));
+            let roots = without.and_then(|(p, _)| self.roots_of(&p, arguments, before));
             roots.is_ok_and(|roots| apart(&roots, twin).is_none())
         };
         match self.rules.iter().find(agrees) {

@@ -145,9 +145,9 @@ class Compiled:
             info["graded"], info["written"] = [i for i, _ in graded], written
             return results + [g for _, g in graded] + [leaves[i].detach() for i in written]
 
-        drawn = random.getstate(), np.random.get_state(legacy=False)
+        drawn = _drawn()
         program, met = _traced(flat, self._names(args, kwargs, len(tensors)), tensors, self._passes)
-        if random.getstate() != drawn[0] or repr(np.random.get_state(legacy=False)) != repr(drawn[1]):
+        if _drawn() != drawn:
             raise _c.GradientError(
                 "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
             )
@@ -264,6 +264,17 @@ class Compiled:
         if self._last is None:
             raise ValueError("lines: nothing was traced yet; call the function, or trace(...), first")
         return self._last.program.lines()
+
+
+def _drawn() -> tuple[Any, ...]:
+    """The states of Python's and NumPy's generators, to be compared."""
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, dict):
+            return {key: plain(value) for key, value in x.items()}
+        return x.tobytes() if isinstance(x, np.ndarray) else x
+
+    return random.getstate(), plain(np.random.get_state(legacy=False))
 
 
 def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool]) -> tuple[_c.Program, Any]:

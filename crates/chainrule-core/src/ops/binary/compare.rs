@@ -37,6 +37,13 @@ impl Op for Compare {
         Some(OpId::compare)
     }
 
+    fn reading(&self) -> Reading {
+        match self {
+            Compare::Eq => Reading::Equal,
+            _ => Reading::Opaque,
+        }
+    }
+
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
             Compare::Eq => "np.equal({0}, {1})",

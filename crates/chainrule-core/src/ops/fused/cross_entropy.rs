@@ -244,6 +244,10 @@ impl Op for CrossEntropyGrad {
         work::each(2, inputs, outputs)
     }
 
+    fn linear(&self) -> Linear {
+        Linear::Last
+    }
+
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         Ok(inputs[0])
     }

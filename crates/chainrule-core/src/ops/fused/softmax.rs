@@ -80,7 +80,7 @@ impl WholeKernel for Softmax {
 
 /// `y * (g - sum(y * g))`: the backward of softmax, from its result.
 #[derive(Debug, Parameters)]
-struct SoftmaxGrad;
+pub(crate) struct SoftmaxGrad;
 
 impl Op for SoftmaxGrad {
     fn name(&self) -> &'static str {

@@ -260,3 +260,57 @@ fn logsumexp_with_a_maximum() {
     let ops = case.at_most(24, 1);
     assert!(ops.len() <= 2, "{}", case.simple.program);
 }
+
+/// `x / norm(x)` divides by `norm + [norm = 0]` in the gradient: the two are one only where the
+/// product is divided by the norm anyway.
+#[test]
+fn norms_of_zeros_keep_their_gradients() {
+    let g = &mut Generator::manual_seed(41);
+    let rows = normal(&[4, 3], g);
+    let zeros = Tensor::from([[0.0f64], [1.0], [0.0], [1.0]]);
+    let x = &rows * &zeros;
+    let losses: [fn(&Tensor) -> Tensor; 4] = [
+        |x| (x.norm(2.0, 1, false) * Tensor::from([1.0f64, 2.0, 3.0, 4.0])).sum_all(),
+        |x| (x / x.norm(2.0, 1, true)).tanh().sum_all(),
+        |x| (x / (x.norm(2.0, 1, true) + 0.5)).tanh().sum_all(),
+        |x| (x.norm(2.0, 1, true).square() * x).sum_all(),
+    ];
+    for loss in losses {
+        let case = Case::new(&["x"], std::slice::from_ref(&x), |x| loss(&x[0]));
+        let gradient = case.simple.program.run(&[]).unwrap()[1].to_f64_vec();
+        let eager = case.raw.run(&[]).unwrap()[1].to_f64_vec();
+        for (a, b) in gradient.iter().zip(&eager) {
+            assert!((a - b).abs() <= 1e-12 || (a.is_nan() && b.is_nan()), "{a} for {b}");
+        }
+    }
+}
+
+/// A sum over several axes of rows that are divided by their own sums is a count.
+#[test]
+fn rows_over_their_sums_add_up_to_a_count() {
+    let g = &mut Generator::manual_seed(42);
+    let inputs = [normal(&[6, 4], g), normal(&[], g)];
+    let how = Simplify::new().checked(3);
+    let loss = |x: &[Tensor]| (&x[0] + &x[1]).exp().sum(1, true).log().sum_all();
+    let case = Case::with(&["x", "b"], &inputs, loss, &how);
+    // Those of the gradient of x; that of b is a number.
+    let (_, ops) = case.backward(24);
+    assert_eq!(ops.len(), 2, "{}", case.simple.program);
+    assert_eq!(case.simple.program.run(&[]).unwrap()[2].item(), 6.0);
+}
+
+/// A number before an op that is linear in a number goes there.
+#[test]
+fn numbers_go_where_an_op_is_linear() {
+    let g = &mut Generator::manual_seed(43);
+    for scale in [10.0, -0.25, 1e-6] {
+        let case = Case::with(
+            &["x"],
+            &[normal(&[6, 4], g)],
+            |x| (&x[0] * scale).cross_entropy(&Tensor::arange(0, 6).remainder(4)),
+            &Simplify::new().checked(3),
+        );
+        let (_, ops) = case.backward(24);
+        assert_eq!(ops.len(), 1, "{}", case.simple.program);
+    }
+}

@@ -37,7 +37,7 @@ fn cross_entropy(logs: &Tensor) -> Tensor {
 const ROWS: &[usize] = &[8, 5];
 const ROW: &[usize] = &[5];
 
-const FORMULAS: [Formula; 13] = [
+const FORMULAS: [Formula; 17] = [
     Formula {
         what: "unit vectors and their dot products",
         most: 10,
@@ -89,7 +89,7 @@ const FORMULAS: [Formula; 13] = [
     },
     Formula {
         what: "attention by hand",
-        most: 12,
+        most: 9,
         far: 0.0,
         inputs: &[&[6, 5], &[7, 5], &[7, 5]],
         loss: |x| {
@@ -98,8 +98,20 @@ const FORMULAS: [Formula; 13] = [
         },
     },
     Formula {
+        what: "attention by hand, one row",
+        most: 9,
+        far: 0.0,
+        inputs: &[ROW, &[7, 5], &[7, 5]],
+        loss: |x| {
+            let scores = (&x[1] * &x[0]).sum(1, false) / 5f64.sqrt();
+            let e = (&scores - scores.amax(0, true)).exp();
+            let p = &e / e.sum_all();
+            ((p.unsqueeze(1) * &x[2]).sum(0, false) * upstream(ROW)).sum_all()
+        },
+    },
+    Formula {
         what: "attention by softmax",
-        most: 10,
+        most: 9,
         far: 0.0,
         inputs: &[&[6, 5], &[7, 5], &[7, 5]],
         loss: |x| {
@@ -122,15 +134,45 @@ const FORMULAS: [Formula; 13] = [
         loss: |x| cross_entropy(&log_softmax(&(&x[0] / &x[1]))),
     },
     Formula {
+        what: "unit vectors by their norms",
+        most: 9,
+        far: 30.0,
+        inputs: &[ROWS, ROWS],
+        loss: |x| {
+            let unit = |x: &Tensor| x / x.norm(2.0, 1, true);
+            (unit(&x[0]) * unit(&x[1])).sum(1, false).mean_all()
+        },
+    },
+    Formula {
+        what: "RMS norm by a norm",
+        most: 9,
+        far: 30.0,
+        inputs: &[ROWS, ROW],
+        loss: |x| {
+            let y = &x[0] / (x[0].norm(2.0, 1, true) / 5f64.sqrt()) * &x[1];
+            (y * upstream(ROWS)).sum_all()
+        },
+    },
+    Formula {
+        what: "InfoNCE by cross_entropy",
+        most: 14,
+        far: 0.0,
+        inputs: &[&[6, 5], &[6, 5]],
+        loss: |x| {
+            let scores = unit(&x[0]).matmul(&unit(&x[1]).t()) / 0.1;
+            scores.cross_entropy(&Tensor::arange(0, 6))
+        },
+    },
+    Formula {
         what: "InfoNCE",
-        most: 17,
+        most: 16,
         far: 0.0,
         inputs: &[&[6, 5], &[6, 5]],
         loss: |x| cross_entropy(&log_softmax(&(unit(&x[0]).matmul(&unit(&x[1]).t()) / 0.1))),
     },
     Formula {
         what: "mixture of Gaussians",
-        most: 15,
+        most: 14,
         far: 0.0,
         inputs: &[&[4], &[4], &[4]],
         loss: |x| {
