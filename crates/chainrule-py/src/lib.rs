@@ -2,7 +2,7 @@
 //!
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `reducing`, `shaping`, `indexing`, `linalg`, `fused`),
 //! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`, `dlpack`), exceptions (`error`),
-//! handles that alias (`alias`, `path`), a function while it is traced (`session`), tensors without axes (`lone`), the place in the user's code (`script`).
+//! handles that alias (`alias`, `path`), a function while it is traced (`session`), what must hold before a program runs (`ready`), tensors without axes (`lone`), the place in the user's code (`script`).
 //! Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
@@ -20,6 +20,7 @@ mod interchange;
 mod linalg;
 mod lone;
 mod path;
+mod ready;
 mod reducing;
 mod script;
 mod session;
@@ -52,12 +53,14 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<train::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
     m.add_class::<session::Met>()?;
+    m.add_class::<ready::Watched>()?;
+    m.add_class::<ready::Conditions>()?;
     macro_rules! functions {
         ($($module:ident: $($name:ident)*;)*) => {$($(m.add_function(wrap_pyfunction!($module::$name, m)?)?;)*)*};
     }
     functions! {
         args: _dtype get_default_dtype set_default_dtype;
-        session: _session_begin _session_end _session_on _session_walked _uses_begin _uses_end;
+        session: _session_begin _session_end _session_on _session_stepped _session_walked _uses_begin _uses_end;
         tensor: _set_grad_enabled is_grad_enabled _set_record_all;
         create: tensor _full _arange _linspace _manual_seed _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid
             _broadcast_tensors _einsum _where;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use chainrule::Tensor;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
 use crate::error::GradientError;
@@ -17,19 +19,41 @@ use crate::tensor::PyTensor;
 /// A tensor's counter of writes, and where it stood.
 type Counter = (Arc<AtomicU64>, u64);
 
+/// A leaf from outside, as it was when it was met.
+struct Leaf {
+    tensor: Tensor,
+    requires_grad: bool,
+    /// Of the handle, which may be given another leaf.
+    counter: Counter,
+}
+
+impl Leaf {
+    fn is_as_it_was(&self) -> bool {
+        let (counter, then) = &self.counter;
+        self.requires_grad == self.tensor.requires_grad()
+            && counter.load(Ordering::Relaxed) / REPLACED == then / REPLACED
+    }
+}
+
 #[derive(Default)]
 struct Session {
     /// Held by each handle that was made since it began.
     token: Arc<()>,
     met: Vec<Counter>,
     written: Vec<Py<PyTensor>>,
-    /// Leaves from outside.
-    leaves: Vec<Tensor>,
+    leaves: Vec<Leaf>,
+    /// Leaves from outside that are written.
+    states: Vec<Py<PyTensor>>,
+    /// Optimizers that made a step.
+    stepped: Vec<Py<PyAny>>,
     /// Whether a backward pass used a graph up.
     walked: bool,
     /// Whether an op with a rule by hand was applied, which keeps tensors of its own.
     custom: bool,
 }
+
+/// A counter of writes rises by so much where a handle is given another leaf; a write adds one.
+pub const REPLACED: u64 = 1 << 40;
 
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -77,13 +101,18 @@ pub fn met(handle: &PyTensor, tensor: &Tensor) {
         if is_own(handle, session) {
             return;
         }
+        let counter = handle.writes.get_or_init(Default::default);
         if tensor.is_changeable() {
-            if !session.leaves.iter().any(|t| t.is_same(tensor)) {
-                session.leaves.push(tensor.clone());
+            let known = |leaf: &Leaf| Arc::ptr_eq(&leaf.counter.0, counter);
+            if !session.leaves.iter().any(known) {
+                session.leaves.push(Leaf {
+                    tensor: tensor.clone(),
+                    requires_grad: tensor.requires_grad(),
+                    counter: (counter.clone(), counter.load(Ordering::Relaxed)),
+                });
             }
             return;
         }
-        let counter = handle.writes.get_or_init(Default::default);
         if !session.met.iter().any(|(c, _)| Arc::ptr_eq(c, counter)) {
             session.met.push((counter.clone(), counter.load(Ordering::Relaxed)));
         }
@@ -98,7 +127,13 @@ pub fn written(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
     let root = handle.get().root(handle.py()).unwrap_or_else(|| handle.clone().unbind());
     let refused = CURRENT.with_borrow_mut(|session| {
         let Some(session) = session else { return false };
-        if is_own(root.get(), session) || root.get().lock().tensor.is_changeable() {
+        if is_own(root.get(), session) {
+            return false;
+        }
+        if root.get().lock().tensor.is_changeable() {
+            if !session.states.iter().any(|s| s.is(&root)) {
+                session.states.push(root.clone_ref(handle.py()));
+            }
             return false;
         }
         session.written.push(root.clone_ref(handle.py()));
@@ -118,6 +153,21 @@ pub fn written(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
 /// A backward pass is over.
 pub fn walked() {
     note(|session| session.walked = true);
+}
+
+/// An optimizer of Python makes a step, which writes these parameters.
+#[pyfunction]
+pub fn _session_stepped(optimizer: Bound<'_, PyAny>, parameters: Vec<Py<PyTensor>>) {
+    note(|session| {
+        if !session.stepped.iter().any(|o| o.is(&optimizer)) {
+            session.stepped.push(optimizer.unbind());
+        }
+        for p in parameters {
+            if !session.states.iter().any(|s| s.is(&p)) {
+                session.states.push(p);
+            }
+        }
+    });
 }
 
 /// An op with a rule by hand is applied.
@@ -183,8 +233,8 @@ pub fn _session_end(py: Python<'_>) -> (Met, bool) {
     for handle in &session.written {
         again |= handle.bind(py).get().become_buffer();
     }
-    let Session { token, met, leaves, custom, .. } = session;
-    (Met { counters: met, token: Some(token), leaves, custom }, again)
+    let Session { token, met, leaves, custom, states, stepped, .. } = session;
+    (Met { counters: met, token: Some(token), leaves, custom, states, stepped }, again)
 }
 
 /// Whether this thread traces a function.
@@ -193,31 +243,35 @@ pub fn _session_on() -> bool {
     current().is_some()
 }
 
-/// The tensors from outside that a traced function read as constants.
+/// The tensors from outside that a traced function read or wrote.
 #[pyclass(module = "chainrule._chainrule", frozen)]
 #[derive(Default)]
 pub struct Met {
+    /// Of those that were read as constants.
     counters: Vec<Counter>,
     token: Option<Arc<()>>,
-    leaves: Vec<Tensor>,
+    leaves: Vec<Leaf>,
     custom: bool,
+    states: Vec<Py<PyTensor>>,
+    stepped: Vec<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Met {
-    /// Whether none of them was written since.
-    fn holds(&self) -> bool {
+    /// Whether no constant was written since, and each leaf is the one that it was and has a gradient or none as it had.
+    pub fn holds(&self) -> bool {
         self.counters.iter().all(|(counter, then)| counter.load(Ordering::Relaxed) == *then)
+            && self.leaves.iter().all(Leaf::is_as_it_was)
     }
 
     /// Whether this tensor, or the one that it is a view of, is among them.
-    fn knows(&self, tensor: &Bound<'_, PyTensor>) -> bool {
+    pub fn knows(&self, tensor: &Bound<'_, PyTensor>) -> bool {
         let root = tensor.get().root(tensor.py()).unwrap_or_else(|| tensor.clone().unbind());
         let root = root.get();
         let now = root.tensor();
         let counted =
             root.writes.get().is_some_and(|w| self.counters.iter().any(|(c, _)| Arc::ptr_eq(c, w)));
-        counted || (now.is_changeable() && self.leaves.iter().any(|t| t.is_same(&now)))
+        counted || (now.is_changeable() && self.leaves.iter().any(|l| l.tensor.is_same(&now)))
     }
 
     /// Whether an op with a rule by hand may keep some of what was made.
@@ -228,5 +282,32 @@ impl Met {
     /// How many handles are left of those that were made in the trace.
     fn left(&self) -> usize {
         self.token.as_ref().map_or(0, |token| Arc::strong_count(token) - 1)
+    }
+
+    /// The optimizers that made a step.
+    fn stepped(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.stepped.iter().map(|o| o.clone_ref(py)).collect()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.states.iter().try_for_each(|s| visit.call(s))?;
+        self.stepped.iter().try_for_each(|o| visit.call(o))
+    }
+}
+
+impl Met {
+    /// An error if an array of NumPy shows the memory of a leaf that the program writes.
+    pub fn check_states(&self, py: Python<'_>) -> PyResult<()> {
+        self.states.iter().try_for_each(|s| crate::alias::check_outside(s.bind(py)))
+    }
+
+    /// Whether the program writes the memory of this tensor.
+    pub fn writes(&self, tensor: &Bound<'_, PyTensor>) -> bool {
+        if self.states.is_empty() {
+            return false;
+        }
+        let root = tensor.get().root(tensor.py());
+        let root = root.as_ref().map_or(tensor.as_ptr(), |r| r.as_ptr());
+        self.states.iter().any(|s| s.as_ptr() == root)
     }
 }

@@ -159,7 +159,7 @@ impl PyOptimizer {
     }
 
     /// The learning rate from now on, for programs, which read it when they run.
-    fn set_lr(&self, lr: f64) -> PyResult<()> {
+    pub fn set_lr(&self, lr: f64) -> PyResult<()> {
         run(|| self.lock().set_lr(lr))
     }
 
@@ -245,7 +245,7 @@ impl PyProgram {
     }
 
     /// Whether each parameter has a gradient, or none, as it had in the trace.
-    fn fits_gradients(&self) -> bool {
+    pub fn fits_gradients(&self) -> bool {
         self.graded.iter().all(|g| {
             g.had.is_none_or(|had| !g.leaf.has_lost_grad() && g.leaf.grad().is_some() == had)
         })
@@ -265,7 +265,7 @@ impl PyProgram {
     }
 
     /// The results for these arguments; the lock of the interpreter is released.
-    fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
+    pub fn run(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
         let inputs: Vec<Tensor> = inputs.iter().map(|t| t.get().tensor()).collect();
         let out = py.detach(|| {
             run(|| {

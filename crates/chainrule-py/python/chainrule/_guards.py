@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._nest import SIMPLE
 from .nn.module import Module
@@ -51,12 +52,31 @@ class Guards:
         self._states: list[tuple[Callable[[Any], Any], Any, Any, str]] = []
         self._seen: set[int] = set()
         self._alive: list[Any] = []
+        # The same as flat lists, as long as it holds.
+        self.watched: _c.Watched | None = None
         self._see(function, getattr(function, "__name__", "function"), 0)
         for argument in arguments:
             self._see(argument, "argument", 1)
 
     def changed(self) -> str | None:
         """The name of something that is another now."""
+        if self.watched is not None and self.watched.holds():
+            return None
+        name = self._look()
+        self.watched = self._lay_down() if name is None else None
+        return name
+
+    def _lay_down(self) -> _c.Watched:
+        """All pointers as they are now: what is equal may be another object."""
+        fields = [(d, key, d.get(key, _GONE)) for d, key, _, _ in self._fields]
+        items = [(x, i, x[i]) for x, i, _, _ in self._items]
+        cells = [(cell, _content(cell)) for cell, _, _ in self._cells]
+        sizes = [(x, size) for x, size, _ in self._sizes]
+        states = [(state, x, value) for state, x, value, _ in self._states]
+        trained = [(x, on, dtype) for x, on, dtype, _ in self._trained]
+        return _c.Watched([entry[0] for entry in self._dicts], fields, items, cells, sizes, states, trained)
+
+    def _look(self) -> str | None:
         for entry in self._dicts:
             d, values, names = entry
             if len(d) == len(values) and all(map(operator.is_, d.values(), values)):
@@ -107,6 +127,7 @@ class Guards:
         elif isinstance(x, types.FunctionType):
             self._see_function(x, depth)
         elif isinstance(x, Optimizer):
+            self._sizes.append((x.param_groups, len(x.param_groups), f"{name}.param_groups"))
             for i, group in enumerate(x.param_groups):
                 self._see_fields(group, f"{name}.param_groups[{i}]", depth, skip=("lr", "initial_lr", "params"))
                 self._see(group["params"], name, depth + 1)
@@ -128,7 +149,10 @@ class Guards:
             for part in (x.func, x.args, x.keywords):
                 self._see(part, name, depth + 1)
         elif isinstance(x, (set, frozenset, collections.deque)):
-            self._watch(tuple, x, name)
+            if x:
+                self._watch(tuple, x, name)
+            else:
+                self._sizes.append((x, 0, name))
             for item in tuple(x)[:256]:
                 self._see(item, name, depth + 1)
         elif isinstance(x, np.ndarray):

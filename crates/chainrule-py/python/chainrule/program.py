@@ -23,6 +23,10 @@ from .nn.module import Module
 from .optim import LIVE
 
 
+# So many programs are tried before the arguments are looked at in Python.
+RECENT = 4
+
+
 class _Traced(NamedTuple):
     """A program, and what belongs to it."""
 
@@ -34,9 +38,15 @@ class _Traced(NamedTuple):
     written: list[int]
     given: list[Any]
     guards: Guards
-    met: Any
+    conditions: _c.Conditions
     # Why the function is run as it is, if it is.
     eager: str | None
+    # Whether the one result of the program is that of the function, and there is no more to do.
+    lone: bool
+
+    def holds(self) -> bool:
+        """Whether the program still does what its function would."""
+        return self.guards.changed() is None and self.conditions.hold()
 
 
 class _Bound(dict[str, Any]):
@@ -65,6 +75,8 @@ class Compiled:
         self._passes = simplify, fuse
         self._programs: dict[Any, list[_Traced]] = {}
         self._last: _Traced | None = None
+        # Those that ran last, whose arguments the native side compares.
+        self._recent: list[_Traced] = []
         self._told: set[_c.Program] = set()
         self._signature: inspect.Signature | None
         try:
@@ -116,18 +128,19 @@ class Compiled:
         same = tuple(first.setdefault(id(t), i) for i, t in enumerate(tensors))
         metas = tuple((t._dims, t.dtype.name, t.requires_grad, t.is_leaf) for t in tensors)
         key = (key_of(nest), metas, same, _c.is_grad_enabled(), _c.get_default_dtype().name)
+        self._tell_rates()
         kept = self._programs.setdefault(key, [])
-        found = next((t for t in kept if t.met.holds() and t.guards.changed() is None and t.program.fits_gradients()), None)
+        found = next((t for t in kept if t.holds()), None)
         if found is None:
-            kept[:] = [t for t in kept if t.met.holds() and t.guards.changed() is None][-7:]
+            kept[:] = [t for t in kept if t.guards.changed() is None and t.conditions.may_hold()][-7:]
             found = self._trace(args, kwargs, nest, tensors, same)
             kept.append(found)
         self._last = found
+        self._recent = [found, *(t for t in self._recent if t is not found)][:RECENT]
         return found, tensors
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], nest: Any, tensors: list[Tensor], same: tuple[int, ...]) -> _Traced:
         name_captured(self._function)
-        self._tell_rates()
         guards = Guards(self._function, [x for x in (*args, *kwargs.values()) if not isinstance(x, Tensor)])
         info: dict[str, Any] = {}
 
@@ -164,12 +177,12 @@ class Compiled:
                 "return it, or write it into a tensor that is there (buffer.copy_(x))"
             )
         eager = info["eager"]
-        roots = [t._root_id() for t in tensors]
-        if info["written"] and (len(set(roots)) < len(set(same)) or any(met.knows(tensors[i]) for i in info["written"])):
-            eager = eager or "an argument that it writes to shares memory with another one, or with a tensor that it uses"
         if any(not tensors[i].is_leaf for i in info["graded"]):
             eager = eager or "a gradient flows on to what an argument was computed from"
-        return _Traced(program, info["shape"], info["graded"], info["written"], info["given"], guards, met, eager)
+        given, written = info["given"], info["written"]
+        lone = isinstance(info["shape"], Place) and not given and not written and not info["graded"]
+        conditions = _c.Conditions(program, met, met.stepped(), (args, kwargs), same, written)
+        return _Traced(program, info["shape"], info["graded"], written, given, guards, conditions, eager, lone)
 
     @staticmethod
     def _results(traced: _Traced, args: list[Tensor], out: list[Tensor]) -> Any:
@@ -190,12 +203,30 @@ class Compiled:
             optimizer._tell_rates()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for traced in self._recent:
+            watched = traced.guards.watched
+            if watched is None:
+                continue
+            if traced.lone and traced.eager is None:
+                out = traced.conditions.run(watched, args, kwargs)
+                if out is not None:
+                    self._last = traced
+                    return out[0]
+                continue
+            tensors = traced.conditions.tensors(watched, args, kwargs)
+            if tensors is not None:
+                self._last = traced
+                return self._run(traced, tensors, args, kwargs)
         if _c._session_on():
             return self._function(*args, **kwargs)
         traced, tensors = self._program(args, kwargs)
+        if not traced.conditions.are_apart(tensors):
+            return self._function(*args, **kwargs)
+        return self._run(traced, tensors, args, kwargs)
+
+    def _run(self, traced: _Traced, tensors: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if traced.eager is not None:
             return self._function(*args, **kwargs)
-        self._tell_rates()
         out = traced.program.run(tensors)
         self._tell(traced)
         return self._results(traced, tensors, out)
@@ -210,9 +241,8 @@ class Compiled:
         if traced.eager is not None or traced.written or traced.given:
             why = traced.eager or "it writes to its arguments, or returns what was there before"
             raise ValueError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
-        if not traced.program.is_steady():
+        if not traced.program.is_steady() or not traced.conditions.are_apart(list(args)):
             return self._row_by_row(args)
-        self._tell_rates()
         out = traced.program.run_many(list(args))
         self._tell(traced)
         return self._results(traced, list(args), out)

@@ -76,6 +76,8 @@ class Optimizer:
         """One update of the parameters that have gradients."""
         loss = None if closure is None else _with_grad(closure)
         self._renew()
+        if _c._session_on():
+            _c._session_stepped(self, [p for group in self.param_groups for p in group["params"]])
         for group, native in zip(self.param_groups, self._native):
             native.step(float(group["lr"]))
         return loss
