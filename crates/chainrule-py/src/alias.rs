@@ -142,9 +142,12 @@ impl PyTensor {
     }
 
     fn bump(&self) {
-        self.writes
-            .get_or_init(Default::default)
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.bump_by(1);
+    }
+
+    fn bump_by(&self, n: u64) {
+        let counter = self.writes.get_or_init(Default::default);
+        counter.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Whether it is the part of `whole` at these slices, so that writing it there changes nothing.
@@ -362,7 +365,7 @@ impl PyTensor {
     /// Gives the handle another tensor, whatever it was.
     pub fn replace(&self, new: Tensor) {
         self.lock().tensor = new;
-        self.bump();
+        self.bump_by(session::REPLACED);
     }
 
     /// Makes the handle a leaf whose value lasts from run to run of a program, if it is a constant.
@@ -373,7 +376,7 @@ impl PyTensor {
         if can {
             inner.tensor = t.buffer();
             drop(inner);
-            self.bump();
+            self.bump_by(session::REPLACED);
         }
         can
     }
@@ -391,8 +394,7 @@ impl PyTensor {
     pub fn become_leaf(slf: &Bound<'_, Self>, t: &Tensor) -> PyResult<()> {
         let leaf = run(|| t.try_parameter())?;
         let link = slf.get().lock().link.clone();
-        slf.get().lock().tensor = leaf.clone();
-        slf.get().bump();
+        slf.get().replace(leaf.clone());
         let Some(Link::View { root, path }) = link.as_deref() else { return Ok(()) };
         let root = root.bind(slf.py());
         let mut inner = root.get().lock();

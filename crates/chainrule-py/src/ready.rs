@@ -117,8 +117,9 @@ impl Watched {
 
     fn states_hold(&self, py: Python<'_>) -> PyResult<bool> {
         for (state, x, value) in &self.states {
-            if !is_equal(&state.bind(py).call1((x,))?, value.bind(py))? {
-                return Ok(false);
+            match state.bind(py).call1((x,)) {
+                Ok(now) if is_equal(&now, value.bind(py))? => (),
+                _ => return Ok(false),
             }
         }
         Ok(true)

@@ -41,6 +41,8 @@ REFUSED = {
     "last.seed_inside_compiled": "seeds",
     "last.iterator_consumed_compiled": "changes `batches`",
     "last.generator_function_consumed_compiled": "changes `it`",
+    "calls.numpy_shows_a_stepped_parameter": "numpy",
+    "calls.numpy_shows_running_statistics": "numpy",
     "last.gradient_assigned_inside_compiled": "used up",
 }
 

@@ -27,6 +27,8 @@ MOST = 4096
 LARGEST = 1 << 16
 DEEPEST = 8
 _GONE = object()
+# Kept by Python itself.
+_OF_CLASSES = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__")
 _FOREIGN = ("chainrule", "torch", "numpy", "math", "builtins", "typing", "collections", "functools", "itertools", "random", "os", "sys", "time")
 
 
@@ -103,7 +105,7 @@ class Guards:
             if items[i] is not value and not _same(items[i], value):
                 return name
         for state, x, value, name in self._states:
-            if not _equal(state(x), value):
+            if not _equal(_state_of(state, x), value):
                 return name
         for tensor, trained, dtype, name in self._trained:
             if tensor.requires_grad != trained or tensor.dtype != dtype:
@@ -180,14 +182,18 @@ class Guards:
         self._states.append((state, x, state(x), name))
 
     def _see_class(self, cls: type, name: str, depth: int) -> None:
-        if _is_ours(cls.__module__) or id(cls) in self._seen and depth:
-            return
-        self._seen.add(id(cls))
-        for key, value in list(vars(cls).items()):
-            if isinstance(value, types.FunctionType):
-                self._see_function(value, depth + 1)
-            elif not key.startswith("__") and isinstance(value, (*SIMPLE, list, dict, tuple, Tensor)):
-                self._see(value, f"{name}.{key}", depth + 1)
+        for base in cls.__mro__:
+            if _is_ours(base.__module__) or id(base) in self._seen:
+                continue
+            self._seen.add(id(base))
+            own = {key: value for key, value in vars(base).items() if key not in _OF_CLASSES}
+            if own:
+                self._watch(operator.itemgetter(*own), vars(base), name)
+            for key, value in own.items():
+                if isinstance(value, types.FunctionType):
+                    self._see_function(value, depth + 1)
+                elif isinstance(value, (list, dict, tuple, Tensor)):
+                    self._see(value, f"{name}.{key}", depth + 1)
 
     def _see_fields(self, d: dict[Any, Any], name: str, depth: int, skip: tuple[str, ...] = ()) -> None:
         at = {key: f"{name}.{key}" if isinstance(key, str) else f"{name}[{key!r}]" for key in d if key not in skip}
@@ -227,6 +233,13 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b))
     return _same(a, b)
+
+
+def _state_of(state: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        return state(x)
+    except (KeyError, ValueError):
+        return _GONE
 
 
 def _slots(cls: type) -> list[str]:
