@@ -5,10 +5,10 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 
+use crate::alias::Step;
 use crate::args::Operand;
 use crate::error::run;
 use crate::lone::{along, with_axis};
-use crate::path::Step;
 use crate::tensor::{PyTensor, work};
 
 /// `op` of the tensor, the axis, an index and what goes there.

@@ -2,7 +2,7 @@
 //!
 //! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`, `reducing`, `shaping`, `indexing`, `linalg`, `fused`),
 //! making tensors (`create`), gradients (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`, `dlpack`), exceptions (`error`),
-//! handles that alias (`alias`, `path`), a function while it is traced (`session`), what must hold before a program runs (`ready`), tensors without axes (`lone`), the place in the user's code (`script`).
+//! handles that alias (`alias`), a function while it is traced (`session`), what must hold before a program runs (`ready`), tensors without axes (`lone`), the place in the user's code (`script`).
 //! Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
@@ -19,7 +19,6 @@ mod indexing;
 mod interchange;
 mod linalg;
 mod lone;
-mod path;
 mod ready;
 mod reducing;
 mod script;

@@ -5,9 +5,9 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::alias::Step;
 use crate::args::{Axes, shape, sizes};
 use crate::error::run;
-use crate::path::Step;
 use crate::tensor::{PyTensor, work};
 
 #[pymethods]

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use crate::alias::{Link, Seen};
+use crate::alias::{Link, Past, Seen, Views};
 use crate::args::{DTypeArg, Operand, PyDType};
 use crate::error::{GradientError, check, has_room, keep, run, through};
 use crate::session;
@@ -19,13 +19,14 @@ pub struct PyTensor {
     pub cell: Mutex<Inner>,
     /// How often it was written, once somebody wants to know.
     pub writes: OnceLock<Arc<AtomicU64>>,
+    pub views: Views,
 }
 
 /// What a handle holds: see [`crate::alias`].
 pub struct Inner {
     pub tensor: Tensor,
     /// Whose memory it shows, if not its own.
-    pub link: Option<Arc<Link>>,
+    pub link: Option<Link>,
     pub seen: Seen,
     /// The handle of its gradient, once somebody asked for it.
     pub grad: Option<Py<PyTensor>>,
@@ -33,6 +34,9 @@ pub struct Inner {
     pub born: Option<Arc<()>>,
     /// Who else shows its memory.
     pub outside: Option<Box<Outside>>,
+    /// Memory that it had, which views still show.
+    #[expect(clippy::box_collection, reason = "hardly any tensor has it, and each has its size")]
+    pub past: Option<Box<Vec<Past>>>,
 }
 
 /// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new value.
@@ -55,6 +59,7 @@ impl From<Tensor> for PyTensor {
             grad: None,
             born,
             outside: None,
+            past: None,
         })
     }
 }
@@ -62,7 +67,7 @@ impl From<Tensor> for PyTensor {
 impl PyTensor {
     #[inline]
     pub fn new_with(inner: Inner) -> PyTensor {
-        PyTensor { cell: Mutex::new(inner), writes: OnceLock::new() }
+        PyTensor { cell: Mutex::new(inner), writes: OnceLock::new(), views: Views::default() }
     }
 }
 
@@ -281,11 +286,7 @@ impl PyTensor {
 
     #[setter]
     fn set_data(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
-        PyTensor::put(slf, new.get().tensor().detach())?;
-        if !new.is(slf) && session::current().is_none() {
-            PyTensor::follow(new, slf);
-        }
-        Ok(())
+        PyTensor::set_memory(slf, new)
     }
 
     fn detach(slf: &Bound<'_, Self>) -> PyTensor {

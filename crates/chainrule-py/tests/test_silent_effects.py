@@ -15,7 +15,6 @@ PROGRAMS = dict(programs())
 
 # Other effects, each told in the book under *Views alias*.
 DIFFERENT = {
-    "views.set_data",  # earlier views follow the parameter
     "views.sum_of_aliases",  # PyTorch refuses operands that overlap
     "states.parameter_of_parameter",  # a warning
     "last.cumulative_in_place_gradient",  # PyTorch refuses a saved value that was written; here the old one was kept
@@ -43,6 +42,8 @@ REFUSED = {
     "last.generator_function_consumed_compiled": "changes `it`",
     "calls.numpy_shows_a_stepped_parameter": "numpy",
     "calls.numpy_shows_running_statistics": "numpy",
+    "memory.compiled_data_with_a_view": "copy_",
+    "memory.compiled_data_of_another": "copy_",
     "last.gradient_assigned_inside_compiled": "used up",
 }
 

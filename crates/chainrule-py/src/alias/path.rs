@@ -77,36 +77,53 @@ impl Step {
     }
 }
 
-/// Steps from a root, kept as the last one and those before, which views of one view share.
+/// Steps from a root. Most views are `detach()` of all of it, for which nothing is kept.
 #[derive(Clone)]
-pub struct Path {
-    pub last: Step,
-    pub before: Option<Arc<Path>>,
+pub struct Path(Option<Arc<Steps>>);
+
+/// The last step and those before, which views of one view share.
+struct Steps {
+    last: Step,
+    before: Option<Path>,
 }
 
 impl Path {
     pub fn of(step: Step) -> Path {
-        Path { last: step, before: None }
+        match step {
+            Step::Detached => Path(None),
+            last => Path(Some(Arc::new(Steps { last, before: None }))),
+        }
     }
 
     pub fn then(&self, step: Step) -> Path {
-        Path { last: step, before: Some(Arc::new(self.clone())) }
+        Path(Some(Arc::new(Steps { last: step, before: Some(self.clone()) })))
+    }
+
+    pub fn last(&self) -> &Step {
+        self.0.as_ref().map_or(&Step::Detached, |steps| &steps.last)
+    }
+
+    /// The path without its last step; nothing if that is the only one.
+    pub fn before(&self) -> Option<&Path> {
+        self.0.as_ref()?.before.as_ref()
+    }
+
+    /// Whether it is no more than `detach()`.
+    pub fn is_only_detached(&self) -> bool {
+        self.0.is_none()
     }
 
     /// From the root on.
     pub fn steps(&self) -> Vec<&Step> {
-        let mut all = vec![&self.last];
-        let mut before = &self.before;
-        while let Some(path) = before {
-            all.push(&path.last);
-            before = &path.before;
-        }
+        let mut all: Vec<&Step> =
+            std::iter::successors(Some(self), |path| path.before()).map(Path::last).collect();
         all.reverse();
         all
     }
 
     pub fn is_detached(&self) -> bool {
-        self.steps().iter().any(|s| matches!(s, Step::Detached))
+        std::iter::successors(Some(self), |path| path.before())
+            .any(|path| matches!(path.last(), Step::Detached))
     }
 
     pub fn take(&self, root: &Tensor) -> Result<Tensor> {
@@ -114,12 +131,18 @@ impl Path {
     }
 }
 
-impl Drop for Path {
+impl PartialEq for Path {
+    fn eq(&self, other: &Path) -> bool {
+        self.steps() == other.steps()
+    }
+}
+
+impl Drop for Steps {
     /// In a loop: the default would recurse once for each view of a view.
     fn drop(&mut self) {
         let mut next = self.before.take();
-        while let Some(path) = next {
-            next = Arc::try_unwrap(path).ok().and_then(|mut path| path.before.take());
+        while let Some(Path(Some(steps))) = next {
+            next = Arc::try_unwrap(steps).ok().and_then(|mut steps| steps.before.take());
         }
     }
 }

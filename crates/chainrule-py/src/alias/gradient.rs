@@ -1,0 +1,61 @@
+//! The handle of a leaf's gradient.
+
+use pyo3::prelude::*;
+
+use super::{Link, Seen};
+use crate::error::{GradientError, run};
+use crate::session;
+use crate::tensor::PyTensor;
+
+impl PyTensor {
+    /// The handle of a leaf's gradient, which is one object as long as the gradient is not set anew.
+    pub fn gradient(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyTensor>>> {
+        let own = slf.get();
+        // As it is: a view that was taken anew has no gradient yet.
+        let raw = own.lock().tensor.clone();
+        let t = if raw.has_lost_grad() || raw.grad().is_some() { raw } else { own.tensor() };
+        if t.has_lost_grad() {
+            return Err(GradientError::new_err(
+                "the gradient of this parameter was computed in a compiled function and used up there by the optimizer: \
+                 return it from the function, or step the optimizer outside",
+            ));
+        }
+        let Some(grad) = t.grad() else { return Ok(None) };
+        let kept = own.lock().grad.as_ref().map(|g| g.clone_ref(slf.py()));
+        if let Some(kept) = kept {
+            return Ok(Some(kept));
+        }
+        let new = PyTensor::linked(grad, Link::Grad { leaf: t }, Seen::default());
+        let new = Py::new(slf.py(), new)?;
+        if session::current().is_none() {
+            own.lock().grad = Some(new.clone_ref(slf.py()));
+        }
+        Ok(Some(new))
+    }
+
+    /// Sets the gradient, or forgets it. The handle of the old one keeps it; that of the new one is the gradient from now on.
+    pub fn set_gradient(&self, new: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        let t = self.tensor();
+        let value = new.map(|g| g.get().tensor());
+        let kept = self.lock().grad.take();
+        if let Some(kept) = kept {
+            let kept = kept.get();
+            let last = kept.tensor();
+            let mut inner = kept.lock();
+            (inner.tensor, inner.link) = (last, None);
+        }
+        run(|| t.set_grad(value))?;
+        if let Some(new) = new
+            && session::current().is_none()
+        {
+            let mut inner = new.get().lock();
+            if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
+                inner.link = Some(Link::Grad { leaf: t });
+                drop(inner);
+                new.get().bump();
+                self.lock().grad = Some(new.clone().unbind());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! Handles that alias, over values that never change.
+//!
+//! As in PyTorch a view, `detach()`, `.data` and `.grad` show the memory of another tensor. A handle remembers whose, and how it was taken; a write through
+//! any of them makes a new value of the tensor at the root, and the others take theirs from it when they are read next (functionalisation). A
+//! tensor that nobody took a view of has no record, and a view that nobody wrote through costs a comparison.
+//!
+//! Three links are enough:
+//! - **View**: the elements are taken from a root by a path of steps. `detach()` and `.data` are a step without a tape.
+//! - **Over**: a tensor on the tape whose elements lie in another one without a tape, its first `detach()`. It is this way round so that a detached loss does
+//!   not keep the graph.
+//! - **Grad**: what the leaf has as its gradient.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use chainrule::Tensor;
+use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::prelude::*;
+
+use self::path::Path;
+use crate::error::run;
+use crate::session;
+use crate::tensor::{Inner, PyTensor};
+
+mod gradient;
+mod path;
+mod root;
+mod views;
+mod write;
+
+pub use path::Step;
+pub use root::{Past, Root, Views};
+pub use write::check_outside;
+
+/// Whose memory a handle shows.
+pub enum Link {
+    View { root: Root, path: Path },
+    Over { memory: Py<PyTensor> },
+    Grad { leaf: Tensor },
+}
+
+/// What a handle was computed from when it was read last.
+#[derive(Clone, Default)]
+pub struct Seen {
+    version: u64,
+    /// The value of a root that is a leaf, which changes behind its handles.
+    value: Option<Tensor>,
+    /// Whether the root is neither a leaf nor linked to another tensor, so that its version says all.
+    settled: bool,
+}
+
+impl Seen {
+    fn of(version: u64, root: &Tensor, linked: bool) -> Seen {
+        let changeable = root.is_changeable();
+        Seen { version, value: changeable.then(|| root.detach()), settled: !changeable && !linked }
+    }
+}
+
+impl Inner {
+    /// Whether the tensor is that of its root, as far as can be told without looking for long.
+    #[inline]
+    fn is_current(&self) -> bool {
+        match &self.link {
+            None => true,
+            Some(Link::View { root, .. }) => {
+                let Some(root) = root.direct() else { return false };
+                match &self.seen.value {
+                    None => self.seen.settled && root.version() == self.seen.version,
+                    Some(value) => {
+                        let root = root.lock();
+                        root.link.is_none()
+                            && root.tensor.is_changeable()
+                            && !self.tensor.is_changeable()
+                            && root.tensor.is_same_value(value)
+                    }
+                }
+            }
+            _ => false,
+        }
+    }
+}
+
+impl PyTensor {
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tensor that the handle holds now.
+    #[inline]
+    pub fn tensor(&self) -> Tensor {
+        let inner = self.lock();
+        if !session::is_any() && inner.is_current() {
+            return inner.tensor.clone();
+        }
+        drop(inner);
+        self.current()
+    }
+
+    #[inline(never)]
+    fn current(&self) -> Tensor {
+        let fresh = Python::attach(|py| self.fresh(py));
+        let tensor = match fresh {
+            None => self.lock().tensor.clone(),
+            Some((tensor, seen)) => {
+                let mut inner = self.lock();
+                inner.tensor = tensor.clone();
+                inner.seen = seen;
+                drop(inner);
+                // Who looks at this one has to look again.
+                self.bump();
+                tensor
+            }
+        };
+        session::met(self, &tensor);
+        tensor
+    }
+
+    /// What the handle shows, if that is not what it was when it was read last.
+    fn fresh(&self, py: Python<'_>) -> Option<(Tensor, Seen)> {
+        let inner = self.lock();
+        let (old, seen) = (inner.tensor.clone(), inner.seen.clone());
+        match &inner.link {
+            None => None,
+            Some(Link::Grad { leaf }) => {
+                let gone = !leaf.has_lost_grad();
+                leaf.grad().filter(|_| gone).map(|g| (g, Seen::default()))
+            }
+            Some(Link::View { root, path }) => {
+                let (root, path) = (root.get(py), path.clone());
+                drop(inner);
+                let linked = root.get().lock().link.is_some();
+                let (root, version) = root.get().with_version();
+                views::retaken(&old, &root, (version, linked), &path, &seen)
+            }
+            Some(Link::Over { memory }) => {
+                let memory = memory.clone_ref(py);
+                drop(inner);
+                let (now, version) = memory.get().with_version();
+                (version != seen.version).then(|| {
+                    (old.revalued(&now).unwrap_or(now), Seen { version, ..Seen::default() })
+                })
+            }
+        }
+    }
+
+    /// The tensor with the number of writes that it has seen.
+    fn with_version(&self) -> (Tensor, u64) {
+        let tensor = self.tensor();
+        (tensor, self.version())
+    }
+
+    pub fn version(&self) -> u64 {
+        self.writes.get().map_or(0, |v| v.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// Whether a program that is still there took the value as a constant.
+    fn is_met(&self) -> bool {
+        self.writes.get().is_some_and(|w| Arc::strong_count(w) > 1)
+    }
+
+    fn bump(&self) {
+        self.bump_by(1);
+    }
+
+    fn bump_by(&self, n: u64) {
+        let counter = self.writes.get_or_init(Default::default);
+        counter.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Gives the handle another tensor, whatever it was.
+    pub fn replace(&self, new: Tensor) {
+        self.lock().tensor = new;
+        self.bump_by(session::REPLACED);
+    }
+
+    /// Makes the handle a leaf whose value lasts from run to run of a program, if it is a constant.
+    pub fn become_buffer(&self) -> bool {
+        let t = self.tensor();
+        let mut inner = self.lock();
+        let can = inner.link.is_none() && t.is_leaf() && !t.is_changeable();
+        if can {
+            inner.tensor = t.buffer();
+            drop(inner);
+            self.bump_by(session::REPLACED);
+        }
+        can
+    }
+
+    /// The tensor at the root of a view.
+    pub fn root(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
+        match &self.lock().link {
+            Some(Link::View { root, .. }) => Some(root.get(py).unbind()),
+            Some(Link::Over { memory }) => Some(memory.clone_ref(py)),
+            _ => None,
+        }
+    }
+
+    /// Makes it require a gradient: a leaf of its own, which the tensor that it was detached from shows from now on.
+    pub fn become_leaf(slf: &Bound<'_, Self>, t: &Tensor) -> PyResult<()> {
+        let leaf = run(|| t.try_parameter())?;
+        slf.get().replace(leaf.clone());
+        let link = slf.get().lock().link.take_if(|link| matches!(link, Link::View { .. }));
+        let Some(Link::View { root, path }) = &link else { return Ok(()) };
+        let root = root.get(slf.py());
+        let mut inner = root.get().lock();
+        let plain = inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
+        if plain && path.is_only_detached() {
+            inner.link = Some(Link::View { root: Root::of(slf), path: Path::of(Step::Detached) });
+            inner.seen = Seen::of(slf.get().version(), &leaf, false);
+            drop(inner);
+            root.get().bump();
+            return Ok(());
+        }
+        drop(inner);
+        drop(link);
+        // SAFETY: the object is alive; the link that was cut is its only holder, if nobody else is.
+        if unsafe { pyo3::ffi::Py_REFCNT(root.as_ptr()) } > 1 {
+            let why = c"requires_grad: the new leaf has the values of a part of another tensor, or of another leaf, and no memory with it: \
+                        a step on one is not seen by the other; take clone() to say so";
+            PyErr::warn(slf.py(), &slf.py().get_type::<PyRuntimeWarning>(), why, 1)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Making views, and taking them anew.
+
+use chainrule::{Index, Tensor};
+use pyo3::prelude::*;
+
+use super::path::{Path, Step};
+use super::{Link, Root, Seen};
+use crate::session;
+use crate::tensor::{Inner, PyTensor};
+
+impl PyTensor {
+    /// `out`, which `step` made of this one, as a view of it; without a link if it is a copy.
+    pub fn viewed(slf: &Bound<'_, Self>, t: &Tensor, out: Tensor, step: Step) -> PyTensor {
+        let copied = || !t.is_contiguous() && out.numel() > 0 && !out.shares_memory(t);
+        if matches!(step, Step::Reshape(_)) && copied() {
+            return out.into();
+        }
+        let cuts = t.requires_grad() && !out.requires_grad();
+        let own = slf.get();
+        let inner = own.lock();
+        let (root, path, seen) = match &inner.link {
+            None if !cuts || t.is_changeable() => {
+                drop(inner);
+                let path = match cuts && step != Step::Detached {
+                    true => Path::of(Step::Detached).then(step),
+                    false => Path::of(step),
+                };
+                (Root::of(slf), path, Seen::of(own.version(), t, false))
+            }
+            // It may get a tape of its own, which its views share.
+            Some(Link::View { path, .. })
+                if !cuts && step != Step::Detached && path.is_only_detached() =>
+            {
+                drop(inner);
+                (Root::of(slf), Path::of(step), Seen::of(own.version(), t, true))
+            }
+            // It was read just now, and has seen its root as it is.
+            Some(Link::View { root, path }) if !cuts || path.is_detached() => {
+                (root.clone_ref(slf.py()), path.then(step), inner.seen.clone())
+            }
+            _ => {
+                drop(inner);
+                let Ok((root, path)) = place(slf, t, cuts) else { return out.into() };
+                let path = match path {
+                    Some(path) => path.then(step),
+                    None => Path::of(step),
+                };
+                let linked = root.get().lock().link.is_some();
+                let (now, version) = root.get().with_version();
+                (Root::of(&root), path, Seen::of(version, &now, linked))
+            }
+        };
+        PyTensor::linked(out, Link::View { root, path }, seen)
+    }
+
+    /// The same elements without a tape: `detach()`, `.data`.
+    pub fn detached(slf: &Bound<'_, Self>) -> PyTensor {
+        let t = slf.get().tensor();
+        PyTensor::viewed(slf, &t, t.detach(), Step::Detached)
+    }
+
+    pub(super) fn linked(tensor: Tensor, link: Link, seen: Seen) -> PyTensor {
+        let born = session::current();
+        let link = Some(link);
+        PyTensor::new_with(Inner {
+            tensor,
+            link,
+            seen,
+            grad: None,
+            born,
+            outside: None,
+            past: None,
+        })
+    }
+
+    /// Whether it is the part of `whole` at these slices, so that writing it there changes nothing.
+    pub fn is_part(&self, whole: &Bound<'_, PyTensor>, keys: &[Index]) -> bool {
+        let py = whole.py();
+        let inner = self.lock();
+        let Some(Link::View { root, path }) = &inner.link else { return false };
+        let Step::Slices(slices) = path.last() else { return false };
+        let same = slices.len() == keys.len()
+            && slices.iter().zip(keys).all(|(s, k)| matches!(k, Index::Slice(k) if k == s));
+        if !same {
+            return false;
+        }
+        let (root, before) = (root.get(py), path.before().cloned());
+        drop(inner);
+        match &whole.get().lock().link {
+            None => before.is_none() && root.is(whole),
+            Some(Link::View { root: other, path }) => {
+                other.get(py).is(&root) && before.as_ref() == Some(path)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The root whose elements these are, and the path to them. With `cuts` one without a tape.
+fn place<'py>(
+    slf: &Bound<'py, PyTensor>,
+    t: &Tensor,
+    cuts: bool,
+) -> PyResult<(Bound<'py, PyTensor>, Option<Path>)> {
+    let py = slf.py();
+    let inner = slf.get().lock();
+    match &inner.link {
+        Some(Link::View { root, path }) if !cuts || path.is_detached() => {
+            Ok((root.get(py), Some(path.clone())))
+        }
+        Some(Link::View { root, path }) => {
+            let (root, path) = (root.get(py), path.clone());
+            drop(inner);
+            let (memory, first) = place(&root, &root.get().tensor(), cuts)?;
+            let steps = path.steps();
+            let first = first.unwrap_or(Path::of(Step::Detached));
+            Ok((memory, Some(steps.into_iter().fold(first, |path, step| path.then(step.clone())))))
+        }
+        Some(Link::Over { memory }) if cuts => Ok((memory.bind(py).clone(), None)),
+        _ if cuts && !t.is_leaf() => {
+            drop(inner);
+            let memory = Bound::new(py, PyTensor::from(t.detach()))?;
+            let mut inner = slf.get().lock();
+            inner.link = Some(Link::Over { memory: memory.clone().unbind() });
+            inner.seen = Seen::default();
+            drop(inner);
+            slf.get().bump();
+            Ok((memory, None))
+        }
+        _ if cuts => Ok((slf.clone(), Some(Path::of(Step::Detached)))),
+        _ => Ok((slf.clone(), None)),
+    }
+}
+
+/// The elements along the path, if those that are there are not of the root as it is.
+pub(super) fn retaken(
+    old: &Tensor,
+    root: &Tensor,
+    (version, linked): (u64, bool),
+    path: &Path,
+    seen: &Seen,
+) -> Option<(Tensor, Seen)> {
+    let same = match &seen.value {
+        Some(value) => root.is_changeable() && root.is_same_value(value),
+        None => version == seen.version && !root.is_changeable(),
+    };
+    if same {
+        return None;
+    }
+    let now = match path.is_detached() {
+        true => path.take(&root.detach()),
+        false => chainrule::enable_grad(|| path.take(root)),
+    };
+    let now = now.unwrap_or_else(|_| old.clone());
+    // What was detached and then written may have a tape of its own.
+    let now = match path.is_detached() && !old.is_leaf() {
+        true => old.revalued(&now).unwrap_or(now),
+        false => now,
+    };
+    Some((now, Seen::of(version, root, linked)))
+}

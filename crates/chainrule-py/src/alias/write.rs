@@ -1,0 +1,318 @@
+//! Writes through a handle.
+
+use std::sync::Arc;
+
+use chainrule::{Result, Tensor};
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::path::{Path, Step};
+use super::{Link, Root, Seen};
+use crate::error::{GradientError, run};
+use crate::session;
+use crate::tensor::{Inner, PyTensor};
+
+const LEAF: &str = "a leaf that requires a gradient would be changed in place, and backward could not tell its values apart: \
+                    write inside `with cr.no_grad():`, or to its `.data`";
+const DETACHED_VIEW: &str = "a value with a gradient would be written to a view of a detached tensor, which the tensor's own tape would not know: \
+                             write to the detached tensor itself, y[i] = v, or clone() it first";
+const LEAF_VIEW: &str = "a view of a leaf that requires a gradient would be changed in place, and backward could not tell the leaf's \
+                         values apart: write inside `with cr.no_grad():`, or to its `.data`";
+
+const SHARED: &str = "compile: x.data = t gives x the memory of a tensor from outside, or x has views from outside: write x.data.copy_(t)";
+
+impl PyTensor {
+    /// Gives the handle, and all that alias it, this value.
+    pub fn assign(slf: &Bound<'_, Self>, new: Tensor) -> PyResult<()> {
+        let own = slf.get();
+        let old = own.tensor();
+        let new = fitted(&old, new)?;
+        session::written(slf)?;
+        let view = match &own.lock().link {
+            Some(Link::View { root, path }) => Some((root.get(slf.py()), path.clone())),
+            _ => None,
+        };
+        match view {
+            Some((root, path)) => {
+                let now = root.get().tensor();
+                let behind = path.is_detached();
+                let records = chainrule::is_grad_enabled();
+                let leaf = !behind && now.is_leaf() && now.requires_grad();
+                if leaf && records {
+                    return Err(GradientError::new_err(LEAF_VIEW));
+                }
+                if behind && records && new.requires_grad() && *path.last() != Step::Detached {
+                    return Err(GradientError::new_err(DETACHED_VIEW));
+                }
+                let base = if behind { now.detach() } else { now };
+                let value = if behind { new.detach() } else { new.clone() };
+                let value = run(|| put_along(&path, base, value))?;
+                write_root(&root, value, behind)?;
+                // What was detached has a tape of its own from now on.
+                own.tensor();
+                if behind && records {
+                    own.lock().tensor = new;
+                }
+                own.bump();
+                Ok(())
+            }
+            _ => write_root(slf, new, false),
+        }
+    }
+
+    /// `x.data = new`: the memory of `new`, whatever its shape and dtype. Views from before stay with that of before.
+    pub fn set_memory(slf: &Bound<'_, Self>, new: &Bound<'_, Self>) -> PyResult<()> {
+        let own = slf.get();
+        let is_view = match &new.get().lock().link {
+            Some(Link::View { root, path }) => {
+                path.is_only_detached() && root.direct().is_some_and(|r| std::ptr::eq(r, own))
+            }
+            _ => false,
+        };
+        if new.is(slf) || is_view {
+            return Ok(());
+        }
+        let value = new.get().tensor().detach();
+        if session::current().is_some() && !session::is_new(own) {
+            let from = new.get().root(slf.py()).unwrap_or_else(|| new.clone().unbind());
+            if own.has_views() || !session::is_new(from.get()) {
+                return Err(GradientError::new_err(SHARED));
+            }
+            return PyTensor::put(slf, value);
+        }
+        let leaf = match &own.lock().link {
+            Some(Link::Grad { leaf }) => Some(leaf.clone()),
+            _ => None,
+        };
+        match leaf {
+            Some(leaf) => {
+                PyTensor::leave_memory(slf)?;
+                run(|| leaf.set_grad(Some(value)))?;
+                own.bump();
+            }
+            None => PyTensor::put(slf, value)?,
+        }
+        PyTensor::follow(new, slf)
+    }
+
+    /// Gives the tensor other memory with this value, which nobody else shows, without a record.
+    pub fn put(slf: &Bound<'_, Self>, new: Tensor) -> PyResult<()> {
+        let old = slf.get().tensor();
+        session::written(slf)?;
+        let traced = session::current().is_some() && !session::is_new(slf.get());
+        let fits = old.shape() == new.shape() && old.dtype() == new.dtype();
+        if traced && !fits {
+            return Err(PyTypeError::new_err(
+                "compile: the function gives a parameter another shape or dtype; do that outside",
+            ));
+        }
+        if !traced {
+            PyTensor::leave_memory(slf)?;
+        }
+        if fits && old.is_changeable() {
+            run(|| old.try_set(&new))?;
+        } else if old.is_changeable() {
+            let leaf = run(|| new.try_parameter())?;
+            if !old.requires_grad() {
+                run(|| leaf.set_requires_grad(false))?;
+            }
+            if let Some(name) = old.name() {
+                leaf.named(&name);
+            }
+            slf.get().lock().grad = None;
+            slf.get().replace(leaf);
+        } else {
+            slf.get().replace(run(|| old.revalued(&new)).unwrap_or(new));
+        }
+        slf.get().bump();
+        Ok(())
+    }
+
+    /// Makes a tensor show the memory of the one that took its value, or that one its memory, as far as they can.
+    fn follow(slf: &Bound<'_, Self>, taker: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let takes = is_plain(&taker.get().lock());
+        if takes
+            && let Inner { link: Some(Link::View { root, path }), seen, .. } = &*slf.get().lock()
+        {
+            let path = if path.is_detached() { path.clone() } else { path.then(Step::Detached) };
+            let link = Some(Link::View { root: root.clone_ref(py), path });
+            let mut inner = taker.get().lock();
+            (inner.link, inner.seen) = (link, seen.clone());
+            return Ok(());
+        }
+        // What was detached from a constant stands for it.
+        let (constant, is_part) = match &slf.get().lock().link {
+            None => (slf.clone(), false),
+            Some(Link::View { root, path }) => (root.get(py), !path.is_only_detached()),
+            Some(_) => (slf.clone(), true),
+        };
+        if constant.is(taker) {
+            return Ok(());
+        }
+        let now = taker.get().tensor();
+        let version = taker.get().version();
+        let mut inner = constant.get().lock();
+        let is_plain =
+            inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
+        if is_plain && !is_part {
+            let linked = taker.get().lock().link.is_some();
+            inner.seen = Seen::of(version, &now, linked);
+            let path = Path::of(Step::Detached);
+            inner.link = Some(Link::View { root: Root::of(taker), path });
+            drop(inner);
+            constant.get().bump();
+            return Ok(());
+        }
+        drop(inner);
+        // SAFETY: the object is alive; this handle holds it, and so does the view or who gave it.
+        if unsafe { pyo3::ffi::Py_REFCNT(constant.as_ptr()) } > 2 {
+            let why = c"x.data = t: x has the values of t and no memory with it, for t is a leaf or a part of another tensor: a write to one is not \
+                        seen by the other; take t.clone() to say so, or write x.data.copy_(t)";
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), why, 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is a constant that shows nobody's memory.
+fn is_plain(inner: &Inner) -> bool {
+    inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable()
+}
+
+/// The new value in the shape and dtype of the old one.
+fn fitted(old: &Tensor, new: Tensor) -> PyResult<Tensor> {
+    if new.shape() != old.shape() {
+        return Err(PyValueError::new_err(format!(
+            "a write keeps the shape: shapes {} and {}",
+            old.shape(),
+            new.shape()
+        )));
+    }
+    let (from, to) = (new.dtype(), old.dtype());
+    if from == to {
+        return Ok(new);
+    }
+    if from <= to || (from.is_float() && to.is_float()) {
+        return run(|| new.try_to_dtype(to));
+    }
+    Err(PyTypeError::new_err(format!("a write keeps the dtype: {from} cannot become {to}")))
+}
+
+/// The root with `value` at the end of the path.
+fn put_along(path: &Path, root: Tensor, value: Tensor) -> Result<Tensor> {
+    let steps = path.steps();
+    let mut bases = vec![root];
+    for step in &steps {
+        let base = bases.last().expect("it begins with the root");
+        if step.overlaps(base) {
+            return Err(chainrule::Error::argument(
+                "write",
+                "several elements of this view are one in memory; clone() it before the write",
+            ));
+        }
+        bases.push(step.take(base)?);
+    }
+    bases.pop();
+    steps.iter().rev().zip(bases.iter().rev()).try_fold(value, |v, (step, base)| step.put(base, &v))
+}
+
+/// An error if an array of NumPy shows the memory, and would go on with the old elements.
+pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let py = root.py();
+    let (shown, array) = match &root.get().lock().outside {
+        None => return Ok(()),
+        Some(out) => {
+            (Arc::strong_count(&out.shown) > 1, out.array.as_ref().map(|a| a.clone_ref(py)))
+        }
+    };
+    if shown {
+        return Err(PyValueError::new_err(
+            "write: an array made by numpy() shows the memory of this tensor, and would not see the write: take x.numpy().copy(), or \
+             write to a clone",
+        ));
+    }
+    if let Some(array) = array
+        && crate::interchange::is_held(array.bind(py), 2)?
+    {
+        return Err(PyValueError::new_err(
+            "write: this tensor has the memory of a NumPy array, which would not see the write: write to the array, or make the \
+             tensor by tensor(a), which copies",
+        ));
+    }
+    Ok(())
+}
+
+/// Gives a tensor that is nobody's view a new value; `behind` the tape it keeps its place there.
+fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult<()> {
+    let own = root.get();
+    check_outside(root)?;
+    let old = own.tensor();
+    let behind = behind || !chainrule::is_grad_enabled();
+    if old.is_changeable()
+        && new.requires_grad()
+        && !behind
+        && session::current().is_some()
+        && !session::is_new(own)
+    {
+        return Err(GradientError::new_err(
+            "compile: the function writes a value with a gradient into a tensor from outside; write x.detach() there",
+        ));
+    }
+    let inner = own.lock();
+    match &inner.link {
+        Some(Link::Grad { leaf }) => {
+            let leaf = leaf.clone();
+            drop(inner);
+            run(|| leaf.set_grad(Some(new)))?
+        }
+        Some(Link::Over { memory }) => {
+            let memory = memory.bind(root.py()).clone();
+            drop(inner);
+            write_root(&memory, new.detach(), true)?;
+            if !behind {
+                let version = memory.get().version();
+                let mut inner = own.lock();
+                inner.tensor = new;
+                inner.seen = Seen { version, ..Seen::default() };
+            }
+        }
+        // A tensor that changed places with a leaf of its memory.
+        Some(Link::View { .. }) => {
+            drop(inner);
+            return PyTensor::assign(root, new);
+        }
+        None => {
+            drop(inner);
+            write_own(own, &old, new, behind)?;
+        }
+    }
+    own.bump();
+    Ok(())
+}
+
+/// Gives a handle without a link a new value.
+fn write_own(own: &PyTensor, old: &Tensor, new: Tensor, behind: bool) -> PyResult<()> {
+    if old.is_changeable() && old.requires_grad() {
+        if !behind {
+            return Err(GradientError::new_err(LEAF));
+        }
+        return run(|| old.try_set(&new.detach()));
+    }
+    // Buffers and frozen parameters are leaves too, which others may hold.
+    if old.is_changeable() && (behind || !new.requires_grad()) {
+        return run(|| old.try_set(&new.detach()));
+    }
+    let value = if behind && !old.is_leaf() {
+        run(|| old.revalued(&new.detach()))?
+    } else if own.is_met() && !new.requires_grad() && session::current().is_none() {
+        // A program took it as a constant: from now on it is a state that programs read.
+        new.buffer()
+    } else if behind {
+        new.detach()
+    } else {
+        new
+    };
+    own.lock().tensor = value;
+    Ok(())
+}
