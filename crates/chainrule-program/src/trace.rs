@@ -52,7 +52,9 @@ impl Program {
         let program = Program::of_call(Some(script), &arguments, &mut |x| {
             let mut results = f(x)?;
             graded = log::touched(|touched, now, written| {
+                let leaf = Tensor::of_leaf(&touched.leaf);
                 let after = match now {
+                    None if leaf.has_lost_grad() => Remains::Lost,
                     None => Remains::Nothing,
                     Some(_) if written && !touched.reads => Remains::Lost,
                     Some(gradient) => {
@@ -60,9 +62,9 @@ impl Program {
                         Remains::Result(results.len() - 1)
                     }
                 };
-                let leaf = Tensor::of_leaf(&touched.leaf);
                 let had = touched.reads.then_some(touched.before.is_some());
-                Graded { leaf, had, entry: touched.entry.clone(), after }
+                let lost = touched.reads && touched.lost;
+                Graded { leaf, had, lost, entry: touched.entry.clone(), after }
             });
             Ok(results)
         })?;
@@ -115,6 +117,8 @@ pub struct Graded {
     pub leaf: Tensor,
     /// Whether it had a gradient before, which must be so in each run; none where the gradient was set or forgotten at first.
     pub had: Option<bool>,
+    /// Whether a program had used it up before, which must be so in each run: what is added to it stays unknown.
+    pub lost: bool,
     /// The leaf in which the program finds the gradient from before, to be set before a run.
     pub entry: Option<Tensor>,
     /// What a run leaves.

@@ -495,7 +495,7 @@ pub fn _broadcast_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyT
         .into_iter()
         .zip(&tensors)
         .map(|(out, t)| {
-            let step = crate::alias::Step::Expand(out.shape());
+            let step = crate::alias::Step::expand(out.shape());
             PyTensor::viewed(t, &t.get().tensor(), out, step)
         })
         .collect())

@@ -1,6 +1,6 @@
 //! Taking elements and putting them: `x[...]`, gathers and scatters.
 
-use chainrule::{Index, Slice, Tensor};
+use chainrule::{DType, Index, Slice, Tensor};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
@@ -208,7 +208,10 @@ impl PyTensor {
             if value.dtype() != t.dtype() {
                 value = value.try_to_dtype(t.dtype())?;
             }
-            before.try_index_put(&keys, &value, false)
+            match filled(&before, &keys, &value) {
+                Some(out) => out,
+                None => before.try_index_put(&keys, &value, false),
+            }
         })?;
         PyTensor::assign(slf, new)
     }
@@ -224,6 +227,23 @@ impl PyTensor {
         let keys = self::indices(indices)?;
         run(|| t.try_index_put(&keys, &values.beside(&t)?, accumulate)).map(PyTensor::from)
     }
+}
+
+/// `base` with one value wherever a mask says so. A program can do that without knowing how many places there are.
+fn filled(base: &Tensor, keys: &[Index], value: &Tensor) -> Option<chainrule::Result<Tensor>> {
+    let [Index::Tensor(mask)] = keys else { return None };
+    let (shape, sizes) = (base.shape(), mask.shape());
+    let covers = mask.dtype() == DType::Bool
+        && value.numel() == 1
+        && value.rank() <= 1
+        && shape.dims().starts_with(sizes.dims());
+    let fill = || {
+        let mut stretched = sizes.dims().to_vec();
+        stretched.resize(shape.rank(), 1);
+        let mask = mask.try_reshape(&stretched[..])?;
+        mask.try_where(&value.try_reshape([] as [usize; 0])?, base)
+    };
+    covers.then(fill)
 }
 
 /// What stands in the brackets of `x[...]`.

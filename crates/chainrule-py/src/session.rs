@@ -40,7 +40,8 @@ struct Session {
     /// Held by each handle that was made since it began.
     token: Arc<()>,
     met: Vec<Counter>,
-    written: Vec<Py<PyTensor>>,
+    /// Constants from outside that the function writes, and what they were.
+    written: Vec<(Py<PyTensor>, Tensor)>,
     leaves: Vec<Leaf>,
     /// Leaves from outside that are written.
     states: Vec<Py<PyTensor>>,
@@ -136,16 +137,19 @@ pub fn written(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
             }
             return false;
         }
-        session.written.push(root.clone_ref(handle.py()));
+        // It goes on to find all of them; then they become leaves, and it is traced again.
+        if let Some(tensor) = root.get().constant() {
+            if !session.written.iter().any(|(w, _)| w.is(&root)) {
+                session.written.push((root.clone_ref(handle.py()), tensor));
+            }
+            return false;
+        }
         true
     });
     match refused {
         false => Ok(()),
-        true if root.get().lock().tensor.requires_grad() => Err(GradientError::new_err(
-            "compile: the function writes to a tensor from outside that was computed from others; write to it outside, or detach it first",
-        )),
         true => Err(GradientError::new_err(
-            "compile: the function writes to a tensor from outside, and is traced again with it as a state",
+            "compile: the function writes to a tensor from outside that was computed from others; write to it outside, or detach it first",
         )),
     }
 }
@@ -225,13 +229,14 @@ pub fn _session_begin() -> bool {
 
 /// What was seen: the tensors from outside, and whether some had to become leaves, so that the function is to be traced again.
 #[pyfunction]
-pub fn _session_end(py: Python<'_>) -> (Met, bool) {
+pub fn _session_end() -> (Met, bool) {
     let session = CURRENT.with_borrow_mut(Option::take);
     let Some(session) = session else { return (Met::default(), false) };
     SESSIONS.fetch_sub(1, Ordering::Relaxed);
     let mut again = false;
-    for handle in &session.written {
-        again |= handle.bind(py).get().become_buffer();
+    for (handle, tensor) in session.written {
+        handle.get().replace(tensor);
+        again |= handle.get().become_buffer();
     }
     let Session { token, met, leaves, custom, states, stepped, .. } = session;
     (Met { counters: met, token: Some(token), leaves, custom, states, stepped }, again)

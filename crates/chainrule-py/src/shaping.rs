@@ -45,7 +45,7 @@ impl PyTensor {
             .collect();
         let full = shape(full)?;
         let out = run(|| t.try_expand(&full[..]))?;
-        let step = Step::Expand(out.shape());
+        let step = Step::expand(out.shape());
         Ok(PyTensor::viewed(slf, &t, out, step))
     }
 
@@ -269,7 +269,7 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         let out = run(|| t.try_movedim(&source, &destination))?;
-        Ok(PyTensor::viewed(slf, &t, out, Step::Movedim(source, destination)))
+        Ok(PyTensor::viewed(slf, &t, out, Step::Movedim(Box::new((source, destination)))))
     }
 }
 
@@ -280,7 +280,7 @@ fn axis_size(t: &Tensor, axis: i64) -> Result<usize> {
 
 /// A result whose shape says how it is taken from `t`.
 fn reshaped(slf: &Bound<'_, PyTensor>, t: &Tensor, out: Tensor) -> PyTensor {
-    let step = Step::Reshape(out.shape());
+    let step = Step::reshape(out.shape());
     PyTensor::viewed(slf, t, out, step)
 }
 

@@ -247,7 +247,8 @@ impl PyProgram {
     /// Whether each parameter has a gradient, or none, as it had in the trace.
     pub fn fits_gradients(&self) -> bool {
         self.graded.iter().all(|g| {
-            g.had.is_none_or(|had| !g.leaf.has_lost_grad() && g.leaf.grad().is_some() == had)
+            let lost = g.leaf.has_lost_grad();
+            g.had.is_none_or(|had| lost == g.lost && g.leaf.grad().is_some() == had)
         })
     }
 
@@ -255,7 +256,7 @@ impl PyProgram {
     fn is_steady(&self) -> bool {
         self.graded.iter().all(|g| {
             let leaves = matches!(g.after, Remains::Result(_));
-            g.had.is_none_or(|had| had == leaves && g.after != Remains::Lost)
+            g.had.is_none_or(|had| had == leaves && g.lost == (g.after == Remains::Lost))
         })
     }
 

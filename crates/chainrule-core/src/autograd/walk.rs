@@ -392,10 +392,9 @@ fn accumulate(target: &Source, gradient: &Tensor, create_graph: bool) -> Result<
     if log::is_on() {
         log::graded(target, notes.grad.as_ref())?;
     }
+    // Nobody knows the sum of it and something that is not there; who reads it hears so.
     if notes.lost {
-        let why = "a compiled function computed the gradient of a parameter and used it up, so there is nothing to add to; \
-                   call zero_grad first, or return the gradient from the function";
-        return Err(Error::gradient("backward", why));
+        return Ok(());
     }
     notes.grad = Some(match notes.grad.take() {
         None => gradient.clone(),

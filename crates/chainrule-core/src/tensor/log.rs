@@ -91,6 +91,8 @@ pub struct Touched {
     pub entry: Option<Tensor>,
     /// Whether it was read, and not set or forgotten, at first.
     pub reads: bool,
+    /// Whether a program had used it up before the trace.
+    pub lost: bool,
 }
 
 /// Where a value lies: who it is.
@@ -230,7 +232,9 @@ impl Log {
             }
         }
         for touched in &self.touched {
-            lock(&touched.leaf.notes).get_or_insert_default().grad = touched.before.clone();
+            let mut notes = lock(&touched.leaf.notes);
+            let notes = notes.get_or_insert_default();
+            (notes.grad, notes.lost) = (touched.before.clone(), touched.lost);
         }
     }
 
@@ -240,7 +244,10 @@ impl Log {
         if self.script.is_none() || leaf.number > self.start || known {
             return;
         }
-        let before = lock(&leaf.notes).as_ref().and_then(|notes| notes.grad.clone());
+        let notes = lock(&leaf.notes);
+        let lost = notes.as_ref().is_some_and(|notes| notes.lost);
+        let before = notes.as_ref().and_then(|notes| notes.grad.clone());
+        drop(notes);
         let entry = before.as_ref().filter(|_| reads).map(|g| g.detach().buffer());
         if let Some(entry) = &entry {
             if let Source::Leaf(stands) = entry.source() {
@@ -248,7 +255,7 @@ impl Log {
             }
             lock(&leaf.notes).get_or_insert_default().grad = Some(entry.clone());
         }
-        self.touched.push(Touched { leaf: leaf.clone(), before, entry, reads });
+        self.touched.push(Touched { leaf: leaf.clone(), before, entry, reads, lost });
     }
 
     /// Puts a stand-in in the place of a leaf's value. A leaf that was made during the trace is no more than a name for its value.

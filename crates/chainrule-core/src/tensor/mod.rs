@@ -282,7 +282,8 @@ impl Tensor {
         }
     }
 
-    /// Says that a program computed the gradient and used it up: until it is set or forgotten, adding to it is an error. For bindings.
+    /// Says that a program computed the gradient and used it up: until it is set or forgotten it is unknown, whatever is added to it. For bindings,
+    /// which must refuse to read it: see [`Tensor::has_lost_grad`].
     pub fn lose_grad(&self) {
         if let Some(mut notes) = self.source.notes() {
             let notes = notes.get_or_insert_default();

@@ -67,3 +67,23 @@ fn a_step_uses_its_gradients_up() {
     assert!(w.has_lost_grad());
     assert_eq!(no_grad(|| w.item()), 1.5);
 }
+
+/// A network that another one is trained through, and whose own step used its gradients up.
+#[test]
+fn what_is_added_to_a_gradient_that_was_used_up_is_unknown() {
+    let w = Tensor::from([2.0f64]).parameter();
+    let v = Tensor::from([3.0f64]).parameter();
+    let x = Tensor::from([1.0f64]);
+    w.lose_grad();
+    let f = |x: &[Tensor]| {
+        (&w * &v * &x[0]).sum_all().try_backward()?;
+        Ok(vec![])
+    };
+    let (program, graded) = Program::trace_graded(SCRIPT, [("x", &x)], f).unwrap();
+    assert!(w.has_lost_grad(), "a trace changes nothing");
+    let of = |t: &Tensor| graded.iter().find(|g| g.leaf.is_same(t)).unwrap();
+    assert_eq!((of(&w).lost, of(&w).after), (true, Remains::Lost));
+    assert_eq!((of(&v).lost, of(&v).after), (false, Remains::Result(0)));
+    run(&program, &graded, &x);
+    assert!(w.has_lost_grad() && v.grad().unwrap().item() == 2.0);
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import functools
 import operator
+import random
 import types
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +53,8 @@ class Guards:
         self._sizes: list[tuple[Any, int, str]] = []
         self._trained: list[tuple[Tensor, bool, Any, str]] = []
         self._states: list[tuple[Callable[[Any], Any], Any, Any, str]] = []
+        # Generators of random numbers, Python's and NumPy's own first.
+        self._streams: list[Callable[[], Any]] = [random.getstate, lambda: np.random.get_state(legacy=False)]
         self._seen: set[int] = set()
         self._alive: list[Any] = []
         # The same as flat lists, as long as it holds.
@@ -59,6 +62,10 @@ class Guards:
         self._see(function, getattr(function, "__name__", "function"), 0)
         for argument in arguments:
             self._see(argument, "argument", 1)
+
+    def drawn(self) -> list[Any]:
+        """The states of the generators of random numbers that a program knows nothing of, to be compared."""
+        return [_plain(stream()) for stream in self._streams]
 
     def changed(self) -> str | None:
         """The name of something that is another now."""
@@ -128,6 +135,8 @@ class Guards:
             self._see(x.__self__, "self", depth)
         elif isinstance(x, types.FunctionType):
             self._see_function(x, depth)
+        elif isinstance(x, types.BuiltinMethodType):
+            self._see(x.__self__, name, depth)
         elif isinstance(x, Optimizer):
             self._sizes.append((x.param_groups, len(x.param_groups), f"{name}.param_groups"))
             for i, group in enumerate(x.param_groups):
@@ -157,6 +166,12 @@ class Guards:
                 self._sizes.append((x, 0, name))
             for item in tuple(x)[:256]:
                 self._see(item, name, depth + 1)
+        elif isinstance(x, random.Random):
+            self._streams.append(x.getstate)
+        elif isinstance(x, np.random.RandomState):
+            self._streams.append(lambda: x.get_state(legacy=False))
+        elif isinstance(x, np.random.Generator):
+            self._streams.append(lambda: x.bit_generator.state)
         elif isinstance(x, np.ndarray):
             if x.nbytes <= LARGEST:
                 self._watch(np.ndarray.tobytes, x, name)
@@ -226,6 +241,12 @@ class Guards:
                 self._see(value, name, depth + 1)
         for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._see(value, f.__name__, depth + 1)
+
+
+def _plain(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {key: _plain(value) for key, value in state.items()}
+    return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
 def _equal(a: Any, b: Any) -> bool:

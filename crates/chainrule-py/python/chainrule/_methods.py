@@ -290,6 +290,13 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     return self._assign(value)
 
 
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    if self.ndim != 2 or wrap:
+        raise ValueError(f"fill_diagonal_: shape {tuple(self.shape)}: a matrix is filled, and wrap=True is not there; use x.diagonal().fill_(v)")
+    self.diagonal().fill_(fill_value)
+    return self
+
+
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return self._assign(src)
 

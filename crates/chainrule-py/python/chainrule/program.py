@@ -6,12 +6,9 @@ import copy
 import functools
 import gc
 import inspect
-import random
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
-
-import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
@@ -158,9 +155,9 @@ class Compiled:
             info["graded"], info["written"] = [i for i, _ in graded], written
             return results + [g for _, g in graded] + [leaves[i].detach() for i in written]
 
-        drawn = _drawn()
+        drawn = guards.drawn()
         program, met = _traced(flat, self._names(args, kwargs, len(tensors)), tensors, self._passes)
-        if _drawn() != drawn:
+        if guards.drawn() != drawn:
             raise _c.GradientError(
                 "compile: the function draws random numbers from Python or NumPy, which a program would not draw again: use chainrule's, or pass them as arguments"
             )
@@ -296,17 +293,6 @@ class Compiled:
         return self._last.program.lines()
 
 
-def _drawn() -> tuple[Any, ...]:
-    """The states of Python's and NumPy's generators, to be compared."""
-
-    def plain(x: Any) -> Any:
-        if isinstance(x, dict):
-            return {key: plain(value) for key, value in x.items()}
-        return x.tobytes() if isinstance(x, np.ndarray) else x
-
-    return random.getstate(), plain(np.random.get_state(legacy=False))
-
-
 def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool]) -> tuple[_c.Program, Any]:
     """The program, and what its function met of the world outside. Traced again where that had to become the program's state."""
     for attempt in range(8):
@@ -314,13 +300,13 @@ def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], p
         try:
             program = _c.Program(flat, names, tensors, *passes)
         except Exception:
-            met, again = _c._session_end()
-            if not again or attempt == 7:
+            if not _c._session_end()[1] or attempt == 7:
                 raise
             continue
-        met, _ = _c._session_end()
-        break
-    return program, met
+        met, again = _c._session_end()
+        if not again:
+            return program, met
+    raise _c.GradientError("compile: the function writes to other tensors from outside each time that it is traced: pass them as arguments")
 
 
 def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:

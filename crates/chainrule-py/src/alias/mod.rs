@@ -74,7 +74,10 @@ impl Inner {
                     }
                 }
             }
-            _ => false,
+            Some(Link::Over { memory }) => {
+                memory.get().version() == self.seen.version && memory.get().constant().is_some()
+            }
+            Some(Link::Grad { .. }) => false,
         }
     }
 }
@@ -97,7 +100,10 @@ impl PyTensor {
 
     #[inline(never)]
     fn current(&self) -> Tensor {
-        let fresh = Python::attach(|py| self.fresh(py));
+        let fresh = match self.of_leaf() {
+            Some(gradient) => gradient.map(|g| (g, Seen::default())),
+            None => Python::attach(|py| self.fresh(py)),
+        };
         let tensor = match fresh {
             None => self.lock().tensor.clone(),
             Some((tensor, seen)) => {
@@ -114,16 +120,20 @@ impl PyTensor {
         tensor
     }
 
+    /// The gradient as the leaf has it now, if this is the handle of one; nothing in it if the handle is to show what it did.
+    fn of_leaf(&self) -> Option<Option<Tensor>> {
+        let inner = self.lock();
+        let Some(Link::Grad { leaf }) = &inner.link else { return None };
+        let now = leaf.grad().filter(|_| !leaf.has_lost_grad());
+        Some(now.filter(|g| !g.is_same_value(&inner.tensor)))
+    }
+
     /// What the handle shows, if that is not what it was when it was read last.
     fn fresh(&self, py: Python<'_>) -> Option<(Tensor, Seen)> {
         let inner = self.lock();
         let (old, seen) = (inner.tensor.clone(), inner.seen.clone());
         match &inner.link {
-            None => None,
-            Some(Link::Grad { leaf }) => {
-                let gone = !leaf.has_lost_grad();
-                leaf.grad().filter(|_| gone).map(|g| (g, Seen::default()))
-            }
+            None | Some(Link::Grad { .. }) => None,
             Some(Link::View { root, path }) => {
                 let (root, path) = (root.get(py), path.clone());
                 drop(inner);
@@ -170,6 +180,13 @@ impl PyTensor {
     pub fn replace(&self, new: Tensor) {
         self.lock().tensor = new;
         self.bump_by(session::REPLACED);
+    }
+
+    /// The tensor, if it is a constant that shows nobody's memory.
+    pub fn constant(&self) -> Option<Tensor> {
+        let inner = self.lock();
+        let is = inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
+        is.then(|| inner.tensor.clone())
     }
 
     /// Makes the handle a leaf whose value lasts from run to run of a program, if it is a constant.

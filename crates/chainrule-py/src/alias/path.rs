@@ -9,27 +9,35 @@ use chainrule::{Index, Result, Shape, Slice, Tensor};
 pub enum Step {
     /// The same elements without a tape.
     Detached,
-    Reshape(Shape),
+    Reshape(Sizes),
     Slices(Vec<Slice>),
     Permute(Vec<i64>),
     Transpose(i64, i64),
-    Movedim(Vec<i64>, Vec<i64>),
-    Expand(Shape),
+    Movedim(Box<(Vec<i64>, Vec<i64>)>),
+    Expand(Sizes),
     Narrow(i64, usize, usize),
     Diagonal(i64, i64, i64),
     Unfold(i64, usize, usize),
 }
 
 impl Step {
+    pub fn reshape(shape: Shape) -> Step {
+        Step::Reshape(Sizes::of(shape))
+    }
+
+    pub fn expand(shape: Shape) -> Step {
+        Step::Expand(Sizes::of(shape))
+    }
+
     pub fn take(&self, base: &Tensor) -> Result<Tensor> {
         match self {
             Step::Detached => Ok(base.detach()),
-            Step::Reshape(shape) => base.try_reshape(*shape),
+            Step::Reshape(shape) => base.try_reshape(shape.get()),
             Step::Slices(slices) => base.try_slice(slices),
             Step::Permute(axes) => base.try_permute(&axes[..]),
             Step::Transpose(a, b) => base.try_transpose(*a, *b),
-            Step::Movedim(from, to) => base.try_movedim(&from[..], &to[..]),
-            Step::Expand(shape) => base.try_expand(*shape),
+            Step::Movedim(axes) => base.try_movedim(&axes.0[..], &axes.1[..]),
+            Step::Expand(shape) => base.try_expand(shape.get()),
             Step::Narrow(axis, start, len) => base.try_narrow(*axis, *start, *len),
             Step::Diagonal(offset, a, b) => base.try_diagonal(*offset, *a, *b),
             Step::Unfold(axis, size, step) => base.try_unfold(*axis, *size, *step),
@@ -46,7 +54,7 @@ impl Step {
                 base.try_index_put(&keys, value, false)
             }
             Step::Transpose(a, b) => value.try_transpose(*a, *b),
-            Step::Movedim(from, to) => value.try_movedim(&to[..], &from[..]),
+            Step::Movedim(axes) => value.try_movedim(&axes.1[..], &axes.0[..]),
             Step::Permute(axes) => {
                 let rank = axes.len() as i64;
                 let mut back = vec![0; axes.len()];
@@ -70,47 +78,73 @@ impl Step {
     /// Whether several elements of the view may be one of the base.
     pub fn overlaps(&self, base: &Tensor) -> bool {
         match self {
-            Step::Expand(shape) => shape.numel() > base.numel(),
+            Step::Expand(shape) => shape.get().numel() > base.numel(),
             Step::Unfold(_, size, step) => size > step,
             _ => false,
         }
     }
 }
 
-/// Steps from a root. Most views are `detach()` of all of it, for which nothing is kept.
-#[derive(Clone)]
-pub struct Path(Option<Arc<Steps>>);
+/// A shape in little room: every handle has place for a step.
+#[derive(Clone, PartialEq)]
+pub enum Sizes {
+    Few(u8, [u32; 5]),
+    Many(Box<Shape>),
+}
 
-/// The last step and those before, which views of one view share.
-struct Steps {
+impl Sizes {
+    pub fn of(shape: Shape) -> Sizes {
+        let mut few = [0; 5];
+        let fits = shape.rank() <= few.len()
+            && shape.dims().iter().zip(&mut few).all(|(&n, to)| {
+                *to = n as u32;
+                n <= u32::MAX as usize
+            });
+        match fits {
+            true => Sizes::Few(shape.rank() as u8, few),
+            false => Sizes::Many(Box::new(shape)),
+        }
+    }
+
+    fn get(&self) -> Shape {
+        match self {
+            Sizes::Few(rank, sizes) => {
+                let sizes = sizes.map(|n| n as usize);
+                Shape::new(&sizes[..usize::from(*rank)])
+            }
+            Sizes::Many(shape) => **shape,
+        }
+    }
+}
+
+/// Steps from a root, kept as the last one and those before, which views of one view share.
+#[derive(Clone)]
+pub struct Path {
     last: Step,
-    before: Option<Path>,
+    before: Option<Arc<Path>>,
 }
 
 impl Path {
     pub fn of(step: Step) -> Path {
-        match step {
-            Step::Detached => Path(None),
-            last => Path(Some(Arc::new(Steps { last, before: None }))),
-        }
+        Path { last: step, before: None }
     }
 
     pub fn then(&self, step: Step) -> Path {
-        Path(Some(Arc::new(Steps { last: step, before: Some(self.clone()) })))
+        Path { last: step, before: Some(Arc::new(self.clone())) }
     }
 
     pub fn last(&self) -> &Step {
-        self.0.as_ref().map_or(&Step::Detached, |steps| &steps.last)
+        &self.last
     }
 
     /// The path without its last step; nothing if that is the only one.
     pub fn before(&self) -> Option<&Path> {
-        self.0.as_ref()?.before.as_ref()
+        self.before.as_deref()
     }
 
     /// Whether it is no more than `detach()`.
     pub fn is_only_detached(&self) -> bool {
-        self.0.is_none()
+        self.before.is_none() && self.last == Step::Detached
     }
 
     /// From the root on.
@@ -123,7 +157,7 @@ impl Path {
 
     pub fn is_detached(&self) -> bool {
         std::iter::successors(Some(self), |path| path.before())
-            .any(|path| matches!(path.last(), Step::Detached))
+            .any(|path| path.last == Step::Detached)
     }
 
     pub fn take(&self, root: &Tensor) -> Result<Tensor> {
@@ -137,12 +171,12 @@ impl PartialEq for Path {
     }
 }
 
-impl Drop for Steps {
+impl Drop for Path {
     /// In a loop: the default would recurse once for each view of a view.
     fn drop(&mut self) {
         let mut next = self.before.take();
-        while let Some(Path(Some(steps))) = next {
-            next = Arc::try_unwrap(steps).ok().and_then(|mut steps| steps.before.take());
+        while let Some(path) = next {
+            next = Arc::try_unwrap(path).ok().and_then(|mut path| path.before.take());
         }
     }
 }

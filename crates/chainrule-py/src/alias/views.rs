@@ -38,6 +38,11 @@ impl PyTensor {
             Some(Link::View { root, path }) if !cuts || path.is_detached() => {
                 (root.clone_ref(slf.py()), path.then(step), inner.seen.clone())
             }
+            Some(Link::Over { memory }) if cuts => {
+                let memory = memory.bind(slf.py());
+                let now = memory.get().tensor();
+                (Root::of(memory), Path::of(step), Seen::of(memory.get().version(), &now, false))
+            }
             _ => {
                 drop(inner);
                 let Ok((root, path)) = place(slf, t, cuts) else { return out.into() };

@@ -413,3 +413,12 @@ def two_views_of_one_tensor_read(torch, compile):
         return (a * b).sum()
 
     return [f(x[:4], x[4:]), f(x[::2], x[1::2]), f(x[:4], x[:4]), f(x[:4], x[4:])]
+
+
+def generators_of_others(torch, compile):
+    import random
+
+    import numpy as np
+
+    rng, numbers, legacy = np.random.default_rng(0), random.Random(0), np.random.RandomState(0)
+    return [compile(lambda x: x * draw())(torch.ones(2)) for draw in (rng.normal, numbers.random, legacy.rand)]
