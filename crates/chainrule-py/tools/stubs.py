@@ -34,11 +34,16 @@ RESULTS = {
     "__format__": "str", "is_grad_enabled": "bool", "get_num_threads": "int", "set_num_threads": "None", "set_default_dtype": "None",
     "get_default_dtype": "dtype", "_dtype": "dtype", "_set_grad_enabled": "bool", "_set_record_all": "bool", "_manual_seed": "None",
     "op_table": "list[tuple[str, str, str, str, str]]", "_safetensors_load": "list[tuple[str, Tensor]]", "_safetensors_save": "None",
-    "_gradcheck": "tuple[bool, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_verdict": "tuple[bool, str]",
+    "_gradcheck": "tuple[bool, str, str]", "_explain": "tuple[bool, str]", "_compare": "tuple[bool, str]", "_verdict": "tuple[bool, str]",
     "_explain_opaque": "list[list[str]]", "_grad": "list[Any]", "_jvp": "tuple[Tensor, Tensor]", "_meshgrid": "list[Tensor]",
     "_broadcast_tensors": "list[Tensor]", "_batch_norm_train": "tuple[Tensor, Tensor, Tensor]", "step": "None", "zero_grad": "None",
     "load_state_dict": "None", "state_dict": "list[tuple[str, Tensor]]", "run": "list[Tensor]", "run_many": "list[Tensor]", "listing": "str", "to_python": "str",
     "lines": "list[Any]", "_state": "list[int]", "_set_state": "None", "itemsize ": "int",
+    "_is_new": "bool", "_is_same": "bool", "_shows_other": "bool", "_writes": "int", "_root_id": "int", "_as_leaf": "None", "_recast": "None",
+    "_rng_state": "list[int]", "_set_rng_state": "None", "_session_begin": "bool", "_session_end": "tuple[Met, bool]", "_session_on": "bool",
+    "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
+    "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
+    "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_cumulative_pair", "_sort", "_topk", "_histogram", "_qr", "_slogdet"]
 LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]
@@ -77,8 +82,9 @@ def result(name: str, annotation: Any, owner: str) -> str:
 def _result(name: str, annotation: Any, owner: str) -> str:
     if owner == "dtype" and name in ("name",):
         return "str"
-    if name in RESULTS:
-        return RESULTS[name]
+    found = RESULTS.get(f"{owner}.{name}", RESULTS.get(name))
+    if found is not None:
+        return found
     if name in PAIRS:
         return "tuple[Tensor, Tensor]"
     if name == "_unique":
@@ -142,11 +148,13 @@ SKIP = {
 def of_class(name: str, cls: type) -> list[str]:
     lines = ["@final", f"class {name}:"]
     if name == "Tensor":
-        lines += ["    __array_ufunc__: None", "    __array_priority__: float", "    _is_parameter: bool", "    def __new__(cls, data: Any = None) -> Tensor: ..."]
+        lines += ["    __array_ufunc__: None", "    __array_priority__: float", "    _is_parameter: bool", "    def __new__(cls, *data: Any) -> Tensor: ..."]
     elif name == "Optimizer":
         lines += ["    def __new__(cls, kind: str, parameters: Any, lr: float, options: dict[str, Any]) -> Optimizer: ..."]
     elif name == "Program":
         lines += ["    def __new__(cls, f: Any, names: list[str], inputs: list[Tensor], simplify: builtins.bool, fuse: builtins.bool) -> Program: ..."]
+    elif name in ("Watched", "Conditions"):
+        lines += [f"    def __new__(cls, {', '.join(f'{p}: Any' for p in inspect.signature(cls).parameters)}) -> {name}: ..."]
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
     setters = {"requires_grad", "grad", "data"}
@@ -171,7 +179,7 @@ def of_class(name: str, cls: type) -> list[str]:
 
 def main() -> None:
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Program", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "Program", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):
