@@ -82,7 +82,7 @@ pub fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     }
     let tensor = PyTensor::from(tensor_of(ndarray)?);
     let outside = Outside { array: Some(ndarray.clone().unbind()), ..Outside::default() };
-    tensor.lock().outside = Some(Box::new(outside));
+    tensor.lock().rest().outside = Some(outside);
     Ok(tensor)
 }
 
@@ -159,7 +159,7 @@ impl PyTensor {
             ));
         }
         let root = slf.get().root(py).unwrap_or_else(|| slf.clone().unbind());
-        let shown = root.get().lock().outside.get_or_insert_default().shown.clone();
+        let shown = root.get().lock().rest().outside.get_or_insert_default().shown.clone();
         array_of(py, &t, Some(shown))
     }
 

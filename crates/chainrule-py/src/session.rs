@@ -80,7 +80,9 @@ pub fn current() -> Option<Arc<()>> {
 }
 
 fn is_own(handle: &PyTensor, session: &Session) -> bool {
-    handle.lock().born.as_ref().is_some_and(|born| Arc::ptr_eq(born, &session.token))
+    let inner = handle.lock();
+    let born = inner.rest.as_ref().and_then(|rest| rest.born.as_ref());
+    born.is_some_and(|born| Arc::ptr_eq(born, &session.token))
 }
 
 /// A handle is read.

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use crate::alias::{Link, Past, Seen, Views};
+use crate::alias::{Alias, Past, Views};
 use crate::args::{DTypeArg, Operand, PyDType};
 use crate::error::{GradientError, check, has_room, keep, run, through};
 use crate::session;
@@ -22,21 +22,38 @@ pub struct PyTensor {
     pub views: Views,
 }
 
-/// What a handle holds: see [`crate::alias`].
+/// What a handle holds: see [`crate::alias`]. Most hold a tensor only, and every op makes one.
 pub struct Inner {
     pub tensor: Tensor,
     /// Whose memory it shows, if not its own.
-    pub link: Option<Link>,
-    pub seen: Seen,
+    pub alias: Option<Box<Alias>>,
+    pub rest: Option<Box<Rest>>,
+}
+
+/// What few handles have.
+#[derive(Default)]
+pub struct Rest {
     /// The handle of its gradient, once somebody asked for it.
     pub grad: Option<Py<PyTensor>>,
     /// The trace in which it was made.
     pub born: Option<Arc<()>>,
     /// Who else shows its memory.
-    pub outside: Option<Box<Outside>>,
+    pub outside: Option<Outside>,
     /// Memory that it had, which views still show.
-    #[expect(clippy::box_collection, reason = "hardly any tensor has it, and each has its size")]
-    pub past: Option<Box<Vec<Past>>>,
+    pub past: Vec<Past>,
+}
+
+impl Inner {
+    #[inline]
+    pub fn new(tensor: Tensor, alias: Option<Box<Alias>>) -> Inner {
+        let rest = session::current()
+            .map(|session| Box::new(Rest { born: Some(session), ..Rest::default() }));
+        Inner { tensor, alias, rest }
+    }
+
+    pub fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
 }
 
 /// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new value.
@@ -51,16 +68,7 @@ pub struct Outside {
 impl From<Tensor> for PyTensor {
     #[inline]
     fn from(tensor: Tensor) -> PyTensor {
-        let born = session::current();
-        PyTensor::new_with(Inner {
-            tensor,
-            link: None,
-            seen: Seen::default(),
-            grad: None,
-            born,
-            outside: None,
-            past: None,
-        })
+        PyTensor::new_with(Inner::new(tensor, None))
     }
 }
 

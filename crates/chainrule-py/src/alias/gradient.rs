@@ -21,14 +21,15 @@ impl PyTensor {
             ));
         }
         let Some(grad) = t.grad() else { return Ok(None) };
-        let kept = own.lock().grad.as_ref().map(|g| g.clone_ref(slf.py()));
+        let kept =
+            own.lock().rest.as_ref().and_then(|r| Some(r.grad.as_ref()?.clone_ref(slf.py())));
         if let Some(kept) = kept {
             return Ok(Some(kept));
         }
         let new = PyTensor::linked(grad, Link::Grad { leaf: t }, Seen::default());
         let new = Py::new(slf.py(), new)?;
         if session::current().is_none() {
-            own.lock().grad = Some(new.clone_ref(slf.py()));
+            own.lock().rest().grad = Some(new.clone_ref(slf.py()));
         }
         Ok(Some(new))
     }
@@ -37,23 +38,26 @@ impl PyTensor {
     pub fn set_gradient(&self, new: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
         let t = self.tensor();
         let value = new.map(|g| g.get().tensor());
-        let kept = self.lock().grad.take();
+        let kept = self.lock().rest.as_mut().and_then(|rest| rest.grad.take());
         if let Some(kept) = kept {
             let kept = kept.get();
             let last = kept.tensor();
             let mut inner = kept.lock();
-            (inner.tensor, inner.link) = (last, None);
+            inner.tensor = last;
+            let alias = inner.alias.take();
+            drop(inner);
+            drop(alias);
         }
         run(|| t.set_grad(value))?;
         if let Some(new) = new
             && session::current().is_none()
         {
             let mut inner = new.get().lock();
-            if inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable() {
-                inner.link = Some(Link::Grad { leaf: t });
+            if inner.is_plain() {
+                inner.show(Link::Grad { leaf: t }, Seen::default());
                 drop(inner);
                 new.get().bump();
-                self.lock().grad = Some(new.clone().unbind());
+                self.lock().rest().grad = Some(new.clone().unbind());
             }
         }
         Ok(())

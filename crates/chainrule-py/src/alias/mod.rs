@@ -38,6 +38,12 @@ pub enum Link {
     Grad { leaf: Tensor },
 }
 
+/// Whose memory a handle shows, and how far it knows it.
+pub struct Alias {
+    pub link: Link,
+    pub seen: Seen,
+}
+
 /// What a handle was computed from when it was read last.
 #[derive(Clone, Default)]
 pub struct Seen {
@@ -56,28 +62,43 @@ impl Seen {
 }
 
 impl Inner {
+    #[inline]
+    pub fn link(&self) -> Option<&Link> {
+        self.alias.as_deref().map(|alias| &alias.link)
+    }
+
+    /// Makes the handle show other memory.
+    pub fn show(&mut self, link: Link, seen: Seen) {
+        self.alias = Some(Box::new(Alias { link, seen }));
+    }
+
+    /// Whether it is a constant that shows nobody's memory.
+    pub fn is_plain(&self) -> bool {
+        self.alias.is_none() && self.tensor.is_leaf() && !self.tensor.is_changeable()
+    }
+
     /// Whether the tensor is that of its root, as far as can be told without looking for long.
     #[inline]
     fn is_current(&self) -> bool {
-        match &self.link {
-            None => true,
-            Some(Link::View { root, .. }) => {
+        let Some(Alias { link, seen }) = self.alias.as_deref() else { return true };
+        match link {
+            Link::View { root, .. } => {
                 let Some(root) = root.direct() else { return false };
-                match &self.seen.value {
-                    None => self.seen.settled && root.version() == self.seen.version,
+                match &seen.value {
+                    None => seen.settled && root.version() == seen.version,
                     Some(value) => {
                         let root = root.lock();
-                        root.link.is_none()
+                        root.alias.is_none()
                             && root.tensor.is_changeable()
                             && !self.tensor.is_changeable()
                             && root.tensor.is_same_value(value)
                     }
                 }
             }
-            Some(Link::Over { memory }) => {
-                memory.get().version() == self.seen.version && memory.get().constant().is_some()
+            Link::Over { memory } => {
+                memory.get().version() == seen.version && memory.get().lock().is_plain()
             }
-            Some(Link::Grad { .. }) => false,
+            Link::Grad { .. } => false,
         }
     }
 }
@@ -109,7 +130,9 @@ impl PyTensor {
             Some((tensor, seen)) => {
                 let mut inner = self.lock();
                 inner.tensor = tensor.clone();
-                inner.seen = seen;
+                if let Some(alias) = &mut inner.alias {
+                    alias.seen = seen;
+                }
                 drop(inner);
                 // Who looks at this one has to look again.
                 self.bump();
@@ -123,7 +146,7 @@ impl PyTensor {
     /// The gradient as the leaf has it now, if this is the handle of one; nothing in it if the handle is to show what it did.
     fn of_leaf(&self) -> Option<Option<Tensor>> {
         let inner = self.lock();
-        let Some(Link::Grad { leaf }) = &inner.link else { return None };
+        let Some(Link::Grad { leaf }) = inner.link() else { return None };
         let now = leaf.grad().filter(|_| !leaf.has_lost_grad());
         Some(now.filter(|g| !g.is_same_value(&inner.tensor)))
     }
@@ -131,17 +154,18 @@ impl PyTensor {
     /// What the handle shows, if that is not what it was when it was read last.
     fn fresh(&self, py: Python<'_>) -> Option<(Tensor, Seen)> {
         let inner = self.lock();
-        let (old, seen) = (inner.tensor.clone(), inner.seen.clone());
-        match &inner.link {
-            None | Some(Link::Grad { .. }) => None,
-            Some(Link::View { root, path }) => {
+        let Some(Alias { link, seen }) = inner.alias.as_deref() else { return None };
+        let (old, seen) = (inner.tensor.clone(), seen.clone());
+        match link {
+            Link::Grad { .. } => None,
+            Link::View { root, path } => {
                 let (root, path) = (root.get(py), path.clone());
                 drop(inner);
-                let linked = root.get().lock().link.is_some();
+                let linked = root.get().lock().alias.is_some();
                 let (root, version) = root.get().with_version();
                 views::retaken(&old, &root, (version, linked), &path, &seen)
             }
-            Some(Link::Over { memory }) => {
+            Link::Over { memory } => {
                 let memory = memory.clone_ref(py);
                 drop(inner);
                 let (now, version) = memory.get().with_version();
@@ -185,15 +209,14 @@ impl PyTensor {
     /// The tensor, if it is a constant that shows nobody's memory.
     pub fn constant(&self) -> Option<Tensor> {
         let inner = self.lock();
-        let is = inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
-        is.then(|| inner.tensor.clone())
+        inner.is_plain().then(|| inner.tensor.clone())
     }
 
     /// Makes the handle a leaf whose value lasts from run to run of a program, if it is a constant.
     pub fn become_buffer(&self) -> bool {
         let t = self.tensor();
         let mut inner = self.lock();
-        let can = inner.link.is_none() && t.is_leaf() && !t.is_changeable();
+        let can = inner.alias.is_none() && t.is_leaf() && !t.is_changeable();
         if can {
             inner.tensor = t.buffer();
             drop(inner);
@@ -204,7 +227,7 @@ impl PyTensor {
 
     /// The tensor at the root of a view.
     pub fn root(&self, py: Python<'_>) -> Option<Py<PyTensor>> {
-        match &self.lock().link {
+        match self.lock().link() {
             Some(Link::View { root, .. }) => Some(root.get(py).unbind()),
             Some(Link::Over { memory }) => Some(memory.clone_ref(py)),
             _ => None,
@@ -215,20 +238,21 @@ impl PyTensor {
     pub fn become_leaf(slf: &Bound<'_, Self>, t: &Tensor) -> PyResult<()> {
         let leaf = run(|| t.try_parameter())?;
         slf.get().replace(leaf.clone());
-        let link = slf.get().lock().link.take_if(|link| matches!(link, Link::View { .. }));
-        let Some(Link::View { root, path }) = &link else { return Ok(()) };
+        let alias = slf.get().lock().alias.take_if(|a| matches!(a.link, Link::View { .. }));
+        let Some(Link::View { root, path }) = alias.as_deref().map(|a| &a.link) else {
+            return Ok(());
+        };
         let root = root.get(slf.py());
         let mut inner = root.get().lock();
-        let plain = inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
-        if plain && path.is_only_detached() {
-            inner.link = Some(Link::View { root: Root::of(slf), path: Path::of(Step::Detached) });
-            inner.seen = Seen::of(slf.get().version(), &leaf, false);
+        if inner.is_plain() && path.is_only_detached() {
+            let link = Link::View { root: Root::of(slf), path: Path::of(Step::Detached) };
+            inner.show(link, Seen::of(slf.get().version(), &leaf, false));
             drop(inner);
             root.get().bump();
             return Ok(());
         }
         drop(inner);
-        drop(link);
+        drop(alias);
         // SAFETY: the object is alive; the link that was cut is its only holder, if nobody else is.
         if unsafe { pyo3::ffi::Py_REFCNT(root.as_ptr()) } > 1 {
             let why = c"requires_grad: the new leaf has the values of a part of another tensor, or of another leaf, and no memory with it: \

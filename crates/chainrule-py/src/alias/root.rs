@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use chainrule::Tensor;
 use pyo3::prelude::*;
 
-use super::{Link, Seen};
+use super::Link;
 use crate::error::run;
-use crate::tensor::{Inner, PyTensor};
+use crate::tensor::{Inner, PyTensor, Rest};
 
 /// The memory that a tensor has now: its number, and how many views show it.
 #[derive(Default)]
@@ -64,7 +64,8 @@ impl Root {
             return handle.clone();
         }
         let inner = handle.get().lock();
-        let past = inner.past.iter().flat_map(|all| all.iter()).find(|p| p.memory == self.memory);
+        let past = inner.rest.as_ref().map_or(&[][..], |rest| &rest.past);
+        let past = past.iter().find(|p| p.memory == self.memory);
         past.map_or(handle, |p| p.old.bind(py)).clone()
     }
 }
@@ -78,7 +79,7 @@ impl Drop for Root {
         }
         let mut inner = own.lock();
         let mut gone = None;
-        if let Some(all) = &mut inner.past
+        if let Some(all) = inner.rest.as_mut().map(|rest| &mut rest.past)
             && let Some(i) = all.iter().position(|p| p.memory == self.memory)
         {
             all[i].count -= 1;
@@ -105,19 +106,18 @@ impl PyTensor {
         let count = own.views.count.swap(0, Ordering::Relaxed);
         let memory = own.views.memory.fetch_add(1, Ordering::Relaxed);
         let mut inner = own.lock();
-        let is_gradient = matches!(inner.link, Some(Link::Grad { .. }));
-        let link = if is_gradient { None } else { inner.link.take() };
-        let (seen, outside) = (std::mem::take(&mut inner.seen), inner.outside.take());
-        let born = inner.born.clone();
+        let alias = inner.alias.take_if(|a| !matches!(a.link, Link::Grad { .. }));
+        let outside = inner.rest.as_mut().and_then(|rest| rest.outside.take());
+        let born = inner.rest.as_ref().and_then(|rest| rest.born.clone());
         drop(inner);
         if count == 0 {
             return Ok(());
         }
         let tensor = run(|| left_behind(&now))?;
-        let seen = if link.is_some() { seen } else { Seen::default() };
-        let old = Inner { tensor, link, seen, grad: None, born, outside, past: None };
+        let rest = Some(Box::new(Rest { born, outside, ..Rest::default() }));
+        let old = Inner { tensor, alias, rest };
         let old = Py::new(slf.py(), PyTensor::new_with(old))?;
-        own.lock().past.get_or_insert_default().push(Past { memory, count, old });
+        own.lock().rest().past.push(Past { memory, count, old });
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use chainrule::{Index, Tensor};
 use pyo3::prelude::*;
 
 use super::path::{Path, Step};
-use super::{Link, Root, Seen};
+use super::{Alias, Link, Root, Seen};
 use crate::session;
 use crate::tensor::{Inner, PyTensor};
 
@@ -18,7 +18,7 @@ impl PyTensor {
         let cuts = t.requires_grad() && !out.requires_grad();
         let own = slf.get();
         let inner = own.lock();
-        let (root, path, seen) = match &inner.link {
+        let (root, path, seen) = match inner.alias.as_deref() {
             None if !cuts || t.is_changeable() => {
                 drop(inner);
                 let path = match cuts && step != Step::Detached {
@@ -28,20 +28,27 @@ impl PyTensor {
                 (Root::of(slf), path, Seen::of(own.version(), t, false))
             }
             // It may get a tape of its own, which its views share.
-            Some(Link::View { path, .. })
+            Some(Alias { link: Link::View { path, .. }, .. })
                 if !cuts && step != Step::Detached && path.is_only_detached() =>
             {
                 drop(inner);
                 (Root::of(slf), Path::of(step), Seen::of(own.version(), t, true))
             }
             // It was read just now, and has seen its root as it is.
-            Some(Link::View { root, path }) if !cuts || path.is_detached() => {
-                (root.clone_ref(slf.py()), path.then(step), inner.seen.clone())
+            Some(Alias { link: Link::View { root, path }, seen })
+                if !cuts || path.is_detached() =>
+            {
+                (root.clone_ref(slf.py()), path.then(step), seen.clone())
             }
-            Some(Link::Over { memory }) if cuts => {
+            Some(Alias { link: Link::Over { memory }, .. }) if cuts => {
                 let memory = memory.bind(slf.py());
-                let now = memory.get().tensor();
-                (Root::of(memory), Path::of(step), Seen::of(memory.get().version(), &now, false))
+                let settled = memory.get().lock().is_plain();
+                let version = memory.get().version();
+                let seen = match settled {
+                    true => Seen { version, value: None, settled },
+                    false => Seen::of(version, &memory.get().tensor(), false),
+                };
+                (Root::of(memory), Path::of(step), seen)
             }
             _ => {
                 drop(inner);
@@ -50,7 +57,7 @@ impl PyTensor {
                     Some(path) => path.then(step),
                     None => Path::of(step),
                 };
-                let linked = root.get().lock().link.is_some();
+                let linked = root.get().lock().alias.is_some();
                 let (now, version) = root.get().with_version();
                 (Root::of(&root), path, Seen::of(version, &now, linked))
             }
@@ -60,29 +67,31 @@ impl PyTensor {
 
     /// The same elements without a tape: `detach()`, `.data`.
     pub fn detached(slf: &Bound<'_, Self>) -> PyTensor {
-        let t = slf.get().tensor();
+        let own = slf.get();
+        let inner = own.lock();
+        let t = &inner.tensor;
+        // The most of them, with one look: a leaf, or what has no tape anyway.
+        if inner.alias.is_none() && (t.is_changeable() || t.is_leaf()) && !session::is_any() {
+            let (out, value) = (t.detach(), t.is_changeable().then(|| t.detach()));
+            drop(inner);
+            let seen = Seen { version: own.version(), settled: value.is_none(), value };
+            let link = Link::View { root: Root::of(slf), path: Path::of(Step::Detached) };
+            return PyTensor::linked(out, link, seen);
+        }
+        drop(inner);
+        let t = own.tensor();
         PyTensor::viewed(slf, &t, t.detach(), Step::Detached)
     }
 
     pub(super) fn linked(tensor: Tensor, link: Link, seen: Seen) -> PyTensor {
-        let born = session::current();
-        let link = Some(link);
-        PyTensor::new_with(Inner {
-            tensor,
-            link,
-            seen,
-            grad: None,
-            born,
-            outside: None,
-            past: None,
-        })
+        PyTensor::new_with(Inner::new(tensor, Some(Box::new(Alias { link, seen }))))
     }
 
     /// Whether it is the part of `whole` at these slices, so that writing it there changes nothing.
     pub fn is_part(&self, whole: &Bound<'_, PyTensor>, keys: &[Index]) -> bool {
         let py = whole.py();
         let inner = self.lock();
-        let Some(Link::View { root, path }) = &inner.link else { return false };
+        let Some(Link::View { root, path }) = inner.link() else { return false };
         let Step::Slices(slices) = path.last() else { return false };
         let same = slices.len() == keys.len()
             && slices.iter().zip(keys).all(|(s, k)| matches!(k, Index::Slice(k) if k == s));
@@ -91,7 +100,7 @@ impl PyTensor {
         }
         let (root, before) = (root.get(py), path.before().cloned());
         drop(inner);
-        match &whole.get().lock().link {
+        match whole.get().lock().link() {
             None => before.is_none() && root.is(whole),
             Some(Link::View { root: other, path }) => {
                 other.get(py).is(&root) && before.as_ref() == Some(path)
@@ -109,7 +118,7 @@ fn place<'py>(
 ) -> PyResult<(Bound<'py, PyTensor>, Option<Path>)> {
     let py = slf.py();
     let inner = slf.get().lock();
-    match &inner.link {
+    match inner.link() {
         Some(Link::View { root, path }) if !cuts || path.is_detached() => {
             Ok((root.get(py), Some(path.clone())))
         }
@@ -126,8 +135,7 @@ fn place<'py>(
             drop(inner);
             let memory = Bound::new(py, PyTensor::from(t.detach()))?;
             let mut inner = slf.get().lock();
-            inner.link = Some(Link::Over { memory: memory.clone().unbind() });
-            inner.seen = Seen::default();
+            inner.show(Link::Over { memory: memory.clone().unbind() }, Seen::default());
             drop(inner);
             slf.get().bump();
             Ok((memory, None))

@@ -7,10 +7,10 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::path::{Path, Step};
-use super::{Link, Root, Seen};
+use super::{Alias, Link, Root, Seen};
 use crate::error::{GradientError, run};
 use crate::session;
-use crate::tensor::{Inner, PyTensor};
+use crate::tensor::PyTensor;
 
 const LEAF: &str = "a leaf that requires a gradient would be changed in place, and backward could not tell its values apart: \
                     write inside `with cr.no_grad():`, or to its `.data`";
@@ -28,7 +28,7 @@ impl PyTensor {
         let old = own.tensor();
         let new = fitted(&old, new)?;
         session::written(slf)?;
-        let view = match &own.lock().link {
+        let view = match own.lock().link() {
             Some(Link::View { root, path }) => Some((root.get(slf.py()), path.clone())),
             _ => None,
         };
@@ -63,7 +63,7 @@ impl PyTensor {
     /// `x.data = new`: the memory of `new`, whatever its shape and dtype. Views from before stay with that of before.
     pub fn set_memory(slf: &Bound<'_, Self>, new: &Bound<'_, Self>) -> PyResult<()> {
         let own = slf.get();
-        let is_view = match &new.get().lock().link {
+        let is_view = match new.get().lock().link() {
             Some(Link::View { root, path }) => {
                 path.is_only_detached() && root.direct().is_some_and(|r| std::ptr::eq(r, own))
             }
@@ -80,7 +80,7 @@ impl PyTensor {
             }
             return PyTensor::put(slf, value);
         }
-        let leaf = match &own.lock().link {
+        let leaf = match own.lock().link() {
             Some(Link::Grad { leaf }) => Some(leaf.clone()),
             _ => None,
         };
@@ -119,7 +119,8 @@ impl PyTensor {
             if let Some(name) = old.name() {
                 leaf.named(&name);
             }
-            slf.get().lock().grad = None;
+            let grad = slf.get().lock().rest.as_mut().and_then(|rest| rest.grad.take());
+            drop(grad);
             slf.get().replace(leaf);
         } else {
             slf.get().replace(run(|| old.revalued(&new)).unwrap_or(new));
@@ -131,18 +132,18 @@ impl PyTensor {
     /// Makes a tensor show the memory of the one that took its value, or that one its memory, as far as they can.
     fn follow(slf: &Bound<'_, Self>, taker: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
-        let takes = is_plain(&taker.get().lock());
+        let takes = taker.get().lock().is_plain();
         if takes
-            && let Inner { link: Some(Link::View { root, path }), seen, .. } = &*slf.get().lock()
+            && let Some(Alias { link: Link::View { root, path }, seen }) =
+                slf.get().lock().alias.as_deref()
         {
             let path = if path.is_detached() { path.clone() } else { path.then(Step::Detached) };
-            let link = Some(Link::View { root: root.clone_ref(py), path });
-            let mut inner = taker.get().lock();
-            (inner.link, inner.seen) = (link, seen.clone());
+            let link = Link::View { root: root.clone_ref(py), path };
+            taker.get().lock().show(link, seen.clone());
             return Ok(());
         }
         // What was detached from a constant stands for it.
-        let (constant, is_part) = match &slf.get().lock().link {
+        let (constant, is_part) = match slf.get().lock().link() {
             None => (slf.clone(), false),
             Some(Link::View { root, path }) => (root.get(py), !path.is_only_detached()),
             Some(_) => (slf.clone(), true),
@@ -153,13 +154,10 @@ impl PyTensor {
         let now = taker.get().tensor();
         let version = taker.get().version();
         let mut inner = constant.get().lock();
-        let is_plain =
-            inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable();
-        if is_plain && !is_part {
-            let linked = taker.get().lock().link.is_some();
-            inner.seen = Seen::of(version, &now, linked);
-            let path = Path::of(Step::Detached);
-            inner.link = Some(Link::View { root: Root::of(taker), path });
+        if inner.is_plain() && !is_part {
+            let linked = taker.get().lock().alias.is_some();
+            let link = Link::View { root: Root::of(taker), path: Path::of(Step::Detached) };
+            inner.show(link, Seen::of(version, &now, linked));
             drop(inner);
             constant.get().bump();
             return Ok(());
@@ -173,11 +171,6 @@ impl PyTensor {
         }
         Ok(())
     }
-}
-
-/// Whether it is a constant that shows nobody's memory.
-fn is_plain(inner: &Inner) -> bool {
-    inner.link.is_none() && inner.tensor.is_leaf() && !inner.tensor.is_changeable()
 }
 
 /// The new value in the shape and dtype of the old one.
@@ -220,12 +213,13 @@ fn put_along(path: &Path, root: Tensor, value: Tensor) -> Result<Tensor> {
 /// An error if an array of NumPy shows the memory, and would go on with the old elements.
 pub fn check_outside(root: &Bound<'_, PyTensor>) -> PyResult<()> {
     let py = root.py();
-    let (shown, array) = match &root.get().lock().outside {
-        None => return Ok(()),
-        Some(out) => {
-            (Arc::strong_count(&out.shown) > 1, out.array.as_ref().map(|a| a.clone_ref(py)))
-        }
-    };
+    let (shown, array) =
+        match root.get().lock().rest.as_ref().and_then(|rest| rest.outside.as_ref()) {
+            None => return Ok(()),
+            Some(out) => {
+                (Arc::strong_count(&out.shown) > 1, out.array.as_ref().map(|a| a.clone_ref(py)))
+            }
+        };
     if shown {
         return Err(PyValueError::new_err(
             "write: an array made by numpy() shows the memory of this tensor, and would not see the write: take x.numpy().copy(), or \
@@ -260,7 +254,7 @@ fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult
         ));
     }
     let inner = own.lock();
-    match &inner.link {
+    match inner.link() {
         Some(Link::Grad { leaf }) => {
             let leaf = leaf.clone();
             drop(inner);
@@ -274,7 +268,9 @@ fn write_root(root: &Bound<'_, PyTensor>, new: Tensor, behind: bool) -> PyResult
                 let version = memory.get().version();
                 let mut inner = own.lock();
                 inner.tensor = new;
-                inner.seen = Seen { version, ..Seen::default() };
+                if let Some(alias) = &mut inner.alias {
+                    alias.seen = Seen { version, ..Seen::default() };
+                }
             }
         }
         // A tensor that changed places with a leaf of its memory.

@@ -363,7 +363,7 @@ def loss_of_a_set(torch, compile):
         with torch.no_grad():
             counts.index_add_(0, y, torch.ones_like(y, dtype=counts.dtype))
             centres.index_add_(0, y, e.detach())
-            centres[counts > 20] *= 0.5
+            centres.mul_(torch.where(counts > 5, 0.5, 1.0).to(centres.dtype)[:, None])
         return loss, order, values[:2]
 
     losses, kept = [], []
