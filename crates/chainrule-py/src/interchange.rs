@@ -25,6 +25,7 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             py.import("numpy")?.call_method1("asarray", (x,))?.cast_into::<PyUntypedArray>()?
         }
     };
+    crate::session::array_read(array.as_any())?;
     let descr = array.dtype();
     let (to, native) = match (descr.kind(), descr.itemsize()) {
         (b'f', 4) => (DType::F32, "float32"),

@@ -52,6 +52,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<train::PyOptimizer>()?;
     m.add_class::<train::PyProgram>()?;
     m.add_class::<session::Met>()?;
+    m.add_class::<alias::ViewPath>()?;
     m.add_class::<ready::Watched>()?;
     m.add_class::<ready::Conditions>()?;
     macro_rules! functions {

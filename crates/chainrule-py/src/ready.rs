@@ -406,15 +406,20 @@ impl Conditions {
         Ok(Conditions { program, met, grad, float, groups, arguments, named, same, written })
     }
 
+    /// What is done before each run.
+    fn begin(&self) {
+        self.met.get().begin();
+    }
+
     /// Whether it may do so later: captured constants were not written. Gradients and settings can come back.
-    fn may_hold(&self) -> bool {
-        self.met.get().holds()
+    fn may_hold(&self, py: Python<'_>) -> bool {
+        self.met.get().holds(py)
     }
 
     /// Whether the program does what its function would, as far as the native side knows: gradients, captured tensors, optimizers. Learning rates
     /// are told on the way.
     fn hold(&self, py: Python<'_>) -> PyResult<bool> {
-        if !self.met.get().holds() || !self.program.get().fits_gradients() {
+        if !self.met.get().holds(py) || !self.program.get().fits_gradients() {
             return Ok(false);
         }
         for group in &self.groups {
@@ -464,7 +469,10 @@ impl Conditions {
     ) -> PyResult<Option<Vec<PyTensor>>> {
         match self.tensors(watched, args, kwargs)? {
             None => Ok(None),
-            Some(tensors) => self.program.get().run(args.py(), tensors).map(Some),
+            Some(tensors) => {
+                self.begin();
+                self.program.get().run(args.py(), tensors).map(Some)
+            }
         }
     }
 

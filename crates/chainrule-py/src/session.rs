@@ -47,6 +47,10 @@ struct Session {
     states: Vec<Py<PyTensor>>,
     /// Optimizers that made a step.
     stepped: Vec<Py<PyAny>>,
+    /// Leaves from outside whose gradient is set or forgotten.
+    forgetful: Vec<Py<PyTensor>>,
+    /// Large arrays that became tensors, with a checksum; small ones are compared by their bytes.
+    arrays: Vec<(Py<PyAny>, u64)>,
     /// Whether a backward pass used a graph up.
     walked: bool,
     /// Whether an op with a rule by hand was applied, which keeps tensors of its own.
@@ -161,6 +165,30 @@ pub fn walked() {
     note(|session| session.walked = true);
 }
 
+/// The gradient of a handle is set, or forgotten.
+pub fn gradient_set(handle: &Bound<'_, PyTensor>) {
+    note(|session| {
+        if !is_own(handle.get(), session) && !session.forgetful.iter().any(|p| p.is(handle)) {
+            session.forgetful.push(handle.clone().unbind());
+        }
+    });
+}
+
+/// An array becomes a tensor.
+pub fn array_read(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    const LARGE: usize = 1 << 16;
+    if current().is_some() && array.getattr("nbytes")?.extract::<usize>()? > LARGE {
+        let sum = checksum(array)?;
+        note(|session| session.arrays.push((array.clone().unbind(), sum)));
+    }
+    Ok(())
+}
+
+fn checksum(array: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let bytes = array.call_method0("tobytes")?;
+    array.py().import("zlib")?.call_method1("crc32", (bytes,))?.extract()
+}
+
 /// An optimizer of Python makes a step, which writes these parameters.
 #[pyfunction]
 pub fn _session_stepped(optimizer: Bound<'_, PyAny>, parameters: Vec<Py<PyTensor>>) {
@@ -240,8 +268,10 @@ pub fn _session_end() -> (Met, bool) {
         handle.get().replace(tensor);
         again |= handle.get().become_buffer();
     }
-    let Session { token, met, leaves, custom, states, stepped, .. } = session;
-    (Met { counters: met, token: Some(token), leaves, custom, states, stepped }, again)
+    let Session { token, met, leaves, custom, states, stepped, forgetful, arrays, .. } = session;
+    let token = Some(token);
+    let met = Met { counters: met, token, leaves, custom, states, stepped, forgetful, arrays };
+    (met, again)
 }
 
 /// Whether this thread traces a function.
@@ -261,14 +291,19 @@ pub struct Met {
     custom: bool,
     states: Vec<Py<PyTensor>>,
     stepped: Vec<Py<PyAny>>,
+    forgetful: Vec<Py<PyTensor>>,
+    arrays: Vec<(Py<PyAny>, u64)>,
 }
 
 #[pymethods]
 impl Met {
     /// Whether no constant was written since, and each leaf is the one that it was and has a gradient or none as it had.
-    pub fn holds(&self) -> bool {
+    pub fn holds(&self, py: Python<'_>) -> bool {
+        let same =
+            |(array, sum): &(Py<PyAny>, u64)| checksum(array.bind(py)).is_ok_and(|s| s == *sum);
         self.counters.iter().all(|(counter, then)| counter.load(Ordering::Relaxed) == *then)
             && self.leaves.iter().all(Leaf::is_as_it_was)
+            && self.arrays.iter().all(same)
     }
 
     /// Whether this tensor, or the one that it is a view of, is among them.
@@ -298,6 +333,8 @@ impl Met {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.states.iter().try_for_each(|s| visit.call(s))?;
+        self.forgetful.iter().try_for_each(|p| visit.call(p))?;
+        self.arrays.iter().try_for_each(|(a, _)| visit.call(a))?;
         self.stepped.iter().try_for_each(|o| visit.call(o))
     }
 }
@@ -306,6 +343,11 @@ impl Met {
     /// An error if an array of NumPy shows the memory of a leaf that the program writes.
     pub fn check_states(&self, py: Python<'_>) -> PyResult<()> {
         self.states.iter().try_for_each(|s| crate::alias::check_outside(s.bind(py)))
+    }
+
+    /// What is done before a run: handles of gradients that the function forgets stay with what they show.
+    pub fn begin(&self) {
+        self.forgetful.iter().for_each(|p| p.get().cut_gradient());
     }
 
     /// Whether the program writes the memory of this tensor.

@@ -283,8 +283,9 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_grad(&self, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
-        self.set_gradient(grad)
+    fn set_grad(slf: &Bound<'_, Self>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        session::gradient_set(slf);
+        slf.get().set_gradient(grad)
     }
 
     #[getter]
@@ -375,8 +376,11 @@ impl PyTensor {
                 }
             })
         };
-        let handle = run(|| self.tensor().register_hook(call))?;
-        Ok(Handle(Mutex::new(Some(handle))))
+        let t = self.tensor();
+        let handle = run(|| t.register_hook(call))?;
+        // Programs from before know nothing of it.
+        let counter = t.is_changeable().then(|| self.replaced());
+        Ok(Handle { hook: Mutex::new(Some(handle)), counter })
     }
 
     // Types
@@ -394,10 +398,6 @@ impl PyTensor {
         let t = self.tensor();
         let out = work(py, t.numel(), || match t.dtype() {
             _ if t.requires_grad() && chainrule::is_grad_enabled() => t.try_mul(1.0),
-            // A program cannot read elements; what it computes is new anyway.
-            DType::Bool if session::is_any() => t.try_logical_or(&t),
-            DType::I64 if session::is_any() => t.try_mul(1),
-            _ if session::is_any() => t.try_mul(1.0),
             _ => copied(&t),
         })?;
         Ok(out.into())
@@ -491,6 +491,10 @@ pub fn copied(t: &Tensor) -> chainrule::Result<Tensor> {
         return Err(chainrule::Error::OutOfMemory { op: "copy", shape: t.shape(), bytes });
     }
     match t.dtype() {
+        // A program cannot read elements; what it computes is new anyway.
+        DType::Bool if session::is_any() => t.try_logical_or(t),
+        DType::I64 if session::is_any() => t.try_mul(1),
+        _ if session::is_any() => chainrule::no_grad(|| t.detach().try_mul(1.0)),
         DType::F32 => again::<f32>(t),
         DType::F64 => again::<f64>(t),
         DType::I64 => again::<i64>(t),
@@ -530,13 +534,19 @@ fn backward_to(
 
 /// Removes a hook.
 #[pyclass(module = "chainrule", frozen)]
-pub struct Handle(Mutex<Option<chainrule::HookHandle>>);
+pub struct Handle {
+    hook: Mutex<Option<chainrule::HookHandle>>,
+    counter: Option<Arc<AtomicU64>>,
+}
 
 #[pymethods]
 impl Handle {
     fn remove(&self) {
-        if let Some(handle) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            handle.remove();
+        if let Some(hook) = self.hook.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            hook.remove();
+            if let Some(counter) = &self.counter {
+                counter.fetch_add(session::REPLACED, std::sync::atomic::Ordering::Relaxed);
+            }
         }
     }
 }

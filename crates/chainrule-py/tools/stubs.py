@@ -43,7 +43,7 @@ RESULTS = {
     "_rng_state": "list[int]", "_set_rng_state": "None", "_session_begin": "bool", "_session_end": "tuple[Met, bool]", "_session_on": "bool",
     "_session_stepped": "None", "_session_walked": "bool", "_uses_begin": "None", "_uses_end": "list[Tensor]", "holds": "bool", "knows": "bool",
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
-    "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
+    "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
 }
 PAIRS = ["_max_axis", "_min_axis", "_median", "_cumulative_pair", "_sort", "_topk", "_histogram", "_qr", "_slogdet"]
 LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]
@@ -179,7 +179,7 @@ def of_class(name: str, cls: type) -> list[str]:
 
 def main() -> None:
     out = [HEAD]
-    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "Program", "Watched", "Conditions", "Tensor"):
+    for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
     out.append("")
     for name, value in sorted(vars(native).items()):

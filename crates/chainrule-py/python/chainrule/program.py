@@ -30,6 +30,8 @@ class _Traced(NamedTuple):
     program: _c.Program
     # A nest with places for the results, and for what was there before and is returned: `given`.
     shape: Any
+    # Results that are views of others: of which, and how they are taken.
+    views: list[tuple[int, _c.ViewPath]]
     # Arguments that get gradients, and those that are written.
     graded: list[int]
     written: list[int]
@@ -177,9 +179,9 @@ class Compiled:
         if any(not tensors[i].is_leaf for i in info["graded"]):
             eager = eager or "a gradient flows on to what an argument was computed from"
         given, written = info["given"], info["written"]
-        lone = isinstance(info["shape"], Place) and not given and not written and not info["graded"]
+        lone = info["shape"].__class__ is Place and not (given or written or info["graded"] or info["views"])
         conditions = _c.Conditions(program, met, met.stepped(), (args, kwargs), same, written)
-        return _Traced(program, info["shape"], info["graded"], written, given, guards, conditions, eager, lone)
+        return _Traced(program, info["shape"], info["views"], info["graded"], written, given, guards, conditions, eager, lone)
 
     @staticmethod
     def _results(traced: _Traced, args: list[Tensor], out: list[Tensor]) -> Any:
@@ -193,7 +195,8 @@ class Compiled:
                 args[i].grad = grad
             else:
                 before.add_(grad)
-        return put_back(traced.shape, [*out[:m], *(args[g] if isinstance(g, int) else g for g in traced.given)])
+        views = [path.of(out[i]) for i, path in traced.views]
+        return put_back(traced.shape, [*out[:m], *(args[g] if isinstance(g, int) else g for g in traced.given), *views])
 
     def _tell_rates(self) -> None:
         for optimizer in list(LIVE):
@@ -224,6 +227,7 @@ class Compiled:
     def _run(self, traced: _Traced, tensors: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if traced.eager is not None:
             return self._function(*args, **kwargs)
+        traced.conditions.begin()
         out = traced.program.run(tensors)
         self._tell(traced)
         return self._results(traced, tensors, out)
@@ -235,11 +239,12 @@ class Compiled:
                 raise TypeError(f"run_many: argument {i} is {type(a).__name__}; all arguments are tensors with a row for each run")
         rows = tuple(a.detach()[0]._apart() if a.requires_grad else a.detach()[0] for a in args)
         traced, _ = self._program(rows, {})
-        if traced.eager is not None or traced.written or traced.given:
-            why = traced.eager or "it writes to its arguments, or returns what was there before"
+        if traced.eager is not None or traced.written or traced.given or traced.views:
+            why = traced.eager or "it writes to its arguments, or returns what was there before, or views of one memory"
             raise ValueError(f"run_many: the function cannot run as a program alone: {why}; call it for each row")
         if not traced.program.is_steady() or not traced.conditions.are_apart(list(args)):
             return self._row_by_row(args)
+        traced.conditions.begin()
         out = traced.program.run_many(list(args))
         self._tell(traced)
         return self._results(traced, list(args), out)
@@ -314,7 +319,7 @@ def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
     found: list[Tensor] = []
     nest = taken(out, found)
     eager: str | None = None
-    results: list[Tensor] = []
+    made: list[Tensor] = []
     given: list[Any] = []
     order: list[tuple[bool, int]] = []
     for t in found:
@@ -327,10 +332,41 @@ def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
             eager = "a result is a view of an argument, or of a tensor from outside"
         if t.requires_grad and not _c._session_walked():
             eager = "a gradient may flow on from its results"
-        order.append((True, len(results)))
-        results.append(t)
-    places = [Place(i if made else len(results) + i) for made, i in order]
-    return {"results": results, "given": given, "shape": put_back(nest, places), "eager": eager}
+        same = next((i for i, x in enumerate(made) if x is t), len(made))
+        order.append((True, same))
+        if same == len(made):
+            made.append(t)
+    results, views, sources = _apart(made)
+    # Results, then what was given, then views.
+    places = [sources[i] if is_made else Place(len(results) + i) for is_made, i in order]
+    places = [p if isinstance(p, Place) else Place(len(results) + len(given) + p) for p in places]
+    return {"results": results, "given": given, "views": views, "shape": put_back(nest, places), "eager": eager}
+
+
+def _apart(made: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, _c.ViewPath]], list[Any]]:
+    """Tensors that share no memory; views that are taken from them again; and for each of these its place, or its number among the views."""
+    shown = [t._shown() for t in made]
+    ids = [id(root) for root, _ in shown]
+    results: list[Tensor] = []
+    views: list[tuple[int, _c.ViewPath]] = []
+    bases: dict[int, int] = {}
+    sources: list[Any] = []
+    for t, (root, path) in zip(made, shown):
+        if path is None or ids.count(id(root)) == 1:
+            bases.setdefault(id(root), len(results))
+            sources.append(Place(bases[id(root)]))
+            if bases[id(root)] == len(results):
+                results.append(t)
+        else:
+            sources.append(None)
+    for i, (root, path) in enumerate(shown):
+        if sources[i] is None and path is not None:
+            if id(root) not in bases:
+                bases[id(root)] = len(results)
+                results.append(root)
+            sources[i] = len(views)
+            views.append((bases[id(root)], path))
+    return results, views, sources
 
 
 @overload

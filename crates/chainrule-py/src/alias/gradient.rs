@@ -34,10 +34,8 @@ impl PyTensor {
         Ok(Some(new))
     }
 
-    /// Sets the gradient, or forgets it. The handle of the old one keeps it; that of the new one is the gradient from now on.
-    pub fn set_gradient(&self, new: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
-        let t = self.tensor();
-        let value = new.map(|g| g.get().tensor());
+    /// Leaves the handle of the gradient with what it shows; the leaf's next one has another.
+    pub fn cut_gradient(&self) {
         let kept = self.lock().rest.as_mut().and_then(|rest| rest.grad.take());
         if let Some(kept) = kept {
             let kept = kept.get();
@@ -48,6 +46,13 @@ impl PyTensor {
             drop(inner);
             drop(alias);
         }
+    }
+
+    /// Sets the gradient, or forgets it. The handle of the old one keeps it; that of the new one is the gradient from now on.
+    pub fn set_gradient(&self, new: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        let t = self.tensor();
+        let value = new.map(|g| g.get().tensor());
+        self.cut_gradient();
         run(|| t.set_grad(value))?;
         if let Some(new) = new
             && session::current().is_none()

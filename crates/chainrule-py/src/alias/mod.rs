@@ -10,6 +10,7 @@
 //!   not keep the graph.
 //! - **Grad**: what the leaf has as its gradient.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use chainrule::Tensor;
@@ -29,6 +30,7 @@ mod write;
 
 pub use path::Step;
 pub use root::{Past, Root, Views};
+pub use views::ViewPath;
 pub use write::check_outside;
 
 /// Whose memory a handle shows.
@@ -189,6 +191,12 @@ impl PyTensor {
     /// Whether a program that is still there took the value as a constant.
     fn is_met(&self) -> bool {
         self.writes.get().is_some_and(|w| Arc::strong_count(w) > 1)
+    }
+
+    /// Tells programs that the leaf is not what it was; the counter that says so.
+    pub fn replaced(&self) -> Arc<AtomicU64> {
+        self.bump_by(session::REPLACED);
+        self.writes.get_or_init(Default::default).clone()
     }
 
     fn bump(&self) {

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use super::path::{Path, Step};
 use super::{Alias, Link, Root, Seen};
+use crate::error::run;
 use crate::session;
 use crate::tensor::{Inner, PyTensor};
 
@@ -106,6 +107,35 @@ impl PyTensor {
                 other.get(py).is(&root) && before.as_ref() == Some(path)
             }
             _ => false,
+        }
+    }
+}
+
+/// How a view was taken, to take it again from another tensor.
+#[pyclass(module = "chainrule._chainrule", frozen)]
+pub struct ViewPath(Path);
+
+#[pymethods]
+impl ViewPath {
+    /// That view of this tensor.
+    fn of<'py>(&self, base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        self.0.steps().into_iter().try_fold(base.clone(), |at, step| {
+            let t = at.get().tensor();
+            let out = run(|| step.take(&t))?;
+            Bound::new(at.py(), PyTensor::viewed(&at, &t, out, step.clone()))
+        })
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The tensor whose memory it shows, and how it was taken from there if it is not all of it.
+    fn _shown<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, Self>, Option<ViewPath>) {
+        let py = slf.py();
+        match slf.get().lock().link() {
+            Some(Link::View { root, path }) => (root.get(py), Some(ViewPath(path.clone()))),
+            Some(Link::Over { memory }) => (memory.bind(py).clone(), None),
+            _ => (slf.clone(), None),
         }
     }
 }
