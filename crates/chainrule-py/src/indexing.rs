@@ -229,7 +229,8 @@ impl PyTensor {
     }
 }
 
-/// `base` with one value wherever a mask says so. A program can do that without knowing how many places there are.
+/// `base` with one value wherever a mask says so. A program can do that without knowing how many
+/// places there are.
 fn filled(base: &Tensor, keys: &[Index], value: &Tensor) -> Option<chainrule::Result<Tensor>> {
     let [Index::Tensor(mask)] = keys else { return None };
     let (shape, sizes) = (base.shape(), mask.shape());

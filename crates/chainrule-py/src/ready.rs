@@ -1,7 +1,9 @@
-//! Conditions under which a program does what its function would: they are looked at before each run, and so they have to be cheap.
+//! Conditions under which a program does what its function would: they are looked at before each
+//! run, and so they have to be cheap.
 //!
-//! A function reads more of Python than its arguments: flags, numbers, modes, the settings of optimizers. `_guards.py` finds all that once, and lays it
-//! down here as flat lists of pointers; a run compares them. Where a pointer is another one, Python looks whether the value is as well.
+//! A function reads more of Python than its arguments: flags, numbers, modes, the settings of
+//! optimizers. `_guards.py` finds all that once, and lays it down here as flat lists of pointers; a
+//! run compares them. Where a pointer is another one, Python looks whether the value is as well.
 
 use chainrule::{DType, Shape};
 use pyo3::PyTraverseError;
@@ -34,8 +36,9 @@ pub struct Watched {
 
 #[pymethods]
 impl Watched {
-    /// Whole dictionaries as they are now; and a value for each field, item and cell, the number of elements of each container, the result of
-    /// each function of an object, and whether each tensor requires a gradient.
+    /// Whole dictionaries as they are now; and a value for each field, item and cell, the number of
+    /// elements of each container, the result of each function of an object, and whether each
+    /// tensor requires a gradient.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "one list for each kind of place")]
     fn new(
@@ -351,7 +354,8 @@ impl Group {
         Ok(all)
     }
 
-    /// Whether the program still steps what the optimizer of Python steps; the learning rate is told.
+    /// Whether the program still steps what the optimizer of Python steps; the learning rate is
+    /// told.
     fn holds(&self, py: Python<'_>) -> PyResult<bool> {
         let group = self.group.bind(py);
         let native = self.natives.bind(py).get_item(self.i);
@@ -411,13 +415,14 @@ impl Conditions {
         self.met.get().begin();
     }
 
-    /// Whether it may do so later: captured constants were not written. Gradients and settings can come back.
+    /// Whether it may do so later: captured constants were not written. Gradients and settings can
+    /// come back.
     fn may_hold(&self, py: Python<'_>) -> bool {
         self.met.get().holds(py)
     }
 
-    /// Whether the program does what its function would, as far as the native side knows: gradients, captured tensors, optimizers. Learning rates
-    /// are told on the way.
+    /// Whether the program does what its function would, as far as the native side knows:
+    /// gradients, captured tensors, optimizers. Learning rates are told on the way.
     fn hold(&self, py: Python<'_>) -> PyResult<bool> {
         if !self.met.get().holds(py) || !self.program.get().fits_gradients() {
             return Ok(false);
@@ -431,7 +436,8 @@ impl Conditions {
         Ok(true)
     }
 
-    /// Whether nothing that the program writes shows the memory of another thing that it reads: it would not see the write there.
+    /// Whether nothing that the program writes shows the memory of another thing that it reads: it
+    /// would not see the write there.
     fn are_apart(&self, tensors: Vec<Bound<'_, PyTensor>>) -> bool {
         self.is_apart(&tensors)
     }

@@ -1,8 +1,9 @@
 //! A compiled function while it is traced: what it made, and what it met of the world outside.
 //!
-//! A program does again what the traced function did to tensors. So of a tensor from outside that is no leaf the program takes the value as a constant, and is
-//! only good as long as nobody writes there: the counters of writes tell. One that the function itself wrote to has to become a leaf before it is
-//! traced again.
+//! A program does again what the traced function did to tensors. So of a tensor from outside that
+//! is no leaf the program takes the value as a constant, and is only good as long as nobody writes
+//! there: the counters of writes tell. One that the function itself wrote to has to become a leaf
+//! before it is traced again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -257,7 +258,8 @@ pub fn _session_begin() -> bool {
     begun
 }
 
-/// What was seen: the tensors from outside, and whether some had to become leaves, so that the function is to be traced again.
+/// What was seen: the tensors from outside, and whether some had to become leaves, so that the
+/// function is to be traced again.
 #[pyfunction]
 pub fn _session_end() -> (Met, bool) {
     let session = CURRENT.with_borrow_mut(Option::take);
@@ -297,7 +299,8 @@ pub struct Met {
 
 #[pymethods]
 impl Met {
-    /// Whether no constant was written since, and each leaf is the one that it was and has a gradient or none as it had.
+    /// Whether no constant was written since, and each leaf is the one that it was and has a
+    /// gradient or none as it had.
     pub fn holds(&self, py: Python<'_>) -> bool {
         let same =
             |(array, sum): &(Py<PyAny>, u64)| checksum(array.bind(py)).is_ok_and(|s| s == *sum);
@@ -345,7 +348,8 @@ impl Met {
         self.states.iter().try_for_each(|s| crate::alias::check_outside(s.bind(py)))
     }
 
-    /// What is done before a run: handles of gradients that the function forgets stay with what they show.
+    /// What is done before a run: handles of gradients that the function forgets stay with what
+    /// they show.
     pub fn begin(&self) {
         self.forgetful.iter().for_each(|p| p.get().cut_gradient());
     }

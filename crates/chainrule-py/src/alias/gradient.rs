@@ -8,7 +8,8 @@ use crate::session;
 use crate::tensor::PyTensor;
 
 impl PyTensor {
-    /// The handle of a leaf's gradient, which is one object as long as the gradient is not set anew.
+    /// The handle of a leaf's gradient, which is one object as long as the gradient is not set
+    /// anew.
     pub fn gradient(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyTensor>>> {
         let own = slf.get();
         // As it is: a view that was taken anew has no gradient yet.
@@ -48,7 +49,8 @@ impl PyTensor {
         }
     }
 
-    /// Sets the gradient, or forgets it. The handle of the old one keeps it; that of the new one is the gradient from now on.
+    /// Sets the gradient, or forgets it. The handle of the old one keeps it; that of the new one is
+    /// the gradient from now on.
     pub fn set_gradient(&self, new: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
         let t = self.tensor();
         let value = new.map(|g| g.get().tensor());

@@ -1,13 +1,16 @@
 //! Handles that alias, over values that never change.
 //!
-//! As in PyTorch a view, `detach()`, `.data` and `.grad` show the memory of another tensor. A handle remembers whose, and how it was taken; a write through
-//! any of them makes a new value of the tensor at the root, and the others take theirs from it when they are read next (functionalisation). A
-//! tensor that nobody took a view of has no record, and a view that nobody wrote through costs a comparison.
+//! As in PyTorch a view, `detach()`, `.data` and `.grad` show the memory of another tensor. A
+//! handle remembers whose, and how it was taken; a write through any of them makes a new value of
+//! the tensor at the root, and the others take theirs from it when they are read next
+//! (functionalisation). A tensor that nobody took a view of has no record, and a view that nobody
+//! wrote through costs a comparison.
 //!
 //! Three links are enough:
-//! - **View**: the elements are taken from a root by a path of steps. `detach()` and `.data` are a step without a tape.
-//! - **Over**: a tensor on the tape whose elements lie in another one without a tape, its first `detach()`. It is this way round so that a detached loss does
-//!   not keep the graph.
+//! - **View**: the elements are taken from a root by a path of steps. `detach()` and `.data` are a
+//!   step without a tape.
+//! - **Over**: a tensor on the tape whose elements lie in another one without a tape, its first
+//!   `detach()`. It is this way round so that a detached loss does not keep the graph.
 //! - **Grad**: what the leaf has as its gradient.
 
 use std::sync::atomic::AtomicU64;
@@ -52,7 +55,8 @@ pub struct Seen {
     version: u64,
     /// The value of a root that is a leaf, which changes behind its handles.
     value: Option<Tensor>,
-    /// Whether the root is neither a leaf nor linked to another tensor, so that its version says all.
+    /// Whether the root is neither a leaf nor linked to another tensor, so that its version says
+    /// all.
     settled: bool,
 }
 
@@ -145,7 +149,8 @@ impl PyTensor {
         tensor
     }
 
-    /// The gradient as the leaf has it now, if this is the handle of one; nothing in it if the handle is to show what it did.
+    /// The gradient as the leaf has it now, if this is the handle of one; nothing in it if the
+    /// handle is to show what it did.
     fn of_leaf(&self) -> Option<Option<Tensor>> {
         let inner = self.lock();
         let Some(Link::Grad { leaf }) = inner.link() else { return None };
@@ -156,7 +161,7 @@ impl PyTensor {
     /// What the handle shows, if that is not what it was when it was read last.
     fn fresh(&self, py: Python<'_>) -> Option<(Tensor, Seen)> {
         let inner = self.lock();
-        let Some(Alias { link, seen }) = inner.alias.as_deref() else { return None };
+        let Alias { link, seen } = inner.alias.as_deref()?;
         let (old, seen) = (inner.tensor.clone(), seen.clone());
         match link {
             Link::Grad { .. } => None,
@@ -242,7 +247,8 @@ impl PyTensor {
         }
     }
 
-    /// Makes it require a gradient: a leaf of its own, which the tensor that it was detached from shows from now on.
+    /// Makes it require a gradient: a leaf of its own, which the tensor that it was detached from
+    /// shows from now on.
     pub fn become_leaf(slf: &Bound<'_, Self>, t: &Tensor) -> PyResult<()> {
         let leaf = run(|| t.try_parameter())?;
         slf.get().replace(leaf.clone());

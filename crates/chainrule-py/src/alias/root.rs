@@ -1,7 +1,8 @@
 //! The tensor that a view was taken from, with the memory that it had then.
 //!
-//! `p.data = t` gives a tensor other memory, and views from before stay with the old one. So memory has a number and counts its views; when a tensor with
-//! views gets another one, a handle that nobody sees takes over the old.
+//! `p.data = t` gives a tensor other memory, and views from before stay with the old one. So memory
+//! has a number and counts its views; when a tensor with views gets another one, a handle that
+//! nobody sees takes over the old.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -99,7 +100,8 @@ impl PyTensor {
         self.views.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Leaves its memory to the views of it, before it gets another one. It is nobody's view from then on.
+    /// Leaves its memory to the views of it, before it gets another one. It is nobody's view from
+    /// then on.
     pub fn leave_memory(slf: &Bound<'_, Self>) -> PyResult<()> {
         let own = slf.get();
         let now = own.tensor();

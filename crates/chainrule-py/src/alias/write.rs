@@ -60,7 +60,8 @@ impl PyTensor {
         }
     }
 
-    /// `x.data = new`: the memory of `new`, whatever its shape and dtype. Views from before stay with that of before.
+    /// `x.data = new`: the memory of `new`, whatever its shape and dtype. Views from before stay
+    /// with that of before.
     pub fn set_memory(slf: &Bound<'_, Self>, new: &Bound<'_, Self>) -> PyResult<()> {
         let own = slf.get();
         let is_view = match new.get().lock().link() {
@@ -129,7 +130,8 @@ impl PyTensor {
         Ok(())
     }
 
-    /// Makes a tensor show the memory of the one that took its value, or that one its memory, as far as they can.
+    /// Makes a tensor show the memory of the one that took its value, or that one its memory, as
+    /// far as they can.
     fn follow(slf: &Bound<'_, Self>, taker: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let takes = taker.get().lock().is_plain();
