@@ -20,6 +20,7 @@ pub(crate) fn numel(shape: &Shape) -> u64 {
 }
 
 /// For each of a stack of square matrices `n^3`.
+#[cfg(feature = "linalg")]
 pub(crate) fn cubes(matrices: &Shape) -> u64 {
     let n = last(matrices);
     numel(matrices) / (n * n).max(1) * n * n * n
