@@ -47,9 +47,24 @@ fn choose() -> Level {
         Ok("avx2") => Level::Avx2,
         _ => Level::Avx512,
     };
+    #[cfg(unoptimised)]
+    warn_of_an_unoptimised_build();
     let level = wanted.min(detected());
     LEVEL.store(level as u8, Ordering::Relaxed);
     level
+}
+
+/// Says once what makes everything slow, since cargo's dev profile compiles dependencies so
+/// without a word.
+#[cfg(unoptimised)]
+fn warn_of_an_unoptimised_build() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        eprintln!(
+            "chainrule is compiled without optimisation and many times slower than it could be: \
+             build with --release, or put [profile.dev.package.\"*\"] opt-level = 2 into Cargo.toml"
+        );
+    });
 }
 
 /// What the processor has.

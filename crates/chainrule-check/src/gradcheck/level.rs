@@ -32,8 +32,9 @@ pub(super) struct Level<'a> {
     pub first_seed: u64,
     pub seeds: u64,
     pub tolerance: f64,
-    /// Whether this is not the point that was given, but one beside it.
-    pub is_beside: bool,
+    /// The verdicts at the point that was given, if this is one beside it: those that stand are not
+    /// looked for again.
+    pub given: Option<Vec<PairCheck>>,
     /// The probes that were drawn, by their seeds.
     pub drawn: RefCell<HashMap<u64, Rc<Probes>>>,
 }
@@ -138,7 +139,7 @@ impl Level<'_> {
                 inputs,
                 input_slots: self.input_slots.clone(),
                 seeds: 1,
-                is_beside: true,
+                given: Some(found.pairs.clone()),
                 drawn: RefCell::default(),
                 ..*self
             };
@@ -199,6 +200,11 @@ impl Level<'_> {
                 modes.iter().map(|row| row[i].first().map_or(0.0, |m| m.size)).collect();
             let limits = Limits { line: &line, i, u, sizes, found: OnceCell::new() };
             for o in (0..v.len()).filter(|&o| !modes[o][i].is_empty()) {
+                let given = self.given.as_ref().and_then(|given| given.get(found.pairs.len()));
+                if let Some(stands) = given.filter(|pair| !pair.is_open()) {
+                    found.pairs.push(stands.clone());
+                    continue;
+                }
                 let (recorded, survey, lawful) = (&recorded, &survey, &lawful[o][i]);
                 let (level, line, limits) = (self, &line, &limits);
                 let pair = Pair { level, recorded, line, limits, survey, lawful, o, i };

@@ -191,7 +191,7 @@ impl GradChecker<'_> {
             first_seed: self.first_seed,
             seeds: self.seeds,
             tolerance: self.tolerance,
-            is_beside: false,
+            given: None,
             drawn: Default::default(),
         };
         let mut found = first.thorough()?;
@@ -241,7 +241,7 @@ impl GradChecker<'_> {
             first_seed: self.first_seed,
             seeds: self.seeds,
             tolerance: self.tolerance,
-            is_beside: false,
+            given: None,
             drawn: Default::default(),
         };
         second.thorough()

@@ -56,7 +56,7 @@ impl Pair<'_> {
         };
         // Beside the point saturated ops lose what is below the last bit of their values; that is no mistake.
         let reach = largest(std::slice::from_ref(&self.level.inputs[self.i]));
-        let least = if self.level.is_beside { 1.0 / reach.max(0.1) } else { f64::EPSILON };
+        let least = if self.level.given.is_some() { 1.0 / reach.max(0.1) } else { f64::EPSILON };
         let least = f64::EPSILON * least * self.line.size(self.o);
         Ok(NOISE * (noise + least) + ROUNDING * terms)
     }
