@@ -27,14 +27,12 @@
 
 #![deny(missing_docs)]
 
-// The derive macro names the library by its path from outside.
-extern crate self as chainrule;
-
 use chainrule_core::{autograd, dtype, error, param, rng, shape, tensor};
 use chainrule_nn::{nn, optim};
 use chainrule_program as program;
 
-pub(crate) mod catalogue;
+#[doc(hidden)]
+pub mod catalogue;
 pub mod compare;
 mod dot_product;
 #[cfg(test)]
@@ -43,16 +41,14 @@ mod extrapolate;
 mod follow;
 mod gradcheck;
 pub mod invariants;
-pub mod mistakes;
-pub mod names;
 pub mod ops;
 mod richardson;
 #[cfg(test)]
 mod tests;
-mod verdict;
+#[doc(hidden)]
+pub mod verdict;
 pub mod workflow;
 
-pub use catalogue::why_wrong;
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use follow::{Correction, Followed, backward, compare_code};
@@ -61,7 +57,6 @@ pub use gradcheck::{
     Outcome, Outputs, PairCheck, Problem, Slot, Split, Worst, gradcheck,
 };
 pub use invariants::Invariants;
-pub use mistakes::{Mistakes, mistakes};
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
@@ -93,7 +88,8 @@ fn probe(shape: Shape, dtype: DType, generator: &mut Generator) -> Result<Tensor
 }
 
 /// The inner product of two tensors of as many elements, and the sum of the magnitudes of its terms: what rounding goes by.
-fn inner(a: &Tensor, b: &Tensor) -> (f64, f64) {
+#[doc(hidden)]
+pub fn inner(a: &Tensor, b: &Tensor) -> (f64, f64) {
     let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
     let terms = a.iter().zip(&b).map(|(x, y)| x * y);
     terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use chainrule::data::text::{NameDataset, NameList, Vocabulary};
-use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
 use chainrule::nn::{Module, StateDict};
 use chainrule::rng::PythonRandom;
 use chainrule::{Generator, Tensor, io, no_grad};
+use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::args::TrainNames;

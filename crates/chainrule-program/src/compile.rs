@@ -238,7 +238,7 @@ impl Step<'_> {
     }
 
     /// As it is traced.
-    pub(super) fn trace_raw(&mut self, batch: &[&Tensor]) -> Result<Program> {
+    pub fn trace_raw(&mut self, batch: &[&Tensor]) -> Result<Program> {
         self.optimizer.zero_grad();
         let step = |x: &[Tensor]| {
             let loss = (self.loss)(x)?;

@@ -71,7 +71,7 @@ pub use access::Line;
 pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
 pub use compile::{Compiled, Retrace, Step, compile};
 pub use cost::Cost;
-pub use explain::{Explanation, Formula, explain_page, formula, formulas};
+pub use explain::Explanation;
 pub use ir::Phase;
 #[doc(hidden)]
 pub use ir::{From as Origin, Id, Info, Instruction};

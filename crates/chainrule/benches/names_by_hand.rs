@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use chainrule::by_hand::*;
 use chainrule::nn::Module;
-use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
 use chainrule::optim::Sgd;
 use chainrule::program::Program;
 use chainrule::{Generator, Tensor};
+use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 
 const ROWS: usize = 32;
 const WIDE: usize = 30;

@@ -8,9 +8,9 @@ mod counting;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Linear, Module, Stack};
 use chainrule::{DType, Generator, Result, Tensor};
+use chainrule_lab::models::{Gpt, GptConfig};
 use counting::{Counting, LIVE, PEAK};
 
 #[global_allocator]

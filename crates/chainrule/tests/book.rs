@@ -81,13 +81,13 @@ fn the_op_reference_is_up_to_date() {
 #[cfg(feature = "linalg")]
 #[test]
 fn the_page_of_mistakes_is_up_to_date() {
-    up_to_date("why-wrong.md", &chainrule::check::why_wrong().expect("the page"));
+    up_to_date("why-wrong.md", &chainrule_lab::why_wrong().expect("the page"));
 }
 
 #[cfg(feature = "linalg")]
 #[test]
 fn the_page_of_explanations_is_up_to_date() {
-    up_to_date("explain.md", &chainrule::program::explain_page().expect("the page"));
+    up_to_date("explain.md", &chainrule_lab::formulas::explain_page().expect("the page"));
 }
 
 #[test]

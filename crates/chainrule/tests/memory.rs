@@ -4,9 +4,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use chainrule::nn::Module;
-use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
 use chainrule::optim::{Optimizer, Sgd};
 use chainrule::{Generator, Tensor};
+use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 
 /// The system's allocator, counting the bytes that are in use.
 struct Counting;

@@ -3,11 +3,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use chainrule::nn::models::{DigitsMlp, NamesMlp, NamesMlpConfig};
 use chainrule::nn::{Layer, Module};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
 use chainrule::program::compile;
 use chainrule::{DType, Generator, Tensor};
+use chainrule_lab::models::{DigitsMlp, NamesMlp, NamesMlpConfig};
 
 /// The system's allocator, counting the calls of this thread.
 struct Counting;

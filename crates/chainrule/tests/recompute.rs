@@ -6,9 +6,9 @@ mod counting;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Linear, Module, Stack};
 use chainrule::{DType, Generator, Result, Tensor};
+use chainrule_lab::models::{Gpt, GptConfig};
 use counting::{Counting, LIVE, PEAK};
 
 #[global_allocator]

@@ -1,9 +1,9 @@
 //! What a transformer promises: it does not see the future, starts at chance, learns, and switches dropout off for evaluation.
 
-use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Module, summary};
 use chainrule::optim::{AdamW, Optimizer};
 use chainrule::{Generator, Tensor};
+use chainrule_lab::models::{Gpt, GptConfig};
 
 const CONFIG: GptConfig =
     GptConfig { symbols: 7, context: 12, layers: 2, heads: 2, width: 32, dropout: 0.0 };

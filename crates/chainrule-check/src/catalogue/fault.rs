@@ -12,7 +12,7 @@ use chainrule_core::ops::{Entry, Mistake, OpId, sum_to};
 
 /// A mistake, without its place.
 #[derive(Clone, Copy)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// One of the op's own list.
     Rule(&'static Mistake),
     /// The part that goes to an input is multiplied by a number that is not 1.
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
 
 /// What people do in place of the sum over the axes along which an input was stretched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unbroadcast {
+pub enum Unbroadcast {
     /// The mean over them.
     Mean,
     /// The first slice.
@@ -136,7 +136,7 @@ impl Fault {
 }
 
 /// Multiplies the part of one input.
-pub(crate) fn scale(grads: &mut Grads, input: usize, factor: f64) -> Result<()> {
+pub fn scale(grads: &mut Grads, input: usize, factor: f64) -> Result<()> {
     if let Some(grad) = grads.get_mut(input).and_then(Option::as_mut) {
         *grad = grad.try_mul(factor)?;
     }
@@ -144,7 +144,7 @@ pub(crate) fn scale(grads: &mut Grads, input: usize, factor: f64) -> Result<()> 
 }
 
 /// Cuts off the part of one input.
-pub(crate) fn clip(grads: &mut Grads, input: usize, bound: f64) -> Result<()> {
+pub fn clip(grads: &mut Grads, input: usize, bound: f64) -> Result<()> {
     if let Some(grad) = grads.get_mut(input).and_then(Option::as_mut) {
         *grad = grad.try_clamp(-bound, bound)?;
     }
@@ -152,11 +152,7 @@ pub(crate) fn clip(grads: &mut Grads, input: usize, bound: f64) -> Result<()> {
 }
 
 /// The parts that a rule gives, summed to the shapes of the inputs.
-pub(crate) fn fitted(
-    node: &Arc<Node>,
-    grads: Grads,
-    wanted: Wanted,
-) -> Result<Vec<Option<Tensor>>> {
+pub fn fitted(node: &Arc<Node>, grads: Grads, wanted: Wanted) -> Result<Vec<Option<Tensor>>> {
     let mut parts = vec![None; node.inputs.len()];
     for (i, grad) in grads.into_iter().enumerate() {
         if i < parts.len()
@@ -171,6 +167,6 @@ pub(crate) fn fitted(
 }
 
 /// The row of the op table that the catalogue names.
-pub(crate) fn entry(op: &str) -> Option<&'static Entry> {
+pub fn entry(op: &str) -> Option<&'static Entry> {
     OpId::named(op).map(OpId::entry)
 }

@@ -3,70 +3,70 @@
 use super::{Fault, Unbroadcast};
 
 /// The names of the mistakes that belong to no op, with what was done and what is right.
-pub(crate) struct General {
+pub struct General {
     pub name: &'static str,
     pub what: &'static str,
     pub fix: &'static str,
 }
 
-pub(crate) const SIGN: General = General {
+pub const SIGN: General = General {
     name: "sign",
     what: "the part of the gradient that goes to this input has the wrong sign",
     fix: "add the part with the sign that the rule gives it: += where -= stands, or without the minus",
 };
-pub(crate) const DOUBLED: General = General {
+pub const DOUBLED: General = General {
     name: "factor 2 added",
     what: "the part of the gradient that goes to this input is twice the right one",
     fix: "take the factor 2 out: it is there twice, or belongs to another rule",
 };
-pub(crate) const HALVED: General = General {
+pub const HALVED: General = General {
     name: "factor 2 lost",
     what: "the part of the gradient that goes to this input is half of the right one",
     fix: "put the factor 2 back, which the derivative of a square, or a second use of a tensor, brings",
 };
-pub(crate) const FORGOTTEN: General = General {
+pub const FORGOTTEN: General = General {
     name: "path forgotten",
     what: "nothing is passed on to this input, as if it were a constant",
     fix: "add what the rule gives for this input",
 };
-pub(crate) const FACTOR: General = General {
+pub const FACTOR: General = General {
     name: "wrong factor",
     what: "the part of the gradient that goes to this input is multiplied by a number that does not belong there",
     fix: "divide by that number",
 };
-pub(crate) const CLIPPED: General = General {
+pub const CLIPPED: General = General {
     name: "clipped by value",
     what: "the gradient is cut off at a bound inside the rule",
     fix: "pass on what the rule gives; clip the gradients of the parameters after the whole backward pass, by their norm",
 };
-pub(crate) const MEAN_FOR_SUM: General = General {
+pub const MEAN_FOR_SUM: General = General {
     name: "mean where a sum is due",
     what: "the gradient of a stretched input is averaged over the axes along which it was stretched",
     fix: "sum over those axes: each copy of the input had its own effect on the loss",
 };
-pub(crate) const SLICE_FOR_SUM: General = General {
+pub const SLICE_FOR_SUM: General = General {
     name: "slice where a sum is due",
     what: "of the gradient of a stretched input only the first slice is taken",
     fix: "sum over the axes along which the input was stretched",
 };
-pub(crate) const WRONG_AXIS: General = General {
+pub const WRONG_AXIS: General = General {
     name: "sum over the wrong axis",
     what: "the gradient of a stretched input is summed over another axis of the same size",
     fix: "sum over the axes along which the input was stretched",
 };
-pub(crate) const SUM_OF_ALL: General = General {
+pub const SUM_OF_ALL: General = General {
     name: "sum over everything",
     what: "each element of a stretched input gets the sum of the whole gradient",
     fix: "sum over the axes along which the input was stretched, and keep the others",
 };
-pub(crate) const OVERWRITTEN: General = General {
+pub const OVERWRITTEN: General = General {
     name: "overwritten instead of accumulated",
     what: "the tensor is used several times, and one part of its gradient stands for all",
     fix: "add the parts up: += for every use after the first",
 };
 
 /// All of them.
-pub(crate) const GENERAL: [&General; 11] = [
+pub const GENERAL: [&General; 11] = [
     &SIGN,
     &DOUBLED,
     &HALVED,

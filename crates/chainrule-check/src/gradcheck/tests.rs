@@ -265,7 +265,7 @@ fn the_cost_is_a_few_passes_whatever_the_size() {
 /// Its bias before batch norm has a gradient of nothing but rounding, and so has the maximum that the softmax subtracts.
 #[test]
 fn the_names_model_passes() {
-    use crate::names::{Batch, Parameters, forward};
+    use chainrule_lab::names::{Batch, Parameters, forward};
     let g = &mut Generator::manual_seed(42);
     let start = Parameters::new(DType::F64, g).unwrap();
     let batch =

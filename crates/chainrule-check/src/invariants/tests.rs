@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::autograd::walk::Walk;
-use crate::nn::models::{Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Relu, Sequential};
 use crate::optim::{AdamW, Optimizer, Sgd};
 use crate::rng::Generator;
 use chainrule_core::ops::table;
 use chainrule_core::{CrossEntropy, Reduction};
+use chainrule_lab::models::{Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 
 /// How many seeds: more if the environment says so.
 fn seeds() -> u64 {

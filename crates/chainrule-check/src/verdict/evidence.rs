@@ -7,7 +7,7 @@ use crate::shape::Shape;
 use crate::tensor::node::Source;
 
 /// The position where two gradients are farthest apart.
-pub(crate) fn worst(right: &[f64], given: &[f64]) -> usize {
+pub fn worst(right: &[f64], given: &[f64]) -> usize {
     let apart = |(r, g): (&f64, &f64)| if r == g { 0.0 } else { (r - g).abs() };
     let mut found = (0.0, 0);
     for (i, pair) in right.iter().zip(given).enumerate() {
@@ -20,7 +20,7 @@ pub(crate) fn worst(right: &[f64], given: &[f64]) -> usize {
 }
 
 /// Where element `position` of a row-major array is.
-pub(crate) fn index_of(mut position: usize, shape: &Shape) -> Vec<usize> {
+pub fn index_of(mut position: usize, shape: &Shape) -> Vec<usize> {
     let mut index = vec![0; shape.rank()];
     for (place, &size) in index.iter_mut().zip(shape.iter()).rev() {
         *place = position % size.max(1);

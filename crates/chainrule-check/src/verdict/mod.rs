@@ -16,7 +16,7 @@ pub(super) mod other;
 pub(super) mod reading;
 mod report;
 mod search;
-pub(crate) mod tape;
+pub mod tape;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 use case::Case;
-pub(crate) use evidence::{index_of, worst};
+pub use evidence::{index_of, worst};
 pub use explain::{explain, explain_numbers, explain_opaque};
 pub use other::Deviation;
 pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};

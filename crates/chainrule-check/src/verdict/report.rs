@@ -328,7 +328,7 @@ impl Explanation {
         &self.fix
     }
 
-    pub(crate) fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.number
     }
 

@@ -17,7 +17,7 @@ use crate::tensor::value::{Meta, Value};
 const MOST: usize = 4_000_000;
 
 /// A part of a gradient, as it arrived.
-pub(crate) struct Incoming {
+pub struct Incoming {
     /// The node that passed it on.
     pub node: Arc<Node>,
     /// As the gradient of which of its inputs.
@@ -27,7 +27,7 @@ pub(crate) struct Incoming {
 
 /// A backward pass between roots and the tensors of interest.
 #[derive(Default)]
-pub(crate) struct Tape {
+pub struct Tape {
     /// The nodes whose rules were applied, by number.
     pub nodes: HashMap<u64, Arc<Node>>,
     /// What the numbers stand for.
@@ -139,7 +139,7 @@ impl Tape {
 
 /// Calls `f` with what the tape saved for the rule of `node`. A wrong rule may ask for more than the right one, which saved only what the gradients
 /// that are wanted need; what is not there is NaN to it, so that a part which depends on it explains nothing.
-pub(crate) fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -> Result<T> {
+pub fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -> Result<T> {
     let mut saved = lock(&node.saved).clone();
     if saved.freed {
         let why = "its saved values were freed by an earlier backward; keep the graph there (Backward::keep_graph)";
@@ -159,7 +159,7 @@ pub(crate) fn with_saved<T>(node: &Arc<Node>, f: impl FnOnce(&Saved<'_>) -> T) -
 }
 
 /// Whether the tape saved all that the op saves where every gradient is wanted.
-pub(crate) fn is_complete(node: &Node) -> bool {
+pub fn is_complete(node: &Node) -> bool {
     let all = (0..node.inputs.len()).fold(Wanted::NONE, Wanted::with);
     let (saves, saved) = (node.op.saves(all), lock(&node.saved));
     let kept = |i: usize| matches!(saved.inputs.get(i), Some(Some(_)));

@@ -38,7 +38,7 @@ impl Mistake {
 
 /// Every mistake is planted in at least two loops of the benchmark, which this test runs.
 const TEST: &str =
-    "check::workflow::tests::each_planted_mistake_is_named_and_clean_runs_are_silent";
+    "chainrule_lab::loops::tests::each_planted_mistake_is_named_and_clean_runs_are_silent";
 
 /// The catalogue.
 pub static CATALOGUE: &[Record] = &[

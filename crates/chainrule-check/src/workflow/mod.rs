@@ -34,7 +34,6 @@
 //! the mistake, and a test.
 
 mod attention;
-pub mod benchmark;
 mod catalogue;
 mod detached;
 mod evaluation;

@@ -45,7 +45,7 @@ pub struct Explain {
 }
 
 fn known(name: &str) -> Result<String, String> {
-    let found = chainrule::program::formula(name).map(|f| f.name.to_owned());
+    let found = chainrule_lab::formulas::formula(name).map(|f| f.name.to_owned());
     found.map_err(|e| e.to_string().trim_start_matches("explain: ").to_owned())
 }
 

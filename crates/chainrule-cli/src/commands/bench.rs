@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Linear, Module, Relu, Sequential};
 use chainrule::optim::{AdamW, Optimizer, Sgd};
 use chainrule::program::Program;
 use chainrule::{DType, Generator, Tensor};
+use chainrule_lab::models::{Gpt, GptConfig};
 use serde::Serialize;
 
 use crate::args::{Bench, Mode, Workload};

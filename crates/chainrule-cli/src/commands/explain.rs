@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{IsTerminal, stdout};
 
 use anyhow::{Context, Result};
-use chainrule::program::{Cost, Explanation, Phase, Program, Simplify, formula, formulas};
+use chainrule::program::{Cost, Explanation, Phase, Program, Simplify};
+use chainrule_lab::formulas::{formula, formulas};
 use serde::Serialize;
 
 use crate::args::Explain;

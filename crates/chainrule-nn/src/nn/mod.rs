@@ -13,7 +13,6 @@ pub mod explicit;
 pub mod init;
 mod layer;
 mod linear;
-pub mod models;
 mod module;
 mod norm;
 mod rnn;

@@ -1,17 +1,8 @@
 //! The derivation of a program's backward pass, as a person wants to read it: what differentiation leaves, each simplification with its rule
 //! and what it saved, and the result, with what each costs.
 
-mod formulas;
-mod models;
-mod page;
 mod repeats;
 mod text;
-
-#[cfg(test)]
-mod tests;
-
-pub use formulas::{Formula, formula, formulas};
-pub use page::explain_page;
 
 use super::algebra::{Simplified, Simplify};
 use super::{Memory, Program};
@@ -37,7 +28,7 @@ impl Program {
     /// Errors as [`Program::simplified`] does.
     ///
     /// ```
-    /// use chainrule::program::formula;
+    /// use chainrule_lab::formulas::formula;
     /// let program = formula("softmax-ce")?.trace()?;
     /// let explanation = program.explain("softmax and cross-entropy")?;
     /// assert!(explanation.to_string().contains("d_logits"));

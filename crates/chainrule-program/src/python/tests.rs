@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::nn::models::DigitsMlp;
 use crate::nn::{Layer, Module};
 use crate::ops::table;
 use crate::optim::{Muon, Sgd};
@@ -13,6 +12,7 @@ use crate::tests::training::{noisy, optimizers};
 use crate::tests::with_gradients;
 use crate::{Program, compile};
 use chainrule_core::{DType, Generator, Tensor};
+use chainrule_lab::models::DigitsMlp;
 
 /// A script, what it is called with, and what it must give.
 struct Case {

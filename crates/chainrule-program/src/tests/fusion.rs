@@ -3,10 +3,10 @@
 use super::*;
 use crate::fuse::layout::Layouts;
 use crate::kernels::threads::with_num_threads;
-use crate::nn::models::{DigitsMlp, Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 use crate::nn::{Layer, Module};
 use crate::optim::{AdamW, Optimizer, Sgd};
 use chainrule_core::{Attention, Slice};
+use chainrule_lab::models::{DigitsMlp, Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 
 const SIZES: [usize; 11] = [1, 2, 7, 8, 9, 15, 16, 17, 127, 128, 129];
 

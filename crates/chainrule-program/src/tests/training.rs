@@ -1,9 +1,9 @@
 //! Steps of training, eager and compiled.
 
 use super::*;
-use crate::nn::models::{DigitsMlp, NamesMlp, NamesMlpConfig};
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Sequential, Tanh};
 use crate::optim::*;
+use chainrule_lab::models::{DigitsMlp, NamesMlp, NamesMlpConfig};
 
 /// Makes an optimizer of these parameters.
 pub(crate) type Make = fn(Vec<Tensor>) -> Box<dyn Optimizer>;

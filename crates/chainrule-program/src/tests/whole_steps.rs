@@ -1,9 +1,9 @@
 //! Steps with all that trainings have: clipped gradients, averaged weights, dropout of attention weights.
 
 use super::*;
-use crate::nn::models::{Gpt, GptConfig};
 use crate::nn::{Layer, Module};
 use crate::optim::{AdamW, Ema, Optimizer, clip_finite_grad_norm, clip_grad_norm, clip_grad_value};
+use chainrule_lab::models::{Gpt, GptConfig};
 
 /// A small GPT with dropout, its optimizer, and the average of its weights.
 struct Training {

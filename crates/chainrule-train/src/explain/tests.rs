@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::data::text::NameDataset;
 use crate::data::{Batch, RandomBatches, TensorDataset};
 use crate::nn::Module;
-use crate::nn::models::{NamesMlp, NamesMlpConfig};
 use crate::optim::Sgd;
 use crate::optim::schedule::Constant;
 use crate::{End, Event, Task, Trainer, TrainerOptions};
 use chainrule_core::{DType, Generator, Result, Tensor};
+use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 
 struct Names(NamesMlp);
 

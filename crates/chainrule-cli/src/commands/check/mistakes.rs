@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use chainrule::check::workflow::Mistake;
-use chainrule::check::workflow::benchmark::{Benchmark, STEPS, benchmark};
-use chainrule::check::{Mistakes, mistakes};
+use chainrule_lab::loops::{Benchmark, STEPS, benchmark};
+use chainrule_lab::mistakes::{Mistakes, mistakes};
 use serde::Serialize;
 
 use crate::args::CheckMistakes;

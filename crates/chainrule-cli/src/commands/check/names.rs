@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use chainrule::check::compare::{Comparison, Row, Standing};
-use chainrule::check::names::{self as exercises, Batch, Parameters, Training};
 use chainrule::data::text::{NameDataset, Vocabulary};
 use chainrule::{DType, Generator, Tensor};
+use chainrule_lab::names::{self as exercises, Batch, Parameters, Training};
 use serde::Serialize;
 
 use crate::args::CheckNames;

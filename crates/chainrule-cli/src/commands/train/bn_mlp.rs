@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use chainrule::data::{Batch, RandomBatches, TensorDataset};
 use chainrule::nn::Module;
-use chainrule::nn::models::NamesMlp;
 use chainrule::train::{End, Metrics, Task};
 use chainrule::{Generator, Tensor};
+use chainrule_lab::models::NamesMlp;
 use serde_json::{Map, Value, json};
 
 use crate::args::TrainNames;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use chainrule::data::text::{NameDataset, NameList, Vocabulary};
 use chainrule::data::{Batch, Dataset, RandomBatches, TensorDataset, Words};
-use chainrule::nn::models::NamesFamily;
 use chainrule::nn::{Layer, Module, summary};
 use chainrule::rng::PythonRandom;
 use chainrule::train::{Metrics, Task};
 use chainrule::{CrossEntropy, DType, Generator, Tensor, no_grad};
+use chainrule_lab::models::NamesFamily;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 

@@ -87,7 +87,7 @@ fn a_transformer_is_simplified_in_little_time() {
     use crate::nn::{Layer, Module};
     use crate::optim::AdamW;
     let g = &mut Generator::manual_seed(1);
-    let config = crate::nn::models::GptConfig {
+    let config = chainrule_lab::models::GptConfig {
         symbols: 11,
         context: 8,
         layers: 4,
@@ -95,7 +95,7 @@ fn a_transformer_is_simplified_in_little_time() {
         width: 8,
         dropout: 0.0,
     };
-    let model = crate::nn::models::Gpt::new(config, g);
+    let model = chainrule_lab::models::Gpt::new(config, g);
     let mut adamw = AdamW::new(model.parameters(), 0.01);
     let x = Tensor::randint(0, 11, [2, 8], g);
     let loss = |a: &[Tensor]| {

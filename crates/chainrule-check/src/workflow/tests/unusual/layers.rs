@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::autograd::grad;
-use crate::nn::models::{Gpt, GptConfig};
 use crate::nn::{
     AvgPool2d, BatchNorm2d, Conv2d, Dropout, Embedding, Flatten, GroupNorm, Gru, Layer, Linear,
     Lstm, MaxPool2d, Module, Relu, Sequential,
@@ -10,6 +9,7 @@ use crate::nn::{
 use crate::optim::{AdamW, Muon, RmsProp, Sgd};
 use chainrule_core::no_grad;
 use chainrule_core::{Conv, CrossEntropy, Reduction};
+use chainrule_lab::models::{Gpt, GptConfig};
 
 #[test]
 fn pictures_through_convolutions() {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use chainrule::data::{Batch, Dataset, Digits};
 use chainrule::nn::explicit::{self, CrossEntropy, Explicit, Net};
-use chainrule::nn::models::{DigitsCnn, DigitsMlp};
 use chainrule::nn::{Layer, Linear, Module, summary};
 use chainrule::train::{Metrics, Task};
 use chainrule::{Generator, Tensor, no_grad};
+use chainrule_lab::models::{DigitsCnn, DigitsMlp};
 use serde::{Deserialize, Serialize};
 
 use crate::args::train::{Backprop, DigitsModelKind};

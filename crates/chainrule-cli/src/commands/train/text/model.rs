@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use chainrule::data::{Batch, CharText, Dataset, Sums, Windows};
-use chainrule::nn::models::{Gpt, GptConfig};
 use chainrule::nn::{Layer, Module, summary};
 use chainrule::train::{Metrics, Task};
 use chainrule::{CrossEntropy, Generator, Tensor, no_grad};
+use chainrule_lab::models::{Gpt, GptConfig};
 use serde::{Deserialize, Serialize};
 
 use super::sample::{How, generate};

@@ -1,8 +1,8 @@
 //! Writing: one symbol after the other, each drawn by what the model expects.
 
 use chainrule::nn::Layer;
-use chainrule::nn::models::Gpt;
 use chainrule::{Generator, Result, Tensor, no_grad};
+use chainrule_lab::models::Gpt;
 
 /// How symbols are drawn.
 #[derive(Clone, Copy)]

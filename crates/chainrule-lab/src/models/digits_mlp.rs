@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 /// 784 pixels, hidden layers with ReLU, 10 logits.
 ///
 /// ```
-/// use chainrule::nn::models::DigitsMlp;
+/// use chainrule_lab::models::DigitsMlp;
 /// use chainrule::nn::{Layer, Module};
 /// use chainrule::{Generator, Tensor};
 /// let model = DigitsMlp::try_new(&[64, 32], &mut Generator::manual_seed(0))?;

@@ -1,14 +1,14 @@
 //! A mistake in numbers: planted in a small function, the right gradient beside the wrong one.
 
-use super::{Fault, Unbroadcast, fault::entry};
 use crate::error::Result;
 use crate::mistakes::{Planting, gradients};
 use crate::rng::Generator;
 use crate::shape::Shape;
 use crate::tensor::node::Source;
 use crate::tensor::{Tensor, record_all};
-use crate::verdict::tape::Tape;
-use crate::verdict::{index_of, read_numbers, worst};
+use chainrule_check::catalogue::{Fault, Unbroadcast, fault::entry};
+use chainrule_check::verdict::tape::Tape;
+use chainrule_check::verdict::{index_of, read_numbers, worst};
 use chainrule_core::DType;
 use chainrule_core::ops::{Entry, Sample};
 

@@ -321,8 +321,8 @@ pub(crate) const TOPICS: &[Topic] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::GENERAL;
-    use crate::catalogue::fault::entry;
+    use chainrule_check::catalogue::GENERAL;
+    use chainrule_check::catalogue::fault::entry;
 
     /// The catalogue, word by word, and where each mistake is.
     const CATALOGUE: &[(&str, &[(&str, &str)])] = &[

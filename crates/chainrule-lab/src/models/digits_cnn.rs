@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// Takes pictures as rows of 784 numbers, as [`DigitsMlp`](super::DigitsMlp) does.
 ///
 /// ```
-/// use chainrule::nn::models::DigitsCnn;
+/// use chainrule_lab::models::DigitsCnn;
 /// use chainrule::nn::{Layer, Module};
 /// use chainrule::{Generator, Tensor};
 /// let model = DigitsCnn::try_new(&mut Generator::manual_seed(0))?;

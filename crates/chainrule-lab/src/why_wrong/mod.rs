@@ -2,15 +2,19 @@
 
 use std::fmt::Write;
 
-use super::example::{Example, of_general, of_op};
-use super::topics::{ANY, TOPICS, Topic};
-use super::{GENERAL, fault::entry};
+mod example;
+mod topics;
+
+use chainrule_check::catalogue::{GENERAL, fault::entry};
+use example::{Example, of_general, of_op};
+use topics::{ANY, TOPICS, Topic};
+
 use crate::error::Result;
 use chainrule_core::ops::{Entry, table};
 
 const HEAD: &str = r#"# Why is my gradient wrong?
 
-<!-- Written by `check::why_wrong()` from the catalogue of mistakes. Do not edit: change the op's `ENTRY` or the topic, then run the
+<!-- Written by `chainrule_lab::why_wrong()` from the catalogue of mistakes. Do not edit: change the op's `ENTRY` or the topic, then run the
 tests of the book with CHAINRULE_UPDATE_DOCS=1. -->
 
 You wrote a backward pass, and it does not agree with autograd. In Python, give the file to `chainrule check backward`: it runs your backward line by line, finds
@@ -189,7 +193,7 @@ The mistakes of each op's own list. The numbers are those of one element of a gr
 /// The page in Markdown: every mistake of the catalogue with its signature, numbers, and the fix.
 ///
 /// ```
-/// let page = chainrule::check::why_wrong()?;
+/// let page = chainrule_lab::why_wrong()?;
 /// assert!(page.contains("## Missing 1/n") && page.contains("softmax treated as diagonal"));
 /// # Ok::<(), chainrule::Error>(())
 /// ```

@@ -1,14 +1,14 @@
 //! The training loops. Shapes and numbers are random; the session is not told which mistake a loop has.
 
-use super::super::Mistake::{self, *};
-use super::super::{Report, Workflow};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::nn::models::{Gpt, GptConfig, NamesMlp, NamesMlpConfig};
+use crate::models::{Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Relu, Sequential};
 use crate::optim::{AdamW, Optimizer, Sgd};
 use crate::rng::Generator;
 use crate::tensor::{Tensor, no_grad};
+use chainrule_check::workflow::Mistake::{self, *};
+use chainrule_check::workflow::{Report, Workflow};
 use chainrule_core::{CrossEntropy, Reduction};
 
 /// A loop, and the mistakes that can be written into it.

@@ -7,7 +7,7 @@
 //! 4. Training with [`backward_collapsed`] instead of autograd, [`train`].
 //!
 //! ```
-//! use chainrule::check::names::{self, Batch, Parameters};
+//! use chainrule_lab::names::{self, Batch, Parameters};
 //! use chainrule::{DType, Generator, Tensor};
 //!
 //! let parameters = Parameters::new(DType::F64, &mut Generator::manual_seed(2147483647))?;
@@ -30,9 +30,9 @@ pub use collapse::{backward_collapsed, batch_norm_collapse, cross_entropy_collap
 pub use forward::{Batch, Parameters, Pass, forward};
 pub use training::{Training, train};
 
-use super::compare::{Comparison, compare};
 use crate::error::Result;
 use crate::tensor::no_grad;
+use chainrule_check::compare::{Comparison, compare};
 
 /// The first exercise: all 26 gradients, step by step.
 pub fn exercise_1(parameters: &Parameters, batch: &Batch) -> Result<Comparison> {

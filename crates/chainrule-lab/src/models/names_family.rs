@@ -52,7 +52,7 @@ impl NamesFamily {
     /// The model for so many symbols and a context of so many, with random weights.
     ///
     /// ```
-    /// use chainrule::nn::models::NamesFamily;
+    /// use chainrule_lab::models::NamesFamily;
     /// use chainrule::nn::{Layer, Module};
     /// use chainrule::{Generator, Tensor};
     /// let gru = NamesFamily::Gru.model(27, 16, &mut Generator::manual_seed(0))?;

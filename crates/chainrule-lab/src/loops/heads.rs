@@ -1,7 +1,5 @@
 //! A block of attention in several heads over padded sequences, with a binary answer for each sequence.
 
-use super::super::Mistake::{self, *};
-use super::super::{Report, Workflow};
 use super::runs::{Run, STEPS, between, normal, weight};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -9,6 +7,8 @@ use crate::nn::{Layer, LayerNorm, Module};
 use crate::optim::{Adam, Optimizer};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
+use chainrule_check::workflow::Mistake::{self, *};
+use chainrule_check::workflow::{Report, Workflow};
 use chainrule_core::{Attention, BceWithLogits, Reduction};
 
 pub(super) const RUN: Run = Run {

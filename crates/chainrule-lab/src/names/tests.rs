@@ -1,7 +1,7 @@
 //! The exercises on random parameters and batches, in both dtypes; and that they can fail.
 
 use super::*;
-use crate::compare::Standing;
+use chainrule_check::compare::Standing;
 use chainrule_core::{DType, Generator, Tensor};
 
 fn case(seed: u64, n: usize, dtype: DType) -> (Parameters, Batch) {

@@ -1,14 +1,14 @@
 //! Training steps of whole models.
 
-use super::formulas::{log_softmax, mean_of_picked, normalised};
+use super::{log_softmax, mean_of_picked, normalised};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::nn::models::{DigitsMlp, Gpt, GptConfig};
+use crate::models::{DigitsMlp, Gpt, GptConfig};
 use crate::nn::{Layer, Module};
 use crate::optim::{AdamW, Optimizer, Sgd};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
-use crate::{Program, compile};
+use chainrule_program::{Program, compile};
 
 /// The names model, batch 32, hidden layer of 200, each step by itself; with SGD.
 pub(super) fn names() -> Result<Program> {

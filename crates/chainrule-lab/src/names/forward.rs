@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::nn::models::{NamesMlp, NamesMlpConfig};
+use crate::models::{NamesMlp, NamesMlpConfig};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::autograd::walk::{Observer, Planted, Walk};
-use crate::catalogue::Fault;
-use crate::catalogue::fault::{clip, scale};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Meta;
-use crate::verdict::tape::with_saved;
+use chainrule_check::catalogue::Fault;
+use chainrule_check::catalogue::fault::{clip, scale};
+use chainrule_check::verdict::tape::with_saved;
 
 /// A fault in the tensor with this number.
 #[derive(Clone, Copy)]

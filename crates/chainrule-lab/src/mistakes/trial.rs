@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::Subject;
 use super::plant::{Planting, gradients};
 use crate::autograd::jvp;
-use crate::catalogue::fault::fitted;
-use crate::catalogue::{Fault, Unbroadcast};
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::node::{Mode, Node, Source};
 use crate::tensor::op::Op;
 use crate::tensor::op::Wanted;
 use crate::tensor::{Tensor, record_all};
-use crate::verdict::tape::{Tape, is_complete, with_saved};
-use crate::{inner, verdict_with};
+use chainrule_check::catalogue::fault::fitted;
+use chainrule_check::catalogue::{Fault, Unbroadcast};
+use chainrule_check::verdict::tape::{Tape, is_complete, with_saved};
+use chainrule_check::{inner, verdict_with};
 use chainrule_core::DType;
 
 /// How far forward and reverse mode may be apart, relative to the terms of the products; `FLOOR` is relative to those of the largest

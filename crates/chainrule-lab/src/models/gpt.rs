@@ -33,7 +33,7 @@ pub struct GptConfig {
 /// write to the residual stream divided by sqrt(2 * layers); biases at 0.
 ///
 /// ```
-/// use chainrule::nn::models::{Gpt, GptConfig};
+/// use chainrule_lab::models::{Gpt, GptConfig};
 /// use chainrule::nn::{Layer, Module};
 /// use chainrule::{Generator, Tensor};
 /// let config = GptConfig { symbols: 27, context: 16, layers: 4, heads: 4, width: 64, dropout: 0.0 };

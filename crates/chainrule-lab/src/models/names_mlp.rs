@@ -37,7 +37,7 @@ const EPS: f64 = 1e-5;
 ///
 /// ```
 /// use chainrule::nn::Module;
-/// use chainrule::nn::models::{NamesMlp, NamesMlpConfig};
+/// use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 /// use chainrule::{Generator, Tensor};
 /// let model = NamesMlp::new(NamesMlpConfig::default(), &mut Generator::manual_seed(2147483647));
 /// assert_eq!(model.parameter_count(), 12297);

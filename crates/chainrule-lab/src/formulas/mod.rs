@@ -1,11 +1,17 @@
 //! Formulas and models with a name, traced with their gradients: what `chainrule explain` knows.
 
-use super::models;
-use crate::Program;
+mod models;
+mod page;
+#[cfg(test)]
+mod tests;
+
+pub use page::explain_page;
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
+use chainrule_program::Program;
 
 /// A formula or a model that can be asked for by name.
 #[derive(Clone, Copy)]

@@ -15,10 +15,10 @@ mod written;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Result;
-use crate::ops::entry;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::tensor::op::Op;
+use chainrule_check::ops::entry;
 use chainrule_core::ops::table as ops;
 pub(crate) use plant::{Planting, gradients};
 pub use table::{Counts, Row, Table};

@@ -2,10 +2,12 @@
 
 mod heads;
 mod runs;
+#[cfg(test)]
+mod tests;
 
-use super::{Mistake, Report};
 use crate::error::Result;
 use crate::rng::Generator;
+use chainrule_check::workflow::{Mistake, Report};
 
 /// The steps within which a mistake must be named.
 pub const STEPS: usize = 20;
