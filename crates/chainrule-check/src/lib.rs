@@ -12,7 +12,6 @@
 //! - [`backward()`] follows the backward of a custom op line by line and says which line is wrong and what it should be; [`compare_code`] does so
 //!   for gradients that some code computes.
 //! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any function, [`read_numbers`] those of two tensors.
-//! - [`mistakes()`] plants every classic mistake and counts how many are detected and named.
 //!
 //! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
 //! orthogonal to it.

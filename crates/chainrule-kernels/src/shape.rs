@@ -18,7 +18,7 @@ impl Shape {
     /// The shape of a single number.
     pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
-    /// A shape of these sizes. Panics beyond eight axes; [`IntoShape`] gives an error instead.
+    /// A shape of these sizes. Panics beyond eight axes; `IntoShape` gives an error instead.
     #[inline]
     #[track_caller]
     pub fn new(dims: &[usize]) -> Shape {

@@ -190,7 +190,7 @@ pub(super) fn push_forward(
     Ok(push_forward_all(std::slice::from_ref(y), leaves, tangents, link)?.remove(0))
 }
 
-/// As [`push_forward`], to several results at once.
+/// As `push_forward`, to several results at once.
 pub fn push_forward_all(
     ys: &[Tensor],
     leaves: &[Tensor],

@@ -1,5 +1,5 @@
 //! Operations on numbers that ops take, by the rules of
-//! [`Program::cost`](crate::program::Program::cost).
+//! `Program::cost`.
 
 use crate::shape::Shape;
 

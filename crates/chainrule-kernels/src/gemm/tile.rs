@@ -1,6 +1,6 @@
 //! The inner loops: a panel of a product, a row times a matrix, dot products, and the two ways to pack an operand.
 //!
-//! Each is written once over [`Vector`] and compiled for each level. A panel is two or three vectors wide; down it go
+//! Each is written once over `Vector` and compiled for each level. A panel is two or three vectors wide; down it go
 //! strips of up to `ROWS` rows, whose sums stay in registers while the common axis runs.
 
 #[cfg(target_arch = "x86_64")]
