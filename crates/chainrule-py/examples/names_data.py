@@ -12,7 +12,7 @@ INDEX = {letter: i for i, letter in enumerate(LETTERS)}
 def names(path: str | None = None) -> list[str]:
     """The names of a file, one a line; by default those that come with the library."""
     if path is None:
-        path = str(Path(__file__).parents[2] / "chainrule" / "src" / "data" / "names.txt")
+        path = str(Path(__file__).parents[2] / "chainrule-nn" / "src" / "data" / "names.txt")
     return Path(path).read_text().split()
 
 

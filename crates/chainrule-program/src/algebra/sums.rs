@@ -24,6 +24,10 @@ impl Stage {
             parts.push((ratio, n));
         }
         self.together(plan, &mut parts, &mut rest);
+        if rest.is_empty() && parts.is_empty() {
+            // What a product is factored into may cancel.
+            return (0.0, self.step(plan, Step::One));
+        }
         if rest.is_empty() {
             return self.total(plan, parts);
         }
