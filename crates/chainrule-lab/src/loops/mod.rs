@@ -68,7 +68,7 @@ pub struct Benchmark {
 /// seeds `seed`, `seed + 1`, ...
 ///
 /// ```
-/// let found = chainrule::check::workflow::benchmark::benchmark(1, 1)?;
+/// let found = chainrule_lab::loops::benchmark(1, 1)?;
 /// assert_eq!((found.named, found.false_alarms), (found.planted, 0));
 /// # Ok::<(), chainrule::Error>(())
 /// ```
