@@ -52,8 +52,12 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     let largest = most(|k| k.size);
     let of_all = most(|k| SLACK_OF_ALL * k.rounding + k.unit * ROUNDINGS_OF_ALL * k.size);
     let all = known.iter().enumerate().filter_map(|(root, k)| {
-        // An array of zeros has no size of its own.
-        let own = if k.size > 0.0 { ROUNDINGS * k.size } else { largest };
+        // An array of zeros has no size of its own; one that is zero in every run is zero for a reason.
+        let own = match () {
+            _ if k.size > 0.0 => ROUNDINGS * k.size,
+            _ if k.rounding > 0.0 => largest,
+            _ => 0.0,
+        };
         let allowed = (k.slack * k.rounding + k.unit * own).min(of_all);
         let by = distance(&new[root], &twin.plain[root]);
         (by > allowed).then_some(Apart { root, by, size: k.size, allowed })
@@ -135,6 +139,16 @@ mod tests {
         let stepped = stepped.iter().map(|by| one(*by)).collect();
         let twin = Twin { plain: one(0.0), others: vec![one(0.0); 2], stepped };
         apart(&one(off), &twin).is_some()
+    }
+
+    /// A gradient that is exactly zero stays so: an optimizer may divide by its size.
+    #[test]
+    fn zeros_in_every_run_stay_zeros() {
+        let values = |x: f64| vec![Tensor::from([1.0, 2.0]).value(), Tensor::from([x]).value()];
+        let twin = |x| Twin { plain: values(0.0), others: vec![values(x); 2], stepped: vec![] };
+        assert_eq!(apart(&values(1e-18), &twin(0.0)).map(|apart| apart.root), Some(1));
+        assert!(apart(&values(0.0), &twin(0.0)).is_none());
+        assert!(apart(&values(1e-18), &twin(1e-18)).is_none());
     }
 
     #[test]
