@@ -25,6 +25,7 @@
 //! ```
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 use chainrule_core::{autograd, dtype, error, param, rng, shape, tensor};
 use chainrule_nn::{nn, optim};

@@ -12,7 +12,8 @@ impl From<ShapeError> for Error {
     }
 }
 
-/// Whatever can be read as a shape: an array, slice or vector of sizes, one size, or `()` for a scalar.
+/// A value that can be read as a shape: an array, slice or vector of sizes, one size, or `()` for a
+/// scalar.
 pub trait IntoShape {
     /// The shape, or the error that names `op`.
     fn into_shape(self, op: &'static str) -> Result<Shape>;
@@ -58,7 +59,7 @@ impl IntoShape for () {
     }
 }
 
-/// Whatever can be read as a list of axes, negative ones counting from the end; `..` means all.
+/// A value that can be read as a list of axes, negative ones counting from the end; `..` means all.
 pub trait IntoAxes {
     /// The axes of `shape`, each once, or the error that names `op`.
     fn into_axes(self, op: &'static str, shape: &Shape) -> Result<Axes>;
@@ -112,7 +113,8 @@ impl IntoSizes for () {
     }
 }
 
-// Several integer types, so that both literals (which fall back to i32) and variables of any of them can be written.
+// Several integer types, so that both literals (which fall back to i32) and variables of any of
+// them can be written.
 macro_rules! integers {
     ($($int:ty)*) => {$(
         impl IntoShape for $int {

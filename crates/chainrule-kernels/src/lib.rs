@@ -1,7 +1,11 @@
-//! Loops over slices. They know nothing of tensors or gradients, and are the only place for vector instructions and `unsafe`.
+//! Loops over slices. They know nothing of tensors or gradients, and are the only place for vector
+//! instructions. Nearly all `unsafe` stands here; the rest is the memory of values
+//! (`tensor/arena.rs`, `tensor/foreign.rs`), the arena of planned programs and what the Python
+//! package shares with other libraries. The other crates forbid it.
 //!
-//! Each loop is compiled for AVX-512, AVX2 and plain instructions by the macro in [`simd`] and chosen at run time.
-//! Sums are taken in an order fixed by the sizes alone, so results do not depend on the number of threads.
+//! Each loop is compiled for AVX-512, AVX2 and plain instructions by the macro in [`simd`] and
+//! chosen at run time. Sums are taken in an order fixed by the sizes alone, so results do not
+//! depend on the number of threads.
 //!
 //! Beside the loops are the small types that they and everything above them share: [`dtype`],
 //! [`shape`], the parameters of an op as data ([`param`]) and the counter-based generator

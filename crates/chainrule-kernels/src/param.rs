@@ -54,7 +54,7 @@ impl fmt::Debug for Bits {
     }
 }
 
-/// Whatever can be a parameter of an op.
+/// A type of which values can be parameters of an op.
 pub trait Parameters {
     /// The parameters as data.
     fn parameters(&self) -> Param;
@@ -83,7 +83,7 @@ impl Param {
         own.or_else(|| self.fields().iter().find_map(|(_, v)| v.field(name)))
     }
 
-    /// What an option holds; itself if it is none.
+    /// The value that an option holds; the parameter itself if it is no option.
     pub fn inner(&self) -> &Param {
         match self {
             Param::Some(inner) => inner.inner(),

@@ -141,7 +141,7 @@ pub struct ShapeError {
     pub op: &'static str,
     /// The shape.
     pub shape: Shape,
-    /// What is wrong, and what would be right.
+    /// The reason, and the axes that there are.
     pub why: String,
 }
 

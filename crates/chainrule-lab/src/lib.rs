@@ -10,6 +10,7 @@
 //! - [`loops`]: training loops with a mistake in each, and without.
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 use chainrule_core::{autograd, dtype, error, ops, rng, shape, tensor};
 use chainrule_nn::{nn, optim};

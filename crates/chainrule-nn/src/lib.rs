@@ -9,6 +9,7 @@
 //! promises nothing.
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 // The derive macro names the library by its path from outside.
 extern crate self as chainrule;

@@ -157,7 +157,7 @@ impl Program {
         &self.inputs
     }
 
-    /// What a run gives back, in order.
+    /// The results of a run, in order.
     #[doc(hidden)]
     pub fn results(&self) -> impl Iterator<Item = Id> {
         self.outputs.iter().map(|o| o.id)

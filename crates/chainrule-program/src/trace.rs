@@ -117,7 +117,8 @@ pub struct Graded {
     pub leaf: Tensor,
     /// Whether it had a gradient before, which must be so in each run; none where the gradient was set or forgotten at first.
     pub had: Option<bool>,
-    /// Whether a program had used it up before, which must be so in each run: what is added to it stays unknown.
+    /// Whether a program had used it up before, which must be so in each run: what is added to it
+    /// stays unknown.
     pub lost: bool,
     /// The leaf in which the program finds the gradient from before, to be set before a run.
     pub entry: Option<Tensor>,

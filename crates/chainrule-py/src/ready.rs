@@ -290,7 +290,7 @@ struct Setting {
     key: Object,
     /// Nothing for the learning rate, which a run reads.
     value: Option<Object>,
-    /// What stands in it, if it is a list: the parameters are one.
+    /// The items, if it is a list, as the parameters are.
     items: Vec<Object>,
 }
 
@@ -410,7 +410,7 @@ impl Conditions {
         Ok(Conditions { program, met, grad, float, groups, arguments, named, same, written })
     }
 
-    /// What is done before each run.
+    /// The work before each run.
     fn begin(&self) {
         self.met.get().begin();
     }

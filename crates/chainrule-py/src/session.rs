@@ -258,8 +258,8 @@ pub fn _session_begin() -> bool {
     begun
 }
 
-/// What was seen: the tensors from outside, and whether some had to become leaves, so that the
-/// function is to be traced again.
+/// The record of the trace: the tensors from outside, and whether some had to become leaves, so
+/// that the function is to be traced again.
 #[pyfunction]
 pub fn _session_end() -> (Met, bool) {
     let session = CURRENT.with_borrow_mut(Option::take);
@@ -348,7 +348,7 @@ impl Met {
         self.states.iter().try_for_each(|s| crate::alias::check_outside(s.bind(py)))
     }
 
-    /// What is done before a run: handles of gradients that the function forgets stay with what
+    /// The work before a run: handles of gradients that the function forgets stay with what
     /// they show.
     pub fn begin(&self) {
         self.forgetful.iter().for_each(|p| p.get().cut_gradient());

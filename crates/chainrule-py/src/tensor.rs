@@ -22,7 +22,7 @@ pub struct PyTensor {
     pub views: Views,
 }
 
-/// What a handle holds: see [`crate::alias`]. Most hold a tensor only, and every op makes one.
+/// The contents of a handle: see [`crate::alias`]. Most hold a tensor only, and every op makes one.
 pub struct Inner {
     pub tensor: Tensor,
     /// Whose memory it shows, if not its own.
@@ -30,7 +30,7 @@ pub struct Inner {
     pub rest: Option<Box<Rest>>,
 }
 
-/// What few handles have.
+/// The parts that few handles have.
 #[derive(Default)]
 pub struct Rest {
     /// The handle of its gradient, once somebody asked for it.

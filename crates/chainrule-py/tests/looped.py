@@ -31,7 +31,7 @@ class _Loops(ast.NodeTransformer):
         self.generic_visit(loop)
         if not any(_calls(node, "backward") for node in loop.body):
             return loop
-        # What talks to people, or to Python's lists, comes after the step.
+        # Statements that print or append to lists come after the step.
         first = next(i for i, node in enumerate(loop.body) if not _is_data(node))
         last = max(i for i, node in enumerate(loop.body) if _calls(node, "backward"))
         while last + 1 < len(loop.body) and not _talks(loop.body[last + 1]):

@@ -43,6 +43,7 @@
 //! ```
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 use chainrule_core::{error, tensor};
 use chainrule_nn::{data, io, nn, optim};

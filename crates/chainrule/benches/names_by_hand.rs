@@ -6,11 +6,19 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use chainrule::by_hand::*;
 use chainrule::nn::Module;
 use chainrule::optim::Sgd;
 use chainrule::program::Program;
 use chainrule::{Generator, Tensor};
+use chainrule_kernels::gather::{add_rows_to, take_rows};
+use chainrule_kernels::gemm::{Accum, Batch, Mat, affine_f32, batched_f32};
+use chainrule_kernels::math::tanh_slice;
+use chainrule_kernels::norm::{
+    Columns, Upstream, batch_norm_apply, batch_norm_grad, batch_norm_stats, inv_std,
+};
+use chainrule_kernels::optim::update0;
+use chainrule_kernels::reduce::sum;
+use chainrule_kernels::softmax::{cross_entropy_grad_rows, cross_entropy_rows};
 use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 
 const ROWS: usize = 32;

@@ -37,6 +37,7 @@
 //! all of this at length.
 
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 pub use chainrule_core::{autograd, ops, rng};
 pub use chainrule_nn::{data, io, nn, optim};
@@ -47,20 +48,6 @@ pub use chainrule_check as check;
 pub use chainrule_program as program;
 #[cfg(feature = "train")]
 pub use chainrule_train as train;
-
-/// Kernels for the benchmark that writes a training step by hand; no part of the interface.
-#[doc(hidden)]
-pub mod by_hand {
-    pub use chainrule_kernels::gather::{add_rows_to, take_rows};
-    pub use chainrule_kernels::gemm::{Accum, Batch, Mat, affine_f32, batched_f32};
-    pub use chainrule_kernels::math::tanh_slice;
-    pub use chainrule_kernels::norm::{
-        Columns, Upstream, batch_norm_apply, batch_norm_grad, batch_norm_stats, inv_std,
-    };
-    pub use chainrule_kernels::optim::update0;
-    pub use chainrule_kernels::reduce::sum;
-    pub use chainrule_kernels::softmax::{cross_entropy_grad_rows, cross_entropy_rows};
-}
 
 pub use chainrule_core::dtype::{DType, Element};
 pub use chainrule_core::error::{Error, Result};

@@ -1,8 +1,9 @@
 //! The catalogue of classic mistakes: those that the op files list, those that can be made at any op, and what people should know
 //! of each.
 //!
-//! A mistake is a [`Fault`]; its place is a node of the tape, or a tensor of whose gradient the parts are not summed. [`verdict`](super::verdict())
-//! replays faults to find the one that was made. Of the catalogue the laboratory makes the page *Why is my gradient wrong?*.
+//! A mistake is a [`Fault`]; its place is a node of the tape, or a tensor of whose gradient the
+//! parts are not summed. [`verdict`](super::verdict()) replays faults to find the one that was
+//! made. Of the catalogue the laboratory makes the page *Why is my gradient wrong?*.
 
 pub mod fault;
 mod general;

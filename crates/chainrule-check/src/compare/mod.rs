@@ -180,7 +180,8 @@ pub fn compare_within<C: Into<ByHand>>(
 /// The most work for a verdict: walks by elements.
 const WORK: usize = 50_000_000;
 
-/// Which mistake gives the gradients, where it is no more than seconds to look for it and all can be compared.
+/// The mistake that gives the gradients, where it is no more than seconds to look for it and all
+/// can be compared.
 fn explained(
     (loss, upstream): (&Tensor, &Tensor),
     tape: &Tape,
@@ -382,14 +383,15 @@ impl Comparison {
         self.rows.iter().filter(|row| row.is_mistake())
     }
 
-    /// The lines of the code that computes the gradients which are wrong, and what they should be: of
-    /// [`compare_code`](crate::compare_code), which is given the code.
+    /// The lines of the code that computes the gradients which are wrong, and what they should be:
+    /// of [`compare_code`](crate::compare_code), which is given the code.
     pub fn corrections(&self) -> &[Correction] {
         &self.corrections
     }
 
-    /// Which mistake gives just these gradients, where one was found: a classic one, another value in the place of one that is due, or
-    /// rows or elements that are multiplied by numbers. It is not looked for in large models.
+    /// The mistake that gives just these gradients, where one was found: a classic one, another
+    /// value in the place of one that is due, or rows or elements that are multiplied by numbers.
+    /// It is not looked for in large models.
     pub fn verdict(&self) -> Option<&Verdict> {
         self.verdict.as_ref()
     }

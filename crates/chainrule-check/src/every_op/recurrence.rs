@@ -10,7 +10,8 @@ use crate::rng::Generator;
 use crate::tensor::Tensor;
 use crate::{dot_product, richardson};
 
-/// Reverse against forward mode, and forward mode against differences, for the recurrence and for its gradient.
+/// Reverse against forward mode, and forward mode against differences, for the recurrence and for
+/// its gradient.
 #[test]
 fn both_modes_and_both_orders_agree() {
     let mut g = Generator::manual_seed(1);

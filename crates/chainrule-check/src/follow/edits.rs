@@ -1,4 +1,5 @@
-//! The edits of one instruction: all ways in which one operand, op or number may have been written for another.
+//! The edits of one instruction: all ways in which one operand, op or number may have been written
+//! for another.
 
 use std::sync::Arc;
 
@@ -17,13 +18,14 @@ use chainrule_core::ops::twins::twins;
 pub(crate) struct Edit {
     pub at: usize,
     pub to: Expression,
-    /// The number at which a straight line begins: there the instruction is as it was. `None` where no number is looked for.
+    /// The number at which a straight line begins: there the instruction is as it was. `None` where
+    /// no number is looked for.
     pub from: Option<f64>,
     pub cost: f64,
     pub kind: Kind,
 }
 
-/// What an edit does.
+/// The kind of an edit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// Another value in the place of an operand.
@@ -53,7 +55,8 @@ pub(crate) enum Kind {
 /// The most values that are tried in one place.
 const MOST: usize = 120;
 
-/// All edits of instruction `at`, the cheapest first. `takes` says which values may be tried, and what it costs to say them.
+/// All edits of instruction `at`, the cheapest first. `takes` says which values may be tried, and
+/// what it costs to say them.
 pub(crate) fn edits(replay: &Replay, at: usize, takes: &dyn Fn(Id) -> Option<f64>) -> Vec<Edit> {
     let maker = Maker { replay, at, takes };
     let mut out = Vec::new();
@@ -133,7 +136,7 @@ impl Maker<'_> {
                 None => self.meta(*id).shape.rank() > 0,
             })
             .collect();
-        // What has a name is likelier than what is on the way.
+        // Named values are likelier than intermediate ones.
         found.sort_by(|a, b| self.unnamed(*a).total_cmp(&self.unnamed(*b)));
         found.truncate(MOST);
         found
@@ -267,7 +270,8 @@ impl Maker<'_> {
         }
     }
 
-    /// A factor that is missing in an operand, where the operand is no result of an instruction or the op takes it as a whole.
+    /// A factor that is missing in an operand, where the operand is no result of an instruction or
+    /// the op takes it as a whole.
     fn inner(&self, out: &mut Vec<Edit>) {
         let elementwise = is_elementwise(self.op().as_ref());
         for (place, was) in self.inputs().iter().enumerate() {

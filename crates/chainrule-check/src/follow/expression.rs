@@ -12,7 +12,7 @@ use crate::tensor::run::compute;
 use crate::tensor::value::Value;
 use chainrule_core::ops::twins::{infix, reduced};
 
-/// What may stand at the right of an instruction.
+/// A right-hand side that an edit may write.
 #[derive(Clone)]
 pub(crate) enum Expression {
     /// A value of the program.

@@ -17,11 +17,14 @@ use crate::tensor::{Tensor, no_grad};
 use crate::verdict::numbers::{Closeness, largest};
 use crate::verdict::tape::Tape;
 
-/// As [`compare`], for gradients that `code` computes: where one is wrong, [`Comparison::corrections`] has the line of `code` in which the mistake is, and
-/// what it should be.
+/// As [`compare`], for gradients that `code` computes: where one is wrong,
+/// [`Comparison::corrections`] has the line of `code` in which the mistake is, and what it should
+/// be.
 ///
-/// The ops of `code` are recorded while it runs once, and replayed with one of them edited, or two, until all gradients are right. The code takes the values
-/// of the forward pass from its own tensors, as they are; it may not read elements (`item`, `to_vec`), or its gradients are compared and no line is named.
+/// The ops of `code` are recorded while it runs once, and replayed with one of them edited, or two,
+/// until all gradients are right. The code takes the values of the forward pass from its own
+/// tensors, as they are; it may not read elements (`item`, `to_vec`), or its gradients are compared
+/// and no line is named.
 ///
 /// ```
 /// use chainrule::{Tensor, check};
@@ -62,7 +65,7 @@ pub fn compare_code<C: Into<ByHand>>(
     if report.passed() {
         return Ok(report);
     }
-    // What cannot be compared has no gradient to be looked for.
+    // A claim that cannot be compared has no gradient to look for.
     let targets: Option<Vec<Tensor>> = claims.iter().map(|c| c.on_tape(loss)).collect();
     let Some(targets) = targets else { return Ok(report) };
     if targets.iter().zip(&claims).any(|(t, c)| t.shape() != c.gradient().shape()) {

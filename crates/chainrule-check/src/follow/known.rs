@@ -1,4 +1,5 @@
-//! What the right passes compute, and which instructions of a recorded backward pass give one of these quantities.
+//! The quantities that the right passes compute, and the instructions of a recorded backward pass
+//! give one of these quantities.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! A backward pass that somebody wrote, followed op by op and laid beside the right one by value.
 //!
-//! The ops that run inside it are recorded as a program. It runs again with one instruction edited, in all ways in which one operand, op or
-//! number may have been written for another; an edit after which every gradient is right, at several random points, is the correction. An
-//! instruction whose operands are quantities of the right passes and whose result is none comes first.
+//! The ops that run inside it are recorded as a program. It runs again with one instruction edited,
+//! in all ways in which one operand, op or number may have been written for another; an edit after
+//! which every gradient is right, at several random points, is the correction. An instruction whose
+//! operands are quantities of the right passes and whose result is none comes first.
 
 mod edits;
 mod expression;
@@ -43,15 +44,18 @@ use search::{Goal, Point, Search};
 /// How long a search may take.
 pub(crate) const SECONDS: f64 = 1.0;
 
-/// Whether the backward of a custom op gives the gradients of what its forward computes, at `inputs` and near them; if not, the line of the mistake and
-/// what it should be.
+/// Whether the backward of a custom op gives the gradients of what its forward computes, at
+/// `inputs` and near them; if not, the line of the mistake and what it should be.
 ///
-/// The forward runs with its ops recorded, and autograd differentiates it: those are the right gradients. The ops of the backward are recorded too, and edited
-/// one at a time, and where one is not enough two: another operand, a transposition, another axis, a factor (which is told with its origin in the sizes), a
-/// number, an op or a term too many or too few. What is printed has been run, at three points. Inputs in f32 are taken in f64; integers stay.
+/// The forward runs with its ops recorded, and autograd differentiates it: those are the right
+/// gradients. The ops of the backward are recorded too, and edited one at a time, and where one is
+/// not enough two: another operand, a transposition, another axis, a factor (which is told with its
+/// origin in the sizes), a number, an op or a term too many or too few. What is printed has been
+/// run, at three points. Inputs in f32 are taken in f64; integers stay.
 ///
-/// Errors if the forward cannot be differentiated (it leaves the ops of the engine), and as forward and backward do. A backward that reads elements
-/// (`to_vec`, `item`) cannot be followed: it is judged, and no line is named.
+/// Errors if the forward cannot be differentiated (it leaves the ops of the engine), and as forward
+/// and backward do. A backward that reads elements (`to_vec`, `item`) cannot be followed: it is
+/// judged, and no line is named.
 ///
 /// ```
 /// use chainrule::{Tensor, autograd, check};
@@ -110,7 +114,8 @@ pub(crate) fn follow_custom(op: &dyn CustomOp, inputs: &[Tensor]) -> Result<Foll
     if followed.is_right() {
         return Ok(followed);
     }
-    // What reads elements or draws numbers cannot be followed, and is judged by its gradients alone.
+    // A backward that reads elements or draws numbers cannot be followed: its gradients alone are
+    // judged.
     let Ok(replay) = points[0].recorded(op, &graded).and_then(Replay::new) else {
         return Ok(followed);
     };
@@ -153,7 +158,8 @@ fn double(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Inputs near the given ones, with the same signs, so that they are in the function's domain if those are.
+/// Inputs near the given ones, with the same signs, so that they are in the function's domain if
+/// those are.
 fn moved(inputs: &[Tensor], seed: u64) -> Result<Vec<Tensor>> {
     let generator = &mut Generator::manual_seed(seed);
     let mut out = Vec::new();
@@ -219,7 +225,8 @@ impl Right {
         Ok(Right { arguments, due, tape })
     }
 
-    /// What the backward gives for the floats, of `arguments` in the order of `self.arguments`.
+    /// The gradients that the backward gives for the floats, of `arguments` in the order of
+    /// `self.arguments`.
     fn call(op: &dyn CustomOp, arguments: &[Tensor], graded: &[bool]) -> Result<Vec<Tensor>> {
         let n = graded.len();
         let context = custom_context(&arguments[..n], &arguments[n], graded);
@@ -256,7 +263,7 @@ impl Right {
             .chain(["output".to_string(), "cotangent".to_string()])
             .collect();
         let arguments = names.iter().map(String::as_str).zip(&self.arguments);
-        // What reads elements cannot be traced, and would panic there.
+        // A backward that reads elements cannot be traced, and would panic there.
         let watching = Watching::start();
         no_grad(|| Right::call(op, &self.arguments, graded))?;
         let seen = watching.take();

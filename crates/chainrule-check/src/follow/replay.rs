@@ -108,7 +108,8 @@ impl Replay {
         Ok(Run { values })
     }
 
-    /// The results of a run with these changes, which are in the order of the program; `None` where they do not fit. Results that no change reaches are those of the run.
+    /// The results of a run with these changes, which are in the order of the program; `None` where
+    /// they do not fit. Results that no change reaches are those of the run.
     pub fn changed(&self, run: &Run, changes: &[Change]) -> Option<Vec<Option<Arc<Value>>>> {
         let over = self.changed_values(run, changes)?;
         let own = |id: Id| over[id.index()].clone().or_else(|| run.value(id));
@@ -160,8 +161,9 @@ impl Values for Over<'_> {
     }
 }
 
-/// What it costs an edit to take each value: nothing where the code has a name for it, more where it is on the way. `names` are those of values that
-/// the program has no names for; one that is a call costs a little.
+/// The cost for an edit of taking each value: nothing where the code has a name for it, more where
+/// it is on the way. `names` are those of values that the program has no names for; one that is a
+/// call costs a little.
 pub(crate) fn takes(replay: &Replay, names: &HashMap<Id, String>) -> Vec<Option<f64>> {
     let cost = |i: usize| {
         let info = &replay.program.infos()[i];

@@ -1,4 +1,4 @@
-//! What following a backward pass came to, as text.
+//! The report on a backward pass that was followed, as text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -43,7 +43,7 @@ impl Correction {
     }
 }
 
-/// What [`backward`](super::backward()) found. `Display` writes it as a report.
+/// The findings of [`backward`](super::backward()). `Display` writes it as a report.
 #[derive(Clone, Debug)]
 pub struct Followed {
     pub(super) given: usize,
@@ -63,8 +63,9 @@ impl Followed {
         &self.wrong
     }
 
-    /// The mistakes with their corrections, after all of which the gradients are right; or after which more of them are, if
-    /// [`Followed::is_whole`] says so. Empty where no edit of one instruction, or of two, makes them right.
+    /// The mistakes with their corrections, after all of which the gradients are right; or after
+    /// which more of them are, if [`Followed::is_whole`] says so. Empty where no edit of one
+    /// instruction, or of two, makes them right.
     pub fn corrections(&self) -> &[Correction] {
         &self.corrections
     }
@@ -124,7 +125,7 @@ pub(crate) fn write_corrections(
     Ok(())
 }
 
-/// What writes edits in the user's words.
+/// The writer of edits in the user's words.
 pub(crate) struct Writer<'a> {
     pub replay: &'a Replay,
     pub run: &'a Run,
@@ -169,7 +170,7 @@ impl Writer<'_> {
         Expression::of(&self.replay.program.list()[at])
     }
 
-    /// What a value is in the right passes.
+    /// The name of a value in the right passes.
     fn quantity(&self, id: Id) -> Option<&str> {
         let found = self.known.find(&self.run.tensor(id)?.to_f64_vec())?;
         (found.factor == 1.0).then(|| self.known.all[found.at].words.as_str())
@@ -245,7 +246,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a mask does.
+    /// The effect of a mask.
     pub fn masked(&self, id: Id) -> String {
         let text = self.text(&Expression::Value(id));
         match self.replay.program.infos()[id.index()].meta.dtype {
@@ -263,7 +264,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The user's line with one name in the place of another, where the former stands in it just once.
+    /// The user's line with one name in the place of another, where the former stands in it just
+    /// once.
     fn in_line(&self, hit: &Hit, source: &str) -> Option<String> {
         let Kind::Operand { was, now, turned } = &hit.edit.kind else { return None };
         let (was, mut new) = (self.name(*was)?, self.name(*now)?);

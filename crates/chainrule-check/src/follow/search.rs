@@ -10,13 +10,13 @@ use crate::tensor::Tensor;
 use crate::tensor::node::Source;
 use crate::verdict::numbers::{Closeness, agree};
 
-/// What a program's results should be at one point.
+/// The right results of a program at one point.
 pub(crate) struct Point {
     pub run: Run,
     pub due: Vec<Vec<f64>>,
 }
 
-/// What is looked for.
+/// The target of the search.
 pub(crate) struct Goal {
     /// Edits are looked for at the first, and confirmed at the others.
     pub points: Vec<Point>,
@@ -25,7 +25,7 @@ pub(crate) struct Goal {
     pub ranks: Vec<f64>,
     /// Whether each instruction is one that may be edited at all.
     pub open: Vec<bool>,
-    /// What edits may take, by id, with what it costs.
+    /// The cost of each value that edits may take, by id.
     pub takes: Vec<Option<f64>>,
     pub seconds: f64,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Hit {
     pub right: Vec<bool>,
 }
 
-/// What was found: edits of which each alone does, or some that do together.
+/// The result: edits of which each alone does, or some that do together.
 #[derive(Default)]
 pub(crate) struct Found {
     pub alone: Vec<Hit>,
@@ -61,7 +61,7 @@ pub(crate) struct Search<'a> {
     base: Vec<Vec<f64>>,
     right: Vec<bool>,
     until: Instant,
-    /// What was changed for good.
+    /// The changes that stay.
     kept: Vec<Change>,
     tried: usize,
 }
@@ -115,7 +115,8 @@ impl<'a> Search<'a> {
         if !hits.is_empty() {
             return Found { alone: hits, tried: self.tried, ..found };
         }
-        // Of several mistakes each makes some results wrong: what mends one and spoils none is kept.
+        // Of several mistakes each makes some results wrong: what mends one and spoils none is
+        // kept.
         let mut together: Vec<Hit> = Vec::new();
         for _ in 0..3 {
             let Some(best) = self.best(&partial) else { break };
@@ -226,7 +227,7 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// Which results are right with a change.
+    /// For each result whether it is right with a change.
     fn judged(&self, point: usize, change: &Change) -> Option<Vec<bool>> {
         let at = &self.goal.points[point];
         let results = self.replay.changed(&at.run, &self.with(change))?;
@@ -240,7 +241,8 @@ impl<'a> Search<'a> {
         Some(results.iter().enumerate().map(judge).collect())
     }
 
-    /// Whether enough numbers came right that no chance did it: each that moved is one more equation, and so many edits were tried.
+    /// Whether enough numbers came right that no chance did it: each that moved is one more
+    /// equation, and so many edits were tried.
     fn tells(&self, change: &Change, right: &[bool]) -> bool {
         let came = |i: &usize| right[*i] && self.replay.reaches[change.at][*i];
         self.digits(came, usize::from(change.number != 0.0)) >= 9.0
@@ -267,7 +269,8 @@ impl<'a> Search<'a> {
         (moved as f64 * points - unknowns as f64) * -self.goal.close.relative.log10()
     }
 
-    /// The number that makes wrong results right, if they depend on it as a straight line; `change` has it one further than `from`.
+    /// The number that makes wrong results right, if they depend on it as a straight line; `change`
+    /// has it one further than `from`.
     fn solved(&self, change: &Change, from: f64) -> Option<f64> {
         let run = &self.goal.points[0].run;
         let results = self.replay.changed(run, &self.with(change))?;
@@ -305,7 +308,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Mistakes on one path: an edit after which a value is a gradient of the right pass that none was before, and then the rest.
+    /// Mistakes on one path: an edit after which a value is a gradient of the right pass that none
+    /// was before, and then the rest.
     fn by_value(&mut self) -> Option<Vec<Hit>> {
         let known = self.known?;
         let mut together = Vec::new();
@@ -375,7 +379,8 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Two edits that together make all right: on two paths, where what they do adds up, or on one path, where each is tried with each.
+    /// Two edits that together make all right: on two paths, where what they do adds up, or on one
+    /// path, where each is tried with each.
     fn two(&mut self) -> Option<Vec<Hit>> {
         // Of the pairs there are millions.
         if self.digits(|_| true, 2) < 18.0 {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::replay::Replay;
 use crate::program::{Id, bindings};
 
-/// For each argument (inputs, result, gradient of the result) the variable that the code binds it to, where that is seen.
+/// For each argument (inputs, result, gradient of the result) the variable that the code binds it
+/// to, where that is seen.
 pub(super) fn of_arguments(replay: &Replay) -> HashMap<Id, String> {
     let arguments = replay.program.arguments();
     let inputs = arguments.len().saturating_sub(2);
@@ -70,7 +71,7 @@ fn second_parameter(row: &str) -> Option<String> {
     plain.then(|| name.to_string())
 }
 
-/// What a row binds: `let x = a;` and `let (x, y) = (a, b);`.
+/// The names that a row binds, with their values: `let x = a;` and `let (x, y) = (a, b);`.
 fn bound(row: &str) -> Vec<(String, String)> {
     let Some(rest) = row.trim().strip_prefix("let ") else { return Vec::new() };
     let Some((names, values)) = rest.split_once('=') else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! Backward passes with a mistake: the line and its correction must come out; and right ones, of which none may be called wrong.
+//! Backward passes with a mistake: the line and its correction must come out; and right ones, of
+//! which none may be called wrong.
 
 use super::*;
 use crate::autograd::{CustomContext, custom};
@@ -339,7 +340,8 @@ fn nothing_is_named_that_does_not_give_the_numbers() {
 fn gradients_of_an_edited_pass() {
     let model = Model::new();
     let dy = model.right().remove(0);
-    // By hand with the slope of another function: 1 / (1 + z^2) is none of the right pass, 1 - h is.
+    // By hand with the slope of another function: 1 / (1 + z^2) is none of the right pass, 1 - h
+    // is.
     let (dw, dv) = no_grad(|| {
         let h = model.h.detach();
         let dh = dy.matmul(&model.v.detach().t());

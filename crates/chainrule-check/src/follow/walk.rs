@@ -17,14 +17,15 @@ use crate::tensor::node::Source;
 use crate::tensor::value::Value;
 use crate::verdict::case::Case;
 
-/// What was done in place of an instruction of the right pass.
+/// The edit of an instruction of the right pass.
 pub(crate) struct Edited {
     pub op: &'static str,
     pub place: Option<Place>,
     pub text: String,
 }
 
-/// The edits of the right backward pass, one or two together, after which it gives what was handed in; and how many were tried.
+/// The edits of the right backward pass, one or two together, after which it gives what was handed
+/// in; and how many were tried.
 pub(crate) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edited>>, usize)> {
     let nothing = (Vec::new(), 0);
     // Values that no rule saved are at hand for an edit all the same.

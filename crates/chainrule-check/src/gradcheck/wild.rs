@@ -1,8 +1,10 @@
-//! At a kink there is no derivative, and which slope stands there is a choice; but only of the slopes on its sides and those between them.
+//! At a kink there is no derivative, and which slope stands there is a choice; but only of the
+//! slopes on its sides and those between them.
 //!
-//! The function's own gradients at points around the kink show these. Where they take two values, there is one kink, and a slope outside the
-//! two is wrong. Where they take several, kinks add up, and by the sums of their slopes a usual choice may lie somewhat outside of
-//! those that were seen: then it has to be further off than they are apart.
+//! The function's own gradients at points around the kink show these. Where they take two values,
+//! there is one kink, and a slope outside the two is wrong. Where they take several, kinks add up,
+//! and by the sums of their slopes a usual choice may lie somewhat outside of those that were seen:
+//! then it has to be further off than they are apart.
 
 use super::kinks::BESIDE;
 use super::pair::Pair;

@@ -22,9 +22,10 @@ const ROUGH: Closeness = Closeness { relative: 1e-6, floor: 1e-9 };
 /// Explains the gradients of `f`, of which some are wrong, by those of `reference`: the same function in ops of the engine. For a custom op that is its forward
 /// pass, whose steps autograd differentiates by itself.
 ///
-/// A random gradient comes into the output from above, always the same one. All ops of `reference` are places where the mistake may lie, as in
-/// [`verdict`](super::verdict()). The inputs are floats of any dtype; f64 tells most.
-/// The backward of a custom op in `f` is followed, too, as [`backward`](crate::backward()) does: [`Verdict::corrections`] has its wrong lines.
+/// A random gradient comes into the output from above, always the same one. All ops of `reference`
+/// are places where the mistake may lie, as in [`verdict`](super::verdict()). The inputs are floats
+/// of any dtype; f64 tells most. The backward of a custom op in `f` is followed, too, as
+/// [`backward`](crate::backward()) does: [`Verdict::corrections`] has its wrong lines.
 ///
 /// Errors if the two give different values, as then their gradients are those of different functions; and as `f` and `reference` do.
 ///
@@ -53,8 +54,9 @@ pub fn explain(
     Ok(verdict)
 }
 
-/// As [`explain`], from the numbers alone: the code of custom ops is not followed, for which it may have to run often. Without `others` only the classic mistakes are
-/// tried, which takes a fraction of the time.
+/// As [`explain`], from the numbers alone: the code of custom ops is not followed, for which it may
+/// have to run often. Without `others` only the classic mistakes are tried, which takes a fraction
+/// of the time.
 ///
 /// ```
 /// use chainrule::{Tensor, autograd, check};

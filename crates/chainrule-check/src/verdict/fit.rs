@@ -1,7 +1,9 @@
-//! Numbers by which the rows, the columns or the elements of a gradient on the way were multiplied, solved for.
+//! Numbers by which the rows, the columns or the elements of a gradient on the way were multiplied,
+//! solved for.
 //!
-//! Below its tensor a gradient acts as a straight line on every gradient at hand, so the factors of its rows are the solution of linear equations: one for each
-//! element at hand, of which there must be far more than factors. So a dropped row, the rows of one class with another sign, a weight
+//! Below its tensor a gradient acts as a straight line on every gradient at hand, so the factors of
+//! its rows are the solution of linear equations: one for each element at hand, of which there must
+//! be far more than factors. So a dropped row, the rows of one class with another sign, a weight
 //! for each sample and a mask are found, though none of them is an op.
 
 use std::sync::Arc;
@@ -95,7 +97,8 @@ fn groups(shape: &Shape, axis: Option<usize>) -> Vec<usize> {
     (0..shape.numel()).map(|i| i / inner % shape[axis]).collect()
 }
 
-/// The factors by which the parts of one gradient must be multiplied to make the right gradients into the given ones.
+/// The factors by which the parts of one gradient must be multiplied to make the right gradients
+/// into the given ones.
 fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<Vec<f64>>> {
     let gradient = case.tape.gradients[&number].clone();
     let source = case.tape.sources[&number].clone();
@@ -141,7 +144,8 @@ fn factors(case: &mut Case, number: u64, axis: Option<usize>) -> Result<Option<V
     Ok((left <= allowed && enough && simple && distinct(&each) > 1).then_some(each))
 }
 
-/// The numbers by which the columns sum to a vector as nearly as may be, and how many columns have a direction of their own; 0 for the others.
+/// The numbers by which the columns sum to a vector as nearly as may be, and how many columns have
+/// a direction of their own; 0 for the others.
 fn least_squares(columns: &[Vec<f64>], sum: &[f64]) -> Option<(Vec<f64>, usize)> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     if columns.iter().flatten().chain(sum).any(|x| !x.is_finite()) {
@@ -245,7 +249,8 @@ fn said(case: &Case, f: &Factors) -> Deviation {
     Deviation::at(node, label(source), text)
 }
 
-/// The rows as those of one class, where whole numbers of the forward pass tell them from the others.
+/// The rows as those of one class, where whole numbers of the forward pass tell them from the
+/// others.
 fn labelled(case: &Case, rows: &[usize], n: usize) -> Option<String> {
     let of_node = |node: &Arc<Node>| {
         let saved = lock(&node.saved).clone();

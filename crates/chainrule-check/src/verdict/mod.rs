@@ -92,7 +92,7 @@ fn explain_given(mut case: Case, others: bool) -> Result<Verdict> {
     if case.first_wrong().is_some() {
         (suspects, effort) = search(&mut case)?;
         if suspects.is_empty() && case.cut() {
-            // Who leaves out a path that carries nothing also leaves out what a mistake sends along it.
+            // A path that carries nothing when right may carry something when a mistake is made.
             let again = search(&mut case)?;
             suspects = again.0;
             effort.replays += again.1.replays;

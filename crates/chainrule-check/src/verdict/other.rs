@@ -59,7 +59,7 @@ impl Deviation {
         Deviation { op: node.op.name(), tensor, place: Some(node.location.into()), text }
     }
 
-    /// What is wrong with the gradient of a tensor, whatever made it so.
+    /// A fault in the gradient of a tensor, whatever made it.
     pub(super) fn at(node: Option<&Arc<Node>>, tensor: String, text: String) -> Deviation {
         let op = node.map_or("leaf", |node| node.op.name());
         Deviation { op, tensor, place: node.map(|node| node.location.into()), text }

@@ -45,7 +45,8 @@ pub enum Reading {
     RowFactors(Vec<f64>),
     /// Each column is the right one times a number of its own: these.
     ColumnFactors(Vec<f64>),
-    /// A few elements are wrong, the others are right: their indices, and the numbers by which they are multiplied.
+    /// A few elements are wrong, the others are right: their indices, and the numbers by which they
+    /// are multiplied.
     Elements(Vec<(Vec<usize>, f64)>),
     /// What is missing is the same for all elements of a row.
     RowOffset,

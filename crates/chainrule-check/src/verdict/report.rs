@@ -14,7 +14,7 @@ use crate::catalogue::Fault;
 use crate::tensor::node::{Node, Source, lock};
 use chainrule_core::ops::twins::scales;
 
-/// What [`verdict`](crate::verdict()) found. `Display` writes it as a report.
+/// The findings of [`verdict`](crate::verdict()). `Display` writes it as a report.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     wrong: Vec<Wrong>,
@@ -52,7 +52,7 @@ pub struct Explanation {
     formula: String,
     fix: String,
     number: u64,
-    /// What belongs to no op says less than a mistake of the op's own.
+    /// Whether the mistake belongs to no op, and so says less than one of the op's own.
     is_general: bool,
     /// Whether the op takes a number: there a wrong factor comes from.
     has_number: bool,
@@ -137,8 +137,8 @@ impl Verdict {
         &self.deviations
     }
 
-    /// The lines of a custom op's backward that are wrong, and what they should be: of [`explain`](crate::explain()), which has
-    /// the op.
+    /// The lines of a custom op's backward that are wrong, and what they should be: of
+    /// [`explain`](crate::explain()), which has the op.
     pub fn corrections(&self) -> &[Correction] {
         &self.corrections
     }
@@ -180,7 +180,7 @@ impl Verdict {
         !self.explanations.is_empty() || !self.deviations.is_empty()
     }
 
-    /// What gives the numbers, without the numbers.
+    /// The cause, without its numbers.
     pub(crate) fn text(&self) -> String {
         let all = self.to_string();
         let (_, rest) = all.split_once('\n').unwrap_or(("", &all));

@@ -72,7 +72,8 @@ impl Tape {
         Some(&own.part)
     }
 
-    /// Values of the forward pass that no rule saved, by the numbers of their nodes: computed again, as far as what they are made of is known.
+    /// Values of the forward pass that no rule saved, by the numbers of their nodes: computed
+    /// again, as far as what they are made of is known.
     pub fn computed(&self) -> Vec<(u64, Arc<Value>)> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
         let mut numbers: Vec<&u64> = self.nodes.keys().collect();

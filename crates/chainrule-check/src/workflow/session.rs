@@ -18,7 +18,8 @@ use crate::tensor::Tensor;
 use crate::tensor::node::{Source, lock};
 use crate::tensor::watch::{self, Log, Watching};
 
-/// Watches a training loop and names the mistakes in it; see the [module's text](crate::workflow) for an example.
+/// Watches a training loop and names the mistakes in it; see the [module's text](crate::workflow)
+/// for an example.
 ///
 /// In each step call [`Workflow::forward`] when the loss is there and [`Workflow::step`] right after the optimizer's step. Wrap evaluations in
 /// [`Workflow::evaluate`]. All of it on the thread that made the session.

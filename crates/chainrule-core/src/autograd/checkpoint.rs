@@ -119,7 +119,7 @@ struct Checkpoint {
 }
 
 impl Parameters for Checkpoint {
-    /// Which function it runs, by where that lies, and how many inputs it was given.
+    /// The address of the function, and how many inputs it was given.
     fn parameters(&self) -> Param {
         let function = Arc::as_ptr(&self.f).addr().parameters();
         Param::Struct(

@@ -207,7 +207,7 @@ struct Custom {
 }
 
 impl Parameters for Custom {
-    /// Which of the user's ops it is, by where that lies: two of one name are two ops.
+    /// The address of the user's op: two of one name are two ops.
     fn parameters(&self) -> Param {
         let own = Arc::as_ptr(&self.op).addr().parameters();
         Param::Struct("Custom", vec![("name", self.name.parameters()), ("op", own)])

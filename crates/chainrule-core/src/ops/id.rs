@@ -1,4 +1,4 @@
-//! Which row of the table an op is.
+//! The identity of an op: its row in the table.
 
 use super::{Entry, Family};
 

@@ -1,4 +1,5 @@
-//! Ops that are written for one another by mistake: of the same operands, with a result of the same shape.
+//! Ops that are written for one another by mistake: of the same operands, with a result of the same
+//! shape.
 
 use std::any::Any;
 use std::sync::Arc;

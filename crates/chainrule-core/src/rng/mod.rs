@@ -111,9 +111,11 @@ pub enum RngError {
 /// no AVX2.) Normal f64 and fewer than 16 normal numbers use the system's `log`, `sin` and `cos`,
 /// as PyTorch does: where that library differs, so may a last bit.
 ///
-/// A clone goes its own way from where this one is. A program that was traced with a generator draws from that very
-/// generator, so that the two can take turns. While a trace is on, tensors can be drawn ([`Tensor::rand`](crate::Tensor::rand), dropout, ...), which become
-/// instructions; plain numbers can not: the methods of this type panic, since a program would have the same numbers in each run.
+/// A clone goes its own way from where this one is. A program that was traced with a generator
+/// draws from that very generator, so that the two can take turns. While a trace is on, tensors can
+/// be drawn ([`Tensor::rand`](crate::Tensor::rand), dropout, ...), which become instructions; plain
+/// numbers can not: the methods of this type panic, since a program would have the same numbers in
+/// each run.
 #[derive(Debug)]
 pub struct Generator {
     stream: Arc<Mutex<Stream>>,

@@ -381,7 +381,8 @@ pub(crate) fn touch_gradient(target: &Source, reads: bool) {
     }
 }
 
-/// The leaves that `touch_gradient` met: the leaf, what it says of it, the gradient now, and whether the leaf has another value now.
+/// The leaves that `touch_gradient` met: the leaf, what it says of it, the gradient now, and
+/// whether the leaf has another value now.
 pub fn touched<R>(mut f: impl FnMut(&Touched, Option<Tensor>, bool) -> R) -> Vec<R> {
     with(|log| {
         let all = log.touched.iter().map(|touched| {

@@ -72,7 +72,7 @@ impl Deref for ValueRef<'_> {
 }
 
 impl Parameters for Tensor {
-    /// Where the value lies: a parameter that is a tensor is a constant.
+    /// The address of the value: a parameter that is a tensor is a constant.
     fn parameters(&self) -> Param {
         Param::Tensor(Arc::as_ptr(&self.value_ref()).addr())
     }
@@ -282,8 +282,9 @@ impl Tensor {
         }
     }
 
-    /// Says that a program computed the gradient and used it up: until it is set or forgotten it is unknown, whatever is added to it. For bindings,
-    /// which must refuse to read it: see [`Tensor::has_lost_grad`].
+    /// Says that a program computed the gradient and used it up: until it is set or forgotten it is
+    /// unknown, whatever is added to it. For bindings, which must refuse to read it: see
+    /// [`Tensor::has_lost_grad`].
     pub fn lose_grad(&self) {
         if let Some(mut notes) = self.source.notes() {
             let notes = notes.get_or_insert_default();

@@ -32,7 +32,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     /// a user defines may have any name.
     fn name(&self) -> &'static str;
 
-    /// Which row of the table it is; none for the kernel of a rule, an update, or an op that a user
+    /// The op's row in the table; none for the kernel of a rule, an update, or an op that a user
     /// defined.
     fn id(&self) -> Option<OpId> {
         None
@@ -57,7 +57,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// What the algebra of programs reads it as.
+    /// The meaning of the op to the algebra of programs.
     fn reading(&self) -> Reading {
         Reading::Opaque
     }

@@ -52,8 +52,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// A language with an interpreter that calls this library, as `trace_script` sees it. A program then names
-/// the lines and the variables of the script instead of those of the Rust code between.
+/// A language with an interpreter that calls this library, as `trace_script` sees it. A program
+/// then names the lines and the variables of the script instead of those of the Rust code between.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
     /// The file and the line of the script that runs now on this thread.

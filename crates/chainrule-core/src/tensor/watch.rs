@@ -23,7 +23,7 @@ use crate::shape::Axes;
 /// One op that ran.
 pub struct Ran {
     pub op: &'static str,
-    /// Which row of the table it is, if one.
+    /// The op's row in the table, if it has one.
     pub id: Option<OpId>,
     pub parameters: Param,
     /// Whether it moves no data.

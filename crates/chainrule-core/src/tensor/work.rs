@@ -3,7 +3,8 @@
 
 use crate::shape::Shape;
 
-/// So many for each element of the first operand or of the result, whichever has more.
+/// A fixed number of operations for each element of the first operand or of the result, whichever
+/// has more.
 pub fn each(steps: u64, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
     let first = inputs.first().map_or(0, Shape::numel);
     Some(steps * first.max(outputs[0].numel()) as u64)

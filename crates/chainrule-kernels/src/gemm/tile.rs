@@ -1,7 +1,8 @@
 //! The inner loops: a panel of a product, a row times a matrix, dot products, and the two ways to pack an operand.
 //!
-//! Each is written once over `Vector` and compiled for each level. A panel is two or three vectors wide; down it go
-//! strips of up to `ROWS` rows, whose sums stay in registers while the common axis runs.
+//! Each is written once over `Vector` and compiled for each level. A panel is two or three vectors
+//! wide; down it go strips of up to `ROWS` rows, whose sums stay in registers while the common axis
+//! runs.
 
 #[cfg(target_arch = "x86_64")]
 use super::vector::{F32x8, F32x16, F64x4, F64x8};

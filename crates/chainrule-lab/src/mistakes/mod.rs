@@ -1,7 +1,9 @@
 //! The public benchmark of the catalogue: every mistake, planted wherever it can be made, must be noticed and named.
 //!
-//! A mistake is planted in the walker itself. It is detected if forward mode, whose rules are written independently, disagrees with
-//! the gradients that come out; it is named if [`verdict`](chainrule_check::verdict()) says so, which sees the wrong numbers and the tape, and nothing else.
+//! A mistake is planted in the walker itself. It is detected if forward mode, whose rules are
+//! written independently, disagrees with the gradients that come out; it is named if
+//! [`verdict`](chainrule_check::verdict()) says so, which sees the wrong numbers and the tape, and
+//! nothing else.
 
 mod models;
 mod plant;

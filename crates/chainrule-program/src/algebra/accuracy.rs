@@ -272,7 +272,8 @@ impl Stage {
         made
     }
 
-    /// What the step of a plan gives, and each that it needs, with its rounding errors.
+    /// The numbers that a step of a plan gives, with their rounding errors; those of the steps it
+    /// needs are kept.
     fn plan_sample(&mut self, plan: &mut Plan, c: f64, root: N) -> Sample {
         let needed = plan.needed(root);
         for n in (0..=root).filter(|n| needed[*n]) {
@@ -532,7 +533,7 @@ impl Stage {
     }
 }
 
-/// What the numbers of a value are drawn with at a point.
+/// The seed of a value's numbers at a point.
 fn seed_of(id: Id, point: usize) -> u64 {
     u64::from(id.0) << 8 | point as u64
 }

@@ -1,5 +1,5 @@
-//! What cancels in a product beyond powers of one base: picks against what they pick, and divisions
-//! that are guarded against zero.
+//! Cancellations in a product beyond powers of one base: picks against what they pick, and
+//! divisions that are guarded against zero.
 
 use super::rules::Is;
 use super::term::{B, Base, Factors, Terms, Var, tidy};
@@ -47,7 +47,8 @@ impl Terms {
         (vars[..] == [var] && !factors.is_empty()).then_some(factors)
     }
 
-    /// Where a product is divided by `x` anyway, its division by `x + [x = 0]` is one by `x`: both are what they are at zero.
+    /// Where a product is divided by `x` anyway, its division by `x + [x = 0]` is one by `x`: both
+    /// are what they are at zero.
     pub(super) fn merge_guarded(&mut self, out: &mut Factors) {
         if self.zero_of.is_empty() || !self.on(Is::MergePowers) {
             return;

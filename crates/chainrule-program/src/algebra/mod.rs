@@ -199,7 +199,7 @@ impl Program {
     }
 }
 
-/// What came of an attempt to simplify a program.
+/// The outcome of an attempt to simplify a program.
 enum Attempt {
     /// A program that is cheaper, and no longer.
     Found(Box<(Program, Stage)>),

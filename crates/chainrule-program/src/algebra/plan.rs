@@ -43,7 +43,7 @@ pub(super) struct Node {
     pub step: Step,
     pub vars: Vars,
     pub cost: f64,
-    /// What it gives at the points of accuracy, if that has been asked.
+    /// Its numbers at the points of accuracy, if they have been asked for.
     pub sample: Option<Rc<Sample>>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct Plan {
     pub nodes: Vec<Node>,
-    /// What all steps cost.
+    /// The cost of all steps.
     total: f64,
     index: FxHashMap<Step, N>,
     pub done: FxHashMap<T, (f64, N)>,
@@ -82,7 +82,7 @@ impl Plan {
         self.take(mark);
     }
 
-    /// What was done since the mark, which is undone.
+    /// Undoes the steps since the mark and returns them.
     pub fn take(&mut self, mark: Mark) -> Kept {
         let paid = self.paid.split_off(mark.paid);
         let nodes: Vec<Node> = self.nodes.drain(mark.nodes..).collect();
@@ -388,7 +388,7 @@ impl Stage {
         if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
     }
 
-    /// What a number before a term costs.
+    /// The cost of a number before a term.
     fn number_cost(&self, t: T, c: f64) -> f64 {
         match c == 1.0 {
             true => 0.0,
@@ -396,7 +396,7 @@ impl Stage {
         }
     }
 
-    /// What a number before a step that is a multiple of the term costs.
+    /// The cost of a number before a step that is a multiple of the term.
     pub(super) fn number_before(&self, plan: &Plan, c: f64, n: N, t: T) -> f64 {
         let free = self.is_mean(plan, n, c) || self.is_free(plan, n);
         if free { 0.0 } else { self.number_cost(t, c) }
@@ -508,7 +508,7 @@ impl Plan {
         c != 1.0 && matches!(self.nodes[root].step, Step::Have(..))
     }
 
-    /// What a step gives, which has been followed.
+    /// The numbers of a step that has been followed.
     pub fn sample(&self, n: N) -> &Sample {
         self.nodes[n].sample.as_deref().expect("steps come after what they need")
     }

@@ -25,7 +25,7 @@ impl Stage {
         }
         self.together(plan, &mut parts, &mut rest);
         if rest.is_empty() && parts.is_empty() {
-            // What a product is factored into may cancel.
+            // The factors of a product may be sums that cancel.
             return (0.0, self.step(plan, Step::One));
         }
         if rest.is_empty() {

@@ -2,7 +2,8 @@ use chainrule_core::{DType, Generator, Tensor, ix};
 
 use crate::Program;
 
-/// The program is traced on one set of indices and run on others, negative and repeated ones among them.
+/// The program is traced on one set of indices and run on others, negative and repeated ones among
+/// them.
 #[test]
 fn arguments_can_be_indices() {
     let g = &mut Generator::manual_seed(3);

@@ -52,7 +52,8 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     let largest = most(|k| k.size);
     let of_all = most(|k| SLACK_OF_ALL * k.rounding + k.unit * ROUNDINGS_OF_ALL * k.size);
     let all = known.iter().enumerate().filter_map(|(root, k)| {
-        // An array of zeros has no size of its own; one that is zero in every run is zero for a reason.
+        // An array of zeros has no size of its own; one that is zero in every run is zero for a
+        // reason.
         let own = match () {
             _ if k.size > 0.0 => ROUNDINGS * k.size,
             _ if k.rounding > 0.0 => largest,

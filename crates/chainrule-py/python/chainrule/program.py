@@ -20,7 +20,7 @@ from .nn.module import Module
 from .optim import LIVE
 
 
-# So many programs are tried before the arguments are looked at in Python.
+# The number of programs that are tried before the arguments are looked at in Python.
 RECENT = 4
 
 

@@ -36,20 +36,20 @@ pub use root::{Past, Root, Views};
 pub use views::ViewPath;
 pub use write::check_outside;
 
-/// Whose memory a handle shows.
+/// The owner of the memory that a handle shows.
 pub enum Link {
     View { root: Root, path: Path },
     Over { memory: Py<PyTensor> },
     Grad { leaf: Tensor },
 }
 
-/// Whose memory a handle shows, and how far it knows it.
+/// The memory that a handle shows, and how far the handle has followed it.
 pub struct Alias {
     pub link: Link,
     pub seen: Seen,
 }
 
-/// What a handle was computed from when it was read last.
+/// The state that a handle was computed from when it was read last.
 #[derive(Clone, Default)]
 pub struct Seen {
     version: u64,
@@ -140,7 +140,7 @@ impl PyTensor {
                     alias.seen = seen;
                 }
                 drop(inner);
-                // Who looks at this one has to look again.
+                // Views of this handle have to be read again.
                 self.bump();
                 tensor
             }
@@ -158,7 +158,7 @@ impl PyTensor {
         Some(now.filter(|g| !g.is_same_value(&inner.tensor)))
     }
 
-    /// What the handle shows, if that is not what it was when it was read last.
+    /// The handle's tensor, if it has changed since it was read last.
     fn fresh(&self, py: Python<'_>) -> Option<(Tensor, Seen)> {
         let inner = self.lock();
         let Alias { link, seen } = inner.alias.as_deref()?;

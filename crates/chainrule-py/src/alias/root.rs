@@ -58,7 +58,7 @@ impl Root {
         (own.views.memory.load(Ordering::Relaxed) == self.memory).then_some(own)
     }
 
-    /// Who has the memory now.
+    /// The handle that has the memory now.
     pub fn get<'py>(&self, py: Python<'py>) -> Bound<'py, PyTensor> {
         let handle = self.handle.bind(py);
         if self.direct().is_some() {

@@ -195,7 +195,7 @@ pub(super) fn retaken(
         false => chainrule::enable_grad(|| path.take(root)),
     };
     let now = now.unwrap_or_else(|_| old.clone());
-    // What was detached and then written may have a tape of its own.
+    // A handle that was detached and then written may have a tape of its own.
     let now = match path.is_detached() && !old.is_leaf() {
         true => old.revalued(&now).unwrap_or(now),
         false => now,

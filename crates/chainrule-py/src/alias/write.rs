@@ -48,7 +48,7 @@ impl PyTensor {
                 let value = if behind { new.detach() } else { new.clone() };
                 let value = run(|| put_along(&path, base, value))?;
                 write_root(&root, value, behind)?;
-                // What was detached has a tape of its own from now on.
+                // A detached handle has a tape of its own from now on.
                 own.tensor();
                 if behind && records {
                     own.lock().tensor = new;
@@ -144,7 +144,7 @@ impl PyTensor {
             taker.get().lock().show(link, seen.clone());
             return Ok(());
         }
-        // What was detached from a constant stands for it.
+        // A handle detached from a constant stands for it.
         let (constant, is_part) = match slf.get().lock().link() {
             None => (slf.clone(), false),
             Some(Link::View { root, path }) => (root.get(py), !path.is_only_detached()),

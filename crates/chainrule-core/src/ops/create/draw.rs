@@ -89,7 +89,7 @@ impl std::fmt::Debug for Random {
 }
 
 impl Parameters for Random {
-    /// What is drawn and how many; each use draws anew, so that no two are one.
+    /// The distribution and the count; each use draws anew, so that no two are one.
     fn parameters(&self) -> Param {
         let mut fields = match self.what {
             Draw::Integers { low, high } => {

@@ -301,7 +301,7 @@ impl Accumulate {
     }
 }
 
-/// What adds up where this op overwrites.
+/// The op that adds up where this one overwrites.
 pub(in crate::ops) fn accumulated(op: &dyn Op) -> Option<Arc<dyn Op>> {
     let op: &Overwrite = op.downcast().ok()?;
     let id = match op.target {
@@ -311,7 +311,7 @@ pub(in crate::ops) fn accumulated(op: &dyn Op) -> Option<Arc<dyn Op>> {
     Some(Arc::new(Accumulate { id, target: op.target }))
 }
 
-/// What overwrites where this op adds up.
+/// The op that overwrites where this one adds up.
 pub(in crate::ops) fn overwritten(op: &dyn Op) -> Option<Arc<dyn Op>> {
     let op: &Accumulate = op.downcast().ok()?;
     let id = match op.target {

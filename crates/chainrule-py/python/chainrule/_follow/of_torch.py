@@ -48,7 +48,8 @@ def lost(fn: Any, inputs: Any) -> list[str]:
     try:
         return [name for case in cases(fn, given) for name in lost_gradients(case)]
     except Exception:
-        # What runs the forward pass in other ways than the user does may fail; the numbers have been judged without it.
+        # Running the forward pass in another way than the user does may fail; the numbers have been
+        # judged without it.
         return []
 
 

@@ -119,7 +119,7 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             return None
         found.wrong = search.wrong
         search.localise()
-        # What was recorded has taken its time; the search has its own.
+        # Recording has a time of its own, which the search does not pay.
         search.bench.extend(0.8 * seconds)
         found.search, found.steps = search, search.steps
         hits = search.one()
