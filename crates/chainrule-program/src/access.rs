@@ -1,7 +1,7 @@
 //! A program as data.
 
 use super::Program;
-use super::ir::{From, Id, Instruction, Maker, Phase};
+use super::ir::{Id, Instruction, Maker, Origin, Phase};
 use crate::dtype::DType;
 use crate::param::{Param, is_number};
 use crate::shape::Shape;
@@ -97,7 +97,7 @@ impl Program {
     /// The name of an operand, or its value if it is a constant of one element.
     pub(super) fn operand(&self, id: Id) -> String {
         match &self.info(id).from {
-            From::Constant(value) if value.numel() == 1 && value.shape().rank() == 0 => {
+            Origin::Constant(value) if value.numel() == 1 && value.shape().rank() == 0 => {
                 number(value)
             }
             _ => self.name(id).to_string(),

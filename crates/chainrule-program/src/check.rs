@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Program;
-use super::ir::{From, Id, Instruction};
+use super::ir::{Id, Instruction, Origin};
 use crate::error::{Error, Result};
 use crate::tensor::value::Meta;
 
@@ -18,7 +18,7 @@ impl Program {
             }
         }
         let mut defined: Vec<bool> =
-            self.values.iter().map(|v| !matches!(v.from, From::Result)).collect();
+            self.values.iter().map(|v| !matches!(v.from, Origin::Result)).collect();
         for (i, instruction) in self.instructions.iter().enumerate() {
             self.check_one(i, instruction, &mut defined)?;
         }

@@ -117,14 +117,14 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
 }
 
 /// A step of training: the loss, its gradients and the optimizer's update as one program; made by [`compile`].
-pub struct Step<'a> {
+pub struct CompiledStep<'a> {
     names: Vec<String>,
     /// What the model is called in messages.
     kind: &'static str,
     /// The model's switches between training and evaluation.
     switches: Vec<&'a Training>,
     optimizer: &'a mut dyn Optimizer,
-    loss: Box<Loss<'a>>,
+    loss: Box<LossFn<'a>>,
     passes: Passes,
     programs: Vec<Validated>,
     /// For each program which of the switches were on.
@@ -134,14 +134,14 @@ pub struct Step<'a> {
     results: Vec<Tensor>,
 }
 
-type Loss<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
+type LossFn<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
 
 /// The usual step of training as a program: `loss` of the arguments, which have these names, the backward pass, and the optimizer's update. The parameters
 /// of `model` bear the names that they have in it.
 ///
 /// It is traced on the first call, and again for other shapes, when parameters are frozen or unfrozen, and when the model is
 /// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators as the eager mode does, so that the two can take turns;
-/// bit for bit without simplification and fusion ([`Step::with_simplification`], [`Step::with_fusion`]). Gradients are not kept.
+/// bit for bit without simplification and fusion ([`CompiledStep::with_simplification`], [`CompiledStep::with_fusion`]). Gradients are not kept.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear};
@@ -161,13 +161,13 @@ pub fn compile<'a>(
     optimizer: &'a mut dyn Optimizer,
     names: impl IntoIterator<Item = &'a str>,
     loss: impl FnMut(&[Tensor]) -> Result<Tensor> + 'a,
-) -> Step<'a> {
+) -> CompiledStep<'a> {
     for (name, tensor) in model.named_parameters().into_iter().chain(model.named_buffers()) {
         if tensor.name().is_none() {
             tensor.named(&name);
         }
     }
-    Step {
+    CompiledStep {
         names: names.into_iter().map(str::to_string).collect(),
         kind: model.kind(),
         switches: switches(model),
@@ -181,7 +181,7 @@ pub fn compile<'a>(
     }
 }
 
-impl Step<'_> {
+impl CompiledStep<'_> {
     /// As [`Compiled::with_fusion`].
     pub fn with_fusion(mut self, fusion: bool) -> Self {
         self.passes.fusion = fusion;

@@ -29,12 +29,12 @@ pub struct Info {
     pub name: String,
     /// Whether the name was given by the user or follows from such a one, rather than made up.
     pub given: bool,
-    pub from: From,
+    pub from: Origin,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone)]
-pub enum From {
+pub enum Origin {
     /// An argument of the traced function.
     Input(usize),
     /// A parameter or another thing that lasts from run to run, as it is when the run begins.

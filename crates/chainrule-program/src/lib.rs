@@ -69,12 +69,12 @@ mod tests;
 pub use crate::tensor::place::{Place, Script};
 pub use access::Line;
 pub use algebra::{Applied, Rule, Simplified, Simplify, rules};
-pub use compile::{Compiled, Retrace, Step, compile};
+pub use compile::{Compiled, CompiledStep, Retrace, compile};
 pub use cost::Cost;
 pub use explain::Explanation;
 pub use ir::Phase;
 #[doc(hidden)]
-pub use ir::{From as Origin, Id, Info, Instruction};
+pub use ir::{Id, Info, Instruction, Origin};
 pub use planned::Memory;
 pub use trace::{Graded, Remains};
 pub use validated::{Validated, Warning};
@@ -84,8 +84,8 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::log::Drawn;
 use ir::{Cell, Out};
-use plan::Plan;
-use planned::{Machine, Steps};
+use plan::RunPlan;
+use planned::{Actions, Machine};
 
 /// A step as a typed list of instructions; made by [`Program::trace`].
 pub struct Program {
@@ -102,11 +102,11 @@ pub struct Program {
     /// Whether runs use memory that is planned.
     is_planned: bool,
     /// Made by the first run.
-    plan: OnceLock<Plan>,
+    plan: OnceLock<RunPlan>,
     /// Room for the values of a run, from the run before.
     scratch: Mutex<Option<run::Values>>,
     /// As `plan` and `scratch`, where the memory is planned.
-    steps: OnceLock<Steps>,
+    actions: OnceLock<Actions>,
     machine: Mutex<Option<Machine>>,
 }
 
@@ -124,7 +124,7 @@ impl Clone for Program {
             // A clone may be changed.
             plan: OnceLock::new(),
             scratch: Mutex::default(),
-            steps: OnceLock::new(),
+            actions: OnceLock::new(),
             machine: Mutex::default(),
         }
     }

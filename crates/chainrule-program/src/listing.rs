@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Program;
 use super::access::Line;
-use super::ir::{From, Id, Instruction};
+use super::ir::{Id, Instruction, Origin};
 use crate::ops::OpId;
 
 /// How wide the column of code may grow before the shapes leave their column.
@@ -13,7 +13,7 @@ const WIDEST: usize = 64;
 impl fmt::Display for Program {
     /// One line for each instruction: what it computes, the shape, and what made it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<ListingRow> = Vec::new();
         for &id in &self.inputs {
             rows.push(self.row("input", id));
         }
@@ -25,7 +25,7 @@ impl fmt::Display for Program {
             rows.push(row);
         }
         for (i, info) in self.values.iter().enumerate() {
-            if matches!(&info.from, From::Constant(v) if v.shape().rank() > 0) {
+            if matches!(&info.from, Origin::Constant(v) if v.shape().rank() > 0) {
                 rows.push(self.row("constant", Id(i as u32)));
             }
         }
@@ -33,12 +33,12 @@ impl fmt::Display for Program {
         for (i, instruction) in self.instructions.iter().enumerate() {
             if phase.replace(instruction.phase) != Some(instruction.phase) {
                 let code = format!("\n{}", instruction.phase.name());
-                rows.push(Row { code, shape: String::new(), note: String::new() });
+                rows.push(ListingRow { code, shape: String::new(), note: String::new() });
             }
             let group = self.groups.iter().find(|group| group.contains(&i) && group.len() > 1);
             if group.is_some_and(|group| group.start == i) {
                 let code = "  fused".to_string();
-                rows.push(Row { code, shape: String::new(), note: String::new() });
+                rows.push(ListingRow { code, shape: String::new(), note: String::new() });
             }
             let mut row = self.instruction_row(instruction);
             if group.is_some() {
@@ -46,7 +46,7 @@ impl fmt::Display for Program {
             }
             rows.push(row);
         }
-        let width = |row: &Row| row.code.chars().count();
+        let width = |row: &ListingRow| row.code.chars().count();
         let wide = rows.iter().map(width).filter(|w| *w <= WIDEST).max().unwrap_or(0);
         let shapes = rows.iter().map(|r| r.shape.len()).max().unwrap_or(0);
         for row in &rows {
@@ -61,7 +61,7 @@ impl fmt::Display for Program {
     }
 }
 
-struct Row {
+struct ListingRow {
     code: String,
     shape: String,
     note: String,
@@ -75,9 +75,9 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    fn row(&self, kind: &str, id: Id) -> Row {
+    fn row(&self, kind: &str, id: Id) -> ListingRow {
         let code = format!("{kind} {}", self.name(id));
-        Row { code, shape: self.type_of(id), note: String::new() }
+        ListingRow { code, shape: self.type_of(id), note: String::new() }
     }
 
     fn type_of(&self, id: Id) -> String {
@@ -85,12 +85,12 @@ impl Program {
         format!("{} {}", meta.dtype, meta.shape)
     }
 
-    fn instruction_row(&self, instruction: &Instruction) -> Row {
+    fn instruction_row(&self, instruction: &Instruction) -> ListingRow {
         let line = Line { program: self, instruction };
         let code = format!("  {}", code(&line));
         let at = line.location().map(ToString::to_string);
         let note: Vec<String> = line.rule().into_iter().chain(at).collect();
-        Row { code, shape: self.type_of(instruction.result()), note: note.join(", ") }
+        ListingRow { code, shape: self.type_of(instruction.result()), note: note.join(", ") }
     }
 }
 

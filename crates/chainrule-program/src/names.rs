@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::bindings::{self, Binding};
-use crate::tensor::log::{Address, Log, Origin};
+use crate::tensor::log::{Address, Cause, Log};
 
 /// Names that are in use.
 #[derive(Clone, Default)]
@@ -61,7 +61,7 @@ pub(super) fn from_source(log: &Log, names: &mut HashMap<Address, String>) {
             names.entry(address).or_insert_with(|| files[file][at].name.clone());
         }
     };
-    for entry in log.entries.iter().filter(|e| e.origin == Origin::Forward) {
+    for entry in log.entries.iter().filter(|e| e.cause == Cause::Forward) {
         let Some(place) = &entry.place else {
             close(&mut open, &files);
             continue;

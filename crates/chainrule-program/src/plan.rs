@@ -1,4 +1,5 @@
-//! What of a run is the same each time: when values are dropped, and which updates are in place.
+//! The parts of a run that are the same each time: when values are dropped, and which updates are in
+//! place.
 
 use std::collections::HashMap;
 
@@ -7,9 +8,9 @@ use smallvec::SmallVec;
 use super::Program;
 use super::ir::Id;
 
-/// Made once for a program.
+/// The drops and the updates in place of a program, found once.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     /// For each instruction the values that nothing after it needs.
     pub dropped: Vec<SmallVec<[Id; 2]>>,
     /// For each instruction at the end of the program that updates cells: the places of the inputs that become results, with the cell of each.
@@ -29,9 +30,9 @@ pub(super) struct InPlace {
     pub kept: bool,
 }
 
-impl Plan {
-    pub fn of(program: &Program) -> Plan {
-        let mut plan = Plan { written: vec![false; program.cells.len()], ..Plan::default() };
+impl RunPlan {
+    pub fn of(program: &Program) -> RunPlan {
+        let mut plan = RunPlan { written: vec![false; program.cells.len()], ..RunPlan::default() };
         let mut last = vec![None; program.values.len()];
         for (i, instruction) in program.instructions.iter().enumerate() {
             for id in instruction.outputs.iter().chain(&instruction.inputs) {

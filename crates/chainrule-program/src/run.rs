@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 use smallvec::SmallVec;
 
 use super::Program;
-use super::ir::{Cell, From, Id, Instruction};
-use super::plan::{InPlace, Plan};
-use super::planned::{Machine, Steps};
+use super::ir::{Cell, Id, Instruction, Origin};
+use super::plan::{InPlace, RunPlan};
+use super::planned::{Actions, Machine};
 use super::trace::unknown;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -99,16 +99,16 @@ impl Program {
     }
 
     fn run_planned(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
-        let plan = self.plan.get_or_init(|| Plan::of(self));
-        let steps = self.steps.get_or_init(|| Steps::of(self, plan));
+        let plan = self.plan.get_or_init(|| RunPlan::of(self));
+        let actions = self.actions.get_or_init(|| Actions::of(self, plan));
         let machine = lock(&self.machine).take();
         let mut machine = match machine {
             Some(machine) => machine,
-            None => Machine::new(self, steps)?,
+            None => Machine::new(self, actions)?,
         };
-        let outcome = machine.run(self, steps, arguments);
+        let outcome = machine.run(self, actions, arguments);
         let outcome = outcome.and_then(|()| self.hand_out(&[], &machine.values, results));
-        machine.end(steps);
+        machine.end(actions);
         *lock(&self.machine) = Some(machine);
         outcome
     }
@@ -116,7 +116,7 @@ impl Program {
     /// Gives cells their new values, and the outputs to the caller.
     fn hand_out(&self, asked: &[Id], values: &Values, results: &mut Vec<Tensor>) -> Result<()> {
         let of = |id: Id| values[id.index()].clone().expect("roots are kept");
-        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let plan = self.plan.get_or_init(|| RunPlan::of(self));
         let mut new: SmallVec<[_; 8]> = SmallVec::new();
         for (cell, _) in self.cells.iter().zip(&plan.written).filter(|(_, written)| !**written) {
             if let Some(id) = cell.write {
@@ -133,13 +133,13 @@ impl Program {
 
     /// The values of the roots and of those asked for.
     fn compute_all(&self, arguments: &[&Tensor], asked: &[Id], values: &mut Values) -> Result<()> {
-        let plan = self.plan.get_or_init(|| Plan::of(self));
+        let plan = self.plan.get_or_init(|| RunPlan::of(self));
         for info in &self.values {
             values.push(match &info.from {
-                From::Input(i) => Some(arguments[*i].value()),
-                From::Cell(i) => Some(lock(&self.cells[*i].leaf.value).clone()),
-                From::Constant(value) => Some(value.clone()),
-                From::Result => None,
+                Origin::Input(i) => Some(arguments[*i].value()),
+                Origin::Cell(i) => Some(lock(&self.cells[*i].leaf.value).clone()),
+                Origin::Constant(value) => Some(value.clone()),
+                Origin::Result => None,
             });
         }
         let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use smallvec::SmallVec;
 
 use super::Program;
-use super::ir::{Cell, From, Id, Info, Instruction, Maker, Out, Phase};
+use super::ir::{Cell, Id, Info, Instruction, Maker, Origin, Out, Phase};
 use super::names::Names;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use crate::tensor::log::{self, Address, Held, Log, Origin};
+use crate::tensor::log::{self, Address, Cause, Held, Log};
 use crate::tensor::node::{Leaf, lock};
 use crate::tensor::place::Script;
 use crate::tensor::value::{Meta, Value};
@@ -93,7 +93,7 @@ impl Program {
             let value = argument.value();
             // A value of its own, so that it is not taken for a constant that `f` captured.
             let own = Arc::new(Value::view(&value, *value.shape(), value.layout()));
-            let id = builder.define((Arc::as_ptr(&own), own.meta), Some(name), From::Input(i));
+            let id = builder.define((Arc::as_ptr(&own), own.meta), Some(name), Origin::Input(i));
             builder.program.inputs.push(id);
             given.push(own);
         }
@@ -160,7 +160,7 @@ impl Default for Builder {
                 is_planned: false,
                 plan: OnceLock::new(),
                 scratch: Mutex::default(),
-                steps: OnceLock::new(),
+                actions: OnceLock::new(),
                 machine: Mutex::default(),
             },
             known: HashMap::new(),
@@ -184,11 +184,11 @@ impl Builder {
                 continue;
             }
             let inputs: SmallVec<[Id; 2]> = entry.inputs.iter().map(|v| self.held(v)).collect();
-            let (phase, made_by) = match entry.origin {
-                Origin::Forward => (Phase::Forward, Maker::User),
-                Origin::Rule { op, .. } => (Phase::Backward, Maker::Rule(op)),
-                Origin::Walk => (Phase::Backward, Maker::Sum),
-                Origin::Update => (Phase::Update, Maker::Optimizer),
+            let (phase, made_by) = match entry.cause {
+                Cause::Forward => (Phase::Forward, Maker::User),
+                Cause::Rule { op, .. } => (Phase::Backward, Maker::Rule(op)),
+                Cause::Walk => (Phase::Backward, Maker::Sum),
+                Cause::Update => (Phase::Update, Maker::Optimizer),
             };
             let mut ids = SmallVec::new();
             for (i, value) in outputs.iter().enumerate() {
@@ -229,7 +229,7 @@ impl Builder {
             let name = leaf_name(&met.leaf);
             let name = name.as_deref().or(log.names.get(&Arc::as_ptr(&met.stand_in)).map(|n| &**n));
             let stand_in = (Arc::as_ptr(&met.stand_in), met.stand_in.meta);
-            let read = self.define(stand_in, Some(name.unwrap_or("leaf")), From::Cell(i));
+            let read = self.define(stand_in, Some(name.unwrap_or("leaf")), Origin::Cell(i));
             self.program.values[read.index()].given = name.is_some();
             let trained = met.leaf.requires_grad.load(Ordering::Relaxed);
             self.program.cells.push(Cell { leaf: met.leaf.clone(), trained, read, write: None });
@@ -290,7 +290,7 @@ impl Builder {
                 let id = self.define(
                     (Arc::as_ptr(value), value.meta),
                     Some(name.as_deref().unwrap_or("c")),
-                    From::Constant(value.clone()),
+                    Origin::Constant(value.clone()),
                 );
                 self.program.values[id.index()].given = given;
                 id
@@ -301,13 +301,13 @@ impl Builder {
     fn result(&mut self, value: &Held, stem: &str) -> Id {
         let name = self.wanted.get(&value.address()).cloned();
         let value = (value.address(), value.meta());
-        let id = self.define(value, Some(name.as_deref().unwrap_or(stem)), From::Result);
+        let id = self.define(value, Some(name.as_deref().unwrap_or(stem)), Origin::Result);
         self.program.values[id.index()].given = name.is_some();
         id
     }
 
     /// Who a value is must last as long as this: the log and the caller see to it.
-    fn define(&mut self, (address, meta): (Address, Meta), name: Option<&str>, from: From) -> Id {
+    fn define(&mut self, (address, meta): (Address, Meta), name: Option<&str>, from: Origin) -> Id {
         let id = Id(self.program.values.len() as u32);
         let name = self.names.unique(name.unwrap_or("t"));
         self.program.values.push(Info { meta, name, given: true, from });

@@ -138,7 +138,7 @@ impl Walk<'_> {
         };
         let _guard = unseen.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
         let tracing = mode.has(Mode::TRACE);
-        let _origin = tracing.then(|| log::enter(log::Origin::Walk));
+        let _cause = tracing.then(|| log::enter(log::Cause::Walk));
 
         let needed = self.targets.map(|targets| needed(roots, targets, self.floor));
         let mut found = Found::new(self.targets);
@@ -273,8 +273,8 @@ impl Walk<'_> {
 
     fn apply_rule(&self, node: &Arc<Node>, gradient: Tensor, wanted: Wanted) -> Result<Grads> {
         let op = node.op.as_ref();
-        let rule = || log::Origin::Rule { op: op.name(), node: node.number, called: node.location };
-        let _origin = log::is_on().then(|| log::enter(rule()));
+        let rule = || log::Cause::Rule { op: op.name(), node: node.number, called: node.location };
+        let _cause = log::is_on().then(|| log::enter(rule()));
         let saved = self.saved(node)?;
         let at = Saved::new(node, &saved, self.create_graph);
         if let Some(planted) = self.planted

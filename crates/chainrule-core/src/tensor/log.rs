@@ -21,7 +21,7 @@ use crate::rng::{self, Generator, Stream};
 
 /// Why an op was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum Cause {
     /// The user's own code.
     Forward,
     /// The reverse rule of the op named, whose node has this number and was recorded at the line given.
@@ -68,7 +68,7 @@ pub struct Entry {
     pub outputs: SmallVec<[Held; 2]>,
     /// The line that called for it; none where a script called and cannot say.
     pub place: Option<Place>,
-    pub origin: Origin,
+    pub cause: Cause,
 }
 
 /// A leaf that a trace met.
@@ -146,7 +146,7 @@ pub struct Log {
     start: u64,
     /// Generators with this number and later ones were made during the trace.
     first_generator: u64,
-    origin: Option<Origin>,
+    cause: Option<Cause>,
     /// The language that the traced function is written in, if that is not Rust.
     pub script: Option<Script>,
     /// The places at which the nodes with these numbers were recorded.
@@ -210,11 +210,11 @@ pub fn keep<R>(
 impl Log {
     /// The line that called for an entry; of the forward op, where it is part of a reverse rule.
     pub fn place(&self, entry: &Entry) -> Option<Place> {
-        match entry.origin {
-            Origin::Forward | Origin::Update => entry.place.clone(),
-            Origin::Rule { called, .. } if self.script.is_none() => Some(called.into()),
-            Origin::Rule { node, .. } => self.nodes.get(&node).cloned(),
-            Origin::Walk => None,
+        match entry.cause {
+            Cause::Forward | Cause::Update => entry.place.clone(),
+            Cause::Rule { called, .. } if self.script.is_none() => Some(called.into()),
+            Cause::Rule { node, .. } => self.nodes.get(&node).cloned(),
+            Cause::Walk => None,
         }
     }
 
@@ -325,8 +325,8 @@ pub(crate) fn applied(
             log.made.extend(outputs().map(Arc::as_ptr));
             outputs().map(Held::made).collect()
         };
-        let origin = log.origin.unwrap_or(Origin::Forward);
-        log.entries.push(Entry { op, inputs, outputs, place, origin });
+        let cause = log.cause.unwrap_or(Cause::Forward);
+        log.entries.push(Entry { op, inputs, outputs, place, cause });
     })
 }
 
@@ -425,21 +425,21 @@ fn refuse(op: &'static str, value: &Arc<Value>) -> Result<()> {
     })
 }
 
-/// What is applied until the guard is dropped has this origin.
+/// What is applied until the guard is dropped has this cause.
 #[cold]
-pub fn enter(origin: Origin) -> OriginGuard {
-    OriginGuard(with(|log| log.origin.replace(origin)))
+pub fn enter(cause: Cause) -> CauseGuard {
+    CauseGuard(with(|log| log.cause.replace(cause)))
 }
 
-/// Sets the origin back when dropped.
-pub struct OriginGuard(Option<Origin>);
+/// Sets the cause back when dropped.
+pub struct CauseGuard(Option<Cause>);
 
-impl Drop for OriginGuard {
+impl Drop for CauseGuard {
     fn drop(&mut self) {
         let before = self.0.take();
         LOG.with_borrow_mut(|log| {
             if let Some(log) = log {
-                log.origin = before;
+                log.cause = before;
             }
         });
     }

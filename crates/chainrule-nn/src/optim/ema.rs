@@ -83,7 +83,7 @@ impl Ema {
     }
 
     fn update_in_trace(&mut self) -> Result<()> {
-        let _origin = log::enter(log::Origin::Update);
+        let _cause = log::enter(log::Cause::Update);
         self.name_all();
         let [average, updates] = [&self.averages[..], std::slice::from_ref(&self.updates)];
         average.iter().chain(updates).for_each(log::lasting);

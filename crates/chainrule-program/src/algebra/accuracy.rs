@@ -12,12 +12,12 @@ use rustc_hash::FxHashMap;
 
 use super::numbers::{mixed, uniform};
 use super::ops;
-use super::plan::{N, Plan, Step};
+use super::plan::{NodeId, Operation, Plan};
 use super::samples::{POINTS, ROUNDING, Sample, Space};
 use super::stage::Stage;
-use super::term::{B, Base, Dims, Facts, Fun, T, Var, Vars, rising, union_of};
+use super::term::{Base, BaseId, Dims, Facts, Fun, TermId, Var, Vars, rising, union_of};
 use crate::dtype::DType;
-use crate::ir::{From, Id, Instruction, Phase};
+use crate::ir::{Id, Instruction, Origin, Phase};
 use crate::tensor::reading::{Fold, Reading, Slope};
 
 /// How much larger the bound of a new form may be: orders of summation differ, cancellation is orders of magnitude.
@@ -63,9 +63,9 @@ const DRAWS: [Draw; POINTS] = [
 pub(super) struct Accuracy {
     /// Of each value, as the program computes it.
     values: FxHashMap<Id, Rc<Sample>>,
-    hots: FxHashMap<B, Rc<Sample>>,
+    hots: FxHashMap<BaseId, Rc<Sample>>,
     /// Of terms as they are written at the least cost.
-    terms: FxHashMap<T, Rc<Sample>>,
+    terms: FxHashMap<TermId, Rc<Sample>>,
     /// Points at which the forward pass overflows, or underflows: there is nothing to compare with.
     burnt: [bool; POINTS],
 }
@@ -124,7 +124,7 @@ impl Stage {
         if let Some(c) = self.terms.as_number(t) {
             return self.space().number(c);
         }
-        let beside = matches!(self.program.info(id).from, From::Result);
+        let beside = matches!(self.program.info(id).from, Origin::Result);
         if !self.is_itself(t, id) {
             let s = self.evaluated(t);
             return if beside { self.as_data(s, id) } else { s };
@@ -140,7 +140,7 @@ impl Stage {
     }
 
     /// A term as its own formula has it, whatever the program has computed.
-    fn evaluated(&mut self, t: T) -> Sample {
+    fn evaluated(&mut self, t: TermId) -> Sample {
         let summands = self.terms.summands(t).clone();
         let mut total: Option<Sample> = None;
         for (m, c) in summands {
@@ -159,7 +159,7 @@ impl Stage {
         total.unwrap_or_else(|| self.space().number(0.0))
     }
 
-    fn evaluated_base(&mut self, b: B) -> Sample {
+    fn evaluated_base(&mut self, b: BaseId) -> Sample {
         match self.terms.get(b).clone() {
             Base::Value { id, dims } => (*self.sample_with(id, &dims)).clone(),
             Base::Hot { .. } => (*self.hot_sample(b)).clone(),
@@ -242,7 +242,7 @@ impl Stage {
     }
 
     /// The term of which a mask says where it is zero.
-    fn zero_at(&self, id: Id) -> Option<T> {
+    fn zero_at(&self, id: Id) -> Option<TermId> {
         let base = Base::Value { id, dims: self.dims[id.index()].clone() };
         self.terms.zero_of.get(&self.terms.find_base(&base)?).copied()
     }
@@ -259,7 +259,7 @@ impl Stage {
         self.space().exact(vars, places.flat_map(one).collect())
     }
 
-    fn hot_sample(&mut self, b: B) -> Rc<Sample> {
+    fn hot_sample(&mut self, b: BaseId) -> Rc<Sample> {
         if let Some(known) = self.accuracy.hots.get(&b) {
             return known.clone();
         }
@@ -272,56 +272,56 @@ impl Stage {
         made
     }
 
-    /// The numbers that a step of a plan gives, with their rounding errors; those of the steps it
+    /// The results of an operation of a plan with their rounding errors; those of the operations it
     /// needs are kept.
-    fn plan_sample(&mut self, plan: &mut Plan, c: f64, root: N) -> Sample {
+    fn plan_sample(&mut self, plan: &mut Plan, c: f64, root: NodeId) -> Sample {
         let needed = plan.needed(root);
         for n in (0..=root).filter(|n| needed[*n]) {
             if plan.nodes[n].sample.is_none() {
-                plan.nodes[n].sample = Some(self.step_sample(plan, n));
+                plan.nodes[n].sample = Some(self.operation_sample(plan, n));
             }
         }
         self.space().scale(plan.sample(root), c)
     }
 
-    fn step_sample(&mut self, plan: &Plan, n: N) -> Rc<Sample> {
-        let step = &plan.nodes[n].step;
-        match step {
-            Step::Have(id, dims) => return self.sample_with(*id, dims),
-            Step::Hot(b) => return self.hot_sample(*b),
+    fn operation_sample(&mut self, plan: &Plan, n: NodeId) -> Rc<Sample> {
+        let operation = &plan.nodes[n].operation;
+        match operation {
+            Operation::Have(id, dims) => return self.sample_with(*id, dims),
+            Operation::Hot(b) => return self.hot_sample(*b),
             _ => {}
         }
-        let hot = match step {
-            Step::Pick(_, b) => Some((self.hot_sample(*b), *b)),
+        let hot = match operation {
+            Operation::Pick(_, b) => Some((self.hot_sample(*b), *b)),
             _ => None,
         };
         let space = self.space();
-        let of = |n: &N| plan.sample(*n);
-        Rc::new(match step {
-            Step::One => space.number(1.0),
-            Step::Add(a, b) => space.add(of(a), of(b)),
-            Step::Sub(a, b) => space.sub(of(a), of(b)),
-            Step::Mul(a, b) => space.mul(of(a), of(b)),
-            Step::Div(a, b) => space.div(of(a), of(b)),
-            Step::Scale(a, c) => space.scale(of(a), f64::from_bits(*c)),
-            Step::Pow(a, e) => space.pow(of(a), f64::from_bits(*e)),
-            Step::Apply(f, a) => space.apply(*f, of(a)),
-            Step::Sum(a, vars) => space.sum(of(a), vars),
-            Step::Pick(a, _) => {
+        let of = |n: &NodeId| plan.sample(*n);
+        Rc::new(match operation {
+            Operation::One => space.number(1.0),
+            Operation::Add(a, b) => space.add(of(a), of(b)),
+            Operation::Sub(a, b) => space.sub(of(a), of(b)),
+            Operation::Mul(a, b) => space.mul(of(a), of(b)),
+            Operation::Div(a, b) => space.div(of(a), of(b)),
+            Operation::Scale(a, c) => space.scale(of(a), f64::from_bits(*c)),
+            Operation::Pow(a, e) => space.pow(of(a), f64::from_bits(*e)),
+            Operation::Apply(f, a) => space.apply(*f, of(a)),
+            Operation::Sum(a, vars) => space.sum(of(a), vars),
+            Operation::Pick(a, _) => {
                 let (hot, b) = hot.expect("just made");
                 let Base::Hot { var, .. } = *self.terms.get(b) else { unreachable!("one-hot") };
                 space.pick(of(a), &hot, var)
             }
-            Step::SoftmaxSlope(p, g, var) => {
+            Operation::SoftmaxSlope(p, g, var) => {
                 let total = space.sum(&space.mul(of(p), of(g)), &[*var]);
                 space.mul(of(p), &space.sub(of(g), &total))
             }
-            Step::Have(..) | Step::Hot(_) => unreachable!("returned above"),
+            Operation::Have(..) | Operation::Hot(_) => unreachable!("returned above"),
         })
     }
 
     /// The term as it would be written.
-    pub(super) fn term_sample(&mut self, t: T) -> Rc<Sample> {
+    pub(super) fn term_sample(&mut self, t: TermId) -> Rc<Sample> {
         if let Some(known) = self.accuracy.terms.get(&t) {
             return known.clone();
         }
@@ -332,7 +332,7 @@ impl Stage {
     }
 
     /// Whether the term, as it would be written, is as accurate as the value that the program computes.
-    pub(super) fn may_be_written(&mut self, t: T, id: Id) -> bool {
+    pub(super) fn may_be_written(&mut self, t: TermId, id: Id) -> bool {
         if self.is_itself(t, id) {
             return true;
         }
@@ -342,13 +342,13 @@ impl Stage {
     }
 
     /// Whether one form of a term is as accurate as another.
-    pub(super) fn is_accurate_form(&mut self, new: T, old: T) -> bool {
+    pub(super) fn is_accurate_form(&mut self, new: TermId, old: TermId) -> bool {
         let (new, old) = (self.term_sample(new), self.term_sample(old));
         self.is_as_accurate(&new, &old)
     }
 
     /// Whether the steps are as accurate as the value that they are to replace.
-    pub(super) fn is_accurate_for(&mut self, plan: &mut Plan, c: f64, n: N, id: Id) -> bool {
+    pub(super) fn is_accurate_for(&mut self, plan: &mut Plan, c: f64, n: NodeId, id: Id) -> bool {
         self.is_accurate_beside(plan, (c, n), id, 1.0)
     }
 
@@ -356,7 +356,7 @@ impl Stage {
     pub(super) fn is_accurate_beside(
         &mut self,
         plan: &mut Plan,
-        (c, n): (f64, N),
+        (c, n): (f64, NodeId),
         id: Id,
         times: f64,
     ) -> bool {

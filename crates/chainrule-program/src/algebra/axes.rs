@@ -7,8 +7,8 @@ use super::term::{Dims, Var};
 use crate::Program;
 use crate::ir::Id;
 
-/// The axes of all values.
-pub(super) struct Layouts {
+/// The axes of all values: equal variables where two axes are the same.
+pub(super) struct AxisMap {
     pub dims: Vec<Dims>,
     /// Operands that an instruction takes with axes of its own, since theirs stand for something else already.
     pub renamed: FxHashMap<(usize, usize), Dims>,
@@ -82,9 +82,9 @@ impl Classes {
     }
 }
 
-impl Layouts {
+impl AxisMap {
     /// `None` if two axes of one value would be the same, which the rules of joining are there to prevent.
-    pub fn of(program: &Program) -> Option<Layouts> {
+    pub fn of(program: &Program) -> Option<AxisMap> {
         let mut classes = Classes::default();
         let mut dims: Vec<Option<Dims>> = vec![None; program.values.len()];
         let mut renamed = FxHashMap::default();
@@ -143,7 +143,7 @@ impl Layouts {
             d.iter().flatten().all(|v| seen.insert(*v))
         };
         let sound = dims.iter().chain(renamed.values()).all(distinct);
-        sound.then_some(Layouts { dims, renamed, sizes: classes.size })
+        sound.then_some(AxisMap { dims, renamed, sizes: classes.size })
     }
 }
 

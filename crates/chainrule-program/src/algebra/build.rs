@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::rules::Is;
+use super::rules::RuleId;
 use super::term::{
-    B, Base, Before, Event, Factors, Fun, M, ONE, Summands, T, Terms, UNIT, Var, Vars, ZERO, tidy,
+    Base, BaseId, Before, Event, Factors, Fun, ONE, ProductId, Summands, TermId, Terms, UNIT, Var,
+    Vars, ZERO, tidy,
 };
 
 /// Sums of more summands are not taken apart.
@@ -12,8 +13,8 @@ const APART: usize = 8;
 
 impl Terms {
     /// The sum of terms with coefficients.
-    pub fn add(&mut self, parts: &[(T, f64)]) -> T {
-        let mut all: Vec<(M, f64)> = Vec::new();
+    pub fn add(&mut self, parts: &[(TermId, f64)]) -> TermId {
+        let mut all: Vec<(ProductId, f64)> = Vec::new();
         for &(t, c) in parts {
             all.extend(self.summands(t).iter().map(|(m, a)| (*m, tidy(a * c))));
         }
@@ -24,7 +25,7 @@ impl Terms {
         let mut noise = 0.0;
         for (m, c) in all {
             match out.last_mut() {
-                Some((last, sum)) if *last == m && self.on(Is::LikeTerms) => {
+                Some((last, sum)) if *last == m && self.on(RuleId::LikeTerms) => {
                     merged = true;
                     noise += self.noise(c);
                     *sum = tidy(*sum + c);
@@ -39,13 +40,13 @@ impl Terms {
             }
         }
         out.retain(|(_, c)| *c != 0.0);
-        if !self.on(Is::LikeTerms) && out.windows(2).any(|w| w[0].0 == w[1].0) {
+        if !self.on(RuleId::LikeTerms) && out.windows(2).any(|w| w[0].0 == w[1].0) {
             return self.opaque_sum(out);
         }
         let t = self.sum(out);
         let t = self.unwrapped(t);
         if merged {
-            self.applied(Is::LikeTerms, Before::Add(parts.iter().copied().collect()), t);
+            self.applied(RuleId::LikeTerms, Before::Add(parts.iter().copied().collect()), t);
         }
         t
     }
@@ -57,18 +58,18 @@ impl Terms {
     }
 
     /// Without the rule of like terms each summand keeps to itself.
-    fn opaque_sum(&mut self, summands: Summands) -> T {
+    fn opaque_sum(&mut self, summands: Summands) -> TermId {
         self.sum(summands)
     }
 
     /// A single factor that is a sum, to the power 1, is that sum.
-    fn unwrapped(&mut self, t: T) -> T {
+    fn unwrapped(&mut self, t: TermId) -> TermId {
         let [(m, c)] = self.summands(t)[..] else { return t };
         self.scaled_product(c, m)
     }
 
     /// A term as coefficient and product: a longer sum becomes its common factors times what is left, as one factor.
-    pub fn as_product(&mut self, t: T) -> (f64, M) {
+    pub fn as_product(&mut self, t: TermId) -> (f64, ProductId) {
         match self.summands(t)[..] {
             [] => (0.0, UNIT),
             [(m, c)] => (c, m),
@@ -83,7 +84,7 @@ impl Terms {
     }
 
     /// A sum as a number times common factors times a sum without such, whose first coefficient is 1.
-    pub fn primitive(&mut self, t: T) -> (f64, M, T) {
+    pub fn primitive(&mut self, t: TermId) -> (f64, ProductId, TermId) {
         let summands = self.summands(t).clone();
         let mut common: Factors = self.factors(summands[0].0).clone();
         for (m, _) in &summands[1..] {
@@ -104,7 +105,7 @@ impl Terms {
     }
 
     /// The product without these factors, which are parts of it.
-    pub fn divided(&mut self, m: M, by: &Factors) -> M {
+    pub fn divided(&mut self, m: ProductId, by: &Factors) -> ProductId {
         let mut out = self.factors(m).clone();
         for &(b, e) in by {
             let at = out.iter().position(|(c, f)| *c == b && f * e > 0.0 && f.abs() >= e.abs());
@@ -117,7 +118,7 @@ impl Terms {
     }
 
     /// The product of two terms; a sum among them stays a factor, unless the other is a number.
-    pub fn mul(&mut self, a: T, b: T) -> T {
+    pub fn mul(&mut self, a: TermId, b: TermId) -> TermId {
         for (a, b) in [(a, b), (b, a)] {
             if let Some(c) = self.as_number(a) {
                 return self.scaled(b, c);
@@ -133,9 +134,9 @@ impl Terms {
     }
 
     /// The sum of all summands times a product. A plan asks for it, so that no rule is told.
-    pub fn times(&mut self, t: T, m: M) -> T {
+    pub fn times(&mut self, t: TermId, m: ProductId) -> TermId {
         let since = self.events.len();
-        let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
+        let mut parts: SmallVec<[(TermId, f64); 4]> = SmallVec::new();
         for (own, c) in self.summands(t).clone() {
             let product = self.product_of(own, m);
             parts.push((self.scaled_product(1.0, product), c));
@@ -146,8 +147,8 @@ impl Terms {
     }
 
     /// Events of products get the terms that they belong to.
-    fn attribute(&mut self, since: usize, before: Before, after: T) {
-        let mut seen: SmallVec<[Is; 4]> = SmallVec::new();
+    fn attribute(&mut self, since: usize, before: Before, after: TermId) {
+        let mut seen: SmallVec<[RuleId; 4]> = SmallVec::new();
         let mut events: Vec<Event> = self.events.drain(since..).collect();
         events.retain(|e| {
             let new = !seen.contains(&e.rule);
@@ -161,11 +162,11 @@ impl Terms {
     }
 
     /// Notes a rule whose terms [`Terms::attribute`] fills in.
-    pub(super) fn noted(&mut self, rule: Is) {
+    pub(super) fn noted(&mut self, rule: RuleId) {
         self.events.push(Event { rule, before: Before::Term(ONE), after: ONE });
     }
 
-    pub fn product_of(&mut self, a: M, b: M) -> M {
+    pub fn product_of(&mut self, a: ProductId, b: ProductId) -> ProductId {
         if a == UNIT {
             return b;
         }
@@ -182,14 +183,14 @@ impl Terms {
     }
 
     /// One more factor; powers of one base merge where that is right.
-    pub fn push_factor(&mut self, out: &mut Factors, b: B, e: f64) {
-        if self.is_mask(b) && e > 0.0 && self.on(Is::OneHotPower) {
+    pub fn push_factor(&mut self, out: &mut Factors, b: BaseId, e: f64) {
+        if self.is_mask(b) && e > 0.0 && self.on(RuleId::OneHotPower) {
             if out.iter().any(|(c, f)| *c == b && *f > 0.0) {
-                return self.noted(Is::OneHotPower);
+                return self.noted(RuleId::OneHotPower);
             }
             return out.push((b, 1.0));
         }
-        if self.on(Is::MergePowers) {
+        if self.on(RuleId::MergePowers) {
             let range = self.base_range(b);
             let any = range.is_not_zero();
             let at = out.iter().position(|(c, f)| *c == b && (any || f * e > 0.0));
@@ -199,13 +200,13 @@ impl Terms {
                     true => drop(out.remove(at)),
                     false => out[at].1 = sum,
                 }
-                return self.noted(Is::MergePowers);
+                return self.noted(RuleId::MergePowers);
             }
         }
         out.push((b, e));
     }
 
-    pub fn pow(&mut self, t: T, e: f64) -> T {
+    pub fn pow(&mut self, t: TermId, e: f64) -> TermId {
         if e == 1.0 {
             return t;
         }
@@ -223,16 +224,16 @@ impl Terms {
         let mut rest = Factors::new();
         let factors = self.factors(m).clone();
         let several = factors.len() > 1 || c != 1.0;
-        let split = !several || self.on(Is::PowerOfProduct);
+        let split = !several || self.on(RuleId::PowerOfProduct);
         for (b, f) in factors {
             let range = self.base_range(b);
             let safe = whole || range.is_not_negative();
-            if split && safe && (f == 1.0 || self.on(Is::PowerOfPower)) {
+            if split && safe && (f == 1.0 || self.on(RuleId::PowerOfPower)) {
                 if f != 1.0 {
-                    self.noted(Is::PowerOfPower);
+                    self.noted(RuleId::PowerOfPower);
                 }
                 let power = tidy(f * e);
-                match self.is_mask(b) && power > 0.0 && self.on(Is::OneHotPower) {
+                match self.is_mask(b) && power > 0.0 && self.on(RuleId::OneHotPower) {
                     true => out.push((b, 1.0)),
                     false => out.push((b, power)),
                 }
@@ -241,7 +242,7 @@ impl Terms {
             }
         }
         if several && out.len() > 1 {
-            self.noted(Is::PowerOfProduct);
+            self.noted(RuleId::PowerOfProduct);
         }
         let outside = if whole || c > 0.0 { c } else { c.abs() };
         let mut scale = tidy(outside.powf(e));
@@ -270,7 +271,7 @@ impl Terms {
         t2
     }
 
-    pub fn apply(&mut self, f: Fun, t: T) -> T {
+    pub fn apply(&mut self, f: Fun, t: TermId) -> TermId {
         match f {
             Fun::Exp => self.exp(t),
             Fun::Log => self.log(t),
@@ -290,12 +291,12 @@ impl Terms {
         }
     }
 
-    fn is_constant_along(&self, t: T, var: Var) -> bool {
+    fn is_constant_along(&self, t: TermId, var: Var) -> bool {
         self.numel(&[var]) > 0 && !self.vars(t).contains(&var)
     }
 
     /// `exp(c t) = exp(t)^c`, and the logarithms among the summands come out.
-    fn exp(&mut self, t: T) -> T {
+    fn exp(&mut self, t: TermId) -> TermId {
         if t == ZERO {
             return ONE;
         }
@@ -305,12 +306,12 @@ impl Terms {
         for (m, c) in self.summands(t).clone() {
             if let [(b, 1.0)] = self.factors(m)[..]
                 && let Base::Fn(Fun::Log, inner) = *self.get(b)
-                && self.on(Is::ExpLog)
+                && self.on(RuleId::ExpLog)
                 && let (1.0, inner) = self.as_product(inner)
                 && let [(b, 1.0)] = self.factors(inner)[..]
                 && self.base_range(b).is_positive()
             {
-                self.noted(Is::ExpLog);
+                self.noted(RuleId::ExpLog);
                 self.push_factor(&mut out, b, c);
             } else {
                 rest.push((m, c));
@@ -327,15 +328,15 @@ impl Terms {
     }
 
     /// The exponential of what holds no logarithm; `exp(x - logsumexp(x))` is the softmax.
-    fn exp_of_rest(&mut self, rest: T, out: &mut Factors) {
+    fn exp_of_rest(&mut self, rest: TermId, out: &mut Factors) {
         for (m, c) in self.summands(rest).clone() {
             if c == -1.0
                 && let [(b, 1.0)] = self.factors(m)[..]
                 && let Base::Fn(Fun::LogSumExp(var), inner) = *self.get(b)
-                && self.on(Is::ExpLog)
+                && self.on(RuleId::ExpLog)
                 && self.add(&[(rest, 1.0), (inner, -1.0)]) == self.scaled_product(-1.0, m)
             {
-                self.noted(Is::ExpLog);
+                self.noted(RuleId::ExpLog);
                 let b = self.fn_base(Fun::Softmax(var), inner);
                 return self.push_factor(out, b, 1.0);
             }
@@ -346,27 +347,27 @@ impl Terms {
         self.push_factor(out, b, lead);
     }
 
-    fn log(&mut self, t: T) -> T {
+    fn log(&mut self, t: TermId) -> TermId {
         let since = self.events.len();
         let (c, m) = self.as_product(t);
         let factors = self.factors(m).clone();
         let simple = c == 1.0 && factors.len() == 1 && factors[0].1 == 1.0;
-        let positive = |terms: &Terms, b: B| terms.base_range(b).is_positive();
+        let positive = |terms: &Terms, b: BaseId| terms.base_range(b).is_positive();
         let may = c > 0.0
             && factors.iter().all(|(b, _)| positive(self, *b))
-            && (simple || self.on(Is::LogOfProduct));
+            && (simple || self.on(RuleId::LogOfProduct));
         if !may {
             let b = self.fn_base(Fun::Log, t);
             return self.power(b, 1.0);
         }
-        let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
+        let mut parts: SmallVec<[(TermId, f64); 4]> = SmallVec::new();
         if c != 1.0 {
             parts.push((self.number(c.ln()), 1.0));
         }
         for (b, e) in factors {
             let part = match *self.get(b) {
-                Base::Fn(Fun::Exp, inner) if self.on(Is::ExpLog) => {
-                    self.noted(Is::ExpLog);
+                Base::Fn(Fun::Exp, inner) if self.on(RuleId::ExpLog) => {
+                    self.noted(RuleId::ExpLog);
                     inner
                 }
                 _ => {
@@ -378,7 +379,7 @@ impl Terms {
             parts.push((part, e));
         }
         if !simple {
-            self.noted(Is::LogOfProduct);
+            self.noted(RuleId::LogOfProduct);
         }
         let after = self.add(&parts);
         self.attribute(since, Before::Apply(Fun::Log, t), after);
@@ -386,17 +387,17 @@ impl Terms {
     }
 
     /// The sum of a product along these axes.
-    pub fn reduce_product(&mut self, vars: &[Var], m: M) -> T {
-        let before: T = self.scaled_product(1.0, m);
+    pub fn reduce_product(&mut self, vars: &[Var], m: ProductId) -> TermId {
+        let before: TermId = self.scaled_product(1.0, m);
         let since = self.events.len();
         let mut outside = ONE;
         let mut inside = Factors::new();
         for (b, e) in self.factors(m).clone() {
             let depends = self.base_vars(b).iter().any(|v| vars.contains(v));
-            if depends || !self.on(Is::ConstantFactor) {
+            if depends || !self.on(RuleId::ConstantFactor) {
                 inside.push((b, e));
             } else {
-                self.noted(Is::ConstantFactor);
+                self.noted(RuleId::ConstantFactor);
                 let factor = self.product([(b, e)].into_iter().collect());
                 let factor = self.scaled_product(1.0, factor);
                 outside = self.mul(outside, factor);
@@ -407,7 +408,7 @@ impl Terms {
         self.settle(&mut left, &mut inside, &mut count);
         let mut out = self.scaled(outside, count);
         if count != 1.0 || (left.is_empty() && !vars.is_empty() && inside.is_empty()) {
-            self.noted(Is::SumOfConstant);
+            self.noted(RuleId::SumOfConstant);
         }
         for (vars, factors) in self.components(left, inside) {
             let product = self.product(factors);
@@ -423,7 +424,7 @@ impl Terms {
         loop {
             let unit = inside.iter().position(|(b, e)| {
                 let Some(var) = self.base_facts[b.0 as usize].sums_to_one else { return false };
-                let rule = if self.is_mask(*b) { Is::OneHotSum } else { Is::SoftmaxSum };
+                let rule = if self.is_mask(*b) { RuleId::OneHotSum } else { RuleId::SoftmaxSum };
                 let alone =
                     inside.iter().filter(|(c, _)| self.base_vars(*c).contains(&var)).count();
                 *e == 1.0 && left.contains(&var) && alone == 1 && self.on(rule)
@@ -431,11 +432,11 @@ impl Terms {
             let Some(at) = unit else { break };
             let b = inside[at].0;
             let var = self.base_facts[b.0 as usize].sums_to_one.expect("just found");
-            self.noted(if self.is_mask(b) { Is::OneHotSum } else { Is::SoftmaxSum });
+            self.noted(if self.is_mask(b) { RuleId::OneHotSum } else { RuleId::SoftmaxSum });
             inside.remove(at);
             left.retain(|v| *v != var);
         }
-        if !self.on(Is::SumOfConstant) {
+        if !self.on(RuleId::SumOfConstant) {
             return;
         }
         let used = |v: &Var| inside.iter().any(|(b, _)| self.base_vars(*b).contains(v));
@@ -452,7 +453,7 @@ impl Terms {
             let mut taken = Factors::new();
             loop {
                 let touches =
-                    |terms: &Terms, b: B| terms.base_vars(b).iter().any(|v| group.contains(v));
+                    |terms: &Terms, b: BaseId| terms.base_vars(b).iter().any(|v| group.contains(v));
                 let Some(at) = factors.iter().position(|(b, _)| touches(self, *b)) else { break };
                 let factor = factors.remove(at);
                 for v in self.base_vars(factor.0) {
@@ -472,7 +473,7 @@ impl Terms {
         out
     }
 
-    fn reduced_component(&mut self, vars: Vars, m: M) -> T {
+    fn reduced_component(&mut self, vars: Vars, m: ProductId) -> TermId {
         if vars.is_empty() {
             return self.scaled_product(1.0, m);
         }
@@ -488,11 +489,11 @@ impl Terms {
         // Always apart, so that equal sums are found to be equal; they are put together again when they are written.
         if let [(b, 1.0)] = self.factors(m)[..]
             && let Base::Sum(inner) = *self.get(b)
-            && self.on(Is::SumOfSum)
+            && self.on(RuleId::SumOfSum)
             && self.summands(inner).len() <= APART
         {
             let apart = self.reduce_apart(&vars, inner);
-            self.noted(Is::SumOfSum);
+            self.noted(RuleId::SumOfSum);
             return apart;
         }
         if let Some(t) = self.reduced_in_turn(&vars, m) {
@@ -504,24 +505,24 @@ impl Terms {
 
     /// The sum along one axis first, where it meets its own inverse outside: `sum(e / sum(e))` over
     /// all axes is a count.
-    fn reduced_in_turn(&mut self, vars: &Vars, m: M) -> Option<T> {
-        if vars.len() < 2 || !self.on(Is::ConstantFactor) || !self.on(Is::MergePowers) {
+    fn reduced_in_turn(&mut self, vars: &Vars, m: ProductId) -> Option<TermId> {
+        if vars.len() < 2 || !self.on(RuleId::ConstantFactor) || !self.on(RuleId::MergePowers) {
             return None;
         }
         for v in vars.clone() {
-            let depends = |(b, _): &(B, f64)| self.base_vars(*b).contains(&v);
+            let depends = |(b, _): &(BaseId, f64)| self.base_vars(*b).contains(&v);
             let (inside, outside): (Factors, Factors) =
                 self.factors(m).iter().copied().partition(depends);
             let inner = self.product(inside.clone());
             let sum = Base::Reduce([v].into_iter().collect(), inner);
             let Some(b) = self.find_base(&sum) else { continue };
-            let meets = |(o, e): &(B, f64)| *o == b && *e < 0.0;
+            let meets = |(o, e): &(BaseId, f64)| *o == b && *e < 0.0;
             if !self.base_range(b).is_not_zero() || !outside.iter().any(meets) {
                 continue;
             }
             let mut left = outside;
             self.push_factor(&mut left, b, 1.0);
-            self.noted(Is::ConstantFactor);
+            self.noted(RuleId::ConstantFactor);
             let rest: Vars = vars.iter().copied().filter(|w| *w != v).collect();
             let left = self.product(left);
             return Some(self.reduce_product(&rest, left));
@@ -530,8 +531,8 @@ impl Terms {
     }
 
     /// The sum of a term along these axes, of its parts one by one.
-    pub fn reduce_apart(&mut self, vars: &[Var], t: T) -> T {
-        let mut parts: SmallVec<[(T, f64); 4]> = SmallVec::new();
+    pub fn reduce_apart(&mut self, vars: &[Var], t: TermId) -> TermId {
+        let mut parts: SmallVec<[(TermId, f64); 4]> = SmallVec::new();
         for (m, c) in self.summands(t).clone() {
             parts.push((self.reduce_product(vars, m), c));
         }
@@ -539,7 +540,7 @@ impl Terms {
     }
 
     /// The sum of a term along these axes, as one.
-    pub fn reduce_whole(&mut self, vars: &[Var], t: T) -> T {
+    pub fn reduce_whole(&mut self, vars: &[Var], t: TermId) -> TermId {
         let (c, m) = self.as_product(t);
         let sum = self.reduce_product(vars, m);
         self.scaled(sum, c)

@@ -1,13 +1,13 @@
 //! Cancellations in a product beyond powers of one base: picks against what they pick, and
 //! divisions that are guarded against zero.
 
-use super::rules::Is;
-use super::term::{B, Base, Factors, Terms, Var, tidy};
+use super::rules::RuleId;
+use super::term::{Base, BaseId, Factors, Terms, Var, tidy};
 
 impl Terms {
     /// One-hot rows times what they do not pick are 0, so that `m x^a pick(x)^-a` is `m`.
     pub(super) fn cancel_picked(&mut self, out: &mut Factors) {
-        if out.len() < 3 || !self.on(Is::OneHotPick) {
+        if out.len() < 3 || !self.on(RuleId::OneHotPick) {
             return;
         }
         for (hot, _) in out.clone() {
@@ -15,7 +15,7 @@ impl Terms {
             let Some(var) = facts.sums_to_one.filter(|_| facts.mask) else { continue };
             for (pick, e) in out.clone().into_iter().filter(|(_, e)| *e < 0.0) {
                 let Some(picked) = self.picked(pick, hot, var) else { continue };
-                let power = |(b, f): &(B, f64)| {
+                let power = |(b, f): &(BaseId, f64)| {
                     let there = out.iter().find(|(o, _)| o == b).map_or(0.0, |(_, g)| g / f);
                     if self.base_range(*b).is_not_zero() { there } else { 0.0 }
                 };
@@ -23,7 +23,7 @@ impl Terms {
                 if all <= 0.0 {
                     continue;
                 }
-                let less = |(b, e): &mut (B, f64)| {
+                let less = |(b, e): &mut (BaseId, f64)| {
                     if *b == pick {
                         *e = tidy(*e + all);
                     }
@@ -33,13 +33,13 @@ impl Terms {
                 };
                 out.iter_mut().for_each(less);
                 out.retain(|(_, e)| e.abs() > 1e-12);
-                self.noted(Is::OneHotPick);
+                self.noted(RuleId::OneHotPick);
             }
         }
     }
 
     /// The factors of which a base is the element that one-hot rows pick.
-    fn picked(&self, pick: B, hot: B, var: Var) -> Option<Factors> {
+    fn picked(&self, pick: BaseId, hot: BaseId, var: Var) -> Option<Factors> {
         let Base::Reduce(vars, body) = self.get(pick) else { return None };
         let mut factors = self.factors(*body).clone();
         let at = factors.iter().position(|f| *f == (hot, 1.0))?;
@@ -50,7 +50,7 @@ impl Terms {
     /// Where a product is divided by `x` anyway, its division by `x + [x = 0]` is one by `x`: both
     /// are what they are at zero.
     pub(super) fn merge_guarded(&mut self, out: &mut Factors) {
-        if self.zero_of.is_empty() || !self.on(Is::MergePowers) {
+        if self.zero_of.is_empty() || !self.on(RuleId::MergePowers) {
             return;
         }
         while let Some((at, (b, f))) = self.guarded(out) {
@@ -60,7 +60,7 @@ impl Terms {
     }
 
     /// The place of such a sum among the factors, and the power that `x` is.
-    fn guarded(&self, out: &Factors) -> Option<(usize, (B, f64))> {
+    fn guarded(&self, out: &Factors) -> Option<(usize, (BaseId, f64))> {
         out.iter().enumerate().find_map(|(at, &(sum, e))| {
             let Base::Sum(s) = *self.get(sum) else { return None };
             let &[(a, ca), (b, cb)] = &self.summands(s)[..] else { return None };

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::numbers::{self, Array, LARGEST, Numbers};
-use super::plan::{N, Plan, Step};
-use super::rules::{Is, rules};
+use super::plan::{NodeId, Operation, Plan};
+use super::rules::{RuleId, rules};
 use super::stage::Stage;
-use super::term::{Base, Dims, T, Vars};
+use super::term::{Base, Dims, TermId, Vars};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ir::Instruction;
@@ -15,7 +15,7 @@ use crate::tensor::run::compute_as;
 use crate::tensor::value::{Meta, Value};
 
 impl Stage {
-    fn wrong(&self, rule: Is, at: &Instruction, before: String, after: T) -> Error {
+    fn wrong(&self, rule: RuleId, at: &Instruction, before: String, after: TermId) -> Error {
         let why = format!(
             "the rule `{}` changes the value of `{}`: {before} is not {}",
             rules()[rule as usize].name,
@@ -25,9 +25,9 @@ impl Stage {
         Error::argument("simplify", why)
     }
 
-    fn is_too_large(&self, t: T) -> bool {
+    fn is_too_large(&self, t: TermId) -> bool {
         let summands = self.terms.summands(t).iter();
-        let product = |(m, _): &(super::term::M, f64)| {
+        let product = |(m, _): &(super::term::ProductId, f64)| {
             let reduced = self.terms.factors(*m).iter().map(|(b, _)| match self.terms.get(*b) {
                 Base::Reduce(_, inner) => self.terms.numel(self.terms.product_vars(*inner)),
                 _ => 0,
@@ -41,8 +41,8 @@ impl Stage {
     pub(super) fn verify(
         &self,
         instruction: &Instruction,
-        inputs: &[T],
-        t: T,
+        inputs: &[TermId],
+        t: TermId,
         known: bool,
     ) -> Result<()> {
         let Some(seed) = self.seed else { return Ok(()) };
@@ -67,7 +67,7 @@ impl Stage {
         match numbers::agree(&result, &term, &self.terms) {
             true => Ok(()),
             false => {
-                let rule = self.terms.events.last().map_or(Is::Slope, |e| e.rule);
+                let rule = self.terms.events.last().map_or(RuleId::Slope, |e| e.rule);
                 let text = format!("{}(...)", instruction.op.name());
                 Err(self.wrong(rule, instruction, text, t))
             }
@@ -79,7 +79,7 @@ impl Stage {
         &self,
         numbers: &mut Numbers,
         instruction: &Instruction,
-        inputs: &[T],
+        inputs: &[TermId],
     ) -> Option<Array> {
         let mut values = Vec::new();
         for (k, id) in instruction.inputs.iter().enumerate() {
@@ -122,8 +122,8 @@ impl Stage {
         &self,
         plan: &Plan,
         c: f64,
-        root: N,
-        t: T,
+        root: NodeId,
+        t: TermId,
         like: &Instruction,
     ) -> Result<()> {
         let Some(seed) = self.seed else { return Ok(()) };
@@ -135,7 +135,8 @@ impl Stage {
         let needed = plan.needed(root);
         let mut arrays: Vec<Option<Array>> = Vec::new();
         for (n, node) in plan.nodes.iter().enumerate() {
-            let array = needed[n].then(|| self.step_in_numbers(&mut numbers, &node.step, &arrays));
+            let array = needed[n]
+                .then(|| self.operation_in_numbers(&mut numbers, &node.operation, &arrays));
             arrays.push(array);
         }
         let root = arrays[root].take().expect("the root is needed");
@@ -144,7 +145,7 @@ impl Stage {
         let want = numbers.term(&self.terms, t);
         match numbers::agree(&got, &want, &self.terms) {
             true => Ok(()),
-            false => Err(self.wrong(Is::Reuse, like, "what was written".to_string(), t)),
+            false => Err(self.wrong(RuleId::Reuse, like, "what was written".to_string(), t)),
         }
     }
 
@@ -152,39 +153,44 @@ impl Stage {
         numbers::combined(a, b, &self.terms, f)
     }
 
-    fn step_in_numbers(&self, numbers: &mut Numbers, step: &Step, done: &[Option<Array>]) -> Array {
-        let of = |n: &N| done[*n].clone().expect("steps come after what they need");
+    fn operation_in_numbers(
+        &self,
+        numbers: &mut Numbers,
+        step: &Operation,
+        done: &[Option<Array>],
+    ) -> Array {
+        let of = |n: &NodeId| done[*n].clone().expect("steps come after what they need");
         match step {
-            Step::One => Array { vars: Vars::new(), data: vec![1.0] },
-            Step::Have(id, dims) if *dims != self.dims[id.index()] => {
+            Operation::One => Array { vars: Vars::new(), data: vec![1.0] },
+            Operation::Have(id, dims) if *dims != self.dims[id.index()] => {
                 let t = self.terms.find_value(*id, dims).expect("it was read");
                 numbers.term(&self.terms, t)
             }
-            Step::Have(id, _) => numbers.term(&self.terms, self.values[id.index()]),
-            Step::Hot(b) => {
+            Operation::Have(id, _) => numbers.term(&self.terms, self.values[id.index()]),
+            Operation::Hot(b) => {
                 let t = self.terms.find_power(*b).expect("it was read");
                 numbers.term(&self.terms, t)
             }
-            Step::Add(a, b) => self.combined(&of(a), &of(b), |a, b| a + b),
-            Step::Sub(a, b) => self.combined(&of(a), &of(b), |a, b| a - b),
-            Step::Mul(a, b) => self.combined(&of(a), &of(b), |a, b| a * b),
-            Step::Div(a, b) => self.combined(&of(a), &of(b), |a, b| a / b),
-            Step::Scale(a, c) => {
+            Operation::Add(a, b) => self.combined(&of(a), &of(b), |a, b| a + b),
+            Operation::Sub(a, b) => self.combined(&of(a), &of(b), |a, b| a - b),
+            Operation::Mul(a, b) => self.combined(&of(a), &of(b), |a, b| a * b),
+            Operation::Div(a, b) => self.combined(&of(a), &of(b), |a, b| a / b),
+            Operation::Scale(a, c) => {
                 let c = Array { vars: Vars::new(), data: vec![f64::from_bits(*c)] };
                 self.combined(&of(a), &c, |a, b| a * b)
             }
-            Step::Pow(a, e) => {
+            Operation::Pow(a, e) => {
                 let e = Array { vars: Vars::new(), data: vec![f64::from_bits(*e)] };
                 self.combined(&of(a), &e, f64::powf)
             }
-            Step::Apply(f, a) => numbers::apply(*f, of(a), &self.terms),
-            Step::Sum(a, vars) => of(a).sum(vars, &self.terms),
-            Step::SoftmaxSlope(p, g, var) => {
+            Operation::Apply(f, a) => numbers::apply(*f, of(a), &self.terms),
+            Operation::Sum(a, vars) => of(a).sum(vars, &self.terms),
+            Operation::SoftmaxSlope(p, g, var) => {
                 let (p, g) = (of(p), of(g));
                 let total = self.combined(&p, &g, |a, b| a * b).sum(&[*var], &self.terms);
                 self.combined(&p, &self.combined(&g, &total, |a, b| a - b), |a, b| a * b)
             }
-            Step::Pick(a, b) => {
+            Operation::Pick(a, b) => {
                 let t = self.terms.find_power(*b).expect("it was read");
                 let hot = numbers.term(&self.terms, t);
                 let Base::Hot { var, .. } = *self.terms.get(*b) else { unreachable!("one-hot") };
@@ -196,7 +202,7 @@ impl Stage {
 
 impl super::term::Terms {
     /// The term of a value with these axes, if it has been made.
-    fn find_value(&self, id: crate::ir::Id, dims: &Dims) -> Option<T> {
+    fn find_value(&self, id: crate::ir::Id, dims: &Dims) -> Option<TermId> {
         self.find_power(self.find_base(&Base::Value { id, dims: dims.clone() })?)
     }
 }

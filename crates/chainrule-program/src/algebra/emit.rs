@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Stage;
-use super::plan::{N, Plan, Step};
+use super::plan::{NodeId, Operation, Plan};
 use super::term::{Base, Dims, Fun, Var};
 use crate::dtype::DType;
-use crate::ir::{From, Id, Info, Instruction, Maker};
+use crate::ir::{Id, Info, Instruction, Maker, Origin};
 use crate::ops::make;
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::op::Op;
@@ -20,7 +20,7 @@ pub(super) struct Writer<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
     frame: Frame,
-    done: FxHashMap<N, (Id, Dims)>,
+    done: FxHashMap<NodeId, (Id, Dims)>,
     out: Vec<Instruction>,
     /// The instruction in whose place these come.
     like: Instruction,
@@ -40,7 +40,7 @@ impl Stage {
         &mut self,
         plan: &Plan,
         c: f64,
-        root: N,
+        root: NodeId,
         like: &Instruction,
     ) -> Option<Written> {
         let target = self.dims[like.result().index()].clone();
@@ -70,12 +70,12 @@ fn place_of(frame: &Frame, v: Var) -> Option<usize> {
 }
 
 /// All axes that occur, in an order that fits most arrays.
-fn frame_of(plan: &Plan, root: N, target: &Dims) -> Frame {
+fn frame_of(plan: &Plan, root: NodeId, target: &Dims) -> Frame {
     let needed = plan.needed(root);
     let mut frame: Frame = target.iter().map(|v| v.iter().copied().collect()).collect();
     let nodes = plan.nodes.iter().zip(&needed).filter(|(_, needed)| **needed);
-    let have = nodes.clone().filter_map(|(n, _)| match &n.step {
-        Step::Have(_, dims) => Some(dims.iter().flatten().copied().collect::<Vec<_>>()),
+    let have = nodes.clone().filter_map(|(n, _)| match &n.operation {
+        Operation::Have(_, dims) => Some(dims.iter().flatten().copied().collect::<Vec<_>>()),
         _ => None,
     });
     let meet = |a: Var, b: Var| {
@@ -83,7 +83,7 @@ fn frame_of(plan: &Plan, root: N, target: &Dims) -> Frame {
         arrays.any(|vars| vars.contains(&a) && vars.contains(&b))
     };
     for (node, _) in nodes.clone() {
-        if let Step::Have(_, dims) = &node.step {
+        if let Operation::Have(_, dims) = &node.operation {
             fill_slots(&mut frame, dims, meet);
         }
     }
@@ -127,9 +127,9 @@ fn fill_slots(frame: &mut Frame, dims: &Dims, meet: impl Fn(Var, Var) -> bool) {
 }
 
 impl Writer<'_> {
-    fn finish(&mut self, c: f64, root: N, target: Dims) -> Written {
-        let root_step = &self.plan.nodes[root].step;
-        if let (1.0, Step::Sum(inner, vars)) = (c, root_step)
+    fn finish(&mut self, c: f64, root: NodeId, target: Dims) -> Written {
+        let root_operation = &self.plan.nodes[root].operation;
+        if let (1.0, Operation::Sum(inner, vars)) = (c, root_operation)
             && let Some(id) = self.sum_without_axes(*inner, vars, &target)
         {
             return self.named(id);
@@ -165,7 +165,7 @@ impl Writer<'_> {
     }
 
     /// A sum whose axes go, if what is left lies as it should.
-    fn sum_without_axes(&mut self, inner: N, vars: &[Var], target: &Dims) -> Option<Id> {
+    fn sum_without_axes(&mut self, inner: NodeId, vars: &[Var], target: &Dims) -> Option<Id> {
         let (id, dims) = self.write(inner);
         let left: Dims =
             dims.iter().filter(|v| !v.is_some_and(|v| vars.contains(&v))).copied().collect();
@@ -189,7 +189,7 @@ impl Writer<'_> {
     fn push(&mut self, op: Arc<dyn Op>, inputs: &[Id], shape: Shape) -> Id {
         let name = self.stage.names.unique(op.name());
         let meta = Meta::new(shape, self.stage.dtype);
-        let id = self.stage.new_value(Info { meta, name, given: false, from: From::Result });
+        let id = self.stage.new_value(Info { meta, name, given: false, from: Origin::Result });
         self.out.push(Instruction {
             op,
             inputs: inputs.iter().copied().collect(),
@@ -205,11 +205,11 @@ impl Writer<'_> {
         self.stage.constant_value(c, Shape::SCALAR)
     }
 
-    fn scaled(&mut self, n: N, c: f64) -> (Id, Dims) {
-        match &self.plan.nodes[n].step {
-            Step::One => (self.number(c), Dims::new()),
-            Step::Hot(_) => self.hot(n, c),
-            Step::Sum(a, vars) if self.stage.is_mean(self.plan, n, c) => {
+    fn scaled(&mut self, n: NodeId, c: f64) -> (Id, Dims) {
+        match &self.plan.nodes[n].operation {
+            Operation::One => (self.number(c), Dims::new()),
+            Operation::Hot(_) => self.hot(n, c),
+            Operation::Sum(a, vars) if self.stage.is_mean(self.plan, n, c) => {
                 self.reduced(make::mean, *a, vars)
             }
             _ => {
@@ -225,32 +225,37 @@ impl Writer<'_> {
     }
 
     /// The array of a step, whose axes lie in the order of the frame.
-    fn write(&mut self, n: N) -> (Id, Dims) {
+    fn write(&mut self, n: NodeId) -> (Id, Dims) {
         if let Some(done) = self.done.get(&n) {
             return done.clone();
         }
         let plan = self.plan;
-        let made = match &plan.nodes[n].step {
-            Step::One => (self.number(1.0), Dims::new()),
-            Step::Have(id, dims) => self.aligned(*id, dims),
-            Step::Hot(_) => self.hot(n, 1.0),
-            Step::Add(a, b) => self.binary(make::add(), *a, *b),
-            Step::Sub(a, b) => self.binary(make::sub(), *a, *b),
-            Step::Mul(a, b) => self.binary(make::mul(), *a, *b),
-            Step::Div(a, b) => self.binary(make::div(), *a, *b),
-            Step::Scale(a, c) => self.scaled(*a, f64::from_bits(*c)),
-            Step::Pow(a, e) => self.power(*a, f64::from_bits(*e)),
-            Step::Apply(f, a) => self.apply(*f, *a),
-            Step::Sum(a, vars) => self.reduced(make::sum, *a, vars),
-            Step::Pick(a, _) => self.pick(n, *a),
-            Step::SoftmaxSlope(p, g, var) => self.softmax_slope(*p, *g, *var),
+        let made = match &plan.nodes[n].operation {
+            Operation::One => (self.number(1.0), Dims::new()),
+            Operation::Have(id, dims) => self.aligned(*id, dims),
+            Operation::Hot(_) => self.hot(n, 1.0),
+            Operation::Add(a, b) => self.binary(make::add(), *a, *b),
+            Operation::Sub(a, b) => self.binary(make::sub(), *a, *b),
+            Operation::Mul(a, b) => self.binary(make::mul(), *a, *b),
+            Operation::Div(a, b) => self.binary(make::div(), *a, *b),
+            Operation::Scale(a, c) => self.scaled(*a, f64::from_bits(*c)),
+            Operation::Pow(a, e) => self.power(*a, f64::from_bits(*e)),
+            Operation::Apply(f, a) => self.apply(*f, *a),
+            Operation::Sum(a, vars) => self.reduced(make::sum, *a, vars),
+            Operation::Pick(a, _) => self.pick(n, *a),
+            Operation::SoftmaxSlope(p, g, var) => self.softmax_slope(*p, *g, *var),
         };
         self.done.insert(n, made.clone());
         made
     }
 
     /// A sum or mean along these axes, which stay with size 1.
-    fn reduced(&mut self, op: fn(&[usize], bool) -> Arc<dyn Op>, a: N, vars: &[Var]) -> (Id, Dims) {
+    fn reduced(
+        &mut self,
+        op: fn(&[usize], bool) -> Arc<dyn Op>,
+        a: NodeId,
+        vars: &[Var],
+    ) -> (Id, Dims) {
         let (id, dims) = self.write(a);
         let axes = axes_of(&dims, vars);
         // Axes in front need not stay: others are aligned from the last on.
@@ -261,7 +266,7 @@ impl Writer<'_> {
         (self.push(op(&axes, keepdim), &[id], shape), dims)
     }
 
-    fn binary(&mut self, op: Arc<dyn Op>, a: N, b: N) -> (Id, Dims) {
+    fn binary(&mut self, op: Arc<dyn Op>, a: NodeId, b: NodeId) -> (Id, Dims) {
         let ((a, x), (b, y)) = (self.write(a), self.write(b));
         let rank = x.len().max(y.len());
         let at = |d: &Dims, k: usize| (k + d.len()).checked_sub(rank).and_then(|k| d[k]);
@@ -270,7 +275,7 @@ impl Writer<'_> {
         (self.push(op, &[a, b], shape), dims)
     }
 
-    fn power(&mut self, a: N, e: f64) -> (Id, Dims) {
+    fn power(&mut self, a: NodeId, e: f64) -> (Id, Dims) {
         let (id, dims) = self.write(a);
         let shape = self.shape(id);
         let op = match e {
@@ -286,7 +291,7 @@ impl Writer<'_> {
         (self.push(op, &[id], shape), dims)
     }
 
-    fn apply(&mut self, f: Fun, a: N) -> (Id, Dims) {
+    fn apply(&mut self, f: Fun, a: NodeId) -> (Id, Dims) {
         let (id, dims) = self.write(a);
         let shape = self.shape(id);
         let op = match f {
@@ -306,7 +311,7 @@ impl Writer<'_> {
         (self.push(op, &[id], shape), dims)
     }
 
-    fn softmax_slope(&mut self, p: N, g: N, var: Var) -> (Id, Dims) {
+    fn softmax_slope(&mut self, p: NodeId, g: NodeId, var: Var) -> (Id, Dims) {
         let ((p, dims), (g, own)) = (self.write(p), self.write(g));
         let g = self.laid_out(g, &own, &dims);
         self.along_rows(make::softmax_grad(), &[p, g], dims, var)
@@ -330,8 +335,8 @@ impl Writer<'_> {
     }
 
     /// One-hot rows with `c` for the 1.
-    fn hot(&mut self, n: N, c: f64) -> (Id, Dims) {
-        let Step::Hot(b) = self.plan.nodes[n].step else { unreachable!("one-hot rows") };
+    fn hot(&mut self, n: NodeId, c: f64) -> (Id, Dims) {
+        let Operation::Hot(b) = self.plan.nodes[n].operation else { unreachable!("one-hot rows") };
         let Base::Hot { index, dims, var } = self.stage.terms.get(b).clone() else {
             unreachable!("one-hot rows")
         };
@@ -344,8 +349,8 @@ impl Writer<'_> {
         (self.push(make::gather_grad(axis, shape), &[ones, index], shape), all)
     }
 
-    fn pick(&mut self, n: N, a: N) -> (Id, Dims) {
-        let Step::Pick(_, b) = self.plan.nodes[n].step else { unreachable!("a pick") };
+    fn pick(&mut self, n: NodeId, a: NodeId) -> (Id, Dims) {
+        let Operation::Pick(_, b) = self.plan.nodes[n].operation else { unreachable!("a pick") };
         let Base::Hot { index, dims, var } = self.stage.terms.get(b).clone() else {
             unreachable!("one-hot rows")
         };
@@ -471,7 +476,7 @@ impl Stage {
         };
         let name = self.names.unique("number");
         let meta = Meta::new(shape, dtype);
-        let info = Info { meta, name, given: false, from: From::Constant(value) };
+        let info = Info { meta, name, given: false, from: Origin::Constant(value) };
         let id = self.new_value(info);
         self.numbers.insert(key, id);
         id

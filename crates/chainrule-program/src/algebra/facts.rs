@@ -1,7 +1,7 @@
 //! What is known of terms: ranges, and from them signs.
 
-use super::term::{B, Dims, Var};
-use super::term::{Base, Facts, Fun, M, Range, T, Terms};
+use super::term::{Base, Facts, Fun, ProductId, Range, TermId, Terms};
+use super::term::{BaseId, Dims, Var};
 use crate::ir::Id;
 
 impl Range {
@@ -127,7 +127,7 @@ impl Range {
 }
 
 impl Terms {
-    pub fn range(&self, t: T) -> Range {
+    pub fn range(&self, t: TermId) -> Range {
         let mut out = Range::point(0.0);
         for &(m, c) in self.summands(t) {
             out = out.plus(self.product_range(m).times(c));
@@ -135,7 +135,7 @@ impl Terms {
         out
     }
 
-    pub fn product_range(&self, m: M) -> Range {
+    pub fn product_range(&self, m: ProductId) -> Range {
         let mut out = Range::point(1.0);
         for &(b, e) in self.factors(m) {
             out = out.product(self.base_range(b).power(e));
@@ -143,29 +143,29 @@ impl Terms {
         out
     }
 
-    pub fn base_range(&self, b: B) -> Range {
+    pub fn base_range(&self, b: BaseId) -> Range {
         self.base_facts[b.0 as usize].range.unwrap_or(Range::ALL)
     }
 
-    pub fn is_mask(&self, b: B) -> bool {
+    pub fn is_mask(&self, b: BaseId) -> bool {
         self.base_facts[b.0 as usize].mask
     }
 
-    pub fn value_base(&mut self, id: Id, dims: Dims, facts: Facts) -> B {
+    pub fn value_base(&mut self, id: Id, dims: Dims, facts: Facts) -> BaseId {
         self.base(Base::Value { id, dims }, facts)
     }
 
-    pub fn hot_base(&mut self, index: Id, dims: Dims, var: Var) -> B {
+    pub fn hot_base(&mut self, index: Id, dims: Dims, var: Var) -> BaseId {
         let facts = Facts { range: Some(Range::UNIT), mask: true, sums_to_one: Some(var) };
         self.base(Base::Hot { index, dims, var }, facts)
     }
 
-    pub fn sum_base(&mut self, t: T) -> B {
+    pub fn sum_base(&mut self, t: TermId) -> BaseId {
         let facts = Facts { range: Some(self.range(t)), ..Facts::default() };
         self.base(Base::Sum(t), facts)
     }
 
-    pub fn fn_base(&mut self, f: Fun, t: T) -> B {
+    pub fn fn_base(&mut self, f: Fun, t: TermId) -> BaseId {
         let range = match f {
             Fun::Exp => Range::POSITIVE,
             Fun::Log | Fun::LogSumExp(_) => Range::ALL,
@@ -179,7 +179,7 @@ impl Terms {
         self.base(Base::Fn(f, t), facts)
     }
 
-    pub fn reduce_base(&mut self, vars: super::term::Vars, m: M) -> B {
+    pub fn reduce_base(&mut self, vars: super::term::Vars, m: ProductId) -> BaseId {
         let n = self.numel(&vars) as f64;
         let each = self.product_range(m);
         // Of no elements the sum is 0.

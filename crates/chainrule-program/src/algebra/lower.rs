@@ -6,12 +6,12 @@ use smallvec::SmallVec;
 
 use super::Stage;
 use super::ops::{self, Shapes};
-use super::rules::Is;
+use super::rules::RuleId;
 use super::stage::Price;
-use super::term::{Before, Dims, Facts, Fun, ONE, Range, T, Var, Vars, ZERO};
+use super::term::{Before, Dims, Facts, Fun, ONE, Range, TermId, Var, Vars, ZERO};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ir::{From, Id, Info, Instruction, Phase};
+use crate::ir::{Id, Info, Instruction, Origin, Phase};
 use crate::tensor::reading::{Fold, Reading, Slope};
 use crate::tensor::value::Value;
 
@@ -25,11 +25,11 @@ impl Stage {
     /// The term of each value, in order.
     pub(super) fn read(&mut self) -> Result<()> {
         let defined: Vec<bool> =
-            self.program.values.iter().map(|v| matches!(v.from, From::Result)).collect();
+            self.program.values.iter().map(|v| matches!(v.from, Origin::Result)).collect();
         for i in (0..self.program.values.len()).filter(|i| !defined[*i]) {
             let id = Id(i as u32);
             let t = match &self.program.values[i].from {
-                From::Constant(value) => self.constant(id, &value.clone()),
+                Origin::Constant(value) => self.constant(id, &value.clone()),
                 _ => self.atom(id, Facts::default()),
             };
             self.define(id, t, Price::default());
@@ -44,7 +44,7 @@ impl Stage {
 
     fn read_one(&mut self, at: usize, instruction: &Instruction) -> Result<()> {
         let result = instruction.result();
-        let inputs: SmallVec<[T; 4]> =
+        let inputs: SmallVec<[TermId; 4]> =
             (0..instruction.inputs.len()).map(|k| self.operand(at, instruction, k)).collect();
         self.terms.events.clear();
         let is_forward = instruction.phase == Phase::Forward;
@@ -100,17 +100,17 @@ impl Stage {
 
     /// Whether what an elementwise instruction computes does not depend on an axis that its operands have: all its elements along it are roundings of one
     /// number.
-    fn loses_an_axis(&self, inputs: &[T], t: T, instruction: &Instruction) -> bool {
+    fn loses_an_axis(&self, inputs: &[TermId], t: TermId, instruction: &Instruction) -> bool {
         if !matches!(ops::shapes(&self.program, instruction), Shapes::Elementwise) {
             return false;
         }
         let left = self.terms.vars(t);
-        let lost = |x: &T| self.terms.vars(*x).iter().any(|v| !left.contains(v));
+        let lost = |x: &TermId| self.terms.vars(*x).iter().any(|v| !left.contains(v));
         self.terms.as_number(t).is_none() && inputs.iter().any(lost)
     }
 
     /// The term of operand `k`; where its axes stand for something else already it is an atom with axes of its own.
-    fn operand(&mut self, at: usize, instruction: &Instruction, k: usize) -> T {
+    fn operand(&mut self, at: usize, instruction: &Instruction, k: usize) -> TermId {
         let id = instruction.inputs[k];
         match self.renamed.get(&(at, k)).cloned() {
             Some(dims) => {
@@ -128,13 +128,13 @@ impl Stage {
     }
 
     /// A value that is not looked into.
-    fn atom(&mut self, id: Id, facts: Facts) -> T {
+    fn atom(&mut self, id: Id, facts: Facts) -> TermId {
         let dims = self.dims[id.index()].clone();
         let b = self.terms.value_base(id, dims, facts);
         self.terms.power(b, 1.0)
     }
 
-    fn constant(&mut self, id: Id, value: &Arc<Value>) -> T {
+    fn constant(&mut self, id: Id, value: &Arc<Value>) -> TermId {
         let dtype = value.dtype();
         let n = value.numel();
         if !dtype.is_float() || n == 0 || n > LOOKED_INTO {
@@ -183,7 +183,7 @@ impl Stage {
     }
 
     /// Such rows as the number times rows of a one among zeros.
-    fn multiple_of_rows(&mut self, id: Id, numbers: &[f64]) -> Option<T> {
+    fn multiple_of_rows(&mut self, id: Id, numbers: &[f64]) -> Option<TermId> {
         let (c, var) = self.one_hot_rows(id, numbers)?;
         let rows = match c {
             1.0 => id,
@@ -209,7 +209,7 @@ impl Stage {
             }),
         };
         let name = self.names.unique("one_hot");
-        let from = From::Constant(Arc::new(value.ok()?));
+        let from = Origin::Constant(Arc::new(value.ok()?));
         let id = self.new_value(Info { meta, name, given: false, from });
         self.dims.push(self.dims[like.index()].clone());
         self.values.push(ZERO);
@@ -220,7 +220,7 @@ impl Stage {
     }
 
     /// A constant that is `a x + b` for another constant `x`, as folding makes them.
-    fn like_another(&mut self, id: Id, numbers: &[f64], dtype: DType) -> Option<T> {
+    fn like_another(&mut self, id: Id, numbers: &[f64], dtype: DType) -> Option<TermId> {
         // Roundings of the product and of the sum, which may be twice as large.
         let slack = 3.0 * half_a_unit(dtype);
         let second = numbers.iter().position(|x| *x != numbers[0])?;
@@ -244,7 +244,7 @@ impl Stage {
     }
 
     /// Of a mask that says where a value is zero it is known which.
-    fn note_zeros(&mut self, instruction: &Instruction, mask: T) {
+    fn note_zeros(&mut self, instruction: &Instruction, mask: TermId) {
         if instruction.op.reading() != Reading::Cast {
             return;
         }
@@ -265,7 +265,7 @@ impl Stage {
     }
 
     /// What is known of the result of an op that is not looked into.
-    fn facts_of(&self, instruction: &Instruction, _: &[T]) -> Facts {
+    fn facts_of(&self, instruction: &Instruction, _: &[TermId]) -> Facts {
         let not_negative = Some(Range::NOT_NEGATIVE);
         let hot = |i: &&Instruction| i.op.reading() == Reading::OneHot;
         match instruction.op.reading() {
@@ -289,7 +289,7 @@ impl Stage {
     }
 
     /// What a kernel gives beside its result.
-    fn beside(&mut self, instruction: &Instruction, inputs: &[T], id: Id) -> T {
+    fn beside(&mut self, instruction: &Instruction, inputs: &[TermId], id: Id) -> TermId {
         if let Reading::Fold { fold, axes, .. } = instruction.op.reading()
             && matches!(fold, Fold::Var { .. } | Fold::Std { .. })
         {
@@ -321,11 +321,11 @@ impl Stage {
     }
 
     /// The result of an instruction as a term, if the algebra knows the op.
-    fn term_of(&mut self, instruction: &Instruction, x: &[T]) -> Option<T> {
+    fn term_of(&mut self, instruction: &Instruction, x: &[TermId]) -> Option<TermId> {
         let (name, reading) = (instruction.op.name(), instruction.op.reading());
         let zero = |k: usize| x.get(k) == Some(&ZERO);
-        if self.terms.on(Is::Zero) && ops::gives_zero(&*instruction.op, zero, x.len()) {
-            self.terms.applied(Is::Zero, Before::Op(name), ZERO);
+        if self.terms.on(RuleId::Zero) && ops::gives_zero(&*instruction.op, zero, x.len()) {
+            self.terms.applied(RuleId::Zero, Before::Op(name), ZERO);
             return Some(ZERO);
         }
         if let Some(t) = self.arithmetic(&reading, x) {
@@ -333,7 +333,7 @@ impl Stage {
         }
         match reading {
             Reading::Slope(slope) => self.slope(name, slope, x),
-            Reading::VarGrad { factor } if self.terms.on(Is::Slope) => {
+            Reading::VarGrad { factor } if self.terms.on(RuleId::Slope) => {
                 self.variance_slope(factor, x)
             }
             Reading::Fold { fold, axes, .. } => {
@@ -354,19 +354,19 @@ impl Stage {
                 let p = self.terms.apply(Fun::Softmax(var), x[0]);
                 Some(self.terms.apply(Fun::Log, p))
             }
-            Reading::SoftmaxGrad if self.terms.on(Is::Slope) => {
+            Reading::SoftmaxGrad if self.terms.on(RuleId::Slope) => {
                 let var = self.last_of(instruction)?;
                 let t = self.softmax_slope(x[0], x[1], x[0], var);
-                self.terms.applied(Is::Slope, Before::Op(name), t);
+                self.terms.applied(RuleId::Slope, Before::Op(name), t);
                 Some(t)
             }
-            Reading::LogSoftmaxGrad if self.terms.on(Is::Slope) => {
+            Reading::LogSoftmaxGrad if self.terms.on(RuleId::Slope) => {
                 let var = self.last_of(instruction)?;
                 let p = self.terms.apply(Fun::Exp, x[0]);
                 let total = self.reduce(&[var], x[1]);
                 let shared = self.mul(p, total);
                 let t = self.add(&[(x[1], 1.0), (shared, -1.0)]);
-                self.terms.applied(Is::Slope, Before::Op(name), t);
+                self.terms.applied(RuleId::Slope, Before::Op(name), t);
                 Some(t)
             }
             Reading::GatherGrad { .. } if ops::gathers_one(&self.program, instruction) => {
@@ -388,7 +388,7 @@ impl Stage {
     }
 
     /// `p (g - sum(p g))`.
-    fn softmax_slope(&mut self, p: T, g: T, weight: T, var: Var) -> T {
+    fn softmax_slope(&mut self, p: TermId, g: TermId, weight: TermId, var: Var) -> TermId {
         let pg = self.mul(p, g);
         let total = self.reduce(&[var], pg);
         let shared = self.mul(weight, total);
@@ -396,7 +396,7 @@ impl Stage {
     }
 
     /// The one-hot rows of a gather along its axis of the whole.
-    fn hot(&mut self, instruction: &Instruction) -> Option<T> {
+    fn hot(&mut self, instruction: &Instruction) -> Option<TermId> {
         let (axis, whole) = ops::gather(instruction)?;
         let var = self.dims[whole.index()][axis]?;
         let index = instruction.inputs[1];
@@ -407,7 +407,7 @@ impl Stage {
         Some(self.terms.power(b, 1.0))
     }
 
-    fn arithmetic(&mut self, reading: &Reading, x: &[T]) -> Option<T> {
+    fn arithmetic(&mut self, reading: &Reading, x: &[TermId]) -> Option<TermId> {
         Some(match reading {
             Reading::Add => self.add(&[(x[0], 1.0), (x[1], 1.0)]),
             Reading::Sub => self.add(&[(x[0], 1.0), (x[1], -1.0)]),
@@ -443,8 +443,8 @@ impl Stage {
     }
 
     /// A gradient times the slope of an op on one tensor.
-    fn slope(&mut self, name: &'static str, slope: Slope, x: &[T]) -> Option<T> {
-        if !self.terms.on(Is::Slope) {
+    fn slope(&mut self, name: &'static str, slope: Slope, x: &[TermId]) -> Option<TermId> {
+        if !self.terms.on(RuleId::Slope) {
             return None;
         }
         let slope = match slope {
@@ -481,12 +481,12 @@ impl Stage {
         };
         let g = *x.last()?;
         let t = self.mul(g, slope);
-        self.terms.applied(Is::Slope, Before::Op(name), t);
+        self.terms.applied(RuleId::Slope, Before::Op(name), t);
         Some(t)
     }
 
     /// `factor (x - mean) g`.
-    fn variance_slope(&mut self, factor: f64, x: &[T]) -> Option<T> {
+    fn variance_slope(&mut self, factor: f64, x: &[TermId]) -> Option<TermId> {
         if !factor.is_finite() {
             return None;
         }
@@ -501,8 +501,8 @@ impl Stage {
         instruction: &Instruction,
         fold: Fold,
         axes: &[usize],
-        x: T,
-    ) -> Option<T> {
+        x: TermId,
+    ) -> Option<TermId> {
         let vars = self.axes_of(instruction, axes);
         let n = self.count(instruction, axes);
         Some(match fold {

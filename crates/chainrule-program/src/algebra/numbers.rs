@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::term::{B, Base, Before, Dims, Fun, M, T, Terms, Var, Vars, union};
+use super::term::{Base, BaseId, Before, Dims, Fun, ProductId, TermId, Terms, Var, Vars, union};
 use crate::ir::Id;
 
 /// An array over axes, which are rising, row-major.
@@ -16,7 +16,7 @@ pub(super) struct Array {
 /// The numbers of one check.
 pub(super) struct Numbers {
     seed: u64,
-    bases: HashMap<B, Rc<Array>>,
+    bases: HashMap<BaseId, Rc<Array>>,
     held: usize,
 }
 
@@ -141,7 +141,7 @@ impl Numbers {
         mixed(self.seed, u64::from(index.0) + 1, i as u64) as usize % classes.max(1)
     }
 
-    pub fn term(&mut self, terms: &Terms, t: T) -> Array {
+    pub fn term(&mut self, terms: &Terms, t: TermId) -> Array {
         let vars = terms.vars(t).clone();
         let mut out = Array { data: vec![0.0; terms.numel(&vars)], vars };
         for (m, c) in terms.summands(t) {
@@ -151,7 +151,7 @@ impl Numbers {
         out
     }
 
-    fn product(&mut self, terms: &Terms, m: M) -> Array {
+    fn product(&mut self, terms: &Terms, m: ProductId) -> Array {
         let mut out = Array { data: vec![1.0], vars: Vars::new() };
         for (b, e) in terms.factors(m) {
             let base = self.base(terms, *b);
@@ -160,7 +160,7 @@ impl Numbers {
         out
     }
 
-    fn base(&mut self, terms: &Terms, b: B) -> Rc<Array> {
+    fn base(&mut self, terms: &Terms, b: BaseId) -> Rc<Array> {
         if let Some(known) = self.bases.get(&b) {
             return known.clone();
         }
@@ -187,12 +187,12 @@ impl Numbers {
     }
 
     /// A mask of where a term is zero.
-    fn zeros(&mut self, terms: &Terms, x: T, vars: &Vars) -> Array {
+    fn zeros(&mut self, terms: &Terms, x: TermId, vars: &Vars) -> Array {
         let x = self.term(terms, x).over(vars, terms);
         Array { vars: vars.clone(), data: x.into_iter().map(|x| f64::from(x == 0.0)).collect() }
     }
 
-    fn atom(&self, terms: &Terms, b: B) -> Array {
+    fn atom(&self, terms: &Terms, b: BaseId) -> Array {
         let vars = terms.base_vars(b).clone();
         let facts = terms.base_facts[b.0 as usize];
         let draw = |i: usize| {

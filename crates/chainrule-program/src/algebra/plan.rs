@@ -1,61 +1,62 @@
-//! Writing, first half: from a term to the cheapest steps that compute it, with what the program has computed already.
+//! Planning: the cheapest operations that compute a term from the values that the program already
+//! has. `emit.rs` writes them as instructions.
 
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::rules::Is;
+use super::rules::RuleId;
 use super::samples::Sample;
 use super::stage::{Price, Stage};
-use super::term::{B, Base, Dims, Fun, M, T, UNIT, Var, Vars, union, union_of};
-use crate::ir::{From, Id};
+use super::term::{Base, BaseId, Dims, Fun, ProductId, TermId, UNIT, Var, Vars, union, union_of};
+use crate::ir::{Id, Origin};
 
-/// A step: a place in [`Plan::nodes`].
-pub(super) type N = usize;
+/// The place of an operation in [`Plan::nodes`].
+pub(super) type NodeId = usize;
 
-/// What a step computes.
+/// An operation of a plan, on the results of earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Step {
+pub(super) enum Operation {
     /// The number 1.
     One,
     /// A value that the program has, with these axes.
     Have(Id, Dims),
     /// One-hot rows.
-    Hot(B),
-    Add(N, N),
-    Sub(N, N),
-    Mul(N, N),
-    Div(N, N),
+    Hot(BaseId),
+    Add(NodeId, NodeId),
+    Sub(NodeId, NodeId),
+    Mul(NodeId, NodeId),
+    Div(NodeId, NodeId),
     /// Times a number, given by its bits.
-    Scale(N, u64),
+    Scale(NodeId, u64),
     /// To a power, given by its bits.
-    Pow(N, u64),
-    Apply(Fun, N),
-    Sum(N, Vars),
+    Pow(NodeId, u64),
+    Apply(Fun, NodeId),
+    Sum(NodeId, Vars),
     /// The element of each row that the one-hot rows name.
-    Pick(N, B),
+    Pick(NodeId, BaseId),
     /// `p (g - sum(p g))` along the axis, which is one op of the table.
-    SoftmaxSlope(N, N, Var),
+    SoftmaxSlope(NodeId, NodeId, Var),
 }
 
 pub(super) struct Node {
-    pub step: Step,
+    pub operation: Operation,
     pub vars: Vars,
     pub cost: f64,
     /// Its numbers at the points of accuracy, if they have been asked for.
     pub sample: Option<Rc<Sample>>,
 }
 
-/// Steps in the order in which they are done.
+/// Operations in the order in which they run.
 #[derive(Default)]
 pub(super) struct Plan {
     pub nodes: Vec<Node>,
-    /// The cost of all steps.
+    /// The cost of all operations.
     total: f64,
-    index: FxHashMap<Step, N>,
-    pub done: FxHashMap<T, (f64, N)>,
-    order: Vec<T>,
+    index: FxHashMap<Operation, NodeId>,
+    pub done: FxHashMap<TermId, (f64, NodeId)>,
+    order: Vec<TermId>,
     /// Values that are there with those that the plan takes, and are paid for.
     paid: Vec<Id>,
     /// Values that are defined from this place on may not be used.
@@ -82,14 +83,14 @@ impl Plan {
         self.take(mark);
     }
 
-    /// Undoes the steps since the mark and returns them.
+    /// Removes the operations since the mark and returns them.
     pub fn take(&mut self, mark: Mark) -> Kept {
         let paid = self.paid.split_off(mark.paid);
         let nodes: Vec<Node> = self.nodes.drain(mark.nodes..).collect();
         for node in &nodes {
             // Costs are halves of whole numbers, so that nothing is lost.
             self.total -= node.cost;
-            self.index.remove(&node.step);
+            self.index.remove(&node.operation);
         }
         let done = &mut self.done;
         let terms = self.order.drain(mark.order..);
@@ -97,11 +98,11 @@ impl Plan {
         Kept { nodes, terms, paid }
     }
 
-    /// Does again what was taken from here.
+    /// Appends operations that [`Plan::take`] removed.
     pub fn put(&mut self, kept: Kept) {
         for node in kept.nodes {
             self.total += node.cost;
-            self.index.insert(node.step.clone(), self.nodes.len());
+            self.index.insert(node.operation.clone(), self.nodes.len());
             self.nodes.push(node);
         }
         for (t, done) in kept.terms {
@@ -115,11 +116,11 @@ impl Plan {
 /// A part of a plan that was taken out of it.
 pub(super) struct Kept {
     nodes: Vec<Node>,
-    terms: Vec<(T, (f64, N))>,
+    terms: Vec<(TermId, (f64, NodeId))>,
     paid: Vec<Id>,
 }
 
-/// How far a plan was.
+/// A state of a plan, to return to.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     nodes: usize,
@@ -127,38 +128,38 @@ pub(super) struct Mark {
     paid: usize,
 }
 
-/// The values that are there to be used, by what they are.
+/// The values that the program has, found by their terms.
 #[derive(Default)]
 pub(super) struct Known {
     /// By the term, scaled so that its first coefficient is 1, and that coefficient.
-    pub whole: FxHashMap<T, SmallVec<[(Id, f64); 2]>>,
+    pub whole: FxHashMap<TermId, SmallVec<[(Id, f64); 2]>>,
     /// Products of several factors, by each factor.
-    pub products: FxHashMap<B, Vec<(Id, M, f64)>>,
+    pub products: FxHashMap<BaseId, Vec<(Id, ProductId, f64)>>,
     /// Sums, by each summand.
-    pub sums: FxHashMap<M, Vec<Id>>,
+    pub sums: FxHashMap<ProductId, Vec<Id>>,
 }
 
-/// So many candidates are looked at for one part.
+/// The number of candidates tried for one part of a term.
 pub(super) const CANDIDATES: usize = 12;
 
-/// What a step costs for each element.
-pub(super) fn weight(step: &Step) -> f64 {
+/// The cost of an operation for each element.
+pub(super) fn weight(step: &Operation) -> f64 {
     match step {
-        Step::One | Step::Have(..) => 0.0,
-        Step::Div(..) => 1.5,
-        Step::Pow(_, e) => match f64::from_bits(*e) {
+        Operation::One | Operation::Have(..) => 0.0,
+        Operation::Div(..) => 1.5,
+        Operation::Pow(_, e) => match f64::from_bits(*e) {
             2.0 => 1.0,
             -1.0 | 0.5 | -0.5 => 2.0,
             _ => 8.0,
         },
-        Step::Apply(..) => 8.0,
-        Step::SoftmaxSlope(..) => 3.0,
+        Operation::Apply(..) => 8.0,
+        Operation::SoftmaxSlope(..) => 3.0,
         _ => 1.0,
     }
 }
 
 impl Stage {
-    pub(super) fn lead_of(&mut self, t: T) -> (T, f64) {
+    pub(super) fn lead_of(&mut self, t: TermId) -> (TermId, f64) {
         match self.terms.summands(t).first() {
             Some(&(_, c)) => (self.terms.scaled(t, 1.0 / c), c),
             None => (t, 1.0),
@@ -166,7 +167,7 @@ impl Stage {
     }
 
     /// Makes a value known.
-    pub(super) fn define(&mut self, id: Id, t: T, price: Price) {
+    pub(super) fn define(&mut self, id: Id, t: TermId, price: Price) {
         self.last_plans.clear();
         self.values[id.index()] = t;
         self.prices[id.index()] = price;
@@ -193,7 +194,7 @@ impl Stage {
     }
 
     /// A value with a given name that is this term.
-    pub(super) fn given_name(&self, t: T) -> Option<Id> {
+    pub(super) fn given_name(&self, t: TermId) -> Option<Id> {
         let c = self.terms.summands(t).first()?.1;
         let lead = self.terms.find_scaled(t, 1.0 / c)?;
         let all = self.known.whole.get(&lead)?.iter();
@@ -228,11 +229,11 @@ impl Stage {
     pub(super) fn may_use(&self, plan: &Plan, id: Id) -> bool {
         self.position[id.index()] < plan.limit
             && self.program.info(id).meta.dtype == self.dtype
-            && (self.terms.on(Is::Reuse) || self.live[id.index()])
+            && (self.terms.on(RuleId::Reuse) || self.live[id.index()])
     }
 
     /// What the term costs, with what is known so far.
-    pub(super) fn cost(&mut self, t: T) -> f64 {
+    pub(super) fn cost(&mut self, t: TermId) -> f64 {
         if let Some(cost) = self.cost_of.get(&t) {
             return *cost;
         }
@@ -250,9 +251,8 @@ impl Stage {
         cost
     }
 
-    /// The steps of a term by themselves: those that were found already, if nothing was made known
-    /// since.
-    pub(super) fn planned(&mut self, t: T) -> (Plan, f64, N) {
+    /// The plan of a term alone; the last one, if no value was defined since.
+    pub(super) fn planned(&mut self, t: TermId) -> (Plan, f64, NodeId) {
         if let Some(plan) = self.last_plans.remove(&t) {
             return plan;
         }
@@ -261,77 +261,81 @@ impl Stage {
         (plan, c, n)
     }
 
-    pub(super) fn step(&mut self, plan: &mut Plan, step: Step) -> N {
-        if let Some(n) = plan.index.get(&step) {
+    pub(super) fn operation(&mut self, plan: &mut Plan, operation: Operation) -> NodeId {
+        if let Some(n) = plan.index.get(&operation) {
             return *n;
         }
-        let of = |n: &N| plan.nodes[*n].vars.clone();
-        let vars = match &step {
-            Step::One => Vars::new(),
-            Step::Have(_, dims) => super::term::rising(dims.iter().flatten().copied().collect()),
-            Step::Hot(b) => self.terms.base_vars(*b).clone(),
-            Step::Add(a, b)
-            | Step::Sub(a, b)
-            | Step::Mul(a, b)
-            | Step::Div(a, b)
-            | Step::SoftmaxSlope(a, b, _) => union_of(&of(a), &of(b)),
-            Step::Scale(a, _) | Step::Pow(a, _) => of(a),
-            Step::Apply(Fun::LogSumExp(v), a) => of(a).into_iter().filter(|w| w != v).collect(),
-            Step::Apply(_, a) => of(a),
-            Step::Sum(a, gone) => of(a).into_iter().filter(|v| !gone.contains(v)).collect(),
-            Step::Pick(a, b) => {
+        let of = |n: &NodeId| plan.nodes[*n].vars.clone();
+        let vars = match &operation {
+            Operation::One => Vars::new(),
+            Operation::Have(_, dims) => {
+                super::term::rising(dims.iter().flatten().copied().collect())
+            }
+            Operation::Hot(b) => self.terms.base_vars(*b).clone(),
+            Operation::Add(a, b)
+            | Operation::Sub(a, b)
+            | Operation::Mul(a, b)
+            | Operation::Div(a, b)
+            | Operation::SoftmaxSlope(a, b, _) => union_of(&of(a), &of(b)),
+            Operation::Scale(a, _) | Operation::Pow(a, _) => of(a),
+            Operation::Apply(Fun::LogSumExp(v), a) => {
+                of(a).into_iter().filter(|w| w != v).collect()
+            }
+            Operation::Apply(_, a) => of(a),
+            Operation::Sum(a, gone) => of(a).into_iter().filter(|v| !gone.contains(v)).collect(),
+            Operation::Pick(a, b) => {
                 let Base::Hot { var, .. } = *self.terms.get(*b) else { unreachable!("one-hot") };
                 let vars = union([of(a), self.terms.base_vars(*b).clone()].iter());
                 vars.into_iter().filter(|v| *v != var).collect()
             }
         };
-        let numel = match &step {
-            Step::Sum(a, _) | Step::Apply(_, a) => self.terms.numel(&plan.nodes[*a].vars),
+        let numel = match &operation {
+            Operation::Sum(a, _) | Operation::Apply(_, a) => self.terms.numel(&plan.nodes[*a].vars),
             _ => self.terms.numel(&vars),
         } as f64;
-        let cost = match &step {
-            Step::Have(id, _) => self.pay(&mut plan.paid, [*id]),
-            Step::One => 0.0,
-            Step::Scale(a, _) if self.is_free(plan, *a) => 0.0,
+        let cost = match &operation {
+            Operation::Have(id, _) => self.pay(&mut plan.paid, [*id]),
+            Operation::One => 0.0,
+            Operation::Scale(a, _) if self.is_free(plan, *a) => 0.0,
             // A mean is one op.
-            Step::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
-            step => weight(step) * numel + self.overhead,
+            Operation::Scale(a, c) if self.is_mean(plan, *a, f64::from_bits(*c)) => 0.0,
+            other => weight(other) * numel + self.overhead,
         };
         plan.total += cost;
-        plan.nodes.push(Node { step: step.clone(), vars, cost, sample: None });
-        plan.index.insert(step, plan.nodes.len() - 1);
+        plan.nodes.push(Node { operation: operation.clone(), vars, cost, sample: None });
+        plan.index.insert(operation, plan.nodes.len() - 1);
         plan.nodes.len() - 1
     }
 
-    /// Whether the step can have any coefficient at no cost: one-hot rows are made with any number for the 1, and multiples of constants are
-    /// constants.
-    pub(super) fn is_free(&self, plan: &Plan, n: N) -> bool {
-        match &plan.nodes[n].step {
-            Step::One | Step::Hot(_) => true,
-            Step::Have(id, _) => matches!(self.program.info(*id).from, From::Constant(_)),
+    /// Whether a coefficient of the operation costs nothing: one-hot rows are made with any number
+    /// in place of 1, and multiples of constants are constants.
+    pub(super) fn is_free(&self, plan: &Plan, n: NodeId) -> bool {
+        match &plan.nodes[n].operation {
+            Operation::One | Operation::Hot(_) => true,
+            Operation::Have(id, _) => matches!(self.program.info(*id).from, Origin::Constant(_)),
             _ => false,
         }
     }
 
-    /// Whether a step is a sum of which `c` times it is the mean.
-    pub(super) fn is_mean(&self, plan: &Plan, n: N, c: f64) -> bool {
-        matches!(&plan.nodes[n].step, Step::Sum(_, vars) if c * self.terms.numel(vars) as f64 == 1.0)
+    /// Whether the operation is a sum and `c` times it the mean.
+    pub(super) fn is_mean(&self, plan: &Plan, n: NodeId, c: f64) -> bool {
+        matches!(&plan.nodes[n].operation, Operation::Sum(_, vars) if c * self.terms.numel(vars) as f64 == 1.0)
     }
 
-    /// `c` times a step.
-    pub(super) fn scale(&mut self, plan: &mut Plan, c: f64, n: N) -> N {
-        if c == 1.0 { n } else { self.step(plan, Step::Scale(n, c.to_bits())) }
+    /// `c` times the result of an operation.
+    pub(super) fn scale(&mut self, plan: &mut Plan, c: f64, n: NodeId) -> NodeId {
+        if c == 1.0 { n } else { self.operation(plan, Operation::Scale(n, c.to_bits())) }
     }
 
-    pub(super) fn have(&mut self, plan: &mut Plan, id: Id) -> N {
+    pub(super) fn have(&mut self, plan: &mut Plan, id: Id) -> NodeId {
         let dims = self.dims[id.index()].clone();
-        self.step(plan, Step::Have(id, dims))
+        self.operation(plan, Operation::Have(id, dims))
     }
 
-    /// The steps of a term: a number times a step.
-    pub(super) fn plan_term(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+    /// Plans a term as a number times the result of an operation.
+    pub(super) fn plan_term(&mut self, plan: &mut Plan, t: TermId) -> (f64, NodeId) {
         if let Some(c) = self.terms.as_number(t) {
-            return (c, self.step(plan, Step::One));
+            return (c, self.operation(plan, Operation::One));
         }
         let (lead, c) = self.lead_of(t);
         if let Some(&(d, n)) = plan.done.get(&lead) {
@@ -369,7 +373,7 @@ impl Stage {
     }
 
     /// The value that is this term up to its coefficient, which is given too, with the least cost.
-    pub(super) fn cheapest_there(&self, plan: &Plan, lead: T) -> Option<(Id, f64, f64)> {
+    pub(super) fn cheapest_there(&self, plan: &Plan, lead: TermId) -> Option<(Id, f64, f64)> {
         let all = self.known.whole.get(&lead)?.iter();
         let usable = all.filter(|(id, _)| self.may_use(plan, *id));
         let costs = usable.map(|&(id, c)| {
@@ -384,38 +388,38 @@ impl Stage {
     }
 
     /// What it may cost that a value is there with another coefficient only.
-    fn factor_cost(&self, t: T, c: f64) -> f64 {
+    fn factor_cost(&self, t: TermId, c: f64) -> f64 {
         if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
     }
 
     /// The cost of a number before a term.
-    fn number_cost(&self, t: T, c: f64) -> f64 {
+    fn number_cost(&self, t: TermId, c: f64) -> f64 {
         match c == 1.0 {
             true => 0.0,
             false => self.terms.numel(self.terms.vars(t)) as f64 + self.overhead,
         }
     }
 
-    /// The cost of a number before a step that is a multiple of the term.
-    pub(super) fn number_before(&self, plan: &Plan, c: f64, n: N, t: T) -> f64 {
+    /// The cost of the coefficient of an operation that gives a multiple of the term.
+    pub(super) fn number_before(&self, plan: &Plan, c: f64, n: NodeId, t: TermId) -> f64 {
         let free = self.is_mean(plan, n, c) || self.is_free(plan, n);
         if free { 0.0 } else { self.number_cost(t, c) }
     }
 
-    fn plan_fresh(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+    fn plan_fresh(&mut self, plan: &mut Plan, t: TermId) -> (f64, NodeId) {
         match self.plan_slope(plan, t) {
             Some(found) => found,
             None => self.plan_plain(plan, t),
         }
     }
 
-    pub(super) fn plan_plain(&mut self, plan: &mut Plan, t: T) -> (f64, N) {
+    pub(super) fn plan_plain(&mut self, plan: &mut Plan, t: TermId) -> (f64, NodeId) {
         if let [(m, c)] = self.terms.summands(t)[..] {
             let (d, n) = self.plan_product(plan, 1.0, m);
             return (c * d, n);
         }
         let (c, common, rest) = self.terms.primitive(t);
-        if common != UNIT && self.terms.on(Is::CommonFactor) {
+        if common != UNIT && self.terms.on(RuleId::CommonFactor) {
             let outside = self.terms.factors(common).clone();
             let outside = self.best_outside(plan, outside, rest);
             return self.plan_factored(plan, c, common, &outside, rest);
@@ -424,7 +428,7 @@ impl Stage {
         self.plan_sum(plan, summands)
     }
 
-    pub(super) fn plan_base(&mut self, plan: &mut Plan, b: B) -> (f64, N) {
+    pub(super) fn plan_base(&mut self, plan: &mut Plan, b: BaseId) -> (f64, NodeId) {
         let t = self.terms.power(b, 1.0);
         if !matches!(self.terms.get(b), Base::Value { .. } | Base::Hot { .. }) {
             let (lead, c) = self.lead_of(t);
@@ -437,15 +441,15 @@ impl Stage {
             }
         }
         match self.terms.get(b).clone() {
-            Base::Value { id, dims } => (1.0, self.step(plan, Step::Have(id, dims))),
-            Base::Hot { .. } => (1.0, self.step(plan, Step::Hot(b))),
+            Base::Value { id, dims } => (1.0, self.operation(plan, Operation::Have(id, dims))),
+            Base::Hot { .. } => (1.0, self.operation(plan, Operation::Hot(b))),
             Base::Sum(t) => self.plan_term(plan, t),
             Base::Fn(f, t) => {
                 let (c, n) = self.plan_term(plan, t);
                 let n = self.scale(plan, c, n);
                 let n = match f {
-                    Fun::Root(e) => self.step(plan, Step::Pow(n, e)),
-                    f => self.step(plan, Step::Apply(f, n)),
+                    Fun::Root(e) => self.operation(plan, Operation::Pow(n, e)),
+                    f => self.operation(plan, Operation::Apply(f, n)),
                 };
                 (1.0, n)
             }
@@ -465,7 +469,7 @@ impl Stage {
         }
     }
 
-    fn plan_reduce(&mut self, plan: &mut Plan, vars: Vars, m: M) -> (f64, N) {
+    fn plan_reduce(&mut self, plan: &mut Plan, vars: Vars, m: ProductId) -> (f64, NodeId) {
         let factors = self.terms.factors(m).clone();
         let hot = factors.iter().find_map(|(b, e)| match self.terms.get(*b) {
             Base::Hot { var, .. } if *e == 1.0 && vars.contains(var) => Some((*b, *var)),
@@ -483,8 +487,12 @@ impl Stage {
                 let (c, n) = self.plan_term(plan, t);
                 let full = *self.terms.base_vars(b) == plan.nodes[n].vars;
                 if full {
-                    let n = self.step(plan, Step::Pick(n, b));
-                    let n = if left.is_empty() { n } else { self.step(plan, Step::Sum(n, left)) };
+                    let n = self.operation(plan, Operation::Pick(n, b));
+                    let n = if left.is_empty() {
+                        n
+                    } else {
+                        self.operation(plan, Operation::Sum(n, left))
+                    };
                     return (c, n);
                 }
             }
@@ -496,7 +504,8 @@ impl Stage {
             vars.iter().filter(|v| plan.nodes[n].vars.contains(v)).copied().collect();
         let missing: Vars = vars.iter().filter(|v| !present.contains(v)).copied().collect();
         let c = c * self.terms.numel(&missing) as f64;
-        let n = if present.is_empty() { n } else { self.step(plan, Step::Sum(n, present)) };
+        let n =
+            if present.is_empty() { n } else { self.operation(plan, Operation::Sum(n, present)) };
         (c, n)
     }
 }
@@ -504,28 +513,28 @@ impl Stage {
 impl Plan {
     /// Whether a value is taken that has another coefficient, so that the number might go to a
     /// better place.
-    pub fn is_multiple(&self, c: f64, root: N) -> bool {
-        c != 1.0 && matches!(self.nodes[root].step, Step::Have(..))
+    pub fn is_multiple(&self, c: f64, root: NodeId) -> bool {
+        c != 1.0 && matches!(self.nodes[root].operation, Operation::Have(..))
     }
 
-    /// The numbers of a step that has been followed.
-    pub fn sample(&self, n: N) -> &Sample {
-        self.nodes[n].sample.as_deref().expect("steps come after what they need")
+    /// The numbers of an operation at the points of accuracy, once computed.
+    pub fn sample(&self, n: NodeId) -> &Sample {
+        self.nodes[n].sample.as_deref().expect("operations come after their operands")
     }
 
-    /// What this step costs with those that it needs.
-    pub fn cost_to(&self, root: N) -> f64 {
+    /// The cost of an operation with all that it depends on.
+    pub fn cost_to(&self, root: NodeId) -> f64 {
         let needed = self.needed(root);
         self.nodes.iter().zip(needed).filter(|(_, needed)| *needed).map(|(n, _)| n.cost).sum()
     }
 
-    /// The steps that the last needs, marked.
-    pub fn needed(&self, root: N) -> Vec<bool> {
+    /// The operations that the last one depends on, marked.
+    pub fn needed(&self, root: NodeId) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
         needed[root] = true;
         for n in (0..self.nodes.len()).rev().filter(|n| *n <= root) {
             if needed[n] {
-                for input in self.nodes[n].step.inputs() {
+                for input in self.nodes[n].operation.inputs() {
                     needed[input] = true;
                 }
             }
@@ -534,20 +543,20 @@ impl Plan {
     }
 }
 
-impl Step {
-    pub fn inputs(&self) -> SmallVec<[N; 2]> {
+impl Operation {
+    pub fn inputs(&self) -> SmallVec<[NodeId; 2]> {
         match self {
-            Step::One | Step::Have(..) | Step::Hot(_) => SmallVec::new(),
-            Step::Add(a, b)
-            | Step::Sub(a, b)
-            | Step::Mul(a, b)
-            | Step::Div(a, b)
-            | Step::SoftmaxSlope(a, b, _) => [*a, *b].into_iter().collect(),
-            Step::Scale(a, _)
-            | Step::Pow(a, _)
-            | Step::Apply(_, a)
-            | Step::Sum(a, _)
-            | Step::Pick(a, _) => [*a].into_iter().collect(),
+            Operation::One | Operation::Have(..) | Operation::Hot(_) => SmallVec::new(),
+            Operation::Add(a, b)
+            | Operation::Sub(a, b)
+            | Operation::Mul(a, b)
+            | Operation::Div(a, b)
+            | Operation::SoftmaxSlope(a, b, _) => [*a, *b].into_iter().collect(),
+            Operation::Scale(a, _)
+            | Operation::Pow(a, _)
+            | Operation::Apply(_, a)
+            | Operation::Sum(a, _)
+            | Operation::Pick(a, _) => [*a].into_iter().collect(),
         }
     }
 }

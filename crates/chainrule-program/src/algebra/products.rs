@@ -1,18 +1,23 @@
 //! Writing products: with values that are parts of them, their inverses, and sums that take factors in.
 
-use super::plan::{CANDIDATES, N, Plan, Step, weight};
-use super::rules::Is;
+use super::plan::{CANDIDATES, NodeId, Operation, Plan, weight};
+use super::rules::RuleId;
 use super::stage::Stage;
-use super::term::{B, Base, Factors, M, T, UNIT, union};
+use super::term::{Base, BaseId, Factors, ProductId, TermId, UNIT, union};
 use crate::ir::Id;
 
-const INVERSE: Step = Step::Pow(0, (-1f64).to_bits());
+const INVERSE: Operation = Operation::Pow(0, (-1f64).to_bits());
 
 impl Stage {
     /// The common factors of a sum that are best left outside: one that a live value has with factors of the summands may serve better inside.
-    pub(super) fn best_outside(&mut self, plan: &mut Plan, common: Factors, rest: T) -> Factors {
+    pub(super) fn best_outside(
+        &mut self,
+        plan: &mut Plan,
+        common: Factors,
+        rest: TermId,
+    ) -> Factors {
         let mut best = common.clone();
-        if plan.depth > 4 || !self.terms.on(Is::Reuse) {
+        if plan.depth > 4 || !self.terms.on(RuleId::Reuse) {
             return best;
         }
         let whole = self.terms.product(common.clone());
@@ -41,11 +46,11 @@ impl Stage {
     }
 
     /// Whether a live value is a part of a summand times this factor, and is none of the summand without it.
-    fn completes(&self, (b, e): (B, f64), rest: T) -> bool {
+    fn completes(&self, (b, e): (BaseId, f64), rest: TermId) -> bool {
         let Some(candidates) = self.known.products.get(&b) else { return false };
         let live = candidates.iter().rev().filter(|(id, ..)| self.live[id.index()]);
         let mut parts = live.take(CANDIDATES).map(|(_, part, _)| self.terms.factors(*part));
-        let completed = |part: &Factors, m: M| {
+        let completed = |part: &Factors, m: ProductId| {
             let alone = self.terms.factors(m);
             let mut with = alone.clone();
             match with.iter_mut().find(|(o, f)| *o == b && f * e > 0.0) {
@@ -65,10 +70,10 @@ impl Stage {
         &mut self,
         plan: &mut Plan,
         c: f64,
-        common: M,
+        common: ProductId,
         outside: &Factors,
-        rest: T,
-    ) -> (f64, N) {
+        rest: TermId,
+    ) -> (f64, NodeId) {
         let mut product = outside.clone();
         if outside.len() == self.terms.factors(common).len() {
             product.push((self.terms.sum_base(rest), 1.0));
@@ -86,15 +91,21 @@ impl Stage {
     }
 
     /// The steps of a product with a coefficient, which goes to the smallest factor.
-    pub(super) fn plan_product(&mut self, plan: &mut Plan, c: f64, m: M) -> (f64, N) {
+    pub(super) fn plan_product(&mut self, plan: &mut Plan, c: f64, m: ProductId) -> (f64, NodeId) {
         self.plan_product_with(plan, c, m, Vec::new())
     }
 
     /// As [`Stage::plan_product`], with factors that are there as steps.
-    fn plan_product_with(&mut self, plan: &mut Plan, c: f64, m: M, mut above: Vec<N>) -> (f64, N) {
+    fn plan_product_with(
+        &mut self,
+        plan: &mut Plan,
+        c: f64,
+        m: ProductId,
+        mut above: Vec<NodeId>,
+    ) -> (f64, NodeId) {
         let mut rest = self.terms.factors(m).clone();
         let mut c = c;
-        let mut below: Vec<N> = Vec::new();
+        let mut below: Vec<NodeId> = Vec::new();
         // Denominators last: a factor that goes into a sum needs none.
         for signs in [&[1.0][..], &[1.0, -1.0]] {
             while let Some(found) = self.cover(plan, &rest, m, signs) {
@@ -122,15 +133,15 @@ impl Stage {
             match e {
                 1.0 => above.push(n),
                 -1.0 => below.push(n),
-                -2.0 => below.push(self.step(plan, Step::Pow(n, 2f64.to_bits()))),
-                _ => above.push(self.step(plan, Step::Pow(n, e.to_bits()))),
+                -2.0 => below.push(self.operation(plan, Operation::Pow(n, 2f64.to_bits()))),
+                _ => above.push(self.operation(plan, Operation::Pow(n, e.to_bits()))),
             }
         }
         self.combine(plan, c, above, below)
     }
 
     /// Sums that took factors in join the factors above; gives their coefficient.
-    fn absorb(&mut self, plan: &mut Plan, rest: &mut Factors, above: &mut Vec<N>) -> f64 {
+    fn absorb(&mut self, plan: &mut Plan, rest: &mut Factors, above: &mut Vec<NodeId>) -> f64 {
         let mut c = 1.0;
         while let Some((d, n)) = self.absorbed(plan, rest) {
             c *= d;
@@ -143,9 +154,9 @@ impl Stage {
         &mut self,
         plan: &mut Plan,
         mut c: f64,
-        mut above: Vec<N>,
-        mut below: Vec<N>,
-    ) -> (f64, N) {
+        mut above: Vec<NodeId>,
+        mut below: Vec<NodeId>,
+    ) -> (f64, NodeId) {
         let full = union(above.iter().chain(&below).map(|n| &plan.nodes[*n].vars));
         let full = self.terms.numel(&full);
         let below = match below.len() {
@@ -159,14 +170,14 @@ impl Stage {
             && (above.is_empty() || self.is_inverted(plan, c, &above, d, full))
         {
             let inverse = match c.abs() {
-                1.0 => Step::Pow(d, (-1f64).to_bits()),
+                1.0 => Operation::Pow(d, (-1f64).to_bits()),
                 size => {
                     c = c.signum();
-                    let one = self.step(plan, Step::One);
-                    Step::Div(self.scale(plan, size, one), d)
+                    let one = self.operation(plan, Operation::One);
+                    Operation::Div(self.scale(plan, size, one), d)
                 }
             };
-            above.push(self.step(plan, inverse));
+            above.push(self.operation(plan, inverse));
             return self.combine(plan, c, above, Vec::new());
         }
         // The number makes a mean of a sum, or goes to a factor that is much smaller than the product.
@@ -183,31 +194,38 @@ impl Stage {
         }
         let Some(d) = below else { return (c, self.merge(plan, above)) };
         // A small factor is divided rather than the whole product.
-        let small = |n: &N| self.terms.numel(&plan.nodes[*n].vars) * 2 <= full;
-        let (mut few, mut rest): (Vec<N>, Vec<N>) = above.into_iter().partition(small);
+        let small = |n: &NodeId| self.terms.numel(&plan.nodes[*n].vars) * 2 <= full;
+        let (mut few, mut rest): (Vec<NodeId>, Vec<NodeId>) = above.into_iter().partition(small);
         if !small(&d) || few.is_empty() || rest.is_empty() {
             few.append(&mut rest);
             let n = self.merge(plan, few);
-            return (c, self.step(plan, Step::Div(n, d)));
+            return (c, self.operation(plan, Operation::Div(n, d)));
         }
         let n = self.merge(plan, few);
-        rest.push(self.step(plan, Step::Div(n, d)));
+        rest.push(self.operation(plan, Operation::Div(n, d)));
         (c, self.merge(plan, rest))
     }
 
     /// Whether a denominator is inverted, and then multiplied with, rather than divided by. A number goes into the inverse at no cost.
-    fn is_inverted(&self, plan: &Plan, c: f64, above: &[N], below: N, full: usize) -> bool {
-        let numel = |n: N| self.terms.numel(&plan.nodes[n].vars);
+    fn is_inverted(
+        &self,
+        plan: &Plan,
+        c: f64,
+        above: &[NodeId],
+        below: NodeId,
+        full: usize,
+    ) -> bool {
+        let numel = |n: NodeId| self.terms.numel(&plan.nodes[n].vars);
         let has_place =
             above.iter().any(|n| numel(*n) * 2 <= full || self.is_mean(plan, *n, c.abs()));
         let number = if c.abs() == 1.0 || has_place { 0.0 } else { full as f64 + self.overhead };
-        let (division, inverse) = (weight(&Step::Div(0, 0)), weight(&INVERSE));
+        let (division, inverse) = (weight(&Operation::Div(0, 0)), weight(&INVERSE));
         let (full, below) = (full as f64, numel(below) as f64);
         (division - 1.0) * full + number > inverse * below + self.overhead
     }
 
     /// The product of steps, small ones first.
-    fn merge(&mut self, plan: &mut Plan, mut all: Vec<N>) -> N {
+    fn merge(&mut self, plan: &mut Plan, mut all: Vec<NodeId>) -> NodeId {
         while all.len() > 1 {
             let mut best = (usize::MAX, 0, 1);
             for i in 0..all.len() {
@@ -222,19 +240,25 @@ impl Stage {
             let b = all.remove(best.2);
             let a = all[best.1];
             all[best.1] = match a == b {
-                true => self.step(plan, Step::Pow(a, 2f64.to_bits())),
-                false => self.step(plan, Step::Mul(a, b)),
+                true => self.operation(plan, Operation::Pow(a, 2f64.to_bits())),
+                false => self.operation(plan, Operation::Mul(a, b)),
             };
         }
         match all.pop() {
             Some(n) => n,
-            None => self.step(plan, Step::One),
+            None => self.operation(plan, Operation::One),
         }
     }
 
     /// The value that is the most useful part of a product, or of its inverse.
-    fn cover(&mut self, plan: &Plan, rest: &Factors, whole: M, signs: &[f64]) -> Option<Cover> {
-        if rest.is_empty() || !self.terms.on(Is::Reuse) {
+    fn cover(
+        &mut self,
+        plan: &Plan,
+        rest: &Factors,
+        whole: ProductId,
+        signs: &[f64],
+    ) -> Option<Cover> {
+        if rest.is_empty() || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         let mut best: Option<(f64, Cover)> = None;
@@ -274,8 +298,8 @@ impl Stage {
 
     /// A sum along axes with factors from outside it taken in, where a value that is there has both: `r sum(d a)` is
     /// `sum(z a)` with `z = r d`. The sum and these factors are taken from the product; the coefficient comes with the step.
-    fn absorbed(&mut self, plan: &mut Plan, rest: &mut Factors) -> Option<(f64, N)> {
-        if rest.len() < 2 || plan.depth > 8 || !self.terms.on(Is::Reuse) {
+    fn absorbed(&mut self, plan: &mut Plan, rest: &mut Factors) -> Option<(f64, NodeId)> {
+        if rest.len() < 2 || plan.depth > 8 || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         for (sum, _) in rest.clone().into_iter().filter(|(_, e)| *e == 1.0) {
@@ -301,17 +325,17 @@ impl Stage {
                 left => {
                     let t = self.terms.scaled_product(1.0, left);
                     let (d, n) = self.plan_term(plan, t);
-                    (d, self.step(plan, Step::Mul(have, n)))
+                    (d, self.operation(plan, Operation::Mul(have, n)))
                 }
             };
-            return Some((d / c, self.step(plan, Step::Sum(n, vars))));
+            return Some((d / c, self.operation(plan, Operation::Sum(n, vars))));
         }
         None
     }
 
     /// A live sum that is a sum of the product with one of the other factors multiplied out; both are taken from the product.
-    fn multiplied_out(&mut self, plan: &mut Plan, rest: &mut Factors) -> Option<(f64, N)> {
-        if rest.len() < 2 || !self.terms.on(Is::Reuse) {
+    fn multiplied_out(&mut self, plan: &mut Plan, rest: &mut Factors) -> Option<(f64, NodeId)> {
+        if rest.len() < 2 || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         for (s, _) in rest.clone().into_iter().filter(|(_, e)| *e == 1.0) {
@@ -359,14 +383,14 @@ impl Stage {
     /// About what a product, or its inverse, costs when it is computed from its factors. A sum
     /// counts even if it is there, so that a value that others may share is taken for it; but not
     /// where a number has to find its place.
-    fn worth(&self, m: M, sign: f64, is_exact: bool) -> f64 {
+    fn worth(&self, m: ProductId, sign: f64, is_exact: bool) -> f64 {
         let factors = self.terms.factors(m);
         let mut cost = 0.0;
         for (b, e) in factors {
             let e = sign * e;
             let numel = self.terms.numel(self.terms.base_vars(*b)) as f64;
             if e != 1.0 {
-                cost += numel * weight(&Step::Pow(0, e.to_bits())) + self.overhead;
+                cost += numel * weight(&Operation::Pow(0, e.to_bits())) + self.overhead;
             }
             cost += match self.terms.get(*b) {
                 Base::Reduce(_, inner) if !is_exact || !self.is_base_there(*b) => {
@@ -382,11 +406,11 @@ impl Stage {
         cost + (factors.len() as f64 - 1.0) * (numel + self.overhead)
     }
 
-    fn is_base_there(&self, b: B) -> bool {
+    fn is_base_there(&self, b: BaseId) -> bool {
         self.terms.find_power(b).is_some_and(|t| self.is_there(t))
     }
 
-    fn is_there(&self, lead: T) -> bool {
+    fn is_there(&self, lead: TermId) -> bool {
         let there = self.known.whole.get(&lead);
         there.is_some_and(|all| all.iter().any(|(id, _)| self.live[id.index()]))
     }
@@ -399,7 +423,7 @@ type Spanning = (Id, f64, Factors, Factors);
 #[derive(Clone, Copy)]
 struct Cover {
     id: Id,
-    part: M,
+    part: ProductId,
     coefficient: f64,
     /// 1, or -1 where the inverse of the value is the part.
     sign: f64,
@@ -407,7 +431,7 @@ struct Cover {
 
 /// Whether all powers of the part, or of its inverse, are in the product.
 pub(super) fn divides(part: &Factors, whole: &Factors, sign: f64) -> bool {
-    let has = |(b, e): &(B, f64)| {
+    let has = |(b, e): &(BaseId, f64)| {
         let enough = |f: f64| f * e * sign > 0.0 && f.abs() >= e.abs() - 1e-12;
         whole.iter().any(|(o, f)| o == b && enough(*f))
     };

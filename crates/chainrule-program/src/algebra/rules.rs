@@ -13,7 +13,7 @@ macro_rules! rules {
     ($($id:ident $name:literal: $statement:literal;)*) => {
         /// The place of each rule in the list.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(super) enum Is { $($id,)* }
+        pub(super) enum RuleId { $($id,)* }
 
         /// All rules of the algebra stage, in the order of the book.
         pub fn rules() -> &'static [Rule] {

@@ -1,10 +1,10 @@
 //! Writing the slope of a softmax: `p (g - sum(p g))`, for any `p`, is one op of the table.
 
-use super::plan::{CANDIDATES, N, Plan, Step};
+use super::plan::{CANDIDATES, NodeId, Operation, Plan};
 use super::products::divides;
-use super::rules::Is;
+use super::rules::RuleId;
 use super::stage::Stage;
-use super::term::{Base, M, Summands, T, UNIT, Var, ZERO};
+use super::term::{Base, ProductId, Summands, TermId, UNIT, Var, ZERO};
 use crate::ir::Id;
 
 /// Deeper in a plan no such slope is looked for.
@@ -14,14 +14,14 @@ const DEEPEST: usize = 3;
 struct Slope {
     p: Id,
     coefficient: f64,
-    g: T,
+    g: TermId,
     var: Var,
 }
 
 impl Stage {
     /// The steps of a term by that op, where this is cheaper.
-    pub(super) fn plan_slope(&mut self, plan: &mut Plan, t: T) -> Option<(f64, N)> {
-        if plan.depth > DEEPEST || !self.terms.on(Is::Reuse) {
+    pub(super) fn plan_slope(&mut self, plan: &mut Plan, t: TermId) -> Option<(f64, NodeId)> {
+        if plan.depth > DEEPEST || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         let since = self.terms.events.len();
@@ -36,7 +36,7 @@ impl Stage {
         let p = self.have(plan, found.p);
         let (c, g) = self.plan_term(plan, found.g);
         if plan.nodes[p].vars == plan.nodes[g].vars {
-            let n = self.step(plan, Step::SoftmaxSlope(p, g, found.var));
+            let n = self.operation(plan, Operation::SoftmaxSlope(p, g, found.var));
             if plan.cost() - before < plain_cost {
                 return Some((c / found.coefficient, n));
             }
@@ -47,13 +47,13 @@ impl Stage {
     }
 
     /// The value `p` is one that is there, and divides all summands.
-    fn slope_of(&mut self, plan: &Plan, t: T) -> Option<Slope> {
+    fn slope_of(&mut self, plan: &Plan, t: TermId) -> Option<Slope> {
         let summands = self.opened(t)?;
         let first = self.terms.factors(summands[0].0).clone();
         for (b, _) in first {
             let Some(candidates) = self.known.products.get(&b) else { continue };
             let live = candidates.iter().rev().filter(|(id, ..)| self.live[id.index()]);
-            let live: Vec<(Id, M, f64)> = live.take(CANDIDATES).copied().collect();
+            let live: Vec<(Id, ProductId, f64)> = live.take(CANDIDATES).copied().collect();
             for (p, m, coefficient) in live {
                 let vars = self.terms.product_vars(m);
                 // The op goes along the last axis.
@@ -71,7 +71,7 @@ impl Stage {
     }
 
     /// The summands of a sum, or of a product with its sum multiplied out.
-    fn opened(&mut self, t: T) -> Option<Summands> {
+    fn opened(&mut self, t: TermId) -> Option<Summands> {
         let [(m, c)] = self.terms.summands(t)[..] else {
             return (!self.terms.is_large(t)).then(|| self.terms.summands(t).clone());
         };
@@ -88,7 +88,7 @@ impl Stage {
     }
 
     /// The `g` of which these summands are `m (g - c sum(m g))`.
-    fn slope_by(&mut self, summands: &Summands, m: M, c: f64, var: Var) -> Option<T> {
+    fn slope_by(&mut self, summands: &Summands, m: ProductId, c: f64, var: Var) -> Option<TermId> {
         if m == UNIT {
             return None;
         }

@@ -4,16 +4,16 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::accuracy::Accuracy;
-use super::axes::Layouts;
+use super::axes::AxisMap;
 use super::emit::Written;
-use super::plan::{Known, N, Plan};
-use super::rules::Is;
+use super::plan::{Known, NodeId, Plan};
+use super::rules::RuleId;
 use super::steps::Noted;
-use super::term::{Base, Dims, T, Terms, ZERO};
+use super::term::{Base, Dims, TermId, Terms, ZERO};
 use crate::Program;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ir::{From, Id, Instruction, Maker, Phase};
+use crate::ir::{Id, Instruction, Maker, Origin, Phase};
 use crate::names::Names;
 use crate::shape::Shape;
 use crate::tensor::op::Kernel;
@@ -34,7 +34,7 @@ pub(super) struct Stage {
     pub dims: Vec<Dims>,
     pub renamed: FxHashMap<(usize, usize), Dims>,
     /// The term of each value.
-    pub values: Vec<T>,
+    pub values: Vec<TermId>,
     /// What each value costs where it is not computed anyway.
     pub prices: Vec<Price>,
     /// Whether a value is computed anyway.
@@ -44,10 +44,10 @@ pub(super) struct Stage {
     /// One more than the place of the instruction that defines a value; 0 if none does.
     pub position: Vec<usize>,
     pub known: Known,
-    pub best_of: FxHashMap<T, T>,
-    pub cost_of: FxHashMap<T, f64>,
+    pub best_of: FxHashMap<TermId, TermId>,
+    pub cost_of: FxHashMap<TermId, f64>,
     /// The steps that costs were found by, until another value is known.
-    pub last_plans: FxHashMap<T, (Plan, f64, N)>,
+    pub last_plans: FxHashMap<TermId, (Plan, f64, NodeId)>,
     pub names: Names,
     pub numbers: FxHashMap<(u64, DType, Vec<usize>), Id>,
     /// Of the value at hand.
@@ -58,7 +58,7 @@ pub(super) struct Stage {
     pub is_forward: bool,
     pub noted: Vec<Noted>,
     /// Constants that are no single number.
-    pub arrays: Vec<(Id, T, Vec<f64>)>,
+    pub arrays: Vec<(Id, TermId, Vec<f64>)>,
     /// The values and terms at sample points, with their rounding errors.
     pub accuracy: Accuracy,
     /// The cost of an instruction beside its elements.
@@ -76,7 +76,7 @@ pub(super) struct Stage {
 impl Stage {
     /// `None` where the axes of the program cannot be told apart.
     pub fn new(program: &Program, on: &[bool], seed: Option<u64>, overhead: f64) -> Option<Stage> {
-        let layouts = Layouts::of(program)?;
+        let axes = AxisMap::of(program)?;
         let n = program.values.len();
         let mut names = Names::default();
         for info in &program.values {
@@ -95,12 +95,12 @@ impl Stage {
         taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
         let floats = || program.values.iter().map(|v| v.meta.dtype).filter(|d| d.is_float());
         let narrow = floats().any(|d| d == DType::F32);
-        let terms = Terms::new(on, layouts.sizes);
+        let terms = Terms::new(on, axes.sizes);
         Some(Stage {
             program: program.clone(),
             terms,
-            dims: layouts.dims,
-            renamed: layouts.renamed,
+            dims: axes.dims,
+            renamed: axes.renamed,
             values: vec![ZERO; n],
             prices: vec![Price::default(); n],
             live,
@@ -249,7 +249,7 @@ impl Stage {
 
     /// The steps of a term as the result of an instruction, with what they cost. Where they are a
     /// multiple of a value, the number may go to a better place.
-    fn cheapest_plan(&mut self, at: usize, t: T) -> (Plan, f64, N, f64) {
+    fn cheapest_plan(&mut self, at: usize, t: TermId) -> (Plan, f64, NodeId, f64) {
         let mut planned = |is_exact: bool| {
             let mut plan = Plan::new(at + 1);
             plan.is_exact = is_exact;
@@ -270,8 +270,8 @@ impl Stage {
 
     /// A number times the result of an op that is linear in an operand which is a number, and that
     /// nothing else needs: the op with another number.
-    fn with_number(&mut self, t: T, instruction: &Instruction) -> Option<Instruction> {
-        if !self.terms.on(Is::ConstantFactor) {
+    fn with_number(&mut self, t: TermId, instruction: &Instruction) -> Option<Instruction> {
+        if !self.terms.on(RuleId::ConstantFactor) {
             return None;
         }
         let [(m, c)] = self.terms.summands(t)[..] else { return None };
@@ -306,7 +306,7 @@ impl Stage {
     }
 
     /// Whether the term is nothing but this value.
-    pub fn is_itself(&self, t: T, id: Id) -> bool {
+    pub fn is_itself(&self, t: TermId, id: Id) -> bool {
         let [(m, 1.0)] = self.terms.summands(t)[..] else { return false };
         let [(b, 1.0)] = self.terms.factors(m)[..] else { return false };
         matches!(self.terms.get(b), Base::Value { id: own, .. } if *own == id)
@@ -314,7 +314,7 @@ impl Stage {
 
     fn become_number(&mut self, id: Id, c: f64, shape: Shape) {
         let number = self.constant_value(c, Shape::SCALAR);
-        let From::Constant(one) = self.program.info(number).from.clone() else {
+        let Origin::Constant(one) = self.program.info(number).from.clone() else {
             unreachable!("a constant was made")
         };
         let value = match shape.rank() {
@@ -325,7 +325,7 @@ impl Stage {
                 std::sync::Arc::new(crate::tensor::value::Value::view(&one, shape, layout))
             }
         };
-        self.program.values[id.index()].from = From::Constant(value);
+        self.program.values[id.index()].from = Origin::Constant(value);
     }
 
     /// Puts values in the place of those that are the same; names that the user gave are kept.
@@ -341,7 +341,7 @@ impl Stage {
         for from in &replaced {
             let to = find(*from);
             let (a, b) = (&self.program.values[from.index()], &self.program.values[to.index()]);
-            let made = !matches!(b.from, From::Input(_) | From::Cell(_) | From::Constant(_));
+            let made = !matches!(b.from, Origin::Input(_) | Origin::Cell(_) | Origin::Constant(_));
             if a.given && !b.given && made {
                 let name = std::mem::take(&mut self.program.values[from.index()].name);
                 let other = std::mem::replace(&mut self.program.values[to.index()].name, name);

@@ -1,10 +1,10 @@
-//! What was done, in words.
+//! The uses of rules, as text.
 
 use super::Applied;
-use super::plan::{N, Plan, Step};
-use super::rules::{Is, rules};
+use super::plan::{NodeId, Operation, Plan};
+use super::rules::{RuleId, rules};
 use super::stage::Stage;
-use super::term::{Before, T};
+use super::term::{Before, TermId};
 use super::text;
 use crate::ir::{Id, Instruction, Phase};
 
@@ -13,12 +13,12 @@ const DEEPEST: usize = 10;
 
 /// A use of a rule at a value.
 pub(super) struct Noted {
-    pub rule: Is,
+    pub rule: RuleId,
     pub at: Id,
     pub before: Before,
-    pub after: T,
+    pub after: TermId,
     pub saved: f64,
-    /// The result where it is no term but the steps that compute it.
+    /// The operations that compute the result, where it is not a term.
     pub written: Option<String>,
 }
 
@@ -46,15 +46,18 @@ impl Stage {
     }
 
     /// Notes the rules that a plan owes its shape to.
-    pub(super) fn note_plan(&mut self, at: Id, t: T, plan: &Plan, c: f64, root: N) {
+    pub(super) fn note_plan(&mut self, at: Id, t: TermId, plan: &Plan, c: f64, root: NodeId) {
         let needed = plan.needed(root);
-        let nodes = || plan.nodes.iter().zip(&needed).filter(|(_, n)| **n).map(|(n, _)| &n.step);
+        let nodes =
+            || plan.nodes.iter().zip(&needed).filter(|(_, n)| **n).map(|(n, _)| &n.operation);
         let composite = |id: &Id| !self.is_itself(self.values[id.index()], *id);
-        let reuses = nodes().any(|s| matches!(s, Step::Have(id, _) if composite(id)));
-        let sum = |n: &N| matches!(plan.nodes[*n].step, Step::Add(..) | Step::Sub(..));
+        let reuses = nodes().any(|s| matches!(s, Operation::Have(id, _) if composite(id)));
+        let sum = |n: &NodeId| {
+            matches!(plan.nodes[*n].operation, Operation::Add(..) | Operation::Sub(..))
+        };
         let factors = nodes().any(|s| match s {
-            Step::Mul(a, b) | Step::Div(a, b) => sum(a) || sum(b),
-            Step::Scale(a, _) => sum(a),
+            Operation::Mul(a, b) | Operation::Div(a, b) => sum(a) || sum(b),
+            Operation::Scale(a, _) => sum(a),
             _ => false,
         });
         let text = match self.tells {
@@ -64,7 +67,7 @@ impl Stage {
         if self.tells && text == self.text(t) {
             return;
         }
-        for (used, rule) in [(factors, Is::CommonFactor), (reuses, Is::Reuse)] {
+        for (used, rule) in [(factors, RuleId::CommonFactor), (reuses, RuleId::Reuse)] {
             if used && self.terms.on(rule) {
                 let (before, written) = (Before::Term(t), Some(text.clone()));
                 self.noted.push(Noted { rule, at, before, after: t, saved: 0.0, written });
@@ -73,17 +76,17 @@ impl Stage {
     }
 
     /// Notes that a number went to an operand in which the op is linear.
-    pub(super) fn note_number(&mut self, at: Id, t: T, made: &Instruction) {
+    pub(super) fn note_number(&mut self, at: Id, t: TermId, made: &Instruction) {
         let names: Vec<_> = match self.tells {
             true => made.inputs.iter().map(|id| self.program.info(*id).name.clone()).collect(),
             false => Vec::new(),
         };
         let written = Some(text::cut(format!("{}({})", made.op.name(), names.join(", "))));
-        let (rule, before) = (Is::ConstantFactor, Before::Term(t));
+        let (rule, before) = (RuleId::ConstantFactor, Before::Term(t));
         self.noted.push(Noted { rule, at, before, after: t, saved: 0.0, written });
     }
 
-    fn plan_text(&self, plan: &Plan, c: f64, n: N) -> String {
+    fn plan_text(&self, plan: &Plan, c: f64, n: NodeId) -> String {
         let text = self.step_text(plan, n, c != 1.0, 0);
         match c {
             1.0 => text,
@@ -93,33 +96,35 @@ impl Stage {
     }
 
     /// A step in words; in brackets if it is a sum inside a product.
-    fn step_text(&self, plan: &Plan, n: N, tight: bool, depth: usize) -> String {
+    fn step_text(&self, plan: &Plan, n: NodeId, tight: bool, depth: usize) -> String {
         if depth > DEEPEST {
             return "...".to_string();
         }
-        let inner = |n: &N, tight: bool| self.step_text(plan, *n, tight, depth + 1);
+        let inner = |n: &NodeId, tight: bool| self.step_text(plan, *n, tight, depth + 1);
         let bracketed = |text: String| if tight { format!("({text})") } else { text };
-        match &plan.nodes[n].step {
-            Step::One => "1".to_string(),
-            Step::Have(id, _) => self.program.info(*id).name.clone(),
-            Step::Hot(b) => self.base_text(*b, 0, 0),
-            Step::Add(a, b) => bracketed(format!("{} + {}", inner(a, false), inner(b, false))),
-            Step::Sub(a, b) => bracketed(format!("{} - {}", inner(a, false), inner(b, true))),
-            Step::Mul(a, b) => format!("{} * {}", inner(a, true), inner(b, true)),
-            Step::Div(a, b) => format!("{} / ({})", inner(a, true), inner(b, false)),
-            Step::Scale(a, c) => {
+        match &plan.nodes[n].operation {
+            Operation::One => "1".to_string(),
+            Operation::Have(id, _) => self.program.info(*id).name.clone(),
+            Operation::Hot(b) => self.base_text(*b, 0, 0),
+            Operation::Add(a, b) => bracketed(format!("{} + {}", inner(a, false), inner(b, false))),
+            Operation::Sub(a, b) => bracketed(format!("{} - {}", inner(a, false), inner(b, true))),
+            Operation::Mul(a, b) => format!("{} * {}", inner(a, true), inner(b, true)),
+            Operation::Div(a, b) => format!("{} / ({})", inner(a, true), inner(b, false)),
+            Operation::Scale(a, c) => {
                 format!("{} * {}", text::number(f64::from_bits(*c)), inner(a, true))
             }
-            Step::Pow(a, e) => {
+            Operation::Pow(a, e) => {
                 format!("({})^({})", inner(a, false), text::number(f64::from_bits(*e)))
             }
-            Step::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
-            Step::Sum(a, _) => format!("sum({})", inner(a, false)),
-            Step::SoftmaxSlope(p, g, _) => {
+            Operation::Apply(f, a) => format!("{}({})", text::fun(*f), inner(a, false)),
+            Operation::Sum(a, _) => format!("sum({})", inner(a, false)),
+            Operation::SoftmaxSlope(p, g, _) => {
                 let (p, g) = (inner(p, true), inner(g, true));
                 format!("{p} * ({g} - sum({p} * {g}))")
             }
-            Step::Pick(a, b) => format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0)),
+            Operation::Pick(a, b) => {
+                format!("pick({}, {})", inner(a, false), self.base_text(*b, 0, 0))
+            }
         }
     }
 

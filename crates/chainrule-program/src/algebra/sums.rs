@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::plan::{CANDIDATES, N, Plan, Step};
-use super::rules::Is;
+use super::plan::{CANDIDATES, NodeId, Operation, Plan};
+use super::rules::RuleId;
 use super::stage::Stage;
-use super::term::{B, Base, M, Summands, T, Terms, UNIT, Vars, union};
+use super::term::{Base, BaseId, ProductId, Summands, TermId, Terms, UNIT, Vars, union};
 use crate::ir::Id;
 
 /// Deeper in a plan no sum is looked for that is nearly another.
@@ -14,9 +14,9 @@ const NEAR: usize = 16;
 
 impl Stage {
     /// The steps of a sum.
-    pub(super) fn plan_sum(&mut self, plan: &mut Plan, summands: Summands) -> (f64, N) {
+    pub(super) fn plan_sum(&mut self, plan: &mut Plan, summands: Summands) -> (f64, NodeId) {
         let mut rest = summands;
-        let mut parts: Vec<(f64, N)> = Vec::new();
+        let mut parts: Vec<(f64, NodeId)> = Vec::new();
         while let Some((id, ratio)) = self.part_of_sum(plan, &rest) {
             let gone = self.terms.summands(self.values[id.index()]).clone();
             rest.retain(|(m, _)| !gone.iter().any(|(o, _)| o == m));
@@ -26,7 +26,7 @@ impl Stage {
         self.together(plan, &mut parts, &mut rest);
         if rest.is_empty() && parts.is_empty() {
             // The factors of a product may be sums that cancel.
-            return (0.0, self.step(plan, Step::One));
+            return (0.0, self.operation(plan, Operation::One));
         }
         if rest.is_empty() {
             return self.total(plan, parts);
@@ -59,7 +59,7 @@ impl Stage {
     }
 
     /// The steps of a sum from a live value that is nearly it: `k x + 3 c x^3` from `k x + c x^3` and `2 c x^3`. Only where that is cheaper.
-    fn plan_near(&mut self, plan: &mut Plan, rest: &Summands) -> Option<(f64, N)> {
+    fn plan_near(&mut self, plan: &mut Plan, rest: &Summands) -> Option<(f64, NodeId)> {
         let ((id, ratio), left) = self.near_sum(plan, rest)?;
         let mark = plan.mark();
         let before = plan.cost();
@@ -81,7 +81,7 @@ impl Stage {
 
     /// A live sum of the same products, of which a multiple has most coefficients in common with this one; and the difference.
     fn near_sum(&mut self, plan: &Plan, rest: &Summands) -> Option<((Id, f64), Summands)> {
-        if plan.depth >= NEAR || !(2..=4).contains(&rest.len()) || !self.terms.on(Is::Reuse) {
+        if plan.depth >= NEAR || !(2..=4).contains(&rest.len()) || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         let mut best: Option<((Id, f64), Summands)> = None;
@@ -110,7 +110,7 @@ impl Stage {
     }
 
     /// Sums along the same axes are one sum, where that is cheaper: of a value that is there, for one.
-    fn together(&mut self, plan: &mut Plan, parts: &mut Vec<(f64, N)>, rest: &mut Summands) {
+    fn together(&mut self, plan: &mut Plan, parts: &mut Vec<(f64, NodeId)>, rest: &mut Summands) {
         let mut groups: Vec<(Vars, Summands, Summands)> = Vec::new();
         for &(m, c) in rest.iter() {
             let [(b, 1.0)] = self.terms.factors(m)[..] else { continue };
@@ -128,7 +128,7 @@ impl Stage {
             }
         }
         for (vars, all, bodies) in groups.into_iter().filter(|g| g.1.len() > 1) {
-            let summands: SmallVec<[(T, f64); 4]> =
+            let summands: SmallVec<[(TermId, f64); 4]> =
                 bodies.iter().map(|(m, c)| (self.terms.scaled_product(1.0, *m), *c)).collect();
             let body = self.terms.add(&summands);
             let mark = plan.mark();
@@ -139,7 +139,7 @@ impl Stage {
             let (c, n) = self.plan_term(plan, body);
             let fits = vars.iter().all(|v| plan.nodes[n].vars.contains(v));
             if fits {
-                let n = self.step(plan, Step::Sum(n, vars));
+                let n = self.operation(plan, Operation::Sum(n, vars));
                 if plan.cost() - before < apart {
                     parts.push((c, n));
                     rest.retain(|(m, _)| !all.iter().any(|(o, _)| o == m));
@@ -153,10 +153,10 @@ impl Stage {
     fn plan_grouped(
         &mut self,
         plan: &mut Plan,
-        mut parts: Vec<(f64, N)>,
+        mut parts: Vec<(f64, NodeId)>,
         inside: Summands,
         outside: &Summands,
-    ) -> (f64, N) {
+    ) -> (f64, NodeId) {
         let group = self.terms.sum(inside);
         parts.push(self.plan_term(plan, group));
         if outside.is_empty() {
@@ -173,12 +173,12 @@ impl Stage {
     fn plan_parts(
         &mut self,
         plan: &mut Plan,
-        mut parts: Vec<(f64, N)>,
+        mut parts: Vec<(f64, NodeId)>,
         rest: &Summands,
-    ) -> (f64, N) {
+    ) -> (f64, NodeId) {
         for &(m, c) in rest {
             parts.push(match m {
-                UNIT => (c, self.step(plan, Step::One)),
+                UNIT => (c, self.operation(plan, Operation::One)),
                 _ => {
                     let t = self.terms.scaled_product(1.0, m);
                     let (d, n) = match self.product_is_there(plan, t) {
@@ -195,17 +195,17 @@ impl Stage {
         self.total(plan, parts)
     }
 
-    fn product_is_there(&mut self, plan: &mut Plan, t: T) -> Option<(Scaled, N)> {
+    fn product_is_there(&mut self, plan: &mut Plan, t: TermId) -> Option<(Scaled, NodeId)> {
         let (lead, c) = self.lead_of(t);
         let (id, d, cost) = self.cheapest_there(plan, lead)?;
         (cost == 0.0).then(|| (Scaled::Times(c / d), self.have(plan, id)))
     }
 
-    fn plan_scaled(&mut self, plan: &mut Plan, c: f64, m: M) -> (Scaled, N) {
+    fn plan_scaled(&mut self, plan: &mut Plan, c: f64, m: ProductId) -> (Scaled, NodeId) {
         let t = self.terms.scaled_product(1.0, m);
         // A number can be worked into a small factor.
         let full = self.terms.numel(self.terms.product_vars(m));
-        let small = |terms: &Terms, b: B| terms.numel(terms.base_vars(b)) * 2 <= full;
+        let small = |terms: &Terms, b: BaseId| terms.numel(terms.base_vars(b)) * 2 <= full;
         let inner = self.terms.factors(m).iter().any(|(b, _)| small(&self.terms, *b));
         if c.abs() != 1.0 && inner && !plan.done.contains_key(&t) {
             let mark = plan.mark();
@@ -227,8 +227,8 @@ impl Stage {
     }
 
     /// The sum of steps with coefficients: small arrays first; a number that all share comes last.
-    fn total(&mut self, plan: &mut Plan, mut parts: Vec<(f64, N)>) -> (f64, N) {
-        let size = |terms: &Terms, plan: &Plan, n: N| terms.numel(&plan.nodes[n].vars);
+    fn total(&mut self, plan: &mut Plan, mut parts: Vec<(f64, NodeId)>) -> (f64, NodeId) {
+        let size = |terms: &Terms, plan: &Plan, n: NodeId| terms.numel(&plan.nodes[n].vars);
         // The number that most elements share is taken out.
         let common = parts
             .iter()
@@ -273,29 +273,34 @@ impl Stage {
     }
 
     /// `c a + d b`, where a sign costs nothing.
-    fn plus(&mut self, plan: &mut Plan, (c, a): (f64, N), (d, b): (f64, N)) -> (f64, N) {
+    fn plus(
+        &mut self,
+        plan: &mut Plan,
+        (c, a): (f64, NodeId),
+        (d, b): (f64, NodeId),
+    ) -> (f64, NodeId) {
         if c == d && c.abs() != 1.0 {
-            return (c, self.step(plan, Step::Add(a, b)));
+            return (c, self.operation(plan, Operation::Add(a, b)));
         }
         if c == -d && c.abs() != 1.0 {
-            return (c, self.step(plan, Step::Sub(a, b)));
+            return (c, self.operation(plan, Operation::Sub(a, b)));
         }
-        let unit = |stage: &mut Stage, plan: &mut Plan, c: f64, n: N| match c.abs() == 1.0 {
+        let unit = |stage: &mut Stage, plan: &mut Plan, c: f64, n: NodeId| match c.abs() == 1.0 {
             true => n,
             false => stage.scale(plan, c.abs(), n),
         };
         let (a, b) = (unit(self, plan, c, a), unit(self, plan, d, b));
         match (c > 0.0, d > 0.0) {
-            (true, true) => (1.0, self.step(plan, Step::Add(a, b))),
-            (true, false) => (1.0, self.step(plan, Step::Sub(a, b))),
-            (false, true) => (1.0, self.step(plan, Step::Sub(b, a))),
-            (false, false) => (-1.0, self.step(plan, Step::Add(a, b))),
+            (true, true) => (1.0, self.operation(plan, Operation::Add(a, b))),
+            (true, false) => (1.0, self.operation(plan, Operation::Sub(a, b))),
+            (false, true) => (1.0, self.operation(plan, Operation::Sub(b, a))),
+            (false, false) => (-1.0, self.operation(plan, Operation::Add(a, b))),
         }
     }
 
     /// A value that is several of the summands, up to one factor.
     fn part_of_sum(&self, plan: &Plan, rest: &Summands) -> Option<(Id, f64)> {
-        if rest.len() < 2 || !self.terms.on(Is::Reuse) {
+        if rest.len() < 2 || !self.terms.on(RuleId::Reuse) {
             return None;
         }
         let mut best: Option<(f64, Id, f64)> = None;
@@ -323,11 +328,11 @@ impl Stage {
     }
 
     /// The summands that share the factor that most of them share.
-    fn shared_factor(&self, rest: &Summands) -> Option<SmallVec<[M; 4]>> {
-        if rest.len() < 3 || !self.terms.on(Is::CommonFactor) {
+    fn shared_factor(&self, rest: &Summands) -> Option<SmallVec<[ProductId; 4]>> {
+        if rest.len() < 3 || !self.terms.on(RuleId::CommonFactor) {
             return None;
         }
-        let mut count: FxHashMap<(B, bool), (usize, usize)> = FxHashMap::default();
+        let mut count: FxHashMap<(BaseId, bool), (usize, usize)> = FxHashMap::default();
         for (m, _) in rest {
             for (b, e) in self.terms.factors(*m) {
                 let entry = count.entry((*b, *e > 0.0)).or_default();
@@ -338,7 +343,9 @@ impl Stage {
         let shared = count.into_iter().filter(|(_, (n, _))| *n > 1 && *n < rest.len());
         let best = shared.max_by_key(|((b, sign), (n, numel))| (*n, *numel, b.0, *sign))?;
         let (b, sign) = best.0;
-        let has = |m: &M| self.terms.factors(*m).iter().any(|(o, e)| *o == b && (*e > 0.0) == sign);
+        let has = |m: &ProductId| {
+            self.terms.factors(*m).iter().any(|(o, e)| *o == b && (*e > 0.0) == sign)
+        };
         Some(rest.iter().map(|(m, _)| *m).filter(has).collect())
     }
 }

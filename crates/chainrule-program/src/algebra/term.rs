@@ -3,20 +3,20 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::rules::Is;
+use super::rules::RuleId;
 use crate::ir::Id;
 
-/// A sum of products: a place in [`Terms::sums`].
+/// A term, which is a sum of products: its place in [`Terms::sums`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct T(pub u32);
+pub(super) struct TermId(pub u32);
 
-/// A product of powers without coefficient: a place in [`Terms::products`].
+/// A product of powers without coefficient: its place in [`Terms::products`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct M(pub u32);
+pub(super) struct ProductId(pub u32);
 
-/// What a power is taken of: a place in [`Terms::bases`].
+/// The base of a power: its place in [`Terms::bases`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct B(pub u32);
+pub(super) struct BaseId(pub u32);
 
 /// An axis that several values may share; the index along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,12 +29,12 @@ pub(super) type Vars = SmallVec<[Var; 4]>;
 pub(super) type Dims = SmallVec<[Option<Var>; 4]>;
 
 /// The summands, rising, each with its coefficient, which is not 0.
-pub(super) type Summands = SmallVec<[(M, f64); 4]>;
+pub(super) type Summands = SmallVec<[(ProductId, f64); 4]>;
 
 /// The factors, rising, each with its exponent, which is not 0. A base comes twice only with exponents of both signs, where it may be 0.
-pub(super) type Factors = SmallVec<[(B, f64); 4]>;
+pub(super) type Factors = SmallVec<[(BaseId, f64); 4]>;
 
-/// What the algebra does not look into, or only by its rules.
+/// The bases of powers: arrays and functions that the algebra treats as symbols.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Base {
     /// A value of the program, whose axes are these.
@@ -42,14 +42,14 @@ pub(super) enum Base {
     /// 1 where the index along `var` is the element of the i64 value, else 0.
     Hot { index: Id, dims: Dims, var: Var },
     /// A sum of at least two products, with no common factor.
-    Sum(T),
+    Sum(TermId),
     /// A function of a sum.
-    Fn(Fun, T),
+    Fn(Fun, TermId),
     /// A sum along axes.
-    Reduce(Vars, M),
+    Reduce(Vars, ProductId),
 }
 
-/// The functions that the rules know.
+/// The functions that have rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Fun {
     Exp,
@@ -64,7 +64,7 @@ pub(super) enum Fun {
     LogSumExp(Var),
 }
 
-/// Whether a fact is known of a base.
+/// The interval that holds the elements of a base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
     pub low: f64,
@@ -73,7 +73,7 @@ pub(super) struct Range {
     pub closed: [bool; 2],
 }
 
-/// What is known of an atom beside its axes.
+/// The facts known of a base, beside its axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Facts {
     pub range: Option<Range>,
@@ -83,23 +83,23 @@ pub(super) struct Facts {
     pub sums_to_one: Option<Var>,
 }
 
-/// A use of a rule, before it is put into words.
+/// One use of a rule, before `text.rs` words it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Event {
-    pub rule: Is,
+    pub rule: RuleId,
     pub before: Before,
-    pub after: T,
+    pub after: TermId,
 }
 
-/// What a term was made from.
+/// The expression that a rule turned into a term.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Before {
-    Term(T),
-    Add(SmallVec<[(T, f64); 4]>),
-    Mul(T, T),
-    Pow(T, f64),
-    Apply(Fun, T),
-    Reduce(Vars, T),
+    Term(TermId),
+    Add(SmallVec<[(TermId, f64); 4]>),
+    Mul(TermId, TermId),
+    Pow(TermId, f64),
+    Apply(Fun, TermId),
+    Reduce(Vars, TermId),
     /// An op of the table on terms.
     Op(&'static str),
 }
@@ -109,15 +109,15 @@ pub(super) struct Terms {
     pub sums: Vec<Summands>,
     pub products: Vec<Factors>,
     pub bases: Vec<Base>,
-    sum_at: FxHashMap<SmallVec<[(M, u64); 4]>, T>,
-    product_at: FxHashMap<SmallVec<[(B, u64); 4]>, M>,
-    base_at: FxHashMap<Base, B>,
+    sum_at: FxHashMap<SmallVec<[(ProductId, u64); 4]>, TermId>,
+    product_at: FxHashMap<SmallVec<[(BaseId, u64); 4]>, ProductId>,
+    base_at: FxHashMap<Base, BaseId>,
     sum_vars: Vec<Vars>,
     product_vars: Vec<Vars>,
     base_vars: Vec<Vars>,
     pub base_facts: Vec<Facts>,
     /// Of a mask, the term that is zero where it is 1.
-    pub zero_of: FxHashMap<B, T>,
+    pub zero_of: FxHashMap<BaseId, TermId>,
     /// How deep functions and sums are nested.
     base_depth: Vec<u32>,
     /// The number of elements along each axis.
@@ -129,9 +129,9 @@ pub(super) struct Terms {
     pub epsilon: f64,
 }
 
-pub(super) const ZERO: T = T(0);
-pub(super) const ONE: T = T(1);
-pub(super) const UNIT: M = M(0);
+pub(super) const ZERO: TermId = TermId(0);
+pub(super) const ONE: TermId = TermId(1);
+pub(super) const UNIT: ProductId = ProductId(0);
 
 impl Terms {
     pub fn new(on: &[bool], sizes: Vec<usize>) -> Terms {
@@ -159,24 +159,25 @@ impl Terms {
         terms
     }
 
-    pub fn on(&self, rule: Is) -> bool {
+    pub fn on(&self, rule: RuleId) -> bool {
         self.on[rule as usize]
     }
 
-    pub fn applied(&mut self, rule: Is, before: Before, after: T) {
+    pub fn applied(&mut self, rule: RuleId, before: Before, after: TermId) {
         if before != Before::Term(after) {
             self.events.push(Event { rule, before, after });
         }
     }
 
     /// The sum of these; they are put in order, and are all different.
-    pub fn sum(&mut self, mut summands: Summands) -> T {
+    pub fn sum(&mut self, mut summands: Summands) -> TermId {
         summands.sort_unstable_by_key(|s| s.0);
-        let key: SmallVec<[(M, u64); 4]> = summands.iter().map(|(m, c)| (*m, key_of(*c))).collect();
+        let key: SmallVec<[(ProductId, u64); 4]> =
+            summands.iter().map(|(m, c)| (*m, key_of(*c))).collect();
         if let Some(t) = self.sum_at.get(&key) {
             return *t;
         }
-        let t = T(self.sums.len() as u32);
+        let t = TermId(self.sums.len() as u32);
         let vars = union(summands.iter().map(|(m, _)| &self.product_vars[m.0 as usize]));
         self.sum_vars.push(vars);
         self.sum_at.insert(key, t);
@@ -185,13 +186,14 @@ impl Terms {
     }
 
     /// The product of these; they are put in order.
-    pub fn product(&mut self, mut factors: Factors) -> M {
+    pub fn product(&mut self, mut factors: Factors) -> ProductId {
         factors.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let key: SmallVec<[(B, u64); 4]> = factors.iter().map(|(b, e)| (*b, e.to_bits())).collect();
+        let key: SmallVec<[(BaseId, u64); 4]> =
+            factors.iter().map(|(b, e)| (*b, e.to_bits())).collect();
         if let Some(m) = self.product_at.get(&key) {
             return *m;
         }
-        let m = M(self.products.len() as u32);
+        let m = ProductId(self.products.len() as u32);
         let vars = union(factors.iter().map(|(b, _)| &self.base_vars[b.0 as usize]));
         self.product_vars.push(vars);
         self.product_at.insert(key, m);
@@ -199,11 +201,11 @@ impl Terms {
         m
     }
 
-    pub fn base(&mut self, base: Base, facts: Facts) -> B {
+    pub fn base(&mut self, base: Base, facts: Facts) -> BaseId {
         if let Some(b) = self.base_at.get(&base) {
             return *b;
         }
-        let b = B(self.bases.len() as u32);
+        let b = BaseId(self.bases.len() as u32);
         let (vars, depth) = match &base {
             Base::Value { dims, .. } => (rising(dims.iter().flatten().copied().collect()), 0),
             Base::Hot { dims, var, .. } => {
@@ -229,37 +231,37 @@ impl Terms {
         b
     }
 
-    pub fn vars(&self, t: T) -> &Vars {
+    pub fn vars(&self, t: TermId) -> &Vars {
         &self.sum_vars[t.0 as usize]
     }
 
-    pub fn product_vars(&self, m: M) -> &Vars {
+    pub fn product_vars(&self, m: ProductId) -> &Vars {
         &self.product_vars[m.0 as usize]
     }
 
-    pub fn base_vars(&self, b: B) -> &Vars {
+    pub fn base_vars(&self, b: BaseId) -> &Vars {
         &self.base_vars[b.0 as usize]
     }
 
-    pub fn product_depth(&self, m: M) -> u32 {
+    pub fn product_depth(&self, m: ProductId) -> u32 {
         let factors = self.products[m.0 as usize].iter();
         factors.map(|(b, _)| self.base_depth[b.0 as usize]).max().unwrap_or(0)
     }
 
-    pub fn depth(&self, t: T) -> u32 {
+    pub fn depth(&self, t: TermId) -> u32 {
         let summands = self.sums[t.0 as usize].iter();
         summands.map(|(m, _)| self.product_depth(*m)).max().unwrap_or(0)
     }
 
-    pub fn summands(&self, t: T) -> &Summands {
+    pub fn summands(&self, t: TermId) -> &Summands {
         &self.sums[t.0 as usize]
     }
 
-    pub fn factors(&self, m: M) -> &Factors {
+    pub fn factors(&self, m: ProductId) -> &Factors {
         &self.products[m.0 as usize]
     }
 
-    pub fn get(&self, b: B) -> &Base {
+    pub fn get(&self, b: BaseId) -> &Base {
         &self.bases[b.0 as usize]
     }
 
@@ -268,13 +270,13 @@ impl Terms {
         vars.iter().map(|v| self.sizes[v.0 as usize]).product()
     }
 
-    pub fn number(&mut self, c: f64) -> T {
+    pub fn number(&mut self, c: f64) -> TermId {
         let summands = if c == 0.0 { Summands::new() } else { [(UNIT, c)].into_iter().collect() };
         self.sum(summands)
     }
 
     /// `c` times the product.
-    pub fn scaled_product(&mut self, c: f64, m: M) -> T {
+    pub fn scaled_product(&mut self, c: f64, m: ProductId) -> TermId {
         if c == 0.0 {
             return ZERO;
         }
@@ -287,7 +289,7 @@ impl Terms {
         self.sum([(m, c)].into_iter().collect())
     }
 
-    pub fn scaled(&mut self, t: T, c: f64) -> T {
+    pub fn scaled(&mut self, t: TermId, c: f64) -> TermId {
         if c == 1.0 {
             return t;
         }
@@ -299,30 +301,30 @@ impl Terms {
     }
 
     /// As [`Terms::scaled`], if that has been made.
-    pub fn find_scaled(&self, t: T, c: f64) -> Option<T> {
-        let key: SmallVec<[(M, u64); 4]> =
+    pub fn find_scaled(&self, t: TermId, c: f64) -> Option<TermId> {
+        let key: SmallVec<[(ProductId, u64); 4]> =
             self.summands(t).iter().map(|(m, a)| (*m, key_of(tidy(a * c)))).collect();
         self.sum_at.get(&key).copied()
     }
 
     /// The power of one base.
-    pub fn power(&mut self, b: B, e: f64) -> T {
+    pub fn power(&mut self, b: BaseId, e: f64) -> TermId {
         let m = self.product([(b, e)].into_iter().collect());
         self.scaled_product(1.0, m)
     }
 
     /// The term of a base to the power 1, if it has been made.
-    pub fn find_power(&self, b: B) -> Option<T> {
+    pub fn find_power(&self, b: BaseId) -> Option<TermId> {
         let m = self.product_at.get(&[(b, 1f64.to_bits())].into_iter().collect::<SmallVec<_>>())?;
         self.sum_at.get(&[(*m, key_of(1.0))].into_iter().collect::<SmallVec<_>>()).copied()
     }
 
-    pub fn find_base(&self, base: &Base) -> Option<B> {
+    pub fn find_base(&self, base: &Base) -> Option<BaseId> {
         self.base_at.get(base).copied()
     }
 
     /// The number that a term is, if it is one.
-    pub fn as_number(&self, t: T) -> Option<f64> {
+    pub fn as_number(&self, t: TermId) -> Option<f64> {
         match self.summands(t)[..] {
             [] => Some(0.0),
             [(UNIT, c)] => Some(c),
@@ -331,12 +333,12 @@ impl Terms {
     }
 
     /// Whether the term is too long to be worked with.
-    pub fn is_large(&self, t: T) -> bool {
+    pub fn is_large(&self, t: TermId) -> bool {
         const SUMMANDS: usize = 16;
         const FACTORS: usize = 12;
         const EXPONENT: f64 = 32.0;
         let summands = self.summands(t);
-        let large = |m: &M| {
+        let large = |m: &ProductId| {
             let factors = self.factors(*m);
             factors.len() > FACTORS || factors.iter().any(|(_, e)| e.abs() > EXPONENT)
         };

@@ -1,7 +1,7 @@
 //! Terms as text.
 
 use super::stage::Stage;
-use super::term::{B, Base, Before, Fun, M, T, UNIT, Var};
+use super::term::{Base, BaseId, Before, Fun, ProductId, TermId, UNIT, Var};
 use crate::ir::Id;
 
 /// Deeper parts are dots.
@@ -35,12 +35,12 @@ impl Stage {
         }
     }
 
-    pub(super) fn text(&self, t: T) -> String {
+    pub(super) fn text(&self, t: TermId) -> String {
         cut(self.inner(t, 0, 0))
     }
 
     /// `tight`: 1 inside a sum, 2 inside a product, 3 under a power.
-    fn inner(&self, t: T, depth: usize, tight: usize) -> String {
+    fn inner(&self, t: TermId, depth: usize, tight: usize) -> String {
         let summands = self.terms.summands(t);
         if let Some(c) = self.terms.as_number(t) {
             let text = number(c);
@@ -71,7 +71,7 @@ impl Stage {
         if brackets { format!("({out})") } else { out }
     }
 
-    fn product_text(&self, m: M, depth: usize, _: usize) -> String {
+    fn product_text(&self, m: ProductId, depth: usize, _: usize) -> String {
         if m == UNIT {
             return "1".to_string();
         }
@@ -97,7 +97,7 @@ impl Stage {
         text
     }
 
-    pub(super) fn base_text(&self, b: B, depth: usize, tight: usize) -> String {
+    pub(super) fn base_text(&self, b: BaseId, depth: usize, tight: usize) -> String {
         match self.terms.get(b) {
             Base::Value { id, .. } => self.id_name(*id),
             Base::Hot { index, .. } => format!("onehot({})", self.id_name(*index)),
@@ -123,15 +123,15 @@ impl Stage {
     }
 
     /// The name of a value that is this base.
-    fn base_name(&self, b: B) -> Option<String> {
+    fn base_name(&self, b: BaseId) -> Option<String> {
         self.known_as(self.terms.find_power(b)?)
     }
 
-    fn name_of(&self, t: T) -> Option<String> {
+    fn name_of(&self, t: TermId) -> Option<String> {
         self.known_as(t)
     }
 
-    fn known_as(&self, t: T) -> Option<String> {
+    fn known_as(&self, t: TermId) -> Option<String> {
         self.given_name(t).map(|id| self.id_name(id))
     }
 

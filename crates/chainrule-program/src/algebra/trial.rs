@@ -1,33 +1,33 @@
 //! Rules that make a term longer or shorter, as the case may be: the cheapest form is kept.
 
 use super::Stage;
-use super::rules::Is;
-use super::term::{Base, Before, Factors, M, Summands, T, Var};
+use super::rules::RuleId;
+use super::term::{Base, Before, Factors, ProductId, Summands, TermId, Var};
 
 /// Longer sums are not multiplied out.
 const LONGEST: usize = 24;
 
 impl Stage {
-    pub(super) fn add(&mut self, parts: &[(T, f64)]) -> T {
+    pub(super) fn add(&mut self, parts: &[(TermId, f64)]) -> TermId {
         let t = self.terms.add(parts);
         self.best(t)
     }
 
-    pub(super) fn mul(&mut self, a: T, b: T) -> T {
+    pub(super) fn mul(&mut self, a: TermId, b: TermId) -> TermId {
         let t = self.terms.mul(a, b);
         self.best(t)
     }
 
-    pub(super) fn pow(&mut self, t: T, e: f64) -> T {
+    pub(super) fn pow(&mut self, t: TermId, e: f64) -> TermId {
         let t = self.terms.pow(t, e);
         self.best(t)
     }
 
     /// The sum along axes: as one, or apart where that is cheaper.
-    pub(super) fn reduce(&mut self, vars: &[Var], t: T) -> T {
+    pub(super) fn reduce(&mut self, vars: &[Var], t: TermId) -> TermId {
         let whole = self.terms.reduce_whole(vars, t);
         let mut best = self.best(whole);
-        if self.terms.on(Is::SumOfSum) && !self.terms.is_large(t) {
+        if self.terms.on(RuleId::SumOfSum) && !self.terms.is_large(t) {
             // The summands in the form that has most of them, and as they are.
             let since = self.terms.events.len();
             let expanded = self.expanded(t);
@@ -46,7 +46,7 @@ impl Stage {
                     && self.is_accurate_form(apart, best)
                 {
                     let before = Before::Reduce(vars.iter().copied().collect(), t);
-                    self.terms.applied(Is::SumOfSum, before, apart);
+                    self.terms.applied(RuleId::SumOfSum, before, apart);
                     best = apart;
                 } else {
                     self.terms.events.truncate(since);
@@ -57,7 +57,7 @@ impl Stage {
     }
 
     /// The cheapest of the forms that the rules of this file give.
-    pub(super) fn best(&mut self, t: T) -> T {
+    pub(super) fn best(&mut self, t: TermId) -> TermId {
         if let Some(known) = self.best_of.get(&t) {
             return *known;
         }
@@ -77,7 +77,7 @@ impl Stage {
                     true => (self.terms.size(best), self.terms.size(form)),
                     false => (self.cost(best), self.cost(form)),
                 };
-                let length = |stage: &Stage, t: T| stage.terms.summands(t).len();
+                let length = |stage: &Stage, t: TermId| stage.terms.summands(t).len();
                 let shorter = new < old || (new == old && length(self, form) < length(self, best));
                 if shorter && (self.is_forward || self.is_accurate_form(form, t)) {
                     self.terms.applied(rule, Before::Term(best), form);
@@ -93,38 +93,38 @@ impl Stage {
         best
     }
 
-    fn forms(&mut self, t: T) -> Vec<(Is, T)> {
+    fn forms(&mut self, t: TermId) -> Vec<(RuleId, TermId)> {
         let mut out = Vec::new();
         if self.terms.as_number(t).is_some() || self.terms.is_large(t) {
             return out;
         }
-        if self.terms.on(Is::Distribute) {
-            out.extend(self.cancelling(t).map(|t| (Is::Distribute, t)));
-            out.extend(self.expanded(t).map(|t| (Is::Distribute, t)));
-            out.extend(self.deep(t).map(|t| (Is::Distribute, t)));
+        if self.terms.on(RuleId::Distribute) {
+            out.extend(self.cancelling(t).map(|t| (RuleId::Distribute, t)));
+            out.extend(self.expanded(t).map(|t| (RuleId::Distribute, t)));
+            out.extend(self.deep(t).map(|t| (RuleId::Distribute, t)));
         }
-        if self.terms.on(Is::CommonDenominator) {
-            out.extend(self.over_common(t).into_iter().map(|t| (Is::CommonDenominator, t)));
+        if self.terms.on(RuleId::CommonDenominator) {
+            out.extend(self.over_common(t).into_iter().map(|t| (RuleId::CommonDenominator, t)));
         }
-        if self.terms.on(Is::PartialFractions) {
+        if self.terms.on(RuleId::PartialFractions) {
             let expanded = self.expanded(t).unwrap_or(t);
             for form in [t, expanded] {
                 let once = self.fractions(form);
                 // With several denominators one alone need not be of use.
-                let twice: Vec<T> = match once.len() {
+                let twice: Vec<TermId> = match once.len() {
                     0 | 1 => Vec::new(),
                     _ => once.iter().flat_map(|t| self.fractions(*t)).collect(),
                 };
                 let all = once.into_iter().chain(twice);
-                out.extend(all.map(|t| (Is::PartialFractions, t)));
+                out.extend(all.map(|t| (RuleId::PartialFractions, t)));
             }
         }
         out
     }
 
     /// All products of sums multiplied out, if there are any.
-    pub(super) fn expanded(&mut self, t: T) -> Option<T> {
-        if !self.terms.on(Is::Distribute) {
+    pub(super) fn expanded(&mut self, t: TermId) -> Option<TermId> {
+        if !self.terms.on(RuleId::Distribute) {
             return None;
         }
         if self.terms.length_expanded(t) > LONGEST {
@@ -161,7 +161,7 @@ impl Stage {
     }
 
     /// All products of sums multiplied out, also under the sums along axes that are factors; `None` if there are none of those.
-    fn deep(&mut self, t: T) -> Option<T> {
+    fn deep(&mut self, t: TermId) -> Option<TermId> {
         let mut t = self.expanded(t).unwrap_or(t);
         let mut changed = false;
         for _ in 0..3 {
@@ -203,11 +203,11 @@ impl Stage {
     }
 
     /// Only those sums multiplied out whose summands meet their own inverse, or a mask, outside.
-    fn cancelling(&mut self, t: T) -> Option<T> {
+    fn cancelling(&mut self, t: TermId) -> Option<TermId> {
         let mut changed = false;
         let mut parts = Vec::new();
         for (m, c) in self.terms.summands(t).clone() {
-            let meets = |terms: &super::term::Terms, inner: T| {
+            let meets = |terms: &super::term::Terms, inner: TermId| {
                 let outside = terms.factors(m);
                 terms.summands(inner).iter().any(|(n, _)| {
                     terms.factors(*n).iter().any(|(b, e)| {
@@ -230,9 +230,9 @@ impl Stage {
     }
 
     /// All over one power of a sum that is a denominator, for each such sum.
-    fn over_common(&mut self, t: T) -> Vec<T> {
+    fn over_common(&mut self, t: TermId) -> Vec<TermId> {
         let summands = self.terms.summands(t).clone();
-        let mut below: Vec<(super::term::B, f64)> = Vec::new();
+        let mut below: Vec<(super::term::BaseId, f64)> = Vec::new();
         for (b, e) in summands.iter().flat_map(|(m, _)| self.terms.factors(*m).clone()) {
             let sum = matches!(self.terms.get(b), Base::Sum(_));
             if !sum || e > -1.0 || e != e.round() || !self.terms.base_range(b).is_not_zero() {
@@ -261,8 +261,8 @@ impl Stage {
     }
 
     /// `x s^-k = s^(1-k) - (s - x) s^-k` for a sum `s` that has `x` among its summands: all such terms at once, for each such `x`.
-    fn fractions(&mut self, t: T) -> Vec<T> {
-        let mut choices: Vec<(super::term::B, M, f64)> = Vec::new();
+    fn fractions(&mut self, t: TermId) -> Vec<TermId> {
+        let mut choices: Vec<(super::term::BaseId, ProductId, f64)> = Vec::new();
         for (m, _) in self.terms.summands(t).clone() {
             for (b, e) in self.terms.factors(m).clone() {
                 let Base::Sum(s) = *self.terms.get(b) else { continue };
@@ -284,7 +284,13 @@ impl Stage {
     }
 
     /// With `x = (s - (s - a x)) / a` put in wherever a power of `x` stands over one of `s`.
-    fn divide(&mut self, t: T, b: super::term::B, x: M, a: f64) -> Option<T> {
+    fn divide(
+        &mut self,
+        t: TermId,
+        b: super::term::BaseId,
+        x: ProductId,
+        a: f64,
+    ) -> Option<TermId> {
         let Base::Sum(s) = *self.terms.get(b) else { return None };
         let x_term = self.terms.scaled_product(1.0, x);
         let rest = self.terms.add(&[(s, 1.0), (x_term, -a)]);
@@ -328,18 +334,18 @@ impl Stage {
 
 impl super::term::Terms {
     /// How long the term is as text, about. What the forward pass computes is there anyway, so of that the shortest form is kept.
-    fn size(&self, t: T) -> f64 {
-        let factor = |(b, _): &(super::term::B, f64)| match self.get(*b) {
+    fn size(&self, t: TermId) -> f64 {
+        let factor = |(b, _): &(super::term::BaseId, f64)| match self.get(*b) {
             Base::Sum(inner) => 0.5 + self.size(*inner),
             _ => 1.0,
         };
-        let product = |m: M| 1.0 + self.factors(m).iter().map(factor).sum::<f64>();
+        let product = |m: ProductId| 1.0 + self.factors(m).iter().map(factor).sum::<f64>();
         self.summands(t).iter().map(|(m, _)| product(*m)).sum()
     }
 
     /// How many summands there are when the outermost sums are multiplied out.
-    fn length_expanded(&self, t: T) -> usize {
-        let product = |m: M| {
+    fn length_expanded(&self, t: TermId) -> usize {
+        let product = |m: ProductId| {
             let factors = self.factors(m).iter();
             factors.fold(1usize, |n, (b, e)| match self.get(*b) {
                 Base::Sum(inner) if *e == 1.0 => n.saturating_mul(self.summands(*inner).len()),
@@ -353,7 +359,7 @@ impl super::term::Terms {
     }
 
     /// A product with its first sum (of those that `which` admits) multiplied out; `None` if it has none.
-    fn open(&mut self, m: M, which: impl Fn(&Self, T) -> bool) -> Option<T> {
+    fn open(&mut self, m: ProductId, which: impl Fn(&Self, TermId) -> bool) -> Option<TermId> {
         let factors = self.factors(m).clone();
         if factors.len() == 1 && factors[0].1 == 1.0 {
             return None;

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::Program;
 use crate::dtype::DType;
-use crate::ir::{From, Id};
+use crate::ir::{Id, Origin};
 use crate::ops::OpId;
 use crate::param::Param;
 use crate::tensor::op::Op;
@@ -23,7 +23,7 @@ pub(crate) fn merge(program: &mut Program) {
     let mut stands_for: Vec<Id> = (0..program.values.len() as u32).map(Id).collect();
     let mut constants: HashMap<(Meta2, Bits), Id> = HashMap::new();
     for (i, info) in program.values.iter().enumerate() {
-        if let From::Constant(value) = &info.from {
+        if let Origin::Constant(value) = &info.from {
             let key = (key_of(info.meta), bits(value));
             stands_for[i] = *constants.entry(key).or_insert(Id(i as u32));
         }

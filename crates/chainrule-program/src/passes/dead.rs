@@ -1,7 +1,7 @@
 //! Dead code: what no root needs.
 
 use crate::Program;
-use crate::ir::{From, Id};
+use crate::ir::{Id, Origin};
 
 /// Removes instructions that no root needs, and then values and cells that nothing mentions. The arguments stay.
 pub(crate) fn remove(program: &mut Program) {
@@ -56,6 +56,6 @@ fn compact(program: &mut Program, live: &[bool]) {
     for (i, cell) in program.cells.iter_mut().enumerate() {
         at(&mut cell.read);
         cell.write.iter_mut().for_each(at);
-        program.values[cell.read.index()].from = From::Cell(i);
+        program.values[cell.read.index()].from = Origin::Cell(i);
     }
 }

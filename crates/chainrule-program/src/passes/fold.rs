@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Program;
 use crate::error::Result;
-use crate::ir::From;
+use crate::ir::Origin;
 use crate::tensor::run::compute_as;
 use crate::tensor::value::Value;
 
@@ -12,8 +12,8 @@ use crate::tensor::value::Value;
 pub(crate) fn constants(program: &mut Program) -> Result<()> {
     let mut kept = Vec::with_capacity(program.instructions.len());
     for instruction in std::mem::take(&mut program.instructions) {
-        let known = |info: &From| match info {
-            From::Constant(value) => Some(value.clone()),
+        let known = |info: &Origin| match info {
+            Origin::Constant(value) => Some(value.clone()),
             _ => None,
         };
         let inputs = instruction.inputs.iter().map(|id| known(&program.values[id.index()].from));
@@ -26,7 +26,7 @@ pub(crate) fn constants(program: &mut Program) -> Result<()> {
         let outcome = compute_as(&*instruction.op, &inputs, meta)?;
         let given = std::iter::once(outcome.value).chain(outcome.extra);
         for (id, value) in instruction.outputs.iter().zip(given) {
-            program.values[id.index()].from = From::Constant(value);
+            program.values[id.index()].from = Origin::Constant(value);
         }
     }
     program.instructions = kept;

@@ -159,10 +159,10 @@ mod tests {
     use crate::{Phase, Program};
     use chainrule_core::{DType, Generator, Slice, Tensor};
 
-    type Loss = fn(&Tensor, &Tensor) -> Tensor;
+    type ViewLoss = fn(&Tensor, &Tensor) -> Tensor;
 
     /// Losses whose backward passes are full of views.
-    const LOSSES: [(&str, Loss); 7] = [
+    const LOSSES: [(&str, ViewLoss); 7] = [
         ("a row for all", |w, b| (w * b.unsqueeze(0)).sum_all()),
         ("a new axis by a slice", |w, b| {
             (w * b.slice(&[Slice::NewAxis, Slice::from(..)])).sum_all()

@@ -40,7 +40,7 @@ pub struct Block {
     /// Rows of a tile, and of what goes to a thread at a time.
     pub tile: usize,
     pub piece: usize,
-    pub members: Vec<Step>,
+    pub members: Vec<TileOp>,
     /// What is read from memory: the value that holds the elements, and the first byte.
     pub inputs: Vec<(Id, usize)>,
     /// What is written to memory.
@@ -76,9 +76,9 @@ pub(super) struct Repeat {
     pub size: usize,
 }
 
-/// One member.
+/// One op of a group, which runs tile by tile.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct TileOp {
     pub op: Arc<dyn Op>,
     pub kind: Kind,
     pub inputs: SmallVec<[Arg; 3]>,
@@ -205,7 +205,7 @@ impl Block {
         inside: &mut Vec<(Id, Arg)>,
         needs: &mut Vec<Need>,
         wanted: &impl Fn(Id) -> bool,
-    ) -> Step {
+    ) -> TileOp {
         let instruction = &program.instructions[pass.instruction];
         let mut inputs: SmallVec<[Arg; 3]> = SmallVec::new();
         for (id, part) in pass.inputs {
@@ -254,7 +254,7 @@ impl Block {
         let out = Arg { at: place, part, dtype };
         inside.push((result, out));
         let Pass { kind, flat, chain, .. } = pass;
-        Step { op: instruction.op.clone(), kind, inputs, out, chain, flat, sum }
+        TileOp { op: instruction.op.clone(), kind, inputs, out, chain, flat, sum }
     }
 
     /// Has short rows that each row of a tile takes laid out as a tile of copies, so that members which take them need not go row by row.

@@ -1,24 +1,26 @@
-//! Running a program in memory that was planned.
+//! Runs of a program in memory that was planned.
 //!
-//! Before the first run everything that is the same each time is decided: the groups and their tiles (`block`), which of
-//! their members run in one pass (`chains`), for each value the place in the
-//! arena (`memory`), and the steps (`steps`). A run (`run`) reads the cells, does the steps and hands out the results. What it computes for itself lies in the arena;
-//! results that the caller keeps, and new values of cells, are buffers of their own.
+//! All that is the same in each run is decided before the first: the groups and their tiles (`block`),
+//! the members of a group that run in one pass (`chains`), the place of each value in the arena
+//! (`memory`), and the list of actions (`actions`). A run (`run`) reads the cells, runs the actions and
+//! hands out the results. Values that only the program uses lie in the arena; results that the caller
+//! keeps, and new values of cells, are buffers of their own.
 //!
-//! An op that is not part of a group runs through its kernel as in the eager mode; the buffer that it asks for is its place in the arena.
+//! An op outside the groups runs through its kernel as in eager mode; the buffer that it asks for is
+//! its place in the arena.
 
+mod actions;
 mod block;
 mod chains;
 mod memory;
 mod run;
-mod steps;
 mod tile;
 
+pub(super) use actions::Actions;
 pub(super) use run::Machine;
-pub(super) use steps::Steps;
 
 use super::Program;
-use super::plan::Plan;
+use super::plan::RunPlan;
 use crate::tensor::buffer::BLOCK;
 
 /// How much memory a run needs for what it computes for itself: without arguments, parameters and results that it hands out.
@@ -33,8 +35,8 @@ pub struct Memory {
 impl Program {
     /// How much memory a run needs when it is planned, as it is after [`Program::fused`].
     pub fn memory(&self) -> Memory {
-        let plan = self.plan.get_or_init(|| Plan::of(self));
-        let steps = self.steps.get_or_init(|| Steps::of(self, plan));
-        Memory { planned: steps.size * BLOCK, lower_bound: steps.lower_bound * BLOCK }
+        let plan = self.plan.get_or_init(|| RunPlan::of(self));
+        let actions = self.actions.get_or_init(|| Actions::of(self, plan));
+        Memory { planned: actions.size * BLOCK, lower_bound: actions.lower_bound * BLOCK }
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::actions::{Action, Actions, Home, Update};
 use super::block::{Block, Product};
-use super::steps::{Home, Step, Steps, Update};
 use super::tile::Arrays;
 use crate::Program;
 use crate::dtype::{DType, Stored};
 use crate::error::{Error, Result};
 use crate::fuse::head;
-use crate::ir::{From, Id, Instruction};
+use crate::ir::{Id, Instruction, Origin};
 use crate::kernels::copy::scatter;
 use crate::tensor::Tensor;
 use crate::tensor::arena::{Arena, Place};
@@ -49,11 +49,11 @@ impl Drop for Planned {
 }
 
 impl Machine {
-    pub fn new(program: &Program, steps: &Steps) -> Result<Machine> {
+    pub fn new(program: &Program, actions: &Actions) -> Result<Machine> {
         // The arena comes in the place of what the trace has left.
         Buffer::trim();
-        let bytes = steps.size * BLOCK;
-        let arena = Arena::new(steps.size).ok_or_else(|| {
+        let bytes = actions.size * BLOCK;
+        let arena = Arena::new(actions.size).ok_or_else(|| {
             Error::argument("run", format!("there is no memory for {bytes} bytes"))
         })?;
         let arena = Arc::new(arena);
@@ -63,7 +63,7 @@ impl Machine {
             starts: Vec::new(),
             lasting: Vec::new(),
         };
-        for (info, home) in program.values.iter().zip(&steps.homes) {
+        for (info, home) in program.values.iter().zip(&actions.homes) {
             let place = match *home {
                 Home::Arena { first, blocks } => Some(Place::new(&arena, first, blocks)),
                 _ => None,
@@ -72,21 +72,21 @@ impl Machine {
             machine.values.push(match (&place, &info.from) {
                 (Some(place), _) => {
                     let all = Value::placed(info.meta, place.clone()).share();
-                    let layout = steps.layouts.layout(id);
+                    let layout = actions.layouts.layout(id);
                     Some(match layout.is_row_major(&info.meta.shape) {
                         true => all,
                         false => Value::view(&all, info.meta.shape, *layout).share(),
                     })
                 }
-                (None, From::Constant(value)) => Some(row_major(value)?),
+                (None, Origin::Constant(value)) => Some(row_major(value)?),
                 _ => None,
             });
             machine.places.push(place);
         }
         for instruction in &program.instructions {
             let id = instruction.result();
-            if steps.homes[id.index()] == Home::View {
-                machine.values[id.index()] = Some(machine.window(program, steps, id));
+            if actions.homes[id.index()] == Home::View {
+                machine.values[id.index()] = Some(machine.window(program, actions, id));
             }
         }
         for (place, value) in machine.places.iter().zip(&machine.values) {
@@ -96,9 +96,9 @@ impl Machine {
                 _ => std::ptr::null_mut(),
             }));
         }
-        for step in &steps.steps {
-            let inputs = match step {
-                Step::Op(i) => &program.instructions[*i].inputs[..],
+        for action in &actions.actions {
+            let inputs = match action {
+                Action::Op(i) => &program.instructions[*i].inputs[..],
                 _ => &[],
             };
             let all = inputs.iter().map(|id| machine.values[id.index()].clone());
@@ -111,8 +111,8 @@ impl Machine {
         self.values[id.index()].as_ref().expect("the check found it defined")
     }
 
-    fn window(&self, program: &Program, steps: &Steps, id: Id) -> Arc<Value> {
-        let layouts = &steps.layouts;
+    fn window(&self, program: &Program, actions: &Actions, id: Id) -> Arc<Value> {
+        let layouts = &actions.layouts;
         let root = self.value(layouts.root(id));
         let mut layout = *layouts.layout(id);
         // An argument may itself be a part of something.
@@ -121,28 +121,33 @@ impl Machine {
     }
 
     /// Sets what is another in each run.
-    fn begin(&mut self, program: &Program, steps: &Steps, arguments: &[&Tensor]) -> Result<()> {
+    fn begin(&mut self, program: &Program, actions: &Actions, arguments: &[&Tensor]) -> Result<()> {
         for (&id, argument) in program.inputs.iter().zip(arguments) {
             self.values[id.index()] = Some(row_major(&argument.value())?);
         }
-        for (cell, _) in program.cells.iter().zip(&steps.read).filter(|(_, read)| **read) {
+        for (cell, _) in program.cells.iter().zip(&actions.read).filter(|(_, read)| **read) {
             self.values[cell.read.index()] = Some(row_major(&lock(&cell.leaf.value))?);
         }
         Ok(())
     }
 
-    /// Does all the steps.
-    pub fn run(&mut self, program: &Program, steps: &Steps, arguments: &[&Tensor]) -> Result<()> {
-        self.begin(program, steps, arguments)?;
-        for (at, (step, dropped)) in steps.steps.iter().zip(&steps.dropped).enumerate() {
-            match step {
-                Step::Group(block) => self.group(program, block)?,
-                Step::View(i) => {
+    /// Runs all actions.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        actions: &Actions,
+        arguments: &[&Tensor],
+    ) -> Result<()> {
+        self.begin(program, actions, arguments)?;
+        for (at, (action, dropped)) in actions.actions.iter().zip(&actions.dropped).enumerate() {
+            match action {
+                Action::Group(block) => self.group(program, block)?,
+                Action::View(i) => {
                     let id = program.instructions[*i].result();
-                    self.values[id.index()] = Some(self.window(program, steps, id));
+                    self.values[id.index()] = Some(self.window(program, actions, id));
                 }
-                Step::Update(update) => self.update(program, update, dropped)?,
-                Step::Op(i) => self.op(program, at, *i)?,
+                Action::Update(update) => self.update(program, update, dropped)?,
+                Action::Op(i) => self.op(program, at, *i)?,
             }
             self.forget(dropped);
         }
@@ -309,8 +314,8 @@ impl Machine {
     }
 
     /// Forgets everything that is another in each run.
-    pub fn end(&mut self, steps: &Steps) {
-        for (value, home) in self.values.iter_mut().zip(&steps.homes) {
+    pub fn end(&mut self, actions: &Actions) {
+        for (value, home) in self.values.iter_mut().zip(&actions.homes) {
             if *home == Home::Loose
                 && let Some(value) = value.take()
             {

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use smallvec::SmallVec;
 
-use super::block::{Arg, At, Block, Product, Step};
+use super::block::{Arg, At, Block, Product, TileOp};
 use crate::dtype::DType;
 use crate::fuse::layout::Part;
 use crate::fuse::member::Kind;
@@ -224,7 +224,7 @@ impl Tile<'_> {
     ///
     /// As [`Block::run`].
     #[inline]
-    unsafe fn member(&self, member: &Step, totals: &mut [f64]) {
+    unsafe fn member(&self, member: &TileOp, totals: &mut [f64]) {
         let kernel = member.op.kernel();
         // SAFETY: the caller's promise.
         unsafe {

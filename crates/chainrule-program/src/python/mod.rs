@@ -17,7 +17,7 @@ use std::fmt::Write;
 
 use super::Program;
 use super::access::Line;
-use super::ir::{From, Id, Instruction};
+use super::ir::{Id, Instruction, Origin};
 use crate::error::{Error, Result};
 use crate::ops::OpId;
 use crate::param::Param;
@@ -127,7 +127,7 @@ impl Program {
     fn python_constants(&self) -> String {
         let mut out = String::new();
         for (i, info) in self.values.iter().enumerate() {
-            if let From::Constant(value) = &info.from
+            if let Origin::Constant(value) = &info.from
                 && value.shape().rank() > 0
                 && self.is_used(Id(i as u32))
             {
@@ -228,7 +228,7 @@ impl Program {
 
     fn literal(&self, id: Id) -> Option<&crate::tensor::value::Value> {
         match &self.info(id).from {
-            From::Constant(value) if value.shape().rank() == 0 => Some(value),
+            Origin::Constant(value) if value.shape().rank() == 0 => Some(value),
             _ => None,
         }
     }

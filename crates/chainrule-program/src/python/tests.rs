@@ -15,7 +15,7 @@ use chainrule_core::{DType, Generator, Tensor};
 use chainrule_lab::models::DigitsMlp;
 
 /// A script, what it is called with, and what it must give.
-struct Case {
+struct ScriptCase {
     name: String,
     script: String,
     arguments: Vec<(String, Tensor)>,
@@ -46,7 +46,7 @@ fn json(t: &Tensor) -> String {
     )
 }
 
-impl Case {
+impl ScriptCase {
     fn json(&self) -> String {
         let map = |pairs: &[(String, Tensor)]| {
             let pairs = pairs.iter().map(|(k, t)| format!("{k:?}: {}", json(t)));
@@ -81,10 +81,10 @@ fn python() -> Option<String> {
 }
 
 /// Runs the cases; what is wrong.
-fn failures(cases: &[Case]) -> String {
+fn failures(cases: &[ScriptCase]) -> String {
     let Some(python) = python() else { return String::new() };
     if let Ok(folder) = std::env::var("CHAINRULE_KEEP_SCRIPTS") {
-        let all: String = cases.iter().map(Case::json).collect();
+        let all: String = cases.iter().map(ScriptCase::json).collect();
         std::fs::write(format!("{folder}/{}.json", cases[0].name), all).unwrap();
     }
     let mut child = Command::new(python)
@@ -94,7 +94,7 @@ fn failures(cases: &[Case]) -> String {
         .spawn()
         .expect("it was there a moment ago");
     let mut stdin = child.stdin.take().expect("piped");
-    let all: String = cases.iter().map(Case::json).collect();
+    let all: String = cases.iter().map(ScriptCase::json).collect();
     let writer = std::thread::spawn(move || stdin.write_all(all.as_bytes()));
     let output = child.wait_with_output().expect("it ends");
     writer.join().expect("no panic").expect("it reads everything");
@@ -119,7 +119,7 @@ fn sample_case(
     call: &dyn Fn(&[Tensor]) -> chainrule_core::Result<Tensor>,
     inputs: &[Tensor],
     tolerance: f64,
-) -> Result<Case, String> {
+) -> Result<ScriptCase, String> {
     let names = names(inputs.len());
     let arguments = names.iter().map(String::as_str).zip(inputs);
     let program = Program::trace(arguments, |x| with_gradients(call, x));
@@ -133,13 +133,13 @@ fn sample_case(
     let mut outputs = program.run(&given).map_err(|e| e.to_string())?;
     let draws = drawn.into_iter().zip(outputs.split_off(count)).collect();
     let arguments = names.into_iter().zip(inputs.iter().cloned()).collect();
-    Ok(Case { name, script, arguments, draws, outputs, new: Vec::new(), tolerance })
+    Ok(ScriptCase { name, script, arguments, draws, outputs, new: Vec::new(), tolerance })
 }
 
 /// Ops that cannot be traced.
 const BY_ELEMENTS: [&str; 2] = ["histogram", "unique"];
 
-fn cases(dtype: DType) -> (Vec<Case>, Vec<String>) {
+fn cases(dtype: DType) -> (Vec<ScriptCase>, Vec<String>) {
     let (mut cases, mut failures) = (Vec::new(), Vec::new());
     for entry in table().filter(|e| !BY_ELEMENTS.contains(&e.name)) {
         for sample in (entry.samples)(&mut Generator::manual_seed(1)) {
@@ -170,7 +170,12 @@ fn every_op_has_a_numpy_form_that_gives_the_same() {
 }
 
 /// A step of training by a script: the outputs, and what has changed.
-fn step_case(name: String, program: Program, batch: &[(&str, Tensor)], tolerance: f64) -> Case {
+fn step_case(
+    name: String,
+    program: Program,
+    batch: &[(&str, Tensor)],
+    tolerance: f64,
+) -> ScriptCase {
     let script = program.to_python().unwrap();
     let cells = |changed: bool| -> Vec<(String, Tensor)> {
         let cells = program.cells.iter().filter(|c| !changed || c.write.is_some());
@@ -185,11 +190,11 @@ fn step_case(name: String, program: Program, batch: &[(&str, Tensor)], tolerance
     let asked: Vec<&str> = drawn.iter().map(String::as_str).collect();
     let mut outputs = program.run_with(&given, &asked).unwrap();
     let draws = drawn.into_iter().zip(outputs.split_off(count)).collect();
-    Case { name, script, arguments, draws, outputs, new: cells(true), tolerance }
+    ScriptCase { name, script, arguments, draws, outputs, new: cells(true), tolerance }
 }
 
 /// Steps of every optimizer in f64, the first and the second.
-fn optimizer_cases() -> Vec<Case> {
+fn optimizer_cases() -> Vec<ScriptCase> {
     let mut out = Vec::new();
     let mut all = optimizers();
     all.push(|p| Box::new(Muon::new(p, 0.02)));
@@ -217,7 +222,7 @@ fn optimizer_cases() -> Vec<Case> {
 }
 
 /// Steps of models in f32, with statistics and random numbers.
-fn model_cases() -> Vec<Case> {
+fn model_cases() -> Vec<ScriptCase> {
     let mut out = Vec::new();
     let g = &mut Generator::manual_seed(3);
     let noisy = noisy();

@@ -1,7 +1,7 @@
 //! Programs that the type checker must refuse.
 
 use super::*;
-use crate::ir::{From, Id};
+use crate::ir::{Id, Origin};
 use crate::tensor::value::Meta;
 use chainrule_core::Shape;
 
@@ -78,7 +78,7 @@ fn bad_programs_are_refused_with_the_reason() {
 fn a_value_without_a_definition_is_refused() {
     let lost = refused(|p| {
         let w = id(p, "w").index();
-        p.values[w].from = From::Result;
+        p.values[w].from = Origin::Result;
     });
     assert!(lost.contains("uses w before it is defined"), "{lost}");
 }

@@ -11,7 +11,7 @@ fn below(n: usize, g: &mut Generator) -> usize {
 }
 
 /// One step of a graph: a sample, and for each of its float inputs an earlier result and the places of the elements that move it.
-pub(crate) struct Step<'a> {
+pub(crate) struct SampleUse<'a> {
     sample: &'a Sample,
     moves: Vec<(usize, Tensor)>,
 }
@@ -33,7 +33,11 @@ pub(crate) fn usable() -> Vec<Sample> {
 }
 
 /// The steps of the graph of a seed, on this many first tensors of 12 elements.
-pub(crate) fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) -> Vec<Step<'a>> {
+pub(crate) fn plan<'a>(
+    samples: &'a [Sample],
+    leaves: usize,
+    g: &mut Generator,
+) -> Vec<SampleUse<'a>> {
     let mut sizes = vec![12; leaves];
     let mut steps = Vec::new();
     for _ in 0..1 + below(20, g) {
@@ -46,12 +50,15 @@ pub(crate) fn plan<'a>(samples: &'a [Sample], leaves: usize, g: &mut Generator) 
         });
         let moves = moves.collect();
         sizes.push((sample.call)(&sample.inputs).map_or(1, |y| y.numel()));
-        steps.push(Step { sample, moves });
+        steps.push(SampleUse { sample, moves });
     }
     steps
 }
 
-pub(crate) fn evaluate(steps: &[Step<'_>], leaves: &[Tensor]) -> chainrule_core::Result<Tensor> {
+pub(crate) fn evaluate(
+    steps: &[SampleUse<'_>],
+    leaves: &[Tensor],
+) -> chainrule_core::Result<Tensor> {
     let mut results = leaves.to_vec();
     for step in steps {
         let mut moves = step.moves.iter();

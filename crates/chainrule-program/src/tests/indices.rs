@@ -8,8 +8,8 @@ use crate::Program;
 fn arguments_can_be_indices() {
     let g = &mut Generator::manual_seed(3);
     let w = Tensor::randn([4, 5], DType::F64, g).parameter().named("w");
-    type Loss = fn(&Tensor, &Tensor) -> Tensor;
-    let losses: [(&str, Loss); 6] = [
+    type IndexLoss = fn(&Tensor, &Tensor) -> Tensor;
+    let losses: [(&str, IndexLoss); 6] = [
         ("rows", |w, i| w.index(ix![i]).tanh().sum_all()),
         ("columns", |w, i| w.index(ix![.., i]).tanh().sum_all()),
         ("both", |w, i| w.index(ix![&Tensor::arange(0, 3), i]).tanh().sum_all()),

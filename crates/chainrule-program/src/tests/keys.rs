@@ -15,8 +15,8 @@ fn values(program: &Program, arguments: &[Tensor]) -> Vec<Option<Arc<Value>>> {
         .values
         .iter()
         .map(|info| match &info.from {
-            ir::From::Input(i) => Some(arguments[*i].value()),
-            ir::From::Constant(value) => Some(value.clone()),
+            ir::Origin::Input(i) => Some(arguments[*i].value()),
+            ir::Origin::Constant(value) => Some(value.clone()),
             _ => None,
         })
         .collect();

@@ -80,7 +80,7 @@ fn a_product_and_what_follows_are_one_group() {
 
 /// What a step does beside the usual.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Case {
+enum ProductUse {
     Plain,
     /// Gradients are made smaller before the update.
     Clipped,
@@ -91,7 +91,11 @@ enum Case {
 }
 
 /// Losses and weights after some steps of a small net in f64, eager or fused, and the bytes that a fused run plans.
-fn trained(optimizer: super::training::Make, case: Case, fused: bool) -> (Vec<Tensor>, usize) {
+fn trained(
+    optimizer: super::training::Make,
+    case: ProductUse,
+    fused: bool,
+) -> (Vec<Tensor>, usize) {
     let g = &mut Generator::manual_seed(7);
     let mut weight = |shape: &[usize]| (Tensor::randn(shape, DType::F64, g) * 0.2).parameter();
     let weights = [weight(&[40, 33]), weight(&[40]), weight(&[40, 40]), weight(&[40, 9])];
@@ -101,18 +105,18 @@ fn trained(optimizer: super::training::Make, case: Case, fused: bool) -> (Vec<Te
         let [w1, b1, w2, w3] = &weights;
         let h = b[0].linear(w1, Some(b1)).relu();
         let h = match case {
-            Case::Shared => h.matmul(w2).matmul(w2),
+            ProductUse::Shared => h.matmul(w2).matmul(w2),
             _ => h.matmul(w2).tanh(),
         };
         let loss = h.matmul(w3).try_cross_entropy(&b[1])?;
         optimizer.zero_grad();
         loss.try_backward()?;
-        if case == Case::Clipped {
+        if case == ProductUse::Clipped {
             clip_grad_norm(&weights, 0.1, 2.0)?;
         }
         let grad = w2.grad().expect("it has one");
         optimizer.step()?;
-        Ok(if case == Case::Returned { vec![loss, grad] } else { vec![loss] })
+        Ok(if case == ProductUse::Returned { vec![loss, grad] } else { vec![loss] })
     };
     let (mut results, mut planned) = (Vec::new(), 0);
     if fused {
@@ -131,7 +135,9 @@ fn trained(optimizer: super::training::Make, case: Case, fused: bool) -> (Vec<Te
 #[test]
 fn updates_by_a_product_are_those_of_the_eager_mode() {
     for (i, optimizer) in super::training::optimizers().into_iter().enumerate() {
-        for case in [Case::Plain, Case::Clipped, Case::Returned, Case::Shared] {
+        for case in
+            [ProductUse::Plain, ProductUse::Clipped, ProductUse::Returned, ProductUse::Shared]
+        {
             let (want, _) = trained(optimizer, case, false);
             let (got, _) = trained(optimizer, case, true);
             assert_eq!(distance(&got, &want, 1e-12), None, "optimizer {i}, {case:?}");
@@ -143,8 +149,8 @@ fn updates_by_a_product_are_those_of_the_eager_mode() {
 fn gradients_that_are_added_as_they_are_computed_take_no_memory() {
     let gradients = 8 * (40 * 33 + 40 * 40 + 40 * 9);
     let [sgd, with_momentum, ..] = super::training::optimizers()[..] else { panic!() };
-    let (_, planned) = trained(sgd, Case::Plain, true);
+    let (_, planned) = trained(sgd, ProductUse::Plain, true);
     assert!(planned < gradients, "{planned}");
-    let (_, planned) = trained(with_momentum, Case::Plain, true);
+    let (_, planned) = trained(with_momentum, ProductUse::Plain, true);
     assert!(planned > gradients, "{planned}");
 }

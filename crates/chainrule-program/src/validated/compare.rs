@@ -33,9 +33,9 @@ pub(super) struct Apart {
     pub allowed: f64,
 }
 
-/// The plain program's account of an array: its size, and how far rounding moves it.
+/// An array of the plain program: its size, and how far rounding moves it.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct Reference {
     size: f64,
     rounding: f64,
     unit: f64,
@@ -45,10 +45,10 @@ struct Known {
 /// The root that parts the most, if any does.
 pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
     let of = |runs: &'_ [Vec<Arc<Value>>], i: usize| runs.iter().map(|r| r[i].clone()).collect();
-    let known: Vec<Known> = (0..new.len())
+    let known: Vec<Reference> = (0..new.len())
         .map(|i| known(&twin.plain[i], of(&twin.others, i), of(&twin.stepped, i)))
         .collect();
-    let most = |f: fn(&Known) -> f64| known.iter().map(f).fold(0.0, f64::max);
+    let most = |f: fn(&Reference) -> f64| known.iter().map(f).fold(0.0, f64::max);
     let largest = most(|k| k.size);
     let of_all = most(|k| SLACK_OF_ALL * k.rounding + k.unit * ROUNDINGS_OF_ALL * k.size);
     let all = known.iter().enumerate().filter_map(|(root, k)| {
@@ -69,9 +69,9 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
 /// The least of the differences from the other runs: in f64 one of them may be far off by bad luck,
 /// and that is no leave to be. Where the steps of the program round more than its inputs do, the
 /// larger difference from the runs that tell counts, within bounds.
-fn known(plain: &Value, others: Vec<Arc<Value>>, stepped: Vec<Arc<Value>>) -> Known {
+fn known(plain: &Value, others: Vec<Arc<Value>>, stepped: Vec<Arc<Value>>) -> Reference {
     if !plain.dtype().is_float() {
-        return Known::default();
+        return Reference::default();
     }
     let (unit, slack) = match plain.dtype() {
         DType::F32 => (f64::from(f32::EPSILON), SLACK_F32),
@@ -82,7 +82,7 @@ fn known(plain: &Value, others: Vec<Arc<Value>>, stepped: Vec<Arc<Value>>) -> Kn
     let inputs = others.into_iter().map(apart).reduce(f64::min).unwrap_or(0.0);
     let steps = stepped.into_iter().map(apart).fold(0.0, f64::max);
     let rounding = inputs.max(steps.min(STEPS * unit * size));
-    Known { size, rounding, unit, slack }
+    Reference { size, rounding, unit, slack }
 }
 
 /// The largest difference of elements that are finite in both.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::Program;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ir::{From, Id, Info, Instruction};
-use crate::plan::Plan;
+use crate::ir::{Id, Info, Instruction, Origin};
+use crate::plan::RunPlan;
 use crate::tensor::Tensor;
 use crate::tensor::node::lock;
 use crate::tensor::op::Kernel;
@@ -47,8 +47,8 @@ pub(super) fn run(program: &Program, arguments: &[&Tensor]) -> Result<Vec<Arc<Va
 /// As [`run`], with the other runs beside it. Draws, and what is decided by comparisons, are those of the first.
 pub(super) fn run_twice(program: &Program, arguments: &[&Tensor]) -> Result<Twin> {
     let of = |info: &Info| match &info.from {
-        From::Constant(_) | From::Result => false,
-        From::Input(_) | From::Cell(_) => info.meta.dtype == DType::F64,
+        Origin::Constant(_) | Origin::Result => false,
+        Origin::Input(_) | Origin::Cell(_) => info.meta.dtype == DType::F64,
     };
     let moves = if program.values.iter().any(of) { 2 * MOVES } else { 1 };
     Walk::new(program, arguments, moves)?.run(program)
@@ -64,12 +64,12 @@ impl Walk {
         let mut walk = Walk { plain: Vec::new(), others: vec![Vec::new(); others] };
         for (i, info) in program.values.iter().enumerate() {
             let value = match &info.from {
-                From::Input(i) => Some(arguments[*i].value()),
-                From::Cell(i) => Some(lock(&program.cells[*i].leaf.value).clone()),
-                From::Constant(value) => Some(value.clone()),
-                From::Result => None,
+                Origin::Input(i) => Some(arguments[*i].value()),
+                Origin::Cell(i) => Some(lock(&program.cells[*i].leaf.value).clone()),
+                Origin::Constant(value) => Some(value.clone()),
+                Origin::Result => None,
             };
-            let exact = matches!(info.from, From::Constant(_));
+            let exact = matches!(info.from, Origin::Constant(_));
             for (run, other) in walk.others.iter_mut().enumerate() {
                 let seed = (i * others + run) as u64;
                 other.push(match &value {
@@ -86,7 +86,7 @@ impl Walk {
     }
 
     fn run(mut self, program: &Program) -> Result<Twin> {
-        let plan = Plan::of(program);
+        let plan = RunPlan::of(program);
         for (i, instruction) in program.instructions.iter().enumerate() {
             self.step(program, instruction)?;
             for id in &plan.dropped[i] {

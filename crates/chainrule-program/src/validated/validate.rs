@@ -39,17 +39,17 @@ pub(super) enum Outcome {
     },
 }
 
-/// Everything that a run changes, as it was.
-struct Before {
+/// The state that a run changes, as it was before.
+struct Snapshot {
     cells: Vec<(Arc<Leaf>, Arc<Value>)>,
     generators: Vec<(Generator, Stream)>,
 }
 
-impl Before {
-    fn of(program: &Program) -> Before {
+impl Snapshot {
+    fn of(program: &Program) -> Snapshot {
         let cell = |leaf: &Arc<Leaf>| (leaf.clone(), lock(&leaf.value).clone());
         let generators = program.instructions.iter().filter_map(|i| i.op.generator());
-        Before {
+        Snapshot {
             cells: program.cells.iter().map(|c| cell(&c.leaf)).collect(),
             generators: generators.map(|g| (g.share(), g.snapshot())).collect(),
         }
@@ -81,7 +81,7 @@ impl Pending {
         if let Some(e) = program.refusal(arguments) {
             return Outcome::Error(e);
         }
-        let before = Before::of(&self.probe);
+        let before = Snapshot::of(&self.probe);
         let outcome = self.compared(program, arguments, results, &before);
         let why = match outcome {
             Ok(None) => return Outcome::Same,
@@ -103,7 +103,7 @@ impl Pending {
         program: &Program,
         arguments: &[&Tensor],
         results: &mut Vec<Tensor>,
-        before: &Before,
+        before: &Snapshot,
     ) -> std::result::Result<Option<String>, String> {
         let twin = self.twin(arguments, before)?;
         if self.simplified {
@@ -141,7 +141,7 @@ impl Pending {
         }))
     }
 
-    fn twin(&self, arguments: &[&Tensor], before: &Before) -> std::result::Result<Twin, String> {
+    fn twin(&self, arguments: &[&Tensor], before: &Snapshot) -> std::result::Result<Twin, String> {
         self.probe.fresh.iter().for_each(Drawn::rewind);
         let twice = guarded(|| twin::run_twice(&self.probe, arguments));
         before.rewind();
@@ -160,7 +160,7 @@ impl Pending {
         &self,
         program: &Program,
         arguments: &[&Tensor],
-        before: &Before,
+        before: &Snapshot,
     ) -> std::result::Result<Vec<Arc<Value>>, String> {
         before.rewind();
         program.fresh.iter().for_each(Drawn::rewind);
@@ -183,7 +183,7 @@ impl Pending {
     }
 
     /// The rule without which the results agree, if there is one.
-    fn blamed(&self, arguments: &[&Tensor], twin: &Twin, before: &Before) -> String {
+    fn blamed(&self, arguments: &[&Tensor], twin: &Twin, before: &Snapshot) -> String {
         let agrees = |rule: &&&'static str| {
             let without = guarded(|| self.probe.simplified_by(&Simplify::new().without(rule)));
             let roots = without.and_then(|(p, _)| self.roots_of(&p, arguments, before));

@@ -11,7 +11,7 @@ use crate::tensor::{Tensor, record_all};
 /// What computes a step.
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
-    Compiled(Box<program::Step<'e>>),
+    Compiled(Box<program::CompiledStep<'e>>),
 }
 
 /// What a step gave.

@@ -33,7 +33,7 @@ pub(super) fn clip(
     finite: bool,
 ) -> Result<Option<Tensor>> {
     check(op, max_norm, p)?;
-    let _origin = log::enter(log::Origin::Update);
+    let _cause = log::enter(log::Cause::Update);
     let pairs = gradients(parameters)?;
     if pairs.is_empty() {
         return Ok(None);
@@ -51,7 +51,7 @@ pub(super) fn clip(
 
 /// Clamps the elements of all gradients.
 pub(super) fn clamp(parameters: &[Tensor], limit: f64) -> Result<()> {
-    let _origin = log::enter(log::Origin::Update);
+    let _cause = log::enter(log::Cause::Update);
     for (parameter, g) in gradients(parameters)? {
         parameter.set_grad(Some(g.try_clamp(-limit, limit)?))?;
     }

@@ -23,7 +23,7 @@ use crate::tensor::{Tensor, log, work};
 
 impl<R: Rule> Descent<R> {
     pub(super) fn step_in_trace(&mut self) -> Result<()> {
-        let _origin = log::enter(log::Origin::Update);
+        let _cause = log::enter(log::Cause::Update);
         let mut stepped = false;
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.states).enumerate() {
             let Some(g) = p.grad() else { continue };

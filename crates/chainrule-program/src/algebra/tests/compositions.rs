@@ -16,9 +16,9 @@ fn layer_norm(x: &Tensor) -> Tensor {
     &diff / (diff.square().mean(1, true) + 1e-5).sqrt()
 }
 
-type Loss = fn(&Tensor, &Tensor) -> Tensor;
+type BinaryLoss = fn(&Tensor, &Tensor) -> Tensor;
 
-const COMPOSITIONS: [(&str, Loss); 12] = [
+const COMPOSITIONS: [(&str, BinaryLoss); 12] = [
     ("layer norm, softmax, cross-entropy", |x, t| -(softmax(&layer_norm(x)).log() * t).sum_all()),
     ("tanh, softmax, entropy", |x, t| {
         let p = softmax(&(x.tanh() * t));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-type Loss = fn(&[Tensor]) -> Tensor;
+type FarLoss = fn(&[Tensor]) -> Tensor;
 
 fn standardised(x: &Tensor, axis: i64) -> Tensor {
     let diff = x - x.mean(axis, true);
@@ -10,7 +10,7 @@ fn standardised(x: &Tensor, axis: i64) -> Tensor {
 }
 
 /// Losses of a matrix and two rows.
-const LOSSES: [(&str, Loss); 13] = [
+const LOSSES: [(&str, FarLoss); 13] = [
     ("radial basis", |x| {
         let rows = x[1].unsqueeze(1);
         ((rows - x[2].unsqueeze(0)) / (x[2].tanh() * 0.1 + 1.0).unsqueeze(0)).square().mean_all()
@@ -84,7 +84,7 @@ fn gradients_far_from_zero_keep_their_digits() {
 }
 
 /// The gradients by the plain program, and then by the plain and the optimised one.
-fn gradients(inputs: &[Tensor], loss: Loss) -> (Vec<Tensor>, (Vec<Tensor>, Vec<Tensor>)) {
+fn gradients(inputs: &[Tensor], loss: FarLoss) -> (Vec<Tensor>, (Vec<Tensor>, Vec<Tensor>)) {
     let names = ["x", "a", "b"];
     let program = Program::trace(names.into_iter().zip(inputs), |x| {
         let own: Vec<Tensor> = x.iter().map(Tensor::parameter).collect();

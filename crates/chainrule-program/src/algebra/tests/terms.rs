@@ -1,7 +1,7 @@
 //! Rules on terms, with and without the facts that they need.
 
 use super::super::rules::rules;
-use super::super::term::{Base, Dims, Facts, Fun, ONE, Range, T, Terms, Var, ZERO};
+use super::super::term::{Base, Dims, Facts, Fun, ONE, Range, TermId, Terms, Var, ZERO};
 use crate::ir::Id;
 
 fn terms() -> Terms {
@@ -9,7 +9,7 @@ fn terms() -> Terms {
 }
 
 /// An atom over both axes, or the first only.
-fn atom(terms: &mut Terms, id: u32, rank: u32, range: Option<Range>) -> T {
+fn atom(terms: &mut Terms, id: u32, rank: u32, range: Option<Range>) -> TermId {
     let dims: Dims = (0..rank).map(|v| Some(Var(v))).collect();
     let b = terms.value_base(Id(id), dims, Facts { range, ..Facts::default() });
     terms.power(b, 1.0)

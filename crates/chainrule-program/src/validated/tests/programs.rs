@@ -15,7 +15,7 @@ fn below(n: usize, g: &mut Generator) -> usize {
 }
 
 /// One op of a program: which, of which earlier tensors, with which number and axis.
-struct Step<'a> {
+struct TableStep<'a> {
     op: usize,
     a: usize,
     b: usize,
@@ -28,11 +28,11 @@ struct Step<'a> {
 
 const OPS: usize = 56;
 
-fn step<'a>(samples: &'a [Sample], shape: [usize; 2], g: &mut Generator) -> Step<'a> {
+fn step<'a>(samples: &'a [Sample], shape: [usize; 2], g: &mut Generator) -> TableStep<'a> {
     let sample = &samples[below(samples.len(), g)];
     let floats = sample.inputs.iter().filter(|x| x.dtype().is_float());
     let places = floats.map(|x| Tensor::randint(0, 1 << 20, [x.numel()], g)).collect();
-    Step {
+    TableStep {
         op: below(OPS, g),
         a: below(1 << 20, g),
         b: below(1 << 20, g),
@@ -45,7 +45,7 @@ fn step<'a>(samples: &'a [Sample], shape: [usize; 2], g: &mut Generator) -> Step
 }
 
 /// The result of a step; `None` where it does not fit the tensors that there are.
-fn apply(step: &Step<'_>, pool: &[Tensor], y: &Tensor) -> Option<Tensor> {
+fn apply(step: &TableStep<'_>, pool: &[Tensor], y: &Tensor) -> Option<Tensor> {
     // Every third follows from what came before it.
     let last = pool.len() - 1;
     let a = &pool[if step.a.is_multiple_of(3) { last } else { step.a % pool.len() }];
@@ -129,7 +129,7 @@ fn apply(step: &Step<'_>, pool: &[Tensor], y: &Tensor) -> Option<Tensor> {
 }
 
 /// A sample of the table whose inputs depend on the tensor.
-fn of_table(step: &Step<'_>, a: &Tensor) -> Option<Tensor> {
+fn of_table(step: &TableStep<'_>, a: &Tensor) -> Option<Tensor> {
     if a.numel() == 0 {
         return None;
     }
@@ -148,7 +148,7 @@ fn of_table(step: &Step<'_>, a: &Tensor) -> Option<Tensor> {
     (step.sample.call)(&inputs).ok().filter(|y| y.dtype() == a.dtype())
 }
 
-fn loss(steps: &[Step<'_>], leaves: &[Tensor], y: &Tensor, weights: &[f64]) -> Tensor {
+fn loss(steps: &[TableStep<'_>], leaves: &[Tensor], y: &Tensor, weights: &[f64]) -> Tensor {
     let mut pool = leaves.to_vec();
     for step in steps {
         match apply(step, &pool, y) {
@@ -179,7 +179,8 @@ fn check(samples: &[Sample], seed: u64, dtype: DType) -> Result<bool, String> {
         })
         .collect();
     let y = Tensor::randint(0, 1000, [n], g);
-    let steps: Vec<Step<'_>> = (0..4 + below(10, g)).map(|_| step(samples, [n, m], g)).collect();
+    let steps: Vec<TableStep<'_>> =
+        (0..4 + below(10, g)).map(|_| step(samples, [n, m], g)).collect();
     let weights = Tensor::randn([3], DType::F64, g).to_f64_vec();
     let names = ["a", "b", "c", "d"];
     let arguments = names.into_iter().zip(&leaves).chain([("y", &y)]);

@@ -1,4 +1,4 @@
-//! What a run does, step by step.
+//! The actions of a run with planned memory, in order.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,14 +10,14 @@ use super::memory::{self, Need};
 use crate::Program;
 use crate::fuse::head::{self, Head};
 use crate::fuse::layout::Layouts;
-use crate::ir::{From, Id, Instruction};
-use crate::plan::{InPlace, Plan};
+use crate::ir::{Id, Instruction, Origin};
+use crate::plan::{InPlace, RunPlan};
 use crate::tensor::buffer::BLOCK;
 use crate::tensor::op::Kernel;
 
-/// One step of a run.
+/// One action of a run.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum Action {
     /// Instructions that run tile by tile.
     Group(Block),
     /// A window on something that is another value in each run.
@@ -52,10 +52,10 @@ pub(super) enum Home {
     Inside,
 }
 
-/// Made once for a program.
-pub(crate) struct Steps {
-    pub(super) steps: Vec<Step>,
-    /// For each step the loose values that nothing after it needs.
+/// The actions of a run and the homes of its values, found once for a program.
+pub(crate) struct Actions {
+    pub(super) actions: Vec<Action>,
+    /// For each action the loose values that nothing after it needs.
     pub(super) dropped: Vec<SmallVec<[Id; 2]>>,
     pub(super) homes: Vec<Home>,
     /// For each cell whether anything reads it but its own update, which takes it as it is then.
@@ -66,25 +66,25 @@ pub(crate) struct Steps {
     pub(super) layouts: Layouts,
 }
 
-impl Steps {
-    pub fn of(program: &Program, plan: &Plan) -> Steps {
+impl Actions {
+    pub fn of(program: &Program, plan: &RunPlan) -> Actions {
         let layouts = Layouts::of(program);
         let descents = descents(program, plan, &layouts);
-        let mut steps = Vec::new();
-        let mut step_of = vec![0; program.instructions.len()];
+        let mut actions = Vec::new();
+        let mut action_of = vec![0; program.instructions.len()];
         let mut ranges = Vec::new();
         let mut i = 0;
         while i < program.instructions.len() {
             let end = program.group_at(i).map_or(i + 1, |group| group.end);
             if !descents.values().any(|&product| product == i) {
-                step_of[i..end].fill(ranges.len());
+                action_of[i..end].fill(ranges.len());
                 ranges.push(i..end);
             }
             i = end;
         }
-        descents.iter().for_each(|(&update, &product)| step_of[product] = step_of[update]);
-        let uses = Uses::of(program, &layouts, &step_of);
-        let mut homes = homes(program, &layouts, plan, &uses, (&step_of, &descents));
+        descents.iter().for_each(|(&update, &product)| action_of[product] = action_of[update]);
+        let uses = Uses::of(program, &layouts, &action_of);
+        let mut homes = homes(program, &layouts, plan, &uses, (&action_of, &descents));
         let mut needs = Vec::new();
         let mut ids = Vec::new();
         for (at, home) in homes.iter().enumerate() {
@@ -107,15 +107,15 @@ impl Steps {
             let all = (0..program.values.len() as u32).map(Id);
             let last = |id: &Id| uses.last[id.index()] == at && !uses.kept[id.index()];
             let drops = all.filter(loose).filter(last).collect();
-            let step = if program.group_at(i).is_some() {
+            let action = if program.group_at(i).is_some() {
                 let wanted = |id: Id| homes[id.index()] != Home::Inside;
-                steps.push(Step::Group(Block::of(program, &layouts, range.clone(), wanted)));
+                actions.push(Action::Group(Block::of(program, &layouts, range.clone(), wanted)));
                 dropped.push(SmallVec::new());
                 // Windows on results that are handed out.
                 for i in range {
                     let id = program.instructions[i].result();
                     if layouts.is_view(id) && loose(&id) {
-                        steps.push(Step::View(i));
+                        actions.push(Action::View(i));
                         dropped.push(SmallVec::new());
                     }
                 }
@@ -123,24 +123,24 @@ impl Steps {
                 continue;
             } else if let Some(places) = plan.in_place.get(&i) {
                 let (product, places) = (descents.get(&i).copied(), places.clone());
-                Step::Update(Update { instruction: i, product, places })
+                Action::Update(Update { instruction: i, product, places })
             } else if is_product(program, &layouts, i) {
                 let wanted = |id: Id| homes[id.index()] != Home::Inside;
-                Step::Group(Block::of(program, &layouts, range, wanted))
+                Action::Group(Block::of(program, &layouts, range, wanted))
             } else if layouts.is_view(program.instructions[i].result()) {
                 match homes[program.instructions[i].result().index()] {
-                    Home::Loose => Step::View(i),
+                    Home::Loose => Action::View(i),
                     _ => continue,
                 }
             } else {
-                Step::Op(i)
+                Action::Op(i)
             };
-            steps.push(step);
+            actions.push(action);
             dropped.push(drops);
         }
         let (size, lower_bound) = (memory.size, memory.lower_bound);
         let read = program.cells.iter().map(|cell| is_read(program, plan, cell.read)).collect();
-        Steps { steps, dropped, homes, read, size, lower_bound, layouts }
+        Actions { actions, dropped, homes, read, size, lower_bound, layouts }
     }
 }
 
@@ -153,7 +153,7 @@ fn is_product(program: &Program, layouts: &Layouts, i: usize) -> bool {
 }
 
 /// Whether anything reads a cell but its own update.
-fn is_read(program: &Program, plan: &Plan, id: Id) -> bool {
+fn is_read(program: &Program, plan: &RunPlan, id: Id) -> bool {
     let reads = |(i, instruction): (usize, &Instruction)| {
         let own = |at| plan.in_place.get(&i).is_some_and(|p| p.iter().any(|p| p.input == at));
         instruction.inputs.iter().enumerate().any(|(at, input)| *input == id && !own(at))
@@ -161,7 +161,7 @@ fn is_read(program: &Program, plan: &Plan, id: Id) -> bool {
     program.instructions.iter().enumerate().any(reads) || program.roots().any(|root| root == id)
 }
 
-/// When values are made and needed, in steps; by root, since windows need what they look at.
+/// When values are made and needed, counted in actions; by root, since windows need what they look at.
 struct Uses {
     made: Vec<usize>,
     last: Vec<usize>,
@@ -170,20 +170,20 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(program: &Program, layouts: &Layouts, step_of: &[usize]) -> Uses {
+    fn of(program: &Program, layouts: &Layouts, action_of: &[usize]) -> Uses {
         let count = program.values.len();
         let mut uses =
             Uses { made: vec![0; count], last: vec![0; count], kept: vec![false; count] };
         for (i, instruction) in program.instructions.iter().enumerate() {
-            let step = step_of[i];
+            let action = action_of[i];
             for id in &instruction.outputs {
-                uses.made[id.index()] = step;
-                uses.last[id.index()] = uses.last[id.index()].max(step);
+                uses.made[id.index()] = action;
+                uses.last[id.index()] = uses.last[id.index()].max(action);
             }
             // A window that is made inside a group is there for those who use it.
             for &id in &instruction.inputs {
                 for id in [id, layouts.root(id)] {
-                    uses.last[id.index()] = uses.last[id.index()].max(step);
+                    uses.last[id.index()] = uses.last[id.index()].max(action);
                 }
             }
         }
@@ -198,23 +198,23 @@ impl Uses {
 fn homes(
     program: &Program,
     layouts: &Layouts,
-    plan: &Plan,
+    plan: &RunPlan,
     uses: &Uses,
-    (step_of, descents): (&[usize], &HashMap<usize, usize>),
+    (action_of, descents): (&[usize], &HashMap<usize, usize>),
 ) -> Vec<Home> {
     let mut homes = vec![Home::Loose; program.values.len()];
     for (at, info) in program.values.iter().enumerate() {
-        if matches!(info.from, From::Constant(_)) {
+        if matches!(info.from, Origin::Constant(_)) {
             homes[at] = Home::Constant;
         }
     }
-    // What is taken beyond the step that makes it, or by somebody who needs all of it.
+    // What is taken beyond the action that makes it, or by somebody who needs all of it.
     let mut wanted = vec![false; program.values.len()];
     for (i, instruction) in program.instructions.iter().enumerate() {
         let view = layouts.is_view(instruction.result());
         for &id in instruction.inputs.iter().filter(|_| !view) {
             let root = layouts.root(id);
-            wanted[root.index()] |= uses.made[root.index()] != step_of[i];
+            wanted[root.index()] |= uses.made[root.index()] != action_of[i];
         }
     }
     for (i, instruction) in program.instructions.iter().enumerate() {
@@ -284,7 +284,7 @@ fn inside(
 }
 
 /// The products that an update adds to its parameter, by the update: gradients that nobody else takes.
-fn descents(program: &Program, plan: &Plan, layouts: &Layouts) -> HashMap<usize, usize> {
+fn descents(program: &Program, plan: &RunPlan, layouts: &Layouts) -> HashMap<usize, usize> {
     let mut uses = vec![0; program.values.len()];
     let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());
     taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
