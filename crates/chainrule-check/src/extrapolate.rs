@@ -3,9 +3,9 @@
 /// How often a row of the table is extrapolated: each time takes away the next power of the step squared.
 const ORDERS: usize = 6;
 
-/// The differences of one number on both sides of the point, at one step.
+/// The difference quotients of one number on both sides of the point, at one step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct Quotients {
     /// The central difference quotient.
     pub slope: f64,
     /// By how much the quotients on the two sides differ: it goes to 0 with the step where the function is smooth.
@@ -30,7 +30,7 @@ pub(super) struct Limit {
 
 /// The limit of at least three rows, in falling order of their steps, each half of the one before (Richardson 1911; the choice of the best
 /// entry of the table is that of Ridders 1982).
-pub(super) fn limit(rows: &[Row]) -> Limit {
+pub(super) fn limit(rows: &[Quotients]) -> Limit {
     let (value, error) = extrapolate(rows);
     let fine = &rows[rows.len() - 1];
     let noise = noise(fine);
@@ -44,12 +44,12 @@ pub(super) fn limit(rows: &[Row]) -> Limit {
 }
 
 /// Rounding may be a thousand times that of a single operation before it is taken for a kink.
-fn noise(row: &Row) -> f64 {
+fn noise(row: &Quotients) -> f64 {
     1e3 * (row.rounding + row.middle_rounding)
 }
 
 /// The entry of the extrapolation table that agrees best with its neighbours, and how far it may be off.
-fn extrapolate(rows: &[Row]) -> (f64, f64) {
+fn extrapolate(rows: &[Quotients]) -> (f64, f64) {
     let mut best = (rows[rows.len() - 1].slope, f64::INFINITY);
     let mut before: Vec<f64> = Vec::new();
     for row in rows {

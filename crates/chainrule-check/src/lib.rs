@@ -53,15 +53,15 @@ pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
 pub use follow::{Correction, Followed, backward, compare_code};
 pub use gradcheck::{
-    Blame, Break, Broken, Directional, GradCheck, GradChecker, Judgement, Kink, Law, NotFinite,
+    Blame, Break, BrokenLaw, Directional, GradCheck, GradChecker, Judgement, Kink, Law, NotFinite,
     Outcome, Outputs, PairCheck, Problem, Slot, Split, Worst, gradcheck,
 };
 pub use invariants::Invariants;
 pub use ops::{op, ops};
 pub use richardson::{Difference, richardson};
 pub use verdict::{
-    BatchRatio, Cost, Deviation, Explanation, Reading, Verdict, Wrong, explain, explain_numbers,
-    explain_opaque, ratio_by_batch, read_numbers, verdict, verdict_with,
+    BatchRatio, Deviation, Diagnosis, Reading, SearchCost, Verdict, Wrong, explain,
+    explain_numbers, explain_opaque, ratio_by_batch, read_numbers, verdict, verdict_with,
 };
 pub use workflow::{Finding, Mistake, Workflow};
 

@@ -1,6 +1,6 @@
 //! Directional derivatives by differences, extrapolated.
 
-use super::extrapolate::{Row, limit};
+use super::extrapolate::{Quotients, limit};
 use super::require_f64;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, no_grad};
@@ -77,7 +77,7 @@ pub fn richardson(
         let row = |(step, up, down): &(f64, Vec<f64>, Vec<f64>)| {
             element(*step, reach, up[i], middle, down[i])
         };
-        let found = limit(&samples.iter().map(row).collect::<Vec<Row>>());
+        let found = limit(&samples.iter().map(row).collect::<Vec<Quotients>>());
         if found.kink || found.coarse {
             out.2.push(i);
         }
@@ -92,10 +92,10 @@ pub fn richardson(
 }
 
 /// The differences of one element whose value is `up` and `down` a step away on either side, with inputs of size `reach`.
-fn element(step: f64, reach: f64, up: f64, middle: f64, down: f64) -> Row {
+fn element(step: f64, reach: f64, up: f64, middle: f64, down: f64) -> Quotients {
     let slope = (up - down) / (2.0 * step);
     let values = up.abs().max(down.abs());
-    Row {
+    Quotients {
         slope,
         bend: ((up - middle) - (middle - down)).abs() / step,
         // Of the function's values, if they are right to the last bit or so, and of the points themselves.

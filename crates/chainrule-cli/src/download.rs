@@ -74,8 +74,8 @@ pub fn fetch(
                 last = None;
                 break;
             }
-            Err(Failed::ForGood(error)) => return Err(error),
-            Err(Failed::ForNow(error)) => last = Some(error),
+            Err(DownloadError::ForGood(error)) => return Err(error),
+            Err(DownloadError::ForNow(error)) => last = Some(error),
         }
     }
     if let Some(error) = last {
@@ -100,7 +100,7 @@ pub fn fetch(
     Ok(Fetched::New)
 }
 
-enum Failed {
+enum DownloadError {
     /// Worth another attempt.
     ForNow(anyhow::Error),
     ForGood(anyhow::Error),
@@ -116,8 +116,8 @@ fn transfer(
     part: &Path,
     stall: Duration,
     progress: &mut dyn FnMut(u64),
-) -> Result<(), Failed> {
-    let disk = |e: io::Error| Failed::ForGood(cannot(part, &e));
+) -> Result<(), DownloadError> {
+    let disk = |e: io::Error| DownloadError::ForGood(cannot(part, &e));
     let mut have = fs::metadata(part).map_or(0, |m| m.len());
     if have == item.bytes {
         return Ok(());
@@ -142,7 +142,7 @@ fn transfer(
                 if have > item.bytes {
                     drop(file);
                     let _ = fs::remove_file(part);
-                    return Err(Failed::ForGood(anyhow!(
+                    return Err(DownloadError::ForGood(anyhow!(
                         "{}: the server sends more than the {} bytes of the file; nothing was kept",
                         item.url,
                         item.bytes
@@ -153,12 +153,12 @@ fn transfer(
             }
             Ok(Err(e)) => {
                 let _ = file.sync_all();
-                return Err(Failed::ForNow(anyhow!("{}: {e}", item.url)));
+                return Err(DownloadError::ForNow(anyhow!("{}: {e}", item.url)));
             }
             Err(RecvTimeoutError::Timeout) => {
                 let _ = file.sync_all();
                 let why = format!("{}: no byte came for {:.0?}", item.url, stall);
-                return Err(Failed::ForNow(anyhow!(why)));
+                return Err(DownloadError::ForNow(anyhow!(why)));
             }
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -166,7 +166,7 @@ fn transfer(
     file.sync_all().map_err(disk)?;
     if have < item.bytes {
         let why = format!("{}: it ended after {have} of {} bytes", item.url, item.bytes);
-        return Err(Failed::ForNow(anyhow!(why)));
+        return Err(DownloadError::ForNow(anyhow!(why)));
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ type Chunks = Receiver<io::Result<Vec<u8>>>;
 
 /// Asks for the bytes from `have` on: where the answer starts, and its bytes as a thread reads them. The thread lets the caller
 /// notice that nothing comes.
-fn ask(item: &Item<'_>, have: u64, stall: Duration) -> Result<(u64, Chunks), Failed> {
+fn ask(item: &Item<'_>, have: u64, stall: Duration) -> Result<(u64, Chunks), DownloadError> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_connect(Some(stall))
         .timeout_recv_response(Some(stall))
@@ -190,10 +190,10 @@ fn ask(item: &Item<'_>, have: u64, stall: Duration) -> Result<(u64, Chunks), Fai
         let error = anyhow!("{}: {e}", item.url);
         match e {
             ureq::Error::StatusCode(status) if (400..500).contains(&status) => {
-                Failed::ForGood(error)
+                DownloadError::ForGood(error)
             }
-            ureq::Error::BadUri(_) | ureq::Error::TooManyRedirects => Failed::ForGood(error),
-            _ => Failed::ForNow(error),
+            ureq::Error::BadUri(_) | ureq::Error::TooManyRedirects => DownloadError::ForGood(error),
+            _ => DownloadError::ForNow(error),
         }
     })?;
     let begins = || -> Option<u64> {
@@ -204,7 +204,7 @@ fn ask(item: &Item<'_>, have: u64, stall: Duration) -> Result<(u64, Chunks), Fai
         206 if begins() == Some(have) => have,
         206 => {
             let why = format!("{}: the server sent another part than it was asked for", item.url);
-            return Err(Failed::ForGood(anyhow!(why)));
+            return Err(DownloadError::ForGood(anyhow!(why)));
         }
         _ => 0,
     };

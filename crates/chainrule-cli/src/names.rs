@@ -32,7 +32,7 @@ pub const KIND: &str = "names";
 
 /// The main model and what it is trained on, as they stand in the settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Model {
+pub struct MainModelConfig {
     pub vocabulary: String,
     pub context: usize,
     pub embedding: usize,
@@ -51,10 +51,10 @@ fn vocabulary() -> String {
     (0..Vocabulary::SIZE as i64).filter_map(|n| Vocabulary.decode(n)).collect()
 }
 
-impl Model {
+impl MainModelConfig {
     /// The model that these arguments ask for; of its data only the file is known yet.
-    pub fn of(args: &TrainNames) -> Model {
-        Model {
+    pub fn of(args: &TrainNames) -> MainModelConfig {
+        MainModelConfig {
             vocabulary: vocabulary(),
             context: args.context,
             embedding: args.embedding,
@@ -81,7 +81,7 @@ impl Model {
     /// With random weights.
     pub fn build(&self, generator: &mut Generator) -> Result<NamesMlp> {
         self.check()?;
-        let Model { context, embedding, hidden, .. } = *self;
+        let MainModelConfig { context, embedding, hidden, .. } = *self;
         let sizes = NamesMlpConfig { symbols: Vocabulary::SIZE, context, embedding, hidden };
         let model = NamesMlp::try_new(sizes, generator)?;
         Ok(if self.fused { model } else { model.with_primitive_batch_norm() })
@@ -152,8 +152,8 @@ pub fn calibrate(model: &NamesMlp, pairs: &NameDataset) -> chainrule::Result<()>
 }
 
 /// The model of a finished run, in evaluation mode.
-pub fn load(folder: &Path) -> Result<(NamesMlp, Model)> {
-    let settings: Model = Config::read(folder, KIND)?.model(folder)?;
+pub fn load(folder: &Path) -> Result<(NamesMlp, MainModelConfig)> {
+    let settings: MainModelConfig = Config::read(folder, KIND)?.model(folder)?;
     let help = "train again or restore the file";
     // The weights are drawn and then replaced; the draw costs little beside reading the file.
     let model = settings.build(&mut Generator::manual_seed(0));

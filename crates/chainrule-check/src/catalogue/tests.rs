@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::Fault;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
-use crate::verdict::tape::{Tape, with_saved};
+use crate::verdict::tape::{RecordedPass, with_saved};
 use chainrule_core::DType;
 use chainrule_core::ops::table;
 
@@ -26,7 +26,7 @@ fn wrong_rules_do_not_panic_where_one_input_is_wanted() {
                     continue;
                 }
                 let leaves = [inputs[i].clone()];
-                let tape = Tape::record(&[(&output, output.ones_like())], &leaves).unwrap();
+                let tape = RecordedPass::record(&[(&output, output.ones_like())], &leaves).unwrap();
                 for node in tape.nodes.values() {
                     let g = Tensor::ones(node.meta.shape).to_dtype(node.meta.dtype);
                     let wanted = tape.wanted(node);

@@ -22,7 +22,7 @@ impl ByHand {
 
     /// The tensor that it is claimed of, if it is behind `loss`.
     pub(crate) fn on_tape(&self, loss: &Tensor) -> Option<Tensor> {
-        let tape = super::tape::Tape::of(loss);
+        let tape = super::tape::LossGraph::of(loss);
         tape.tensor(tape.find(self).ok()?)
     }
 }
@@ -57,7 +57,7 @@ impl<'a, N: Clone + Into<String>, G: Borrow<Tensor>> From<&'a (N, G)> for ByHand
 /// Why a hand-written gradient could not be compared.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum Incomparable {
     /// No tensor behind the loss bears the name. These do.
     NoSuchName(Vec<String>),
     /// Several tensors behind the loss bear the name.
@@ -77,10 +77,10 @@ pub enum Problem {
     NotFloat(chainrule_core::DType),
 }
 
-impl Problem {
+impl Incomparable {
     /// Whether the tensor is on the tape and the gradient is what is wrong.
     pub(super) fn is_of_the_gradient(&self) -> bool {
-        matches!(self, Problem::Shape { .. } | Problem::NotFloat(_))
+        matches!(self, Incomparable::Shape { .. } | Incomparable::NotFloat(_))
     }
 }
 
@@ -94,36 +94,38 @@ fn unsummed(by_hand: &Shape, tensor: &Shape) -> Option<Vec<usize>> {
     Some(axes.filter(|&i| i < lead || by_hand[i] != tensor[i - lead]).collect())
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::NoSuchName(names) if names.is_empty() => {
+            Incomparable::NoSuchName(names) if names.is_empty() => {
                 write!(
                     f,
                     "no tensor behind the loss has a name; give it with Tensor::named, or give the tensor itself"
                 )
             }
-            Problem::NoSuchName(names) => {
+            Incomparable::NoSuchName(names) => {
                 write!(f, "no tensor behind the loss has this name; there are {}", names.join(", "))
             }
-            Problem::Ambiguous(n) => {
+            Incomparable::Ambiguous(n) => {
                 write!(f, "{n} tensors behind the loss have this name; give the tensor itself")
             }
-            Problem::NotRecorded => write!(
+            Incomparable::NotRecorded => write!(
                 f,
                 "the tensor was not recorded: no parameter leads to it, or it was detached or computed under no_grad"
             ),
-            Problem::NotBehindTheLoss => {
+            Incomparable::NotBehindTheLoss => {
                 write!(f, "the loss does not depend on the tensor; was it computed again?")
             }
-            Problem::Shape { by_hand, tensor } => {
+            Incomparable::Shape { by_hand, tensor } => {
                 write!(f, "the gradient has shape {by_hand}, the tensor {tensor}")?;
                 match unsummed(by_hand, tensor) {
                     Some(axes) => write!(f, ": a sum over {} is missing", axis_list(&axes)),
                     None => Ok(()),
                 }
             }
-            Problem::NotFloat(dtype) => write!(f, "the gradient is {dtype}; it must be f32 or f64"),
+            Incomparable::NotFloat(dtype) => {
+                write!(f, "the gradient is {dtype}; it must be f32 or f64")
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ pub(crate) use numbers::index_of;
 
 use std::collections::{HashMap, HashSet};
 
-pub use claim::{ByHand, Problem};
-pub use numbers::{Deviation, Tolerance};
+pub use claim::{ByHand, Incomparable};
+pub use numbers::{Discrepancy, Tolerance};
 pub use tape::Use;
 
 use super::follow::Correction;
@@ -25,13 +25,13 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use noise::Noise;
 use numbers::same_but_for_rounding;
-use tape::Tape;
+use tape::LossGraph;
 
 /// What [`compare`] found: a row for each hand-written gradient. `Display` writes it as a table.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// In the order in which the backward pass comes to know the gradients; those that could not be found on the tape are at the end.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     corrections: Vec<Correction>,
     is_corrected: bool,
     verdict: Option<Verdict>,
@@ -39,13 +39,13 @@ pub struct Comparison {
 
 /// One hand-written gradient beside that of autograd.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ComparisonRow {
     /// The name that the gradient was given with.
     pub name: String,
     /// The shape of the tensor, if it was found.
     pub shape: Option<Shape>,
     /// How far the gradient is from that of autograd, or why the two could not be compared.
-    pub outcome: Result<Deviation, Problem>,
+    pub outcome: Result<Discrepancy, Incomparable>,
     /// Whether it is right, and if not, whose fault that is.
     pub standing: Standing,
     /// The compared tensors whose gradients this one is made from, with no compared tensor between.
@@ -86,7 +86,7 @@ pub enum Standing {
 /// the hand-written gradients put in place of autograd's: if the chain rule makes just this of them, it is only a [`Standing::Consequence`].
 ///
 /// Errors if the loss has more than one element, depends on no parameter, or its graph was freed. A gradient that cannot be compared, because its shape is
-/// wrong or its tensor is not on the tape, is a row with a [`Problem`].
+/// wrong or its tensor is not on the tape, is a row with a [`Incomparable`].
 ///
 /// ```
 /// use chainrule::{Tensor, check};
@@ -124,8 +124,8 @@ pub fn compare_within<C: Into<ByHand>>(
 ) -> Result<Comparison> {
     let upstream = upstream("compare", loss, None)?;
     let claims: Vec<ByHand> = by_hand.into_iter().map(Into::into).collect();
-    let (tape, own_upstream) = (Tape::of(loss), upstream.clone());
-    let mut found: Vec<(ByHand, Result<u64, Problem>)> =
+    let (tape, own_upstream) = (LossGraph::of(loss), upstream.clone());
+    let mut found: Vec<(ByHand, Result<u64, Incomparable>)> =
         claims.into_iter().map(|claim| (tape.find(&claim), claim)).map(|(n, c)| (c, n)).collect();
     found.sort_by_key(|(_, number)| std::cmp::Reverse(number.as_ref().ok().map(|&n| tape.time(n))));
     let numbers: HashSet<u64> =
@@ -136,7 +136,7 @@ pub fn compare_within<C: Into<ByHand>>(
     let mut rows = Vec::with_capacity(found.len());
     for (claim, number) in &found {
         let outcome = number.clone().and_then(|n| difference(&tape, n, claim, &right, within));
-        rows.push(Row {
+        rows.push(ComparisonRow {
             name: claim.name.clone(),
             shape: number.as_ref().ok().map(|&n| meta(&tape, n).shape),
             standing: match &outcome {
@@ -151,9 +151,9 @@ pub fn compare_within<C: Into<ByHand>>(
     }
     let order = Order::of(&found, &links);
     order.name(&mut rows);
-    if rows.iter().any(Row::is_wrong) {
+    if rows.iter().any(ComparisonRow::is_wrong) {
         let own = Noise::of(&tape, (loss, &upstream), &numbers, &HashMap::new())?;
-        let rounded = |(i, (claim, number)): (usize, &(ByHand, Result<u64, Problem>))| {
+        let rounded = |(i, (claim, number)): (usize, &(ByHand, Result<u64, Incomparable>))| {
             let exact = rows[i].outcome.as_ref().is_ok_and(|found| found.rounding_only);
             let near = |n: &u64| right.get(n).is_some_and(|g| own.covers(*n, &claim.gradient, g));
             exact || (rows[i].outcome.is_ok() && number.as_ref().is_ok_and(near))
@@ -170,7 +170,7 @@ pub fn compare_within<C: Into<ByHand>>(
             }
         }
     }
-    let verdict = match rows.iter().any(Row::is_mistake) {
+    let verdict = match rows.iter().any(ComparisonRow::is_mistake) {
         true => explained((loss, &own_upstream), &tape, &found),
         false => None,
     };
@@ -184,8 +184,8 @@ const WORK: usize = 50_000_000;
 /// can be compared.
 fn explained(
     (loss, upstream): (&Tensor, &Tensor),
-    tape: &Tape,
-    found: &[(ByHand, Result<u64, Problem>)],
+    tape: &LossGraph,
+    found: &[(ByHand, Result<u64, Incomparable>)],
 ) -> Option<Verdict> {
     let elements: usize = found.iter().map(|(claim, _)| claim.gradient.numel()).sum();
     if elements * tape.nodes().len() * tape.nodes().len() > WORK {
@@ -206,29 +206,29 @@ fn explained(
     verdict.is_explained().then_some(verdict)
 }
 
-fn meta(tape: &Tape, number: u64) -> crate::tensor::value::Meta {
+fn meta(tape: &LossGraph, number: u64) -> crate::tensor::value::Meta {
     tape.source(number).meta().expect("only what carries gradients is on the tape")
 }
 
 fn difference(
-    tape: &Tape,
+    tape: &LossGraph,
     number: u64,
     claim: &ByHand,
     right: &HashMap<u64, Tensor>,
     within: Tolerance,
-) -> Result<Deviation, Problem> {
+) -> Result<Discrepancy, Incomparable> {
     let (gradient, meta) = (&claim.gradient, meta(tape, number));
     if !gradient.dtype().is_float() {
-        return Err(Problem::NotFloat(gradient.dtype()));
+        return Err(Incomparable::NotFloat(gradient.dtype()));
     }
     let shapes =
-        Problem::Shape { by_hand: Box::new(gradient.shape()), tensor: Box::new(meta.shape) };
+        Incomparable::Shape { by_hand: Box::new(gradient.shape()), tensor: Box::new(meta.shape) };
     match right.get(&number) {
-        Some(right) => Deviation::between(gradient, right, within).map_err(|_| shapes),
+        Some(right) => Discrepancy::between(gradient, right, within).map_err(|_| shapes),
         // No rule passed anything on: the gradient is 0.
         None => {
             let zeros = Tensor::zeros(meta.shape);
-            Deviation::between(gradient, &zeros, within).map_err(|_| shapes)
+            Discrepancy::between(gradient, &zeros, within).map_err(|_| shapes)
         }
     }
 }
@@ -264,7 +264,7 @@ struct Order {
 }
 
 impl Order {
-    fn of(found: &[(ByHand, Result<u64, Problem>)], links: &HashMap<u64, Vec<u64>>) -> Order {
+    fn of(found: &[(ByHand, Result<u64, Incomparable>)], links: &HashMap<u64, Vec<u64>>) -> Order {
         let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
         for (i, (_, number)) in found.iter().enumerate() {
             if let Ok(number) = number {
@@ -278,7 +278,7 @@ impl Order {
         Order { above: above.collect(), rounded: Vec::new() }
     }
 
-    fn name(&self, rows: &mut [Row]) {
+    fn name(&self, rows: &mut [ComparisonRow]) {
         for (i, above) in self.above.iter().enumerate() {
             let mut above = above.clone();
             above.sort_unstable();
@@ -301,9 +301,9 @@ impl Order {
 
     /// The hand-written gradients that the backward pass can go on with.
     fn substitutes(
-        tape: &Tape,
-        found: &[(ByHand, Result<u64, Problem>)],
-        rows: &[Row],
+        tape: &LossGraph,
+        found: &[(ByHand, Result<u64, Incomparable>)],
+        rows: &[ComparisonRow],
     ) -> Result<HashMap<u64, Tensor>> {
         let mut given = HashMap::new();
         for ((claim, number), row) in found.iter().zip(rows) {
@@ -318,7 +318,7 @@ impl Order {
     }
 
     /// Whether row `i` equals autograd's to the last digits, or would if nothing cancelled.
-    fn is_exact_but_for_rounding(&self, rows: &[Row], i: usize) -> bool {
+    fn is_exact_but_for_rounding(&self, rows: &[ComparisonRow], i: usize) -> bool {
         match rows[i].standing {
             Standing::Rounding => true,
             Standing::Right => self.rounded[i],
@@ -327,7 +327,7 @@ impl Order {
     }
 
     /// Tells what kind of wrong row `i` is; the rows above it have been judged.
-    fn judge(&self, rows: &[Row], i: usize, view: View<'_>) -> Standing {
+    fn judge(&self, rows: &[ComparisonRow], i: usize, view: View<'_>) -> Standing {
         let above = self.all_above(i);
         let compared = rows[i].outcome.is_ok();
         if self.rounded[i] {
@@ -355,7 +355,7 @@ impl Order {
     }
 }
 
-impl Row {
+impl ComparisonRow {
     /// Whether the gradient was compared and found wrong, by its own fault or another's.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.standing, Standing::Right | Standing::Rounding | Standing::NotCompared)
@@ -374,12 +374,12 @@ impl Comparison {
     }
 
     /// The first wrong gradient in the order of the backward pass.
-    pub fn first_wrong(&self) -> Option<&Row> {
+    pub fn first_wrong(&self) -> Option<&ComparisonRow> {
         self.rows.iter().find(|row| row.is_wrong())
     }
 
     /// The gradients whose own step is wrong; the others that are wrong follow from them.
-    pub fn mistakes(&self) -> impl Iterator<Item = &Row> {
+    pub fn mistakes(&self) -> impl Iterator<Item = &ComparisonRow> {
         self.rows.iter().filter(|row| row.is_mistake())
     }
 
@@ -401,7 +401,7 @@ impl Comparison {
     }
 
     /// The row of this name.
-    pub fn row(&self, name: &str) -> Option<&Row> {
+    pub fn row(&self, name: &str) -> Option<&ComparisonRow> {
         self.rows.iter().find(|row| row.name == name)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::tape::Tape;
+use super::tape::LossGraph;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::rng::Generator;
@@ -32,10 +32,10 @@ const ALLOWED: f64 = 4.0;
 ///
 /// A value is as inexact as the operands that it was made from: in `x - mean` that is the rounding of `x`, however small the difference. What the rounding of
 /// its elementwise operands does to it is `|d value / d operand| |operand|`, by the op's own rule.
-struct Known(HashMap<*const Value, (u64, Option<Vec<f64>>)>);
+struct ForwardValues(HashMap<*const Value, (u64, Option<Vec<f64>>)>);
 
-impl Known {
-    fn of(tape: &Tape) -> Known {
+impl ForwardValues {
+    fn of(tape: &LossGraph) -> ForwardValues {
         let mut values: HashMap<u64, Arc<Value>> = tape.leaves().collect();
         for node in tape.nodes() {
             let saved = lock(&node.saved);
@@ -55,7 +55,7 @@ impl Known {
                 known.insert(Arc::as_ptr(value), (place as u64, size));
             }
         }
-        Known(known)
+        ForwardValues(known)
     }
 
     /// The place on the tape of the node that gave a value, and the sizes by which its elements are changed.
@@ -91,7 +91,7 @@ pub(super) struct Noise(HashMap<u64, Vec<f64>>);
 impl Noise {
     /// The noise of the gradients of `wanted`; where `given` has a gradient, the pass goes on with that instead.
     pub fn of(
-        tape: &Tape,
+        tape: &LossGraph,
         loss: (&Tensor, &Tensor),
         wanted: &HashSet<u64>,
         given: &HashMap<u64, Tensor>,
@@ -101,13 +101,13 @@ impl Noise {
             still.into_iter().map(|(n, g)| (n, g.to_f64_vec())).collect();
         let mut noise: HashMap<u64, Vec<f64>> =
             still.iter().map(|(&n, g)| (n, vec![0.0; g.len()])).collect();
-        let known = Known::of(tape);
+        let known = ForwardValues::of(tape);
         let places = tape.nodes().iter().zip(0..).map(|(node, i)| (node.number, i)).collect();
         for run in 0..RUNS {
             let rule =
                 |node: &Arc<Node>, op: &dyn Op, at: &Saved<'_>, gradient: &Tensor, wanted| {
                     let gradient = given.get(&node.number).unwrap_or(gradient);
-                    let run = Run { known: &known, places: &places, run };
+                    let run = ShakenRun { known: &known, places: &places, run };
                     let found = run.shaken_rule(node, op, at, gradient, wanted);
                     Some(found.map_err(|e| e.at(node.location)))
                 };
@@ -139,15 +139,15 @@ impl Noise {
     }
 }
 
-/// One run of the backward pass with its numbers changed.
-struct Run<'a> {
-    known: &'a Known,
+/// One run of the backward pass with numbers changed in their last bits.
+struct ShakenRun<'a> {
+    known: &'a ForwardValues,
     /// Positions of the nodes on the tape. The seeds come from them, and must not depend on what was computed before.
     places: &'a HashMap<u64, u64>,
     run: u64,
 }
 
-impl Run<'_> {
+impl ShakenRun<'_> {
     /// Random numbers of their own for the rule of a node, and for the values that were saved of it.
     fn generator(&self, place: u64, of: u64) -> Generator {
         Generator::manual_seed((place * RUNS + self.run) * 2 + of)

@@ -26,7 +26,7 @@ const UNITS: f64 = 64.0;
 
 /// Two gradients of one tensor, compared element by element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Deviation {
+pub struct Discrepancy {
     /// Whether all elements are equal: the same bits, but that -0 equals 0. A NaN equals nothing.
     pub exact: bool,
     /// Whether all elements are equal within the [`Tolerance`].
@@ -45,7 +45,7 @@ pub struct Deviation {
     pub(super) rounding_only: bool,
 }
 
-impl Deviation {
+impl Discrepancy {
     /// Compares a hand-written gradient with that of autograd. An error if their shapes differ.
     ///
     /// ```
@@ -56,7 +56,7 @@ impl Deviation {
     /// assert_eq!((found.largest, found.at, found.by_hand), (0.5, vec![1], 2.5));
     /// # Ok::<(), chainrule::Error>(())
     /// ```
-    pub fn between(by_hand: &Tensor, autograd: &Tensor, within: Tolerance) -> Result<Deviation> {
+    pub fn between(by_hand: &Tensor, autograd: &Tensor, within: Tolerance) -> Result<Discrepancy> {
         let shape = by_hand.shape();
         if shape != autograd.shape() {
             let why = "the hand-written gradient and that of autograd must have the same shape";
@@ -69,7 +69,7 @@ impl Deviation {
         Ok(found)
     }
 
-    fn of(by_hand: &[f64], autograd: &[f64], shape: &Shape, within: Tolerance) -> Deviation {
+    fn of(by_hand: &[f64], autograd: &[f64], shape: &Shape, within: Tolerance) -> Discrepancy {
         let (mut exact, mut approximate) = (true, true);
         let (mut largest, mut at, mut relative) = (0.0f64, 0, 0.0);
         for (i, (&a, &b)) in by_hand.iter().zip(autograd).enumerate() {
@@ -84,7 +84,7 @@ impl Deviation {
             }
         }
         let pick = |of: &[f64]| of.get(at).copied().unwrap_or(0.0);
-        Deviation {
+        Discrepancy {
             exact,
             approximate,
             largest,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::super::follow::write_corrections;
-use super::{Comparison, Deviation, Row, Standing};
+use super::{Comparison, ComparisonRow, Discrepancy, Standing};
 use chainrule_core::ops::OpId;
 
 /// What fills the columns of a row: shape, exact, approximate, largest difference, its index, mean relative error.
@@ -27,7 +27,7 @@ impl fmt::Display for Comparison {
             write_line(f, mark, &cells, &widths, &note(row))?;
         }
         for row in self.mistakes() {
-            write!(f, "\n\n{}", Mistake(row))?;
+            write!(f, "\n\n{}", MistakeText(row))?;
         }
         if let Some(verdict) = &self.verdict
             && self.corrections.is_empty()
@@ -55,7 +55,7 @@ fn write_line(
     f.write_str((line + note).trim_end())
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &ComparisonRow) -> [String; 7] {
     let yes = |on: bool| if on { "yes" } else { "no" }.to_string();
     let shape = row.shape.map_or_else(String::new, |shape| shape.to_string());
     let found = match &row.outcome {
@@ -83,7 +83,7 @@ fn short(x: f64) -> String {
 }
 
 /// The words at the end of a line.
-fn note(row: &Row) -> String {
+fn note(row: &ComparisonRow) -> String {
     match (&row.outcome, &row.standing) {
         (Err(problem), Standing::NotCompared) => problem.to_string(),
         (Err(problem), _) => format!("WRONG: {problem}"),
@@ -95,17 +95,17 @@ fn note(row: &Row) -> String {
     }
 }
 
-/// What is known of one mistake.
-struct Mistake<'a>(&'a Row);
+/// The text of one mistake.
+struct MistakeText<'a>(&'a ComparisonRow);
 
-impl fmt::Display for Mistake<'_> {
+impl fmt::Display for MistakeText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = self.0;
         write!(f, "{}: the mistake is in this step", row.name)?;
         if !row.made_from.is_empty() {
             write!(f, ", from the gradient of {}", row.made_from.join(" and "))?;
         }
-        if let Ok(Deviation { at, by_hand, autograd, .. }) = &row.outcome {
+        if let Ok(Discrepancy { at, by_hand, autograd, .. }) = &row.outcome {
             write!(f, "\n  at {at:?}: {by_hand:.6e} by hand, {autograd:.6e} by autograd")?;
         }
         for used in &row.uses {

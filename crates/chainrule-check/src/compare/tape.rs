@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::claim::{ByHand, Problem};
+use super::claim::{ByHand, Incomparable};
 use crate::autograd::walk::{Observer, Planted, Walk, reachable};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -28,7 +28,7 @@ pub struct Use {
 }
 
 /// The nodes and leaves behind a loss.
-pub(super) struct Tape {
+pub(super) struct LossGraph {
     /// In rising order: each after its inputs.
     nodes: Vec<Arc<Node>>,
     /// Nodes and leaves that take part in the backward pass, by their numbers.
@@ -37,8 +37,8 @@ pub(super) struct Tape {
     times: HashMap<u64, u64>,
 }
 
-impl Tape {
-    pub fn of(loss: &Tensor) -> Tape {
+impl LossGraph {
+    pub fn of(loss: &Tensor) -> LossGraph {
         let nodes = reachable([loss.source()].into_iter(), 0);
         let mut sources = HashMap::from([(loss.source().number(), loss.source().clone())]);
         let mut times = HashMap::from([(loss.source().number(), u64::MAX)]);
@@ -51,23 +51,23 @@ impl Tape {
                 times.insert(input.number(), 2 * node.number - 1);
             }
         }
-        Tape { nodes, sources, times }
+        LossGraph { nodes, sources, times }
     }
 
     /// The number of the tensor that a claim is about.
-    pub fn find(&self, claim: &ByHand) -> Result<u64, Problem> {
+    pub fn find(&self, claim: &ByHand) -> Result<u64, Incomparable> {
         let Some(tensor) = &claim.tensor else {
             return self.find_name(&claim.name);
         };
         match tensor.source().number() {
-            0 => Err(Problem::NotRecorded),
+            0 => Err(Incomparable::NotRecorded),
             number if self.sources.contains_key(&number) => Ok(number),
-            _ if !tensor.requires_grad() => Err(Problem::NotRecorded),
-            _ => Err(Problem::NotBehindTheLoss),
+            _ if !tensor.requires_grad() => Err(Incomparable::NotRecorded),
+            _ => Err(Incomparable::NotBehindTheLoss),
         }
     }
 
-    fn find_name(&self, name: &str) -> Result<u64, Problem> {
+    fn find_name(&self, name: &str) -> Result<u64, Incomparable> {
         let named = |source: &Source| source.name().is_some_and(|n| n == name);
         let found: Vec<u64> =
             self.sources.iter().filter(|(_, source)| named(source)).map(|(&n, _)| n).collect();
@@ -79,9 +79,9 @@ impl Tape {
                 let mut names: Vec<String> =
                     all.iter().filter_map(|n| self.sources[n].name()).collect();
                 names.dedup();
-                Err(Problem::NoSuchName(names))
+                Err(Incomparable::NoSuchName(names))
             }
-            many => Err(Problem::Ambiguous(many.len())),
+            many => Err(Incomparable::Ambiguous(many.len())),
         }
     }
 
@@ -167,7 +167,7 @@ impl Tape {
         rule: &dyn Planted,
     ) -> Result<HashMap<u64, Tensor>> {
         let targets: Vec<Tensor> = self.sources.values().filter_map(leaf).collect();
-        let mut seen = Seen { wanted, gradients: HashMap::new() };
+        let mut seen = WantedGradients { wanted, gradients: HashMap::new() };
         let walk = Walk {
             keep_graph: true,
             targets: Some(&targets),
@@ -187,12 +187,12 @@ fn leaf(source: &Source) -> Option<Tensor> {
     }
 }
 
-struct Seen<'a> {
+struct WantedGradients<'a> {
     wanted: &'a HashSet<u64>,
     gradients: HashMap<u64, Tensor>,
 }
 
-impl Observer for Seen<'_> {
+impl Observer for WantedGradients<'_> {
     fn arrive(&mut self, target: &Source, gradient: &Tensor) {
         let number = target.number();
         if self.wanted.contains(&number) {

@@ -74,7 +74,7 @@ fn right_gradients_pass_in_any_order_and_come_in_that_of_the_backward_pass() {
     small.loss.backward();
     let dw = small.gradients().remove(4).1;
     assert!(
-        Deviation::between(&small.w.grad().unwrap(), &dw, Tolerance::default())
+        Discrepancy::between(&small.w.grad().unwrap(), &dw, Tolerance::default())
             .unwrap()
             .approximate
     );
@@ -192,7 +192,7 @@ fn what_cannot_be_compared_is_a_row_that_says_why() {
     assert!(report.to_string().contains("WRONG: the gradient has shape"), "{report}");
     let twice = (small.h.named("t") + small.s.named("t")).sum_all();
     let report = compare(&twice, [("t", &ones)]).unwrap();
-    assert_eq!(report.rows[0].outcome, Err(Problem::Ambiguous(2)));
+    assert_eq!(report.rows[0].outcome, Err(Incomparable::Ambiguous(2)));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn nan_and_infinities_are_seen() {
     let within = Tolerance::default();
     let between = |a: &[f64], b: &[f64]| {
         let tensor = |x: &[f64]| Tensor::from_slice(x, [x.len()]);
-        Deviation::between(&tensor(a), &tensor(b), within).unwrap()
+        Discrepancy::between(&tensor(a), &tensor(b), within).unwrap()
     };
     let inf = f64::INFINITY;
     let same = between(&[inf, -0.0, 1.0], &[inf, 0.0, 1.0]);
@@ -227,7 +227,7 @@ fn nan_and_infinities_are_seen() {
     assert!(!between(&[1.0 + 1.01e-5], &[1.0]).approximate);
     assert!(!between(&[1e-300], &[0.0]).approximate && between(&[0.0], &[0.0]).approximate);
     let floor = Tolerance { rtol: 0.0, atol: 1e-8 };
-    let small = |a: f64| Deviation::between(&Tensor::from([a]), &Tensor::from([0.0]), floor);
+    let small = |a: f64| Discrepancy::between(&Tensor::from([a]), &Tensor::from([0.0]), floor);
     assert!(small(0.99e-8).unwrap().approximate && !small(1.01e-8).unwrap().approximate);
     // |1 - 3| / (1 + 3) and 0, halved.
     assert!((between(&[1.0, 2.0], &[3.0, 2.0]).mean_relative - 0.25).abs() < 1e-11);

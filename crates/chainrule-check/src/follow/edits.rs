@@ -22,12 +22,12 @@ pub(crate) struct Edit {
     /// no number is looked for.
     pub from: Option<f64>,
     pub cost: f64,
-    pub kind: Kind,
+    pub kind: EditKind,
 }
 
 /// The kind of an edit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum EditKind {
     /// Another value in the place of an operand.
     Operand { was: Id, now: Id, turned: bool },
     /// A function of an operand in its place.
@@ -118,11 +118,11 @@ impl Maker<'_> {
         Expression::apply(self.op().clone(), all)
     }
 
-    fn add(&self, out: &mut Vec<Edit>, to: Expression, cost: f64, kind: Kind) {
+    fn add(&self, out: &mut Vec<Edit>, to: Expression, cost: f64, kind: EditKind) {
         out.push(Edit { at: self.at, to, from: None, cost, kind });
     }
 
-    fn solve(&self, out: &mut Vec<Edit>, to: Expression, from: f64, cost: f64, kind: Kind) {
+    fn solve(&self, out: &mut Vec<Edit>, to: Expression, from: f64, cost: f64, kind: EditKind) {
         out.push(Edit { at: self.at, to, from: Some(from), cost, kind });
     }
 
@@ -156,7 +156,7 @@ impl Maker<'_> {
                 if other.dtype != meta.dtype {
                     continue;
                 }
-                let kind = |turned| Kind::Operand { was: *was, now, turned };
+                let kind = |turned| EditKind::Operand { was: *was, now, turned };
                 let cost = 1.0 + self.unnamed(now);
                 let result = self.meta(self.replay.program.list()[self.at].result()).shape;
                 if other.shape == meta.shape || elementwise && stretches(&other.shape, &result) {
@@ -176,7 +176,7 @@ impl Maker<'_> {
                 && a > 1
             {
                 let to = self.with(place, turned(value(*was)));
-                self.add(out, to, 0.8, Kind::Operand { was: *was, now: *was, turned: true });
+                self.add(out, to, 0.8, EditKind::Operand { was: *was, now: *was, turned: true });
             }
         }
     }
@@ -186,7 +186,7 @@ impl Maker<'_> {
         if let Some(first) = self.inputs().first() {
             for op in twins(self.op().as_ref(), &self.meta(*first).shape) {
                 let inputs = self.inputs().iter().map(|id| value(*id));
-                self.add(out, Expression::apply(op, inputs), 0.7, Kind::Twin);
+                self.add(out, Expression::apply(op, inputs), 0.7, EditKind::Twin);
             }
         }
         if let [a, b] = *self.inputs()
@@ -194,16 +194,16 @@ impl Maker<'_> {
             && self.meta(a) == self.meta(b)
         {
             let to = Expression::apply(self.op().clone(), [value(b), value(a)]);
-            self.add(out, to, 1.2, Kind::Swapped);
+            self.add(out, to, 1.2, EditKind::Swapped);
         }
         for &id in self.inputs().iter().filter(|id| self.meta(**id).dtype == result.dtype) {
             if self.meta(id) == result {
-                self.add(out, value(id), 1.1, Kind::Skipped);
+                self.add(out, value(id), 1.1, EditKind::Skipped);
             } else if is_elementwise(self.op().as_ref())
                 && stretches(&self.meta(id).shape, &result.shape)
             {
                 let op = make::expand(result.shape);
-                self.add(out, Expression::apply(op, [value(id)]), 1.4, Kind::Skipped);
+                self.add(out, Expression::apply(op, [value(id)]), 1.4, EditKind::Skipped);
             }
         }
     }
@@ -221,14 +221,14 @@ impl Maker<'_> {
                 chainrule_core::Tensor::from_parts(at.clone(), crate::tensor::node::Source::None)
                     .to_f64_vec()[0];
             let unknown = Expression::Unknown(info.meta.dtype);
-            self.solve(out, self.with(place, unknown), x, 0.9, Kind::Number);
+            self.solve(out, self.with(place, unknown), x, 0.9, EditKind::Number);
             for other in [0.0, 1.0, 2.0, -1.0, 0.5, -0.5, -1.5, -2.0, 3.0, -x, 2.0 * x, x / 2.0]
                 .into_iter()
                 .chain([x - 1.0, x + 1.0, 1.0 / x])
                 .filter(|o| *o != x && o.is_finite())
             {
                 let to = self.with(place, Expression::Number(other, info.meta.dtype));
-                self.add(out, to, 1.0, Kind::Number);
+                self.add(out, to, 1.0, EditKind::Number);
             }
         }
     }
@@ -265,7 +265,7 @@ impl Maker<'_> {
                 }
             }
             for (e, cost) in all {
-                self.add(out, self.with(place, e), cost, Kind::Function);
+                self.add(out, self.with(place, e), cost, EditKind::Function);
             }
         }
     }
@@ -287,8 +287,8 @@ impl Maker<'_> {
                 let times = Expression::apply(make::mul(), [value(*was), value(id)]);
                 let over = Expression::apply(make::div(), [value(*was), value(id)]);
                 let cost = self.unnamed(id);
-                self.add(out, self.with(place, times), 1.5 + cost, Kind::Times(id));
-                self.add(out, self.with(place, over), 1.8 + cost, Kind::Over(id));
+                self.add(out, self.with(place, times), 1.5 + cost, EditKind::Times(id));
+                self.add(out, self.with(place, over), 1.8 + cost, EditKind::Over(id));
             }
         }
     }
@@ -304,7 +304,7 @@ impl Maker<'_> {
         let own = || Expression::of(&self.replay.program.list()[self.at]);
         let c = || Expression::Unknown(meta.dtype);
         let times = Expression::apply(make::mul(), [c(), own()]);
-        self.solve(out, times, 1.0, 0.95, Kind::Factor);
+        self.solve(out, times, 1.0, 0.95, EditKind::Factor);
         for id in self.candidates() {
             let other = self.meta(id);
             if !stretches(&other.shape, &meta.shape) {
@@ -319,7 +319,7 @@ impl Maker<'_> {
             if let Some(mask) = mask {
                 let mask = Expression::apply(make::to_dtype(meta.dtype), [mask]);
                 let masked = Expression::apply(make::mul(), [own(), mask]);
-                self.add(out, masked, 1.75 + self.unnamed(id), Kind::Mask(id));
+                self.add(out, masked, 1.75 + self.unnamed(id), EditKind::Mask(id));
             }
             if other.dtype != meta.dtype {
                 continue;
@@ -327,11 +327,11 @@ impl Maker<'_> {
             let cost = self.unnamed(id);
             let term = Expression::apply(make::mul(), [c(), value(id)]);
             let sum = Expression::apply(make::add(), [own(), term]);
-            self.solve(out, sum, 0.0, 1.7 + cost, Kind::Term(id));
+            self.solve(out, sum, 0.0, 1.7 + cost, EditKind::Term(id));
             let factor = Expression::apply(make::mul(), [own(), value(id)]);
-            self.add(out, factor, 1.6 + cost, Kind::Times(id));
+            self.add(out, factor, 1.6 + cost, EditKind::Times(id));
             let divisor = Expression::apply(make::div(), [own(), value(id)]);
-            self.add(out, divisor, 1.7 + cost, Kind::Over(id));
+            self.add(out, divisor, 1.7 + cost, EditKind::Over(id));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::program::{Id, Origin, Program};
 use crate::tensor::node::Mode;
 use crate::tensor::{Tensor, no_grad};
 use crate::verdict::numbers::{Closeness, largest};
-use crate::verdict::tape::Tape;
+use crate::verdict::tape::RecordedPass;
 
 /// As [`compare`], for gradients that `code` computes: where one is wrong,
 /// [`Comparison::corrections`] has the line of `code` in which the mistake is, and what it should
@@ -72,7 +72,7 @@ pub fn compare_code<C: Into<ByHand>>(
         return Ok(report);
     }
     let _guard = Mode::get().with(Mode::NO_GRAD).enter();
-    let tape = Tape::record(&[(loss, upstream)], &targets)?;
+    let tape = RecordedPass::record(&[(loss, upstream)], &targets)?;
     let due: Vec<Vec<f64>> = targets
         .iter()
         .map(|t| match tape.gradients.get(&t.source().number()) {
@@ -99,7 +99,7 @@ pub fn compare_code<C: Into<ByHand>>(
 }
 
 /// The names of values of the forward pass that the code takes.
-fn bound(replay: &Replay, tape: &Tape) -> HashMap<Id, String> {
+fn bound(replay: &Replay, tape: &RecordedPass) -> HashMap<Id, String> {
     let own = names(&tape.nodes);
     let values: HashMap<_, String> = forward_values(tape, &own)
         .into_iter()

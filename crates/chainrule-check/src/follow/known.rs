@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source, lock};
 use crate::tensor::value::Value;
 use crate::verdict::numbers::largest;
-use crate::verdict::tape::Tape;
+use crate::verdict::tape::RecordedPass;
 
 /// A value of the right passes, with the words for it.
 pub(crate) struct Quantity {
@@ -75,7 +75,7 @@ pub(crate) fn words(source: &Source, names: &HashMap<u64, String>) -> String {
 }
 
 impl Known {
-    pub fn of(tape: &Tape) -> Known {
+    pub fn of(tape: &RecordedPass) -> Known {
         let names = names(&tape.nodes);
         let mut all = Vec::new();
         let mut numbers: Vec<&u64> = tape.sources.keys().collect();
@@ -151,7 +151,7 @@ impl Quantity {
 
 /// The values that the tape has of the forward pass, with their words.
 pub(crate) fn forward_values(
-    tape: &Tape,
+    tape: &RecordedPass,
     names: &HashMap<u64, String>,
 ) -> Vec<(String, Arc<Value>)> {
     let mut numbers: Vec<&u64> = tape.nodes.keys().collect();

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use super::probe;
 use super::verdict::numbers::{Closeness, largest};
-use super::verdict::tape::Tape;
+use super::verdict::tape::RecordedPass;
 use crate::autograd::{CustomFn, CustomOp, custom_context};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -186,7 +186,7 @@ struct Right {
     /// Inputs, result, and the gradient of the result.
     arguments: Vec<Tensor>,
     due: Vec<Vec<f64>>,
-    tape: Tape,
+    tape: RecordedPass,
 }
 
 impl Right {
@@ -211,7 +211,7 @@ impl Right {
         let upstream =
             probe(output.shape(), output.dtype(), &mut Generator::manual_seed(seed + 9))?;
         let floats: Vec<Tensor> = leaves.iter().filter(|x| x.dtype().is_float()).cloned().collect();
-        let tape = Tape::record(&[(&output, upstream.clone())], &floats)?;
+        let tape = RecordedPass::record(&[(&output, upstream.clone())], &floats)?;
         let due = floats
             .iter()
             .map(|x| match tape.gradients.get(&x.source().number()) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::edits::Kind;
+use super::edits::EditKind;
 use super::expression::Expression;
 use super::known::Known;
 use super::replay::{Replay, Run};
@@ -208,7 +208,7 @@ impl Writer<'_> {
         let op = self.replay.program.list()[at].op.name();
         let own = self.text(&self.own(at));
         match &hit.edit.kind {
-            Kind::Operand { was, now, turned } => {
+            EditKind::Operand { was, now, turned } => {
                 let show = |id: &Id| self.text(&Expression::Value(*id));
                 let turned = if *turned { ", transposed" } else { "" };
                 if was == now {
@@ -221,26 +221,26 @@ impl Writer<'_> {
                     _ => format!("due here is `{}`{turned}, for `{}`", show(now), show(was)),
                 }
             }
-            Kind::Factor => {
+            EditKind::Factor => {
                 format!("`{own}` is {} times what is due", self.times(at, 1.0 / hit.change.number))
             }
-            Kind::Term(id) => {
+            EditKind::Term(id) => {
                 format!("the term `{}` is missing", self.signed(hit.change.number, *id))
             }
-            Kind::Times(id) => {
+            EditKind::Times(id) => {
                 format!("the factor `{}` is missing", self.text(&Expression::Value(*id)))
             }
-            Kind::Over(id) => {
+            EditKind::Over(id) => {
                 format!("a division by `{}` is missing", self.text(&Expression::Value(*id)))
             }
-            Kind::Mask(id) => {
+            EditKind::Mask(id) => {
                 format!("a mask is missing: {}", self.masked(*id))
             }
-            Kind::Skipped => format!("`{op}` is one too many"),
-            Kind::Swapped => "the operands are exchanged".to_string(),
-            Kind::Number => format!("a number in `{own}` is another one than is due"),
-            Kind::Twin => format!("`{op}` stands where another op is due"),
-            Kind::Function => {
+            EditKind::Skipped => format!("`{op}` is one too many"),
+            EditKind::Swapped => "the operands are exchanged".to_string(),
+            EditKind::Number => format!("a number in `{own}` is another one than is due"),
+            EditKind::Twin => format!("`{op}` stands where another op is due"),
+            EditKind::Function => {
                 format!("`{own}` takes an operand as it is where a function of it is due")
             }
         }
@@ -267,7 +267,7 @@ impl Writer<'_> {
     /// The user's line with one name in the place of another, where the former stands in it just
     /// once.
     fn in_line(&self, hit: &Hit, source: &str) -> Option<String> {
-        let Kind::Operand { was, now, turned } = &hit.edit.kind else { return None };
+        let EditKind::Operand { was, now, turned } = &hit.edit.kind else { return None };
         let (was, mut new) = (self.name(*was)?, self.name(*now)?);
         if *turned {
             new = format!("{new}.t()");

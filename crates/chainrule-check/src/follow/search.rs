@@ -45,7 +45,7 @@ pub(crate) struct Hit {
 
 /// The result: edits of which each alone does, or some that do together.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct SearchOutcome {
     pub alone: Vec<Hit>,
     pub together: Vec<Hit>,
     /// Whether `together` gives all that is due.
@@ -106,14 +106,14 @@ impl<'a> Search<'a> {
     }
 
     /// Edits of one instruction, or else several that do together.
-    pub fn run(mut self) -> Found {
-        let mut found = Found::default();
+    pub fn run(mut self) -> SearchOutcome {
+        let mut found = SearchOutcome::default();
         if self.right.iter().all(|r| *r) {
             return found;
         }
         let (hits, mut partial) = self.one();
         if !hits.is_empty() {
-            return Found { alone: hits, tried: self.tried, ..found };
+            return SearchOutcome { alone: hits, tried: self.tried, ..found };
         }
         // Of several mistakes each makes some results wrong: what mends one and spoils none is
         // kept.
@@ -143,14 +143,19 @@ impl<'a> Search<'a> {
         self.kept.clear();
         self.settle();
         if let Some(by_value) = self.by_value() {
-            return Found { together: by_value, is_whole: true, tried: self.tried, ..found };
+            return SearchOutcome {
+                together: by_value,
+                is_whole: true,
+                tried: self.tried,
+                ..found
+            };
         }
         self.kept.clear();
         self.settle();
         if let Some(two) = self.two() {
-            return Found { together: two, is_whole: true, tried: self.tried, ..found };
+            return SearchOutcome { together: two, is_whole: true, tried: self.tried, ..found };
         }
-        Found { together, tried: self.tried, ..found }
+        SearchOutcome { together, tried: self.tried, ..found }
     }
 
     /// The best of the edits that mend a part: that which mends most, and costs least.

@@ -5,14 +5,14 @@ use super::*;
 use crate::autograd::{CustomContext, custom};
 use crate::{explain, verdict};
 
-type Forward = fn(&[Tensor]) -> Result<Tensor>;
+type ForwardFn = fn(&[Tensor]) -> Result<Tensor>;
 type Backward = fn(&CustomContext, &Tensor) -> Result<Vec<Option<Tensor>>>;
 
 fn random(shape: &[usize], seed: u64) -> Tensor {
     Tensor::randn(shape, DType::F64, &mut Generator::manual_seed(seed))
 }
 
-fn followed(forward: Forward, backward: Backward, shapes: &[&[usize]]) -> Followed {
+fn followed(forward: ForwardFn, backward: Backward, shapes: &[&[usize]]) -> Followed {
     let inputs: Vec<Tensor> =
         shapes.iter().enumerate().map(|(i, s)| random(s, 40 + i as u64)).collect();
     super::backward(&custom("mine", forward, backward), &inputs).unwrap()
@@ -69,7 +69,7 @@ fn the_argument_for_the_result() {
 
 #[test]
 fn transposition_axis_and_number() {
-    let product: Forward = |x| Ok(x[0].matmul(&x[1]));
+    let product: ForwardFn = |x| Ok(x[0].matmul(&x[1]));
     let found = followed(
         product,
         |ctx, g| {
@@ -118,7 +118,7 @@ fn a_factor_is_told_with_its_origin() {
 
 #[test]
 fn a_term_and_a_factor_that_are_missing() {
-    let softmax: Forward = |x| Ok(x[0].softmax(1));
+    let softmax: ForwardFn = |x| Ok(x[0].softmax(1));
     let found = followed(
         softmax,
         |ctx, g| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::edits::Kind;
+use super::edits::EditKind;
 use super::expression::Expression;
 use super::known::{Known, forward_values, names, words};
 use super::replay::{Replay, takes};
@@ -106,19 +106,19 @@ fn said(writer: &Writer<'_>, instruction: &Instruction, hit: &Hit) -> Edited {
     let value = |id: &Id| show(&Expression::Value(*id));
     let own = show(&Expression::of(instruction));
     let text = match &hit.edit.kind {
-        Kind::Operand { was, now, turned } => {
+        EditKind::Operand { was, now, turned } => {
             let turned = if *turned { ", transposed," } else { "" };
             format!("{}{turned} stands where {} is due, in {own}", value(now), value(was))
         }
-        Kind::Factor => {
+        EditKind::Factor => {
             format!("{own} is multiplied by {}", writer.times(hit.edit.at, hit.change.number))
         }
-        Kind::Term(id) => {
+        EditKind::Term(id) => {
             format!("{} * {} is added to {own}", number(hit.change.number), value(id))
         }
-        Kind::Times(id) => format!("{own} is multiplied by {}", value(id)),
-        Kind::Mask(id) => format!("{own} is {}", writer.masked(*id)),
-        Kind::Over(id) => format!("{own} is divided by {}", value(id)),
+        EditKind::Times(id) => format!("{own} is multiplied by {}", value(id)),
+        EditKind::Mask(id) => format!("{own} is {}", writer.masked(*id)),
+        EditKind::Over(id) => format!("{own} is divided by {}", value(id)),
         _ => format!("{} stands where {own} is due", show(&hit.change.to.with(hit.change.number))),
     };
     Edited { op: instruction.op.name(), place: instruction.location.clone(), text }

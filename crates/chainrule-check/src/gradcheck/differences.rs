@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell};
 use super::products::{Sum, product};
 use super::tape::{Function, is_float, values};
 use crate::error::Result;
-use crate::extrapolate::{Limit, Row, limit};
+use crate::extrapolate::{Limit, Quotients, limit};
 use crate::richardson::{first_step, largest};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -35,8 +35,8 @@ const LEAST_BITS: f64 = 1.0 / 256.0;
 /// What is larger than this, relative to the values, is not rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// A function at a point, along directions.
-pub(super) struct Line<'a> {
+/// A function restricted to lines through a point.
+pub(super) struct Restriction<'a> {
     pub f: &'a Function<'a>,
     pub inputs: &'a [Tensor],
     /// The values at the point.
@@ -50,10 +50,10 @@ pub(super) struct Line<'a> {
     pub unit: f64,
 }
 
-impl Line<'_> {
-    /// The same line with other probes, and its own count of calls.
-    pub fn with<'b>(&'b self, probes: &'b [Vec<f64>]) -> Line<'b> {
-        Line {
+impl Restriction<'_> {
+    /// The same lines with other probes, and its own count of calls.
+    pub fn with<'b>(&'b self, probes: &'b [Vec<f64>]) -> Restriction<'b> {
+        Restriction {
             f: self.f,
             inputs: self.inputs,
             origin: self.origin.clone(),
@@ -115,7 +115,7 @@ impl Line<'_> {
         scales: &[f64],
     ) -> Result<Vec<Limit>> {
         let noise = self.noise()?;
-        let mut rows: Vec<Vec<Row>> = vec![Vec::new(); self.probes.len()];
+        let mut rows: Vec<Vec<Quotients>> = vec![Vec::new(); self.probes.len()];
         let mut limits = Vec::new();
         for k in 0..most {
             let step = start / (1u64 << k) as f64;
@@ -178,11 +178,19 @@ impl Line<'_> {
         Ok(values(self.f, inputs)?.iter().map(numbers).collect())
     }
 
-    fn row(&self, o: usize, step: f64, reach: f64, noise: f64, up: &[f64], down: &[f64]) -> Row {
+    fn row(
+        &self,
+        o: usize,
+        step: f64,
+        reach: f64,
+        noise: f64,
+        up: &[f64],
+        down: &[f64],
+    ) -> Quotients {
         let (v, middle) = (&self.probes[o], &self.origin[o]);
         if up.len() != v.len() || down.len() != v.len() {
             // It failed there, or its shape depends on the input.
-            return Row { slope: f64::NAN, bend: 0.0, rounding: 0.0, middle_rounding: 0.0 };
+            return Quotients { slope: f64::NAN, bend: 0.0, rounding: 0.0, middle_rounding: 0.0 };
         }
         let (mut slope, mut bend) = (Sum::default(), Sum::default());
         for (((v, up), middle), down) in v.iter().zip(up).zip(middle).zip(down) {
@@ -191,7 +199,7 @@ impl Line<'_> {
         }
         let size = product(v, up).size.max(product(v, down).size);
         let slope = slope.total() / (2.0 * step);
-        Row {
+        Quotients {
             slope,
             bend: bend.total().abs() / step,
             rounding: (self.unit * (size + slope.abs() * reach) + noise) / step,
@@ -200,9 +208,10 @@ impl Line<'_> {
     }
 }
 
-/// The differences along one input, for all outputs at once; taken when they are first asked for.
+/// The derivatives along one input as limits of differences, for all outputs at once; computed on
+/// first use.
 pub(super) struct Limits<'a> {
-    pub line: &'a Line<'a>,
+    pub line: &'a Restriction<'a>,
     pub i: usize,
     pub u: &'a Tensor,
     pub sizes: Vec<f64>,

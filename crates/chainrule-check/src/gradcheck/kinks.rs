@@ -101,22 +101,22 @@ const VALUES: f64 = 1e-9;
 const CANCELLED: f64 = 1e3 * f64::EPSILON;
 const FAR: f64 = 1e4;
 
-/// The kinks of one node of the tape at the point.
-pub(super) struct Found {
+/// A kink of one node of the tape at the point.
+pub(super) struct NodeKink {
     /// Its number; `None` for what concerns all that follows.
     pub number: Option<u64>,
     pub kink: Kink,
 }
 
-/// The elements of one step at which something is broken, with by how much.
-struct Broken {
+/// The elements of one step that break off, each with the size of the break.
+struct BrokenStep {
     what: Break,
     elements: Vec<(usize, f64)>,
 }
 
-impl Broken {
-    fn path() -> Broken {
-        Broken { what: Break::Path, elements: vec![(0, 1.0)] }
+impl BrokenStep {
+    fn path() -> BrokenStep {
+        BrokenStep { what: Break::Path, elements: vec![(0, 1.0)] }
     }
 }
 
@@ -149,7 +149,7 @@ impl Steps {
 
 impl Scan<'_> {
     /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls, and two closer ones if those may have found something.
-    pub fn run(&self, moves: &dyn Fn(usize) -> bool, distance: f64) -> Result<Vec<Found>> {
+    pub fn run(&self, moves: &dyn Fn(usize) -> bool, distance: f64) -> Result<Vec<NodeKink>> {
         let distance = distance.max(self.within(self.unit));
         let steps = Steps::of(self.tape);
         let directions = self.directions(moves)?;
@@ -164,7 +164,7 @@ impl Scan<'_> {
         let (mut out, mut jumped, mut seen) = (Vec::new(), HashSet::new(), 0f64);
         for (place, step) in steps.0.iter().enumerate() {
             let Some(sides) = far.at(place, step) else {
-                out.push(self.found(step, Broken::path()));
+                out.push(self.found(step, BrokenStep::path()));
                 return Ok(out);
             };
             let close = || closer().and_then(|both| both.at(place, step));
@@ -188,21 +188,22 @@ impl Scan<'_> {
         if let Some(last) = steps.0.last()
             && far.is_longer_than(&steps)
         {
-            out.push(self.found(last, Broken::path()));
+            out.push(self.found(last, BrokenStep::path()));
         }
         Ok(out)
     }
 
-    fn found(&self, (node, saved): &Step, broken: Broken) -> Found {
+    fn found(&self, (node, saved): &Step, broken: BrokenStep) -> NodeKink {
         let number = (broken.what != Break::Path).then_some(node.number);
-        Found { number, kink: kink(node, saved, &broken) }
+        NodeKink { number, kink: kink(node, saved, &broken) }
     }
 
     /// The steps on both sides, if the function can be called there.
     fn both(&self, directions: &[Option<Tensor>], distance: f64) -> Option<Both> {
         let up = self.side(directions, distance).ok()?;
         let down = self.side(directions, -distance).ok()?;
-        let limits = Limits { values: self.within(self.unit), slopes: self.within(self.slopes) };
+        let limits =
+            JumpTolerances { values: self.within(self.unit), slopes: self.within(self.slopes) };
         Some(Both { up: Steps::of(&up), down: Steps::of(&down), limits })
     }
 
@@ -245,12 +246,12 @@ impl Scan<'_> {
 struct Both {
     up: Steps,
     down: Steps,
-    limits: Limits,
+    limits: JumpTolerances,
 }
 
 /// The relative distance below which values are the same.
 #[derive(Clone, Copy)]
-struct Limits {
+struct JumpTolerances {
     values: f64,
     slopes: f64,
 }
@@ -273,7 +274,10 @@ impl Both {
 }
 
 /// What differs far off and does not differ much less closer by.
-fn confirmed(far: Vec<Broken>, close: impl FnOnce() -> Option<Vec<Broken>>) -> Vec<Broken> {
+fn confirmed(
+    far: Vec<BrokenStep>,
+    close: impl FnOnce() -> Option<Vec<BrokenStep>>,
+) -> Vec<BrokenStep> {
     if far.is_empty() {
         return far;
     }
@@ -293,7 +297,7 @@ fn confirmed(far: Vec<Broken>, close: impl FnOnce() -> Option<Vec<Broken>>) -> V
 /// One step at the point and on both sides.
 struct Sides<'a> {
     points: [&'a Step; 3],
-    limits: Limits,
+    limits: JumpTolerances,
 }
 
 impl Sides<'_> {
@@ -316,7 +320,7 @@ impl Sides<'_> {
     }
 
     /// Where operands that are not on the tape are others on another side, and where the value is.
-    fn jumps(&self, seen: f64) -> Vec<Broken> {
+    fn jumps(&self, seen: f64) -> Vec<BrokenStep> {
         let floor = CANCELLED * seen;
         let node = self.node();
         let mut out = Vec::new();
@@ -327,21 +331,28 @@ impl Sides<'_> {
             if matches!(node.inputs[i], Source::None) {
                 let all = [own, self.input(1, i), self.input(2, i)];
                 let allowed = floor.max(VALUES.max(self.limits.values) * greatest(&all[0]));
-                out.push(Broken { what: Break::Operand(i), elements: apart(&all, |_| allowed) });
+                out.push(BrokenStep {
+                    what: Break::Operand(i),
+                    elements: apart(&all, |_| allowed),
+                });
             }
         }
         let all = [0, 1, 2].map(|point| self.output(point));
         size = size.max(greatest(&all[0]));
         let allowed = floor.max(VALUES.max(self.limits.values) * size);
-        out.push(Broken { what: Break::Jump, elements: apart(&all, |_| allowed) });
+        out.push(BrokenStep { what: Break::Jump, elements: apart(&all, |_| allowed) });
         out.retain(|broken| !broken.elements.is_empty());
         out
     }
 
     /// Where the forward rule gives another slope on another side.
-    fn slopes(&self, known: &HashMap<u64, Option<Tensor>>) -> Vec<Broken> {
+    fn slopes(&self, known: &HashMap<u64, Option<Tensor>>) -> Vec<BrokenStep> {
         let elements = self.bends(known).unwrap_or_default();
-        if elements.is_empty() { Vec::new() } else { vec![Broken { what: Break::Slope, elements }] }
+        if elements.is_empty() {
+            Vec::new()
+        } else {
+            vec![BrokenStep { what: Break::Slope, elements }]
+        }
     }
 
     fn bends(&self, known: &HashMap<u64, Option<Tensor>>) -> Option<Vec<(usize, f64)>> {
@@ -427,7 +438,7 @@ fn apart(all: &[Vec<f64>; 3], allowed: impl Fn(usize) -> f64) -> Vec<(usize, f64
     out
 }
 
-fn kink(node: &Node, saved: &SavedValues, broken: &Broken) -> Kink {
+fn kink(node: &Node, saved: &SavedValues, broken: &BrokenStep) -> Kink {
     let (j, _) = broken.elements[0];
     let own = |v: &Option<Arc<Value>>| {
         let v = v.as_ref().filter(|v| v.meta.shape == node.meta.shape)?;

@@ -42,7 +42,7 @@ pub enum Split {
 
 /// A law that a backward rule breaks, with the element of the gradient in which it is farthest off.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
+pub struct BrokenLaw {
     /// The law.
     pub law: Law,
     /// The element of the gradient.
@@ -53,9 +53,9 @@ pub struct Broken {
     pub due: f64,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Broken { law, index, found, due } = self;
+        let BrokenLaw { law, index, found, due } = self;
         match law {
             Law::Repeat => {
                 return write!(
@@ -84,7 +84,7 @@ impl fmt::Display for Broken {
 /// Findings of the laws about the gradient of one output by one input.
 #[derive(Clone, Debug)]
 pub(super) struct Lawful {
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenLaw>,
     /// The rounding unit of the arithmetic that the gradient comes from.
     pub unit: f64,
     /// By how much the parts of a gradient miss the whole, relative to its largest element, where that is more than rounding in f32 explains.
@@ -113,15 +113,15 @@ const COARSEST: f64 = 1.0 / 32.0;
 const RANGE: std::ops::Range<f64> = 1e-290..1e290;
 
 /// A gradient of each input, where there is one.
-type Gradients = Vec<Option<Vec<f64>>>;
+type InputGradients = Vec<Option<Vec<f64>>>;
 
 /// The backward rules of one output.
-struct Rule<'a> {
+struct ReverseRule<'a> {
     tape: &'a Tape,
     o: usize,
     v: Tensor,
     /// The gradients along `v`.
-    own: Gradients,
+    own: InputGradients,
     /// The largest element of the output, or 1.
     reach: f64,
     found: Vec<Lawful>,
@@ -139,7 +139,7 @@ pub(super) fn laws(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<V
     };
     let found = own.iter().map(lawful).collect();
     let reach = greatest(&recorded.values[o]).max(1.0);
-    let mut rule = Rule { tape: &recorded.plain, o, v, own, reach, found };
+    let mut rule = ReverseRule { tape: &recorded.plain, o, v, own, reach, found };
     rule.rounding_has_few_bits(level)?;
     for tape in [&recorded.plain, &recorded.full] {
         let again = gradients(tape, o, &rule.v)?;
@@ -150,7 +150,7 @@ pub(super) fn laws(level: &Level<'_>, recorded: &Recorded, o: usize) -> Result<V
     Ok(rule.found)
 }
 
-fn gradients(tape: &Tape, o: usize, v: &Tensor) -> Result<Gradients> {
+fn gradients(tape: &Tape, o: usize, v: &Tensor) -> Result<InputGradients> {
     let found = tape.reverse(o, v)?;
     Ok(found.into_iter().map(|g| g.map(|g| g.to_f64_vec())).collect())
 }
@@ -178,13 +178,13 @@ fn farthest(due: &[f64], found: &[f64]) -> Option<(usize, f64)> {
     })
 }
 
-impl Rule<'_> {
+impl ReverseRule<'_> {
     /// Notes for each input whether two gradients are the same; `allowed` is relative to the largest element. The first law that breaks is kept.
     fn hold(
         &mut self,
         law: Law,
-        due: &Gradients,
-        found: &Gradients,
+        due: &InputGradients,
+        found: &InputGradients,
         allowed: impl Fn(&Lawful) -> f64,
     ) {
         for i in 0..self.found.len() {
@@ -196,7 +196,7 @@ impl Rule<'_> {
             if finite && apart > limit && self.found[i].broken.is_none() {
                 let shape = self.tape.leaves[i].shape();
                 let (index, law) = (index_of(j, &shape), law.clone());
-                self.found[i].broken = Some(Broken { law, index, found: found[j], due: due[j] });
+                self.found[i].broken = Some(BrokenLaw { law, index, found: found[j], due: due[j] });
             }
         }
     }
@@ -231,7 +231,7 @@ impl Rule<'_> {
     }
 
     /// The gradients times a number; none where that would leave the range of normal numbers.
-    fn times(&self, by: f64) -> Gradients {
+    fn times(&self, by: f64) -> InputGradients {
         let safe = |g: &&Vec<f64>| {
             let size = greatest(g);
             by == 0.0 || size == 0.0 || RANGE.contains(&size)
@@ -296,7 +296,7 @@ impl Rule<'_> {
                 _ => {
                     let index = index_of(j, &self.tape.leaves[i].shape());
                     let law = Law::Sum(split.clone());
-                    lawful.broken = Some(Broken { law, index, found: together[j], due: own[j] });
+                    lawful.broken = Some(BrokenLaw { law, index, found: together[j], due: own[j] });
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::differences::{Limits, Line, shaken};
+use super::differences::{Limits, Restriction, shaken};
 use super::laws::{Lawful, laws};
 use super::pair::Pair;
 use super::precision::{DOUBLE, unit_of};
@@ -39,9 +39,9 @@ pub(super) struct Level<'a> {
     pub drawn: RefCell<HashMap<u64, Rc<Probes>>>,
 }
 
-/// What one order found.
+/// The findings of one order of differentiation.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct OrderReport {
     pub pairs: Vec<PairCheck>,
     pub problems: Vec<Problem>,
     pub calls: usize,
@@ -129,7 +129,7 @@ pub(super) fn relative(apart: f64, size: f64) -> f64 {
 impl Level<'_> {
     /// The check, and another one at a point beside: a gradient that is right at a special point alone, where elements are zero, equal or one, is wrong,
     /// and a kink must not hide one that is wrong everywhere.
-    pub fn thorough(&self) -> Result<Found> {
+    pub fn thorough(&self) -> Result<OrderReport> {
         let mut found = self.check()?;
         if !found.pairs.iter().any(PairCheck::is_open) {
             return Ok(found);
@@ -166,8 +166,8 @@ impl Level<'_> {
         Ok(found)
     }
 
-    pub fn check(&self) -> Result<Found> {
-        let mut found = Found::default();
+    pub fn check(&self) -> Result<OrderReport> {
+        let mut found = OrderReport::default();
         let recorded = self.record()?;
         found.calls = 2;
         found.problems = self.problems(&recorded);
@@ -185,7 +185,7 @@ impl Level<'_> {
         let probes = self.probes(self.first_seed, &recorded.plain)?;
         let dense = |v: &Option<Tensor>| v.as_ref().map_or(Vec::new(), Tensor::to_f64_vec);
         let v: Vec<Vec<f64>> = probes.v.iter().map(dense).collect();
-        let line = Line {
+        let line = Restriction {
             f: self.f,
             inputs: &self.inputs,
             origin: recorded.values.clone(),

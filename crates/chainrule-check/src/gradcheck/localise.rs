@@ -1,6 +1,6 @@
 //! The element of an input in which a wrong derivative is wrong.
 
-use super::differences::Line;
+use super::differences::Restriction;
 use super::pair::Pair;
 use super::products::product;
 use super::report::{Blame, Worst};
@@ -42,9 +42,9 @@ fn magnitude(x: f64) -> f64 {
     if x.is_nan() { f64::INFINITY } else { x.abs() }
 }
 
-struct Search<'a> {
+struct ElementSearch<'a> {
     pair: &'a Pair<'a>,
-    line: Line<'a>,
+    line: Restriction<'a>,
     v: Tensor,
     gradient: Vec<f64>,
     direction: Vec<f64>,
@@ -67,7 +67,7 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
     let dense = |v: &Option<Tensor>| v.as_ref().map_or(Vec::new(), Tensor::to_f64_vec);
     let cotangents: Vec<Vec<f64>> = probes.v.iter().map(dense).collect();
     let line = pair.line.with(&cotangents);
-    let search = Search { pair, line, v, gradient, direction, forward };
+    let search = ElementSearch { pair, line, v, gradient, direction, forward };
     let n = search.gradient.len();
     if n == 0 {
         return Ok((None, Blame::Unclear));
@@ -117,7 +117,7 @@ fn blame(reverse: f64, forward: f64, difference: f64) -> Blame {
     }
 }
 
-impl Search<'_> {
+impl ElementSearch<'_> {
     /// The elements to look at: all if they are few, else the one that masked probes lead to.
     fn narrow(&self) -> Result<(usize, usize)> {
         let n = self.gradient.len();

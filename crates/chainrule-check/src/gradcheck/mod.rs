@@ -22,7 +22,7 @@ mod tests_laws;
 mod wild;
 
 pub use kinks::{Break, Kink};
-pub use laws::{Broken, Law, Split};
+pub use laws::{BrokenLaw, Law, Split};
 pub use outputs::Outputs;
 pub use problems::Problem;
 pub use report::{
@@ -78,7 +78,7 @@ pub struct GradChecker<'a> {
 ///
 /// Whatever a backward rule differentiates, it gives the same numbers each time and is linear in the cotangent. It is run twice again with the same cotangent, with zeros,
 /// with multiples of -1, 2, 1024 and their like, and with the cotangent taken apart by sign, into ones and the rest, and by element. What breaks
-/// is a [`Broken`] law, and wrong.
+/// is a [`BrokenLaw`] law, and wrong.
 ///
 /// # Beside the point
 ///
@@ -212,7 +212,7 @@ impl GradChecker<'_> {
     }
 
     /// The gradients as a function of the inputs and the cotangents, checked in the same way.
-    fn second(&self, inputs: &[Tensor]) -> Result<level::Found> {
+    fn second(&self, inputs: &[Tensor]) -> Result<level::OrderReport> {
         let outputs = no_grad(|| (self.f)(inputs))?;
         let generator = &mut chainrule_core::Generator::manual_seed(self.first_seed ^ 0x5eed);
         let (mut all, mut slots) = (inputs.to_vec(), Vec::new());

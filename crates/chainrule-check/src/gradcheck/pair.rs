@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::differences::{Limits, Line};
+use super::differences::{Limits, Restriction};
 use super::kinks::Kink;
 use super::laws::Lawful;
 use super::level::{Level, Modes, Recorded, relative};
@@ -39,7 +39,7 @@ const NATURAL: (f64, f64) = (1.0, 1e6);
 pub(super) struct Pair<'a> {
     pub level: &'a Level<'a>,
     pub recorded: &'a Recorded,
-    pub line: &'a Line<'a>,
+    pub line: &'a Restriction<'a>,
     pub limits: &'a Limits<'a>,
     pub survey: &'a Survey<'a>,
     pub lawful: &'a Lawful,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 
 use super::kinks::Kink;
-use super::laws::Broken;
+use super::laws::BrokenLaw;
 use super::precision;
 use super::problems::Problem;
 
@@ -66,7 +66,7 @@ pub struct PairCheck {
     /// Whether all this was found at a point beside the given one, at which the gradient is right or cannot be judged.
     pub beside: bool,
     /// The law of backward rules that is broken, if one is: then the outcome is [`Blame::Reverse`].
-    pub law: Option<Broken>,
+    pub law: Option<BrokenLaw>,
     /// The rounding unit of the arithmetic that the values and the gradient come from: that of f64 unless their bits show a narrower type. By
     /// its rounding a right gradient may be off.
     pub unit: f64,

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use super::kinks::{AT, BESIDE, Found, Kink, Scan};
+use super::kinks::{AT, BESIDE, Kink, NodeKink, Scan};
 use super::tape::{Function, Tape, is_float, nodes};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -14,9 +14,9 @@ pub(super) struct Survey<'a> {
     /// The nodes that lead to each output.
     reach: Vec<HashSet<u64>>,
     /// The kinks at the point, for each input when it moves alone.
-    at: Vec<Vec<Found>>,
+    at: Vec<Vec<NodeKink>>,
     /// Those beside it, for the inputs that were asked for.
-    beside: RefCell<HashMap<usize, Vec<Found>>>,
+    beside: RefCell<HashMap<usize, Vec<NodeKink>>>,
 }
 
 impl<'a> Survey<'a> {
@@ -29,7 +29,7 @@ impl<'a> Survey<'a> {
         (seed, unit, slopes): (u64, f64, f64),
     ) -> Result<Survey<'a>> {
         let scan = Scan { f, inputs, tape, seed, unit, slopes, calls: Cell::new(0) };
-        let mut at: Vec<Vec<Found>> = inputs.iter().map(|_| Vec::new()).collect();
+        let mut at: Vec<Vec<NodeKink>> = inputs.iter().map(|_| Vec::new()).collect();
         let joint = scan.run(&|_| true, AT)?;
         let floats: Vec<usize> = (0..inputs.len()).filter(|&i| is_float(&inputs[i])).collect();
         match floats[..] {
@@ -65,9 +65,9 @@ impl<'a> Survey<'a> {
         self.scan.calls.get()
     }
 
-    fn on_the_way(&self, o: usize, found: &[Found]) -> Vec<Kink> {
+    fn on_the_way(&self, o: usize, found: &[NodeKink]) -> Vec<Kink> {
         let there =
-            |found: &&Found| found.number.is_none_or(|number| self.reach[o].contains(&number));
+            |found: &&NodeKink| found.number.is_none_or(|number| self.reach[o].contains(&number));
         found.iter().filter(there).map(|found| found.kink.clone()).collect()
     }
 }

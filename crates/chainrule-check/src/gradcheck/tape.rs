@@ -13,12 +13,12 @@ use crate::tensor::op::Saved;
 use crate::tensor::{Tensor, no_grad};
 
 /// An op, and the line that called it.
-pub(super) type Place = (&'static str, &'static Location<'static>);
+pub(super) type OpCall = (&'static str, &'static Location<'static>);
 
 /// The function under check.
 pub(super) type Function<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
 
-/// What was recorded of one call.
+/// The record of one call.
 pub(super) struct Tape {
     /// The inputs: leaves for the floats, the others as they were given.
     pub leaves: Vec<Tensor>,
@@ -54,8 +54,8 @@ impl Tape {
     }
 
     /// The first op on the way back whose rule gives something that is not finite, and the line that called it.
-    pub fn not_finite_from(&self, o: usize, v: &Tensor) -> Result<Option<Place>> {
-        struct First(Option<Place>);
+    pub fn not_finite_from(&self, o: usize, v: &Tensor) -> Result<Option<OpCall>> {
+        struct First(Option<OpCall>);
         impl Observer for First {
             fn pass(&mut self, node: &Arc<Node>, _: usize, part: &Tensor) {
                 if self.0.is_none() && !part.is_finite() {

@@ -99,8 +99,8 @@ fn a_kink_does_not_hide_a_wrong_gradient() {
 fn gradients_that_are_nothing_but_rounding_pass() {
     let g = &mut Generator::manual_seed(11);
     let x = || [Tensor::randn([4, 6], DType::F64, &mut Generator::manual_seed(12)) * 3.0];
-    type F = fn(&[Tensor]) -> Tensor;
-    let functions: [(&str, F); 6] = [
+    type Formula = fn(&[Tensor]) -> Tensor;
+    let functions: [(&str, Formula); 6] = [
         ("x / x", |x| &x[0] / &x[0]),
         ("deviations", |x| (&x[0] - x[0].mean(1, true)).sum(1, false)),
         ("probabilities", |x| x[0].softmax(1).sum(1, false)),
@@ -202,9 +202,9 @@ fn a_custom_op_goes_through_the_check_in_one_line() {
     );
 }
 
-type Rule = fn(&CustomContext, &Tensor) -> Result<Vec<Option<Tensor>>>;
+type CustomRule = fn(&CustomContext, &Tensor) -> Result<Vec<Option<Tensor>>>;
 
-fn checked(rule: Rule) -> Result<GradCheck> {
+fn checked(rule: CustomRule) -> Result<GradCheck> {
     let op = custom("mine", |x| x[0].try_mul(&x[1]), rule);
     let inputs = [vector(&[0.5, -1.0, 2.0]), vector(&[1.0, 3.0, -2.0])];
     gradcheck(|x| op.apply(&[&x[0], &x[1]]), &inputs).run()

@@ -136,8 +136,8 @@ fn a_random_backward_is_not_repeatable() {
 
 #[test]
 fn a_backward_that_is_not_linear_is_wrong_however_few_elements() {
-    type Rule = fn(&Tensor) -> Tensor;
-    let rules: [(&str, Rule); 9] = [
+    type RuleFn = fn(&Tensor) -> Tensor;
+    let rules: [(&str, RuleFn); 9] = [
         ("magnitude", |g| g.abs()),
         ("positive only", |g| g.relu()),
         ("other slope below zero", |g| g.relu() - (-g).relu() * 0.5),

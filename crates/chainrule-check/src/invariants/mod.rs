@@ -1,6 +1,6 @@
 //! Laws that right gradients obey whatever the numbers are, and that need no second way of computing them.
 //!
-//! Each law is a function of tensors that gives a [`Report`]: how far the two sides are apart, and how far rounding may take them. The bound goes by the
+//! Each law is a function of tensors that gives a [`InvariantReport`]: how far the two sides are apart, and how far rounding may take them. The bound goes by the
 //! size of the terms before they cancel, so that a law holds for f32 and f64 alike, for large inputs and for gradients of nearly 0.
 //!
 //! | law | function | holds when |
@@ -46,7 +46,7 @@ mod softmax;
 mod tests;
 
 pub use norm::{Before, Norm};
-pub use observer::{Invariants, Seen};
+pub use observer::{Invariants, TestedInvariant};
 pub use parts::{Combine, parts};
 pub use softmax::{cross_entropy_rows, row_maximum};
 
@@ -56,12 +56,12 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use chainrule_core::DType;
 
-/// A law.
+/// A law of right gradients.
 #[derive(Debug, PartialEq)]
-pub struct Law {
+pub struct Invariant {
     /// A short name.
     pub name: &'static str,
-    /// What is equal to what.
+    /// The equation.
     pub formula: &'static str,
     /// When it holds.
     pub preconditions: &'static str,
@@ -69,9 +69,9 @@ pub struct Law {
 
 /// A law put to the test.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// Which law.
-    pub law: &'static Law,
+pub struct InvariantReport {
+    /// The law.
+    pub law: &'static Invariant,
     /// How far the two sides are apart, at the worst place.
     pub value: f64,
     /// How far they may be apart there, for rounding.
@@ -82,15 +82,18 @@ pub struct Report {
     pub places: usize,
 }
 
-impl Report {
+impl InvariantReport {
     /// Whether the law holds at all places. It does not hold of NaN.
     pub fn holds(&self) -> bool {
         self.value <= self.bound
     }
 
     /// From what the sides are apart and what they may be apart at each place.
-    fn of(law: &'static Law, places: impl IntoIterator<Item = (f64, f64)>) -> Report {
-        let mut worst = Report { law, value: 0.0, bound: 0.0, place: 0, places: 0 };
+    fn of(
+        law: &'static Invariant,
+        places: impl IntoIterator<Item = (f64, f64)>,
+    ) -> InvariantReport {
+        let mut worst = InvariantReport { law, value: 0.0, bound: 0.0, place: 0, places: 0 };
         let mut most = f64::NEG_INFINITY;
         for (place, (value, bound)) in places.into_iter().enumerate() {
             worst.places += 1;
@@ -98,14 +101,14 @@ impl Report {
                 if value <= bound { value / bound.max(f64::MIN_POSITIVE) } else { f64::INFINITY };
             if over > most {
                 most = over;
-                worst = Report { value, bound, place, ..worst };
+                worst = InvariantReport { value, bound, place, ..worst };
             }
         }
         worst
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for InvariantReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (verb, than) =
             if self.holds() { ("holds", "at most") } else { ("is broken", "more than") };

@@ -10,39 +10,39 @@
 //! makes the gradient of `b` 0 (batch norm), and both make that of a column of `W` nearly orthogonal to it:
 //! `<W, dW> = sum(dx (x - b)) = eps / (v + eps) sum(a h)`, which is `gain * dgain * eps / (v + eps)`.
 
-use super::{Law, Report, floats, rounding, same_shape};
+use super::{Invariant, InvariantReport, floats, rounding, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 /// Units of rounding of the few steps of a norm.
 const STEPS: f64 = 3.0;
 
-static SUMS: Law = Law {
+static SUMS: Invariant = Invariant {
     name: "the gradient into a norm sums to 0",
     formula: "sum(dx) = 0 over the examples of a feature (batch norm) or the features of a row (layer norm)",
     preconditions: "mean and variance are those of the batch (or row), and dx is the gradient through the norm alone",
 };
 
-static PRODUCTS: Law = Law {
+static PRODUCTS: Invariant = Invariant {
     name: "the gradient into a norm is orthogonal to the normalised values, up to eps",
     formula: "sum(dx * h) = s * eps / (v + eps) * sum(gain * g * h)",
     preconditions: "eps and the divisor of the variance are those of the forward pass, and dx is the gradient through the norm alone",
 };
 
-static BIAS: Law = Law {
+static BIAS: Invariant = Invariant {
     name: "a bias before batch norm gets no gradient",
     formula: "db = sum(dx) = 0",
     preconditions: "nothing but the batch norm takes the sum that the bias is added to, and the norm takes the batch's statistics",
 };
 
-static WEIGHT: Law = Law {
+static WEIGHT: Invariant = Invariant {
     name: "the gradient of a weight before a norm is orthogonal to it, up to eps",
     formula: "<W, dW> = eps / (v + eps) * sum(gain * g * h) (per column before batch norm; over all, with the bias as a further row, before layer and RMS norm)",
     preconditions: "nothing but the norm takes the product, and dW is the gradient of this use of the weight",
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum NormKind {
     Batch,
     Layer,
     Rms,
@@ -52,7 +52,7 @@ enum Kind {
 #[derive(Clone, Debug)]
 pub struct Norm {
     x: Tensor,
-    kind: Kind,
+    kind: NormKind,
     gain: Option<Tensor>,
     eps: f64,
     /// The variance is divided by the number of elements less this.
@@ -92,23 +92,23 @@ struct Set {
 }
 
 impl Norm {
-    fn new(x: &Tensor, kind: Kind) -> Norm {
+    fn new(x: &Tensor, kind: NormKind) -> Norm {
         Norm { x: x.detach(), kind, gain: None, eps: 1e-5, correction: 0, axes: 1 }
     }
 
     /// Batch norm of `[n, features, ..]`, each feature over all other axes, by the biased variance and with an eps of 1e-5 unless other ones are set.
     pub fn batch(x: &Tensor) -> Norm {
-        Norm::new(x, Kind::Batch)
+        Norm::new(x, NormKind::Batch)
     }
 
     /// Layer norm over the last axis, with an eps of 1e-5 unless another one is set.
     pub fn layer(x: &Tensor) -> Norm {
-        Norm::new(x, Kind::Layer)
+        Norm::new(x, NormKind::Layer)
     }
 
     /// RMS norm over the last axis, with an eps of 1e-5 unless another one is set.
     pub fn rms(x: &Tensor) -> Norm {
-        Norm::new(x, Kind::Rms)
+        Norm::new(x, NormKind::Rms)
     }
 
     /// What the normalised values are multiplied by, one for each feature.
@@ -140,10 +140,10 @@ impl Norm {
     /// The bound is `(3 + sqrt(n) / 4) * eps` times the sum of `|s a| + |s mean(a)| + |h s sum(a h) / n|`, with the sizes that `x` and its mean have before they are subtracted.
     ///
     /// Errors for RMS norm, which has no such law, and for shapes that do not fit.
-    pub fn sums(&self, incoming: &Tensor, dx: &Tensor) -> Result<Report> {
+    pub fn sums(&self, incoming: &Tensor, dx: &Tensor) -> Result<InvariantReport> {
         self.centred("sums")?;
         let (sets, numbers) = (self.sets("sums", incoming)?, self.like("sums", dx)?);
-        Ok(Report::of(
+        Ok(InvariantReport::of(
             &SUMS,
             sets.iter().map(|set| {
                 let sum: f64 = set.places.iter().map(|&i| numbers[i]).sum();
@@ -154,9 +154,9 @@ impl Norm {
 
     /// The law of the product of `dx` with the normalised values. Place: the feature (batch norm) or row. The bound goes by the terms of [`Norm::sums`], each
     /// times its normalised value. Errors for shapes that do not fit.
-    pub fn products(&self, incoming: &Tensor, dx: &Tensor) -> Result<Report> {
+    pub fn products(&self, incoming: &Tensor, dx: &Tensor) -> Result<InvariantReport> {
         let (sets, numbers) = (self.sets("products", incoming)?, self.like("products", dx)?);
-        Ok(Report::of(
+        Ok(InvariantReport::of(
             &PRODUCTS,
             sets.iter().map(|set| {
                 let product: f64 =
@@ -169,8 +169,8 @@ impl Norm {
 
     /// The law that a bias before batch norm has the gradient 0, from the gradient of the norm's result and that of the bias. Place: the feature. The bound is that of
     /// [`Norm::sums`]. Errors for other norms, and for shapes that do not fit.
-    pub fn bias(&self, incoming: &Tensor, bias_grad: &Tensor) -> Result<Report> {
-        if self.kind != Kind::Batch {
+    pub fn bias(&self, incoming: &Tensor, bias_grad: &Tensor) -> Result<InvariantReport> {
+        if self.kind != NormKind::Batch {
             let why = "only batch norm takes away what is added to all examples: before other norms a bias has a gradient";
             return Err(Error::argument("bias", why));
         }
@@ -182,7 +182,7 @@ impl Norm {
                 format!("the bias must have one element for each of the {} features", sets.len());
             return Err(Error::shape("bias", &[&bias_grad.shape()], why));
         }
-        Ok(Report::of(
+        Ok(InvariantReport::of(
             &BIAS,
             sets.iter()
                 .zip(numbers)
@@ -192,7 +192,7 @@ impl Norm {
 
     /// The law of a weight before a norm. Place: the column (batch norm); the other norms have one place. The bound goes by the terms of [`Norm::sums`], each times
     /// `sum |input| |W|`. Errors for shapes that do not fit.
-    pub fn weight(&self, incoming: &Tensor, layer: Before<'_>) -> Result<Report> {
+    pub fn weight(&self, incoming: &Tensor, layer: Before<'_>) -> Result<InvariantReport> {
         const OP: &str = "weight";
         let sets = self.sets(OP, incoming)?;
         let Before { input, weight, weight_grad, bias } = layer;
@@ -203,8 +203,8 @@ impl Norm {
             && input.numel() / weight.shape()[0].max(1)
                 == self.x.numel() / weight.shape()[1].max(1);
         if !fits
-            || (self.kind == Kind::Batch && self.x.rank() != 2)
-            || (self.kind != Kind::Batch && self.axes != 1)
+            || (self.kind == NormKind::Batch && self.x.rank() != 2)
+            || (self.kind != NormKind::Batch && self.axes != 1)
         {
             let why = "the input must be [.., in], the weight [in, out], and what is normalised [.., out] (batch norm: [n, out])";
             return Err(Error::shape(OP, &[&input.shape(), &weight.shape(), &self.x.shape()], why));
@@ -222,7 +222,7 @@ impl Norm {
         let mut inner = vec![0.0; columns];
         let pairs = weight.to_f64_vec().into_iter().zip(weight_grad.to_f64_vec());
         pairs.enumerate().for_each(|(i, (w, dw))| inner[i % columns] += w * dw);
-        if let (Some((b, db)), true) = (bias, self.kind != Kind::Batch) {
+        if let (Some((b, db)), true) = (bias, self.kind != NormKind::Batch) {
             same_shape(OP, "the gradient of the bias", db, b)?;
             let b = b.to_f64_vec();
             if b.len() != columns {
@@ -241,8 +241,8 @@ impl Norm {
                 .sum()
         };
         let n = self.x.numel();
-        if self.kind == Kind::Batch {
-            return Ok(Report::of(
+        if self.kind == NormKind::Batch {
+            return Ok(InvariantReport::of(
                 &WEIGHT,
                 sets.iter().zip(inner).map(|(set, inner)| {
                     ((inner - due(set)).abs(), rounding(self.x.dtype(), STEPS, n, terms(set)))
@@ -251,11 +251,14 @@ impl Norm {
         }
         let (due, terms) = (sets.iter().map(due).sum::<f64>(), sets.iter().map(terms).sum());
         let inner: f64 = inner.iter().sum();
-        Ok(Report::of(&WEIGHT, [((inner - due).abs(), rounding(self.x.dtype(), STEPS, n, terms))]))
+        Ok(InvariantReport::of(
+            &WEIGHT,
+            [((inner - due).abs(), rounding(self.x.dtype(), STEPS, n, terms))],
+        ))
     }
 
     fn centred(&self, op: &'static str) -> Result<()> {
-        if self.kind == Kind::Rms {
+        if self.kind == NormKind::Rms {
             let why = "RMS norm subtracts no mean, so the gradient into it has a sum";
             return Err(Error::argument(op, why));
         }
@@ -276,7 +279,7 @@ impl Norm {
     /// The places that are normalised together, and the number of the feature of each.
     fn groups(&self, op: &'static str) -> Result<Vec<(Vec<usize>, Vec<usize>)>> {
         let shape = self.x.shape();
-        if self.kind == Kind::Batch {
+        if self.kind == NormKind::Batch {
             if shape.rank() < 2 {
                 return Err(Error::shape(op, &[&shape], "batch norm takes [n, features, ..]"));
             }
@@ -331,7 +334,7 @@ impl Norm {
     fn set(&self, places: Vec<usize>, x: &[f64], a: &[f64]) -> Set {
         let n = places.len() as f64;
         let x: Vec<f64> = places.iter().map(|&i| x[i]).collect();
-        let centred = self.kind != Kind::Rms;
+        let centred = self.kind != NormKind::Rms;
         let mean = if centred { x.iter().sum::<f64>() / n } else { 0.0 };
         let divisor = n - self.correction as f64;
         let v = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / divisor;

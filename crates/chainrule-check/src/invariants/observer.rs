@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::{Before, Norm, Report, cross_entropy_rows};
+use super::{Before, InvariantReport, Norm, cross_entropy_rows};
 use crate::autograd::walk::Observer;
 use crate::error::Result;
 use crate::param::{Param, Parameters};
@@ -16,16 +16,16 @@ use chainrule_core::ops::{OpId, Reduction};
 
 /// A law that was tested in a backward pass.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct TestedInvariant {
     /// The op whose gradient it is about.
     pub op: &'static str,
     /// The line that called it.
     pub location: &'static Location<'static>,
     /// What came out.
-    pub report: Report,
+    pub report: InvariantReport,
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for TestedInvariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` at {}: {}", self.op, self.location, self.report)
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Seen {
 #[derive(Debug, Default)]
 pub struct Invariants {
     tested: usize,
-    broken: Vec<Seen>,
+    broken: Vec<TestedInvariant>,
     /// Of norms whose gradient is on its way: the norm and the gradient of its result, by the node's number.
     norms: HashMap<u64, (Norm, Tensor)>,
     /// Of what a norm takes: the norm, the gradient of its result, and the gradient that it passes on.
@@ -96,7 +96,7 @@ impl Invariants {
     }
 
     /// Those that did not hold.
-    pub fn broken(&self) -> &[Seen] {
+    pub fn broken(&self) -> &[TestedInvariant] {
         &self.broken
     }
 
@@ -109,11 +109,15 @@ impl Invariants {
     }
 
     /// A law whose preconditions cannot be told from the tape gives an error, and is not tested.
-    fn test(&mut self, node: &Node, report: Result<Report>) {
+    fn test(&mut self, node: &Node, report: Result<InvariantReport>) {
         let Ok(report) = report else { return };
         self.tested += 1;
         if !report.holds() {
-            self.broken.push(Seen { op: node.op.name(), location: node.location, report });
+            self.broken.push(TestedInvariant {
+                op: node.op.name(),
+                location: node.location,
+                report,
+            });
         }
     }
 

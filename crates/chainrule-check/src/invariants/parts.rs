@@ -1,13 +1,13 @@
 //! The law of parts: the gradient of a batch is the weighted sum of the gradients of its parts.
 
-use super::{Law, Report, rounding};
+use super::{Invariant, InvariantReport, rounding};
 use crate::autograd::grad;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::tensor::watch::Watching;
 use chainrule_core::ops::OpId;
 
-static PARTS: Law = Law {
+static PARTS: Invariant = Invariant {
     name: "gradients of a batch are the weighted sum of its parts'",
     formula: "d loss(batch) / dw = sum_k c_k d loss(part k) / dw",
     preconditions: "no example has a part in the results of another (no batch statistics), and nothing is random (no dropout)",
@@ -54,7 +54,7 @@ pub fn parts(
     parameters: &[&Tensor],
     sizes: &[usize],
     combine: Combine,
-) -> Result<Report> {
+) -> Result<InvariantReport> {
     const OP: &str = "parts";
     let n = inputs.first().and_then(|x| x.shape().first().copied()).unwrap_or(0);
     if n == 0 || sizes.iter().sum::<usize>() != n || sizes.contains(&0) {
@@ -121,7 +121,7 @@ pub fn parts(
         );
         return Err(Error::argument(OP, why));
     }
-    Ok(Report::of(
+    Ok(InvariantReport::of(
         &PARTS,
         whole.iter().zip(&sum).zip(terms).map(|((a, b), terms)| {
             let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();

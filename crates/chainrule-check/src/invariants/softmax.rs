@@ -1,6 +1,6 @@
 //! Laws of a loss of softmax: adding a number to a row of logits changes nothing.
 
-use super::{Law, Report, floats, rounding};
+use super::{Invariant, InvariantReport, floats, rounding};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -13,13 +13,13 @@ fn units(classes: usize) -> f64 {
 /// The number of classes where it is not known.
 const CLASSES: usize = 1000;
 
-static ROWS: Law = Law {
+static ROWS: Invariant = Invariant {
     name: "rows of the cross-entropy gradient sum to 0",
     formula: "sum_j dlogits[i, j] = u[i] * (sum_j p[i, j] - sum_j q[i, j]) = 0",
     preconditions: "the targets q of a row sum to 1 (class numbers do, with label smoothing too), and nothing else takes the logits",
 };
 
-static MAXIMUM: Law = Law {
+static MAXIMUM: Invariant = Invariant {
     name: "the subtracted row maximum gets no gradient",
     formula: "dmaximum[i] = -sum_j dshifted[i, j] = 0",
     preconditions: "the loss is softmax's, which a shift of a row does not change, and the maximum is used for the shift alone",
@@ -40,7 +40,7 @@ static MAXIMUM: Law = Law {
 /// assert!(report.holds() && report.places == 2);
 /// # Ok::<(), chainrule::Error>(())
 /// ```
-pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<Report> {
+pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<InvariantReport> {
     const OP: &str = "cross_entropy_rows";
     floats(OP, gradient)?;
     let shape = gradient.shape();
@@ -51,7 +51,7 @@ pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<Report
     let size = sizes(OP, upstream, rows)?;
     let numbers = gradient.to_f64_vec();
     let sums = numbers.chunks(classes.max(1)).map(|row| row.iter().sum::<f64>().abs());
-    Ok(Report::of(
+    Ok(InvariantReport::of(
         &ROWS,
         sums.zip(size)
             .map(|(sum, u)| (sum, rounding(gradient.dtype(), units(classes), classes, 2.0 * u))),
@@ -73,12 +73,12 @@ pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<Report
 /// assert!(row_maximum(&maximum.try_grad()?, &Tensor::scalar(1.0f64))?.holds());
 /// # Ok::<(), chainrule::Error>(())
 /// ```
-pub fn row_maximum(gradient: &Tensor, upstream: &Tensor) -> Result<Report> {
+pub fn row_maximum(gradient: &Tensor, upstream: &Tensor) -> Result<InvariantReport> {
     const OP: &str = "row_maximum";
     floats(OP, gradient)?;
     let size = sizes(OP, upstream, gradient.numel())?;
     let each = gradient.to_f64_vec().into_iter().map(f64::abs);
-    Ok(Report::of(
+    Ok(InvariantReport::of(
         &MAXIMUM,
         each.zip(size)
             .map(|(g, u)| (g, rounding(gradient.dtype(), units(CLASSES), CLASSES, 2.0 * u))),

@@ -32,7 +32,7 @@ fn spread(g: &mut Generator, low: f64, high: f64) -> f64 {
 }
 
 /// Calls `f` with many seeds in both dtypes, and asserts what it says.
-fn always(what: &str, holds: bool, f: impl Fn(&mut Generator, DType) -> Result<Report>) {
+fn always(what: &str, holds: bool, f: impl Fn(&mut Generator, DType) -> Result<InvariantReport>) {
     let mut closest: f64 = 0.0;
     for dtype in [DType::F32, DType::F64] {
         for seed in 0..seeds() {
@@ -58,7 +58,7 @@ mod softmax {
         g: &mut Generator,
         dtype: DType,
         wrong: impl Fn(&Tensor, &Tensor) -> Tensor,
-    ) -> Result<Report> {
+    ) -> Result<InvariantReport> {
         let x = logits(g, dtype);
         let (n, k) = (x.shape()[0], x.shape()[1]);
         let y = symbols(g, n, k);
@@ -99,7 +99,7 @@ mod softmax {
     }
 
     /// The lecture's loss step by step, and the gradient of the maximum.
-    fn maximum(g: &mut Generator, dtype: DType, shifted_log: bool) -> Result<Report> {
+    fn maximum(g: &mut Generator, dtype: DType, shifted_log: bool) -> Result<InvariantReport> {
         let x = logits(g, dtype);
         let (n, k) = (x.shape()[0], x.shape()[1]);
         let top = x.amax(1, true).retain_grad();
@@ -123,7 +123,7 @@ mod norms {
     use super::*;
 
     /// A norm of random numbers, the gradient of its result, and that of its input.
-    struct Case {
+    struct NormCase {
         norm: Norm,
         x: Tensor,
         gain: Tensor,
@@ -135,16 +135,16 @@ mod norms {
     }
 
     /// Of any size, and as far from 0 as you like.
-    fn case(g: &mut Generator, dtype: DType, kind: &str) -> Case {
+    fn case(g: &mut Generator, dtype: DType, kind: &str) -> NormCase {
         sized(g, dtype, kind, 300.0, 1e2)
     }
 
     /// So small and near to 0 that a mistake is not lost in the rounding of f32.
-    fn mild(g: &mut Generator, dtype: DType, kind: &str) -> Case {
+    fn mild(g: &mut Generator, dtype: DType, kind: &str) -> NormCase {
         sized(g, dtype, kind, 40.0, 3.0)
     }
 
-    fn sized(g: &mut Generator, dtype: DType, kind: &str, most: f64, far: f64) -> Case {
+    fn sized(g: &mut Generator, dtype: DType, kind: &str, most: f64, far: f64) -> NormCase {
         let (n, c) = (spread(g, 3.0, most) as usize, between(g, 2, 20));
         let (n, c) = if kind == "batch" { (n, c) } else { (c, n) };
         let (size, shift) = (spread(g, 1e-2, 1e2), spread(g, 1e-2, far));
@@ -162,10 +162,10 @@ mod norms {
         let norm = norm.gain(&gain).eps(eps).correction(correction);
         let axis = if kind == "batch" { 0 } else { 1 };
         let dx = x.try_grad().unwrap();
-        Case { norm, x, gain, incoming, dx, eps, correction, axis }
+        NormCase { norm, x, gain, incoming, dx, eps, correction, axis }
     }
 
-    impl Case {
+    impl NormCase {
         /// The gradient by hand, the paths weighed: 1 if they are there.
         fn by_hand(&self, mean_path: f64, var_path: f64, n_off: f64, eps_outside: bool) -> Tensor {
             let x = self.x.detach();
@@ -273,7 +273,7 @@ mod norms {
         dtype: DType,
         (kind, far): (&str, f64),
         wrong: impl Fn(Tensor, &Tensor) -> Tensor,
-    ) -> Result<(Report, Option<Report>)> {
+    ) -> Result<(InvariantReport, Option<InvariantReport>)> {
         // Two features that are nearly equal make a row whose rounding is as large as itself.
         let least = if kind == "batch" { 2 } else { 6 };
         // Of a single input the whole gradient is along the weight, and so 0.
@@ -326,8 +326,9 @@ mod norms {
     #[test]
     fn what_has_no_such_law_is_an_error() {
         let x = Tensor::from([[1.0f64, 2.0], [3.0, 5.0]]);
-        let says =
-            |e: Result<Report>, what: &str| assert!(e.unwrap_err().to_string().contains(what));
+        let says = |e: Result<InvariantReport>, what: &str| {
+            assert!(e.unwrap_err().to_string().contains(what))
+        };
         says(Norm::rms(&x).sums(&x, &x), "no mean");
         says(Norm::layer(&x).bias(&x, &x), "only batch norm");
         says(Norm::batch(&x).sums(&x, &x.t().narrow(0, 0, 1)), "shape");
@@ -409,7 +410,7 @@ mod of_parts {
         let run = |f: &dyn Fn(&Tensor) -> Tensor| {
             parts(|x| f(&x[0].matmul(&w)), &[&x], &[&w], &[3, 3], Combine::Mean)
         };
-        let says = |e: Result<Report>, what: &str| {
+        let says = |e: Result<InvariantReport>, what: &str| {
             let e = e.unwrap_err().to_string();
             assert!(e.contains(what), "{e}");
         };

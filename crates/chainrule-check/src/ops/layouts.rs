@@ -27,10 +27,10 @@ pub(crate) fn value_and_gradients(
 }
 
 /// A leaf, and the view of it that is wanted.
-type Seen = (&'static str, Tensor, fn(&Tensor) -> Tensor);
+type LeafView = (&'static str, Tensor, fn(&Tensor) -> Tensor);
 
 /// Leaves that hold `x` in another order or with gaps, each with the view that gives `x` back.
-fn layouts(x: &Tensor) -> Vec<Seen> {
+fn layouts(x: &Tensor) -> Vec<LeafView> {
     fn turned(x: &Tensor) -> Tensor {
         x.permute(&(0..x.rank() as i64).rev().collect::<Vec<_>>())
     }

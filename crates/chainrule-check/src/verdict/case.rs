@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::numbers::{Closeness, agree, largest};
-use super::tape::{Tape, root};
+use super::tape::{RecordedPass, root};
 use crate::autograd::walk::{Planted, Walk};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -28,7 +28,7 @@ pub(crate) struct Observed {
 
 /// The right pass, the given gradients, and how often something was walked.
 pub(crate) struct Case {
-    pub tape: Tape,
+    pub tape: RecordedPass,
     pub observed: Vec<Observed>,
     pub closeness: Closeness,
     targets: Vec<Tensor>,
@@ -43,9 +43,9 @@ pub(crate) struct Case {
 }
 
 /// A pass without the paths that carry nothing.
-struct Cut<'a>(&'a HashSet<u64>);
+struct WithoutDead<'a>(&'a HashSet<u64>);
 
-impl Planted for Cut<'_> {
+impl Planted for WithoutDead<'_> {
     fn rule(
         &self,
         node: &Arc<Node>,
@@ -60,7 +60,7 @@ impl Planted for Cut<'_> {
 }
 
 /// A change of the gradient of a tensor.
-pub(crate) type Change = (Source, Tensor);
+pub(crate) type GradientChange = (Source, Tensor);
 
 impl Case {
     /// The case of the gradients `given` for some tensors behind `roots`.
@@ -69,7 +69,7 @@ impl Case {
         for (tensor, gradient) in given {
             check(tensor, gradient)?;
         }
-        let tape = Tape::record(roots, &targets)?;
+        let tape = RecordedPass::record(roots, &targets)?;
         let mut observed = Vec::new();
         for (tensor, gradient) in given {
             let number = tensor.source().number();
@@ -128,7 +128,7 @@ impl Case {
     }
 
     /// What `changes` do to the gradient of the changed tensor nearest to the loss, if it is observed: known without a walk.
-    pub fn at_once(&self, changes: &[Change]) -> Option<(usize, Vec<f64>)> {
+    pub fn at_once(&self, changes: &[GradientChange]) -> Option<(usize, Vec<f64>)> {
         let highest = changes.iter().map(|(source, _)| source.number()).max()?;
         let place = *self.places.get(&highest)?;
         let mut sum = vec![0.0; self.observed[place].right.len()];
@@ -139,9 +139,9 @@ impl Case {
     }
 
     /// What `changes` do to every observed gradient.
-    pub fn effect(&mut self, changes: &[Change]) -> Result<Vec<Vec<f64>>> {
+    pub fn effect(&mut self, changes: &[GradientChange]) -> Result<Vec<Vec<f64>>> {
         self.walks += 1;
-        let mut merged: Vec<Change> = Vec::new();
+        let mut merged: Vec<GradientChange> = Vec::new();
         for (source, change) in changes {
             match merged.iter_mut().find(|(s, _)| s.number() == source.number()) {
                 Some((_, sum)) => *sum = add_values(sum.clone(), change)?,
@@ -151,7 +151,7 @@ impl Case {
         let roots: Vec<(Tensor, Tensor)> =
             merged.into_iter().map(|(source, g)| (root(&source, &g), g)).collect();
         let roots: Vec<(&Tensor, Tensor)> = roots.iter().map(|(t, g)| (t, g.clone())).collect();
-        let cut = Cut(&self.dead);
+        let cut = WithoutDead(&self.dead);
         let planted: Option<&dyn Planted> = if self.is_cut { Some(&cut) } else { None };
         let targets = Some(self.targets.as_slice());
         let walk = Walk { keep_graph: true, targets, planted, ..Walk::default() };
@@ -173,7 +173,7 @@ impl Case {
     }
 
     /// Whether `changes` make the right gradients into the given ones.
-    pub fn explains(&mut self, changes: &[Change]) -> Result<bool> {
+    pub fn explains(&mut self, changes: &[GradientChange]) -> Result<bool> {
         if let Some((place, change)) = self.at_once(changes)
             && !self.explains_one(place, &change, 1.0)
         {
@@ -184,7 +184,7 @@ impl Case {
     }
 
     /// The number by which `changes` must be multiplied to make the right gradients into the given ones.
-    pub fn factor(&mut self, changes: &[Change]) -> Result<Option<f64>> {
+    pub fn factor(&mut self, changes: &[GradientChange]) -> Result<Option<f64>> {
         if let Some((place, change)) = self.at_once(changes) {
             let factor = self.factor_of(std::slice::from_ref(&(place, change.as_slice())));
             if !factor.is_some_and(|f| self.explains_one(place, &change, f)) {
@@ -214,7 +214,7 @@ impl Case {
 }
 
 /// The nodes whose gradient is rounding beside those that it is made from.
-fn dead(tape: &Tape, closeness: Closeness) -> HashSet<u64> {
+fn dead(tape: &RecordedPass, closeness: Closeness) -> HashSet<u64> {
     let size = |n: &u64| tape.gradients.get(n).map_or(0.0, |g| largest(&g.to_f64_vec()));
     let is_dead = |n: &u64| {
         let parts = tape.parts.get(n).into_iter().flatten();

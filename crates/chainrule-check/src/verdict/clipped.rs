@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::case::{Case, Change};
+use super::case::{Case, GradientChange};
 use super::numbers::largest;
 use super::search::{Effort, Suspect, summed, unfitted};
 use crate::catalogue::Fault;
@@ -92,7 +92,7 @@ fn cut(
     input: usize,
     part: &Tensor,
     bound: f64,
-) -> Result<Vec<Change>> {
+) -> Result<Vec<GradientChange>> {
     let change = part.try_clamp(-bound, bound)?.try_sub(part)?;
     let mut parts = vec![None; node.inputs.len()];
     parts[input] = Some(change);

@@ -39,7 +39,7 @@ const ROUGH: Closeness = Closeness { relative: 1e-6, floor: 1e-9 };
 /// );
 /// let x = Tensor::from([0.3, -1.2, 2.0]);
 /// let verdict = check::explain(|x| squash.apply(&[&x[0]]).unwrap(), |x| x[0].tanh(), &[x])?;
-/// assert_eq!(verdict.explanations()[0].mistake(), "square forgotten");
+/// assert_eq!(verdict.diagnoses()[0].mistake(), "square forgotten");
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn explain(
@@ -68,7 +68,7 @@ pub fn explain(
 /// let x = Tensor::from([0.3, -1.2, 2.0]);
 /// let f = |x: &[Tensor]| half.apply(&[&x[0]]).unwrap();
 /// let verdict = check::explain_numbers(f, |x| x[0].square(), &[x], false)?;
-/// assert_eq!(verdict.explanations()[0].mistake(), "missing factor");
+/// assert_eq!(verdict.diagnoses()[0].mistake(), "missing factor");
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn explain_numbers(

@@ -29,7 +29,7 @@ pub use evidence::{index_of, worst};
 pub use explain::{explain, explain_numbers, explain_opaque};
 pub use other::Deviation;
 pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
-pub use report::{Cost, Explanation, Verdict, Wrong};
+pub use report::{Diagnosis, SearchCost, Verdict, Wrong};
 use search::{search, search_others};
 
 /// Explains wrong gradients of a loss: `given` are tensors behind it (parameters, intermediates, or both) with the gradients that some other
@@ -55,8 +55,8 @@ use search::{search, search_others};
 /// let wrong = x.t().matmul(&(1.0 - &h * &h));
 ///
 /// let verdict = check::verdict(&loss, &[(&w, &wrong)])?;
-/// assert_eq!(verdict.explanations()[0].op(), "mean");
-/// assert_eq!(verdict.explanations()[0].mistake(), "missing 1/n");
+/// assert_eq!(verdict.diagnoses()[0].op(), "mean");
+/// assert_eq!(verdict.diagnoses()[0].mistake(), "missing 1/n");
 /// println!("{verdict}");
 /// # Ok::<(), chainrule::Error>(())
 /// ```
@@ -72,7 +72,7 @@ pub fn verdict(loss: &Tensor, given: &[(&Tensor, &Tensor)]) -> Result<Verdict> {
 /// let a = Tensor::from([1.0, 2.0, 3.0]).parameter();
 /// let (y, g) = (a.exp(), Tensor::from([0.5, -1.0, 2.0]));
 /// let verdict = check::verdict_with(&y, &g, &[(&a, &g)])?;
-/// assert_eq!(verdict.explanations()[0].mistake(), "factor forgotten");
+/// assert_eq!(verdict.diagnoses()[0].mistake(), "factor forgotten");
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn verdict_with(

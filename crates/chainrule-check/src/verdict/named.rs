@@ -42,7 +42,7 @@ fn an_op_named_like_one_of_the_table_gets_none_of_its_mistakes() {
         let squared = &b.detach() * (1.0 - &y);
         for wrong in [-&right[0], forgotten, squared, Tensor::randn([3, 3], DType::F64, g)] {
             let found = verdict(&loss(), &[(&a, &wrong), (&b, &right[1])]).unwrap();
-            for explanation in found.explanations() {
+            for explanation in found.diagnoses() {
                 let own = explanation.op() == name;
                 let general = GENERAL.iter().any(|m| m.name == explanation.mistake());
                 assert!(!own || general, "{name}: {}", explanation.mistake());
@@ -50,6 +50,6 @@ fn an_op_named_like_one_of_the_table_gets_none_of_its_mistakes() {
             let _ = found.to_string();
         }
         let sign = verdict(&loss(), &[(&a, &-&right[0]), (&b, &right[1])]).unwrap();
-        assert_eq!(sign.explanations()[0].mistake(), "sign", "{name}");
+        assert_eq!(sign.diagnoses()[0].mistake(), "sign", "{name}");
     }
 }

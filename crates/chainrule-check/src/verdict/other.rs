@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::super::follow::{Edited, SECONDS, edited};
-use super::case::{Case, Change, label};
+use super::case::{Case, GradientChange, label};
 use super::evidence::short;
 use super::report::times;
 use super::search::Effort;
@@ -229,7 +229,7 @@ fn choices(
     case: &Case,
     node: &Arc<Node>,
     parts: Vec<Option<Tensor>>,
-) -> Result<Vec<(Option<usize>, Vec<Change>)>> {
+) -> Result<Vec<(Option<usize>, Vec<GradientChange>)>> {
     let mut all = Vec::new();
     for (i, part) in parts.into_iter().enumerate() {
         if let (Some(part), Some(right)) = (part, case.tape.part(node, i)) {

@@ -21,12 +21,12 @@ pub struct Verdict {
     given: usize,
     /// How many of them belong to leaves.
     leaves: usize,
-    explanations: Vec<Explanation>,
+    diagnoses: Vec<Diagnosis>,
     deviations: Vec<Deviation>,
     readings: Vec<Reading>,
     corrections: Vec<Correction>,
     is_corrected: bool,
-    cost: Cost,
+    cost: SearchCost,
 }
 
 /// A given gradient that is wrong.
@@ -39,9 +39,9 @@ pub struct Wrong {
     is_leaf: bool,
 }
 
-/// A mistake in a place that gives just the wrong numbers.
+/// A classic mistake in one place that gives just the wrong numbers.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub struct Diagnosis {
     op: &'static str,
     tensor: String,
     location: Option<&'static Location<'static>>,
@@ -58,9 +58,9 @@ pub struct Explanation {
     has_number: bool,
 }
 
-/// What the search took.
+/// The effort of the search.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cost {
+pub struct SearchCost {
     /// Ops at which mistakes were planted.
     pub places: usize,
     /// Mistakes that were tried.
@@ -88,12 +88,12 @@ impl Verdict {
             wrong: wrong.into_iter().map(Wrong::of).collect(),
             given: case.observed.len(),
             leaves: case.observed.iter().filter(|o| is_leaf(o)).count(),
-            explanations: suspects.iter().map(|s| Explanation::of(case, s)).collect(),
+            diagnoses: suspects.iter().map(|s| Diagnosis::of(case, s)).collect(),
             deviations,
             readings,
             corrections: Vec::new(),
             is_corrected: false,
-            cost: Cost { places: effort.nodes, replays: effort.replays, walks: case.walks },
+            cost: SearchCost { places: effort.nodes, replays: effort.replays, walks: case.walks },
         }
     }
 
@@ -114,8 +114,8 @@ impl Verdict {
     }
 
     /// The mistakes that give just these numbers. Several coincide here; with none the mistake is unidentified.
-    pub fn explanations(&self) -> &[Explanation] {
-        &self.explanations
+    pub fn diagnoses(&self) -> &[Diagnosis] {
+        &self.diagnoses
     }
 
     /// Other edits that give just these numbers, where no classic mistake does: another gradient or another value in the place of the one that is due, or two
@@ -159,10 +159,10 @@ impl Verdict {
         &self.readings
     }
 
-    /// The explanations, those of one mistake together: along a path it makes no difference in which op a sign or a factor is lost.
-    fn kinds(&self) -> Vec<Vec<&Explanation>> {
-        let mut kinds: Vec<Vec<&Explanation>> = Vec::new();
-        for e in &self.explanations {
+    /// The diagnoses, those of one mistake together: along a path it makes no difference in which op a sign or a factor is lost.
+    fn kinds(&self) -> Vec<Vec<&Diagnosis>> {
+        let mut kinds: Vec<Vec<&Diagnosis>> = Vec::new();
+        for e in &self.diagnoses {
             match kinds.iter_mut().find(|k| k[0].mistake == e.mistake) {
                 Some(kind) => kind.push(e),
                 None => kinds.push(vec![e]),
@@ -177,7 +177,7 @@ impl Verdict {
 
     /// Whether something was found that gives just these numbers.
     pub(crate) fn is_explained(&self) -> bool {
-        !self.explanations.is_empty() || !self.deviations.is_empty()
+        !self.diagnoses.is_empty() || !self.deviations.is_empty()
     }
 
     /// The cause, without its numbers.
@@ -187,8 +187,8 @@ impl Verdict {
         rest.rsplit_once('\n').map_or(rest, |(text, _)| text).trim().to_string()
     }
 
-    /// What the search took.
-    pub fn cost(&self) -> Cost {
+    /// The effort of the search.
+    pub fn cost(&self) -> SearchCost {
         self.cost
     }
 }
@@ -231,8 +231,8 @@ fn is_leaf(o: &Observed) -> bool {
     matches!(o.tensor.source(), Source::Leaf(_))
 }
 
-impl Explanation {
-    fn of(case: &Case, suspect: &Suspect) -> Explanation {
+impl Diagnosis {
+    fn of(case: &Case, suspect: &Suspect) -> Diagnosis {
         let (op, location) = match &suspect.place {
             Source::Node(node) => (node.op.name(), Some(node.location)),
             _ => ("leaf", None),
@@ -267,7 +267,7 @@ impl Explanation {
             }
             _ => Default::default(),
         };
-        Explanation {
+        Diagnosis {
             op,
             tensor: label(&suspect.place),
             location,
@@ -411,7 +411,7 @@ impl fmt::Display for Verdict {
             write_corrections(f, &self.corrections, self.is_corrected)?;
             writeln!(f)?;
         }
-        match self.explanations.len() {
+        match self.diagnoses.len() {
             0 if !self.corrections.is_empty() => {}
             0 if !self.deviations.is_empty() => {
                 writeln!(f, "no classic mistake; these numbers come out so:")?;
@@ -443,7 +443,7 @@ impl fmt::Display for Verdict {
                 }
             }
         }
-        let Cost { places, replays, walks } = self.cost;
+        let SearchCost { places, replays, walks } = self.cost;
         write!(f, "({replays} mistakes tried at {places} places, {walks} walked down)")
     }
 }
@@ -460,7 +460,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "- {} {}", self.mistake, self.place())?;
         writeln!(f, "    what:     {}", self.what)?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::case::{Case, Change};
+use super::case::{Case, GradientChange};
 use super::other::{self, Deviation};
 use super::tape::with_saved;
 use crate::catalogue::fault::fitted;
@@ -154,15 +154,16 @@ fn says(own: &str, factor: f64) -> bool {
 }
 
 /// The changes of parts, with the inputs that they go to.
-type Changes = Vec<(usize, Change)>;
+type Changes = Vec<(usize, GradientChange)>;
 
-fn without_inputs(changes: &Changes) -> Vec<Change> {
+fn without_inputs(changes: &Changes) -> Vec<GradientChange> {
     changes.iter().map(|(_, change)| change.clone()).collect()
 }
 
 /// The inputs whose parts really change.
 fn touched(changes: &Changes) -> impl Iterator<Item = usize> {
-    let real = |(_, (_, change)): &&(usize, Change)| change.to_f64_vec().iter().any(|x| *x != 0.0);
+    let real =
+        |(_, (_, change)): &&(usize, GradientChange)| change.to_f64_vec().iter().any(|x| *x != 0.0);
     changes.iter().filter(real).map(|(input, _)| *input)
 }
 

@@ -25,9 +25,9 @@ pub struct Incoming {
     pub part: Tensor,
 }
 
-/// A backward pass between roots and the tensors of interest.
+/// A recorded backward pass between roots and the tensors of interest.
 #[derive(Default)]
-pub struct Tape {
+pub struct RecordedPass {
     /// The nodes whose rules were applied, by number.
     pub nodes: HashMap<u64, Arc<Node>>,
     /// What the numbers stand for.
@@ -38,7 +38,7 @@ pub struct Tape {
     pub parts: HashMap<u64, Vec<Incoming>>,
 }
 
-impl Observer for Tape {
+impl Observer for RecordedPass {
     fn arrive(&mut self, target: &Source, gradient: &Tensor) {
         self.gradients.insert(target.number(), gradient.clone());
         self.sources.insert(target.number(), target.clone());
@@ -51,10 +51,10 @@ impl Observer for Tape {
     }
 }
 
-impl Tape {
+impl RecordedPass {
     /// Walks back from `roots`, as far as there are `targets`.
-    pub fn record(roots: &[(&Tensor, Tensor)], targets: &[Tensor]) -> Result<Tape> {
-        let mut tape = Tape::default();
+    pub fn record(roots: &[(&Tensor, Tensor)], targets: &[Tensor]) -> Result<RecordedPass> {
+        let mut tape = RecordedPass::default();
         let walk = Walk {
             keep_graph: true,
             targets: Some(targets),

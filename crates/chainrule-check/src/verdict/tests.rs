@@ -101,11 +101,11 @@ fn a_slice_or_a_mean_where_a_sum_is_due() {
     let g = matrix() * 0.5;
     let slice = g.narrow(0, 0, 1).reshape([3]);
     let verdict = verdict_with(&y, &g, &[(&b, &slice)]).unwrap();
-    let [only] = verdict.explanations() else { panic!("{verdict}") };
+    let [only] = verdict.diagnoses() else { panic!("{verdict}") };
     assert_eq!((only.op(), only.mistake()), ("add", "slice where a sum is due"));
     let mean = g.mean(0, false);
     let verdict = verdict_with(&y, &g, &[(&b, &mean)]).unwrap();
-    let [only] = verdict.explanations() else { panic!("{verdict}") };
+    let [only] = verdict.diagnoses() else { panic!("{verdict}") };
     assert_eq!((only.mistake(), only.input()), ("mean where a sum is due", Some(1)));
     assert!(only.evidence().contains("how often input 1 was copied"), "{}", only.evidence());
 }
@@ -188,7 +188,7 @@ fn a_report_has_all_that_one_needs() {
     let dpre = &dh * (1.0 - &value);
     let db = dpre.sum(0, false);
     let verdict = verdict(&loss, &[(h, &dh), (pre, &dpre), (b, &db)]).unwrap();
-    let [only] = verdict.explanations() else { panic!("{verdict}") };
+    let [only] = verdict.diagnoses() else { panic!("{verdict}") };
     assert_eq!((only.op(), only.tensor(), only.mistake()), ("tanh", "h", "square forgotten"));
     let at = only.location().expect("an op has a place");
     assert!(at.file().ends_with("verdict/tests.rs"));
@@ -213,7 +213,7 @@ fn right_gradients_need_no_explanation() {
     let (loss, all, right) = network();
     let given: Vec<_> = all.iter().zip(&right).collect();
     let found = verdict(&loss, &given).unwrap();
-    assert!(found.is_right() && found.explanations().is_empty() && !found.is_harmless());
+    assert!(found.is_right() && found.diagnoses().is_empty() && !found.is_harmless());
     assert_eq!(found.to_string(), "all 4 gradients are right");
 }
 
@@ -222,11 +222,11 @@ fn what_fits_nothing_is_unidentified_and_read() {
     let (loss, all, right) = network();
     let odd = Tensor::from([[0.1, -0.7], [0.9, 0.3], [0.01, 5.0]]);
     let found = verdict(&loss, &[(&all[0], &odd)]).unwrap();
-    assert!(found.explanations().is_empty());
+    assert!(found.diagnoses().is_empty());
     assert!(found.to_string().contains("unidentified"), "{found}");
     let rows = &right[0] * Tensor::from([[1.0], [0.0], [1.0]]);
     let found = verdict(&loss, &[(&all[0], &rows)]).unwrap();
-    assert!(found.explanations().is_empty(), "{found}");
+    assert!(found.diagnoses().is_empty(), "{found}");
     assert!(found.readings().contains(&Reading::ZeroRows(vec![1])));
 }
 
@@ -236,7 +236,7 @@ fn mistakes_that_coincide_are_listed_together() {
     let x = Tensor::from([0.3, -0.7]).parameter();
     let loss = x.mean_all();
     let found = verdict(&loss, &[(&x, &Tensor::from([1.0, 1.0]))]).unwrap();
-    let names: Vec<_> = found.explanations().iter().map(|e| e.mistake()).collect();
+    let names: Vec<_> = found.diagnoses().iter().map(|e| e.mistake()).collect();
     assert_eq!(names, ["missing 1/n", "factor 2 added"]);
     assert!(found.to_string().contains("2 mistakes coincide here"), "{found}");
 }
@@ -272,7 +272,7 @@ fn an_opaque_function_is_read() {
     let b = Tensor::from([[0.3, -2.0], [1.5, 4.0]]);
     let f = |x: &[Tensor]| swapped.apply(&[&x[0], &x[1]]).unwrap();
     let found = explain(f, |x| x[0].matmul(&x[1]), &[a.clone(), b.clone()]).unwrap();
-    let [only] = found.explanations() else { panic!("{found}") };
+    let [only] = found.diagnoses() else { panic!("{found}") };
     assert_eq!(only.mistake(), "second operand not transposed");
     let read = explain_opaque(f, &[a, b]).unwrap();
     assert_eq!(read[1], [], "the second gradient is right");
@@ -313,7 +313,7 @@ fn another_gradient_of_the_same_shape_is_seen() {
     let found =
         verdict(&loss, &[(&a, &x.t().matmul(&dh).detach()), (&b, &h.t().matmul(&dy).detach())])
             .unwrap();
-    assert!(found.explanations().len() + found.deviations().len() > 0, "{found}");
+    assert!(found.diagnoses().len() + found.deviations().len() > 0, "{found}");
     let text = found.to_string();
     assert!(text.contains("the gradient of `h`") && text.contains("that of `z`"), "{text}");
 }
@@ -341,7 +341,7 @@ fn two_factors_are_solved_for() {
     let dx = (1.0 - x.tanh().square()) * &w * 2.0 + x.cos() * w.exp() * 0.75;
     let dw = x.tanh() + x.sin() * w.exp();
     let found = verdict(&loss, &[(&x, &dx.detach()), (&w, &dw.detach())]).unwrap();
-    assert!(found.explanations().is_empty(), "{found}");
+    assert!(found.diagnoses().is_empty(), "{found}");
     let factors: Vec<&str> = found.deviations().iter().map(|d| d.text()).collect();
     assert_eq!(factors.len(), 2, "{found}");
     assert!(factors.iter().any(|t| t.contains("is 2 times")), "{found}");

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, Use, moves, place, scalar};
+use super::flow::{Flow, OperandRef, SourcePosition, moves, place, position, scalar};
 use super::numbers::{CLOSE, all, dot, farthest_from_one, sums};
-use super::softmax::{Kind, Soft};
+use super::softmax::{Soft, SoftmaxForm};
 use crate::param::Param;
 use crate::tensor::value::Value;
 use crate::tensor::watch::{Given, Ran};
@@ -16,15 +16,12 @@ use chainrule_core::ops::OpId;
 /// Weights on their way from softmax to the product with the values.
 struct Weights {
     /// The ops between, in order, each with the number of its input that holds the weights.
-    path: Vec<Use>,
+    path: Vec<OperandRef>,
     /// The weights as the product takes them.
     last: Arc<Value>,
     /// The axis along which the product sums.
     axis: usize,
 }
-
-/// A line of the program.
-type Line = (&'static str, u32, u32);
 
 /// Scores over which their spread is averaged.
 const SIGHTS: usize = 4;
@@ -32,9 +29,9 @@ const SIGHTS: usize = 4;
 #[derive(Default)]
 pub(super) struct Attention {
     /// How often scores without a scale were met, and the logarithm of their mean spread in the beginning: near 1, the scale is in the starting weights.
-    unscaled: HashMap<Line, (usize, f64)>,
+    unscaled: HashMap<SourcePosition, (usize, f64)>,
     /// What is known of a mask after softmax; nothing any more once it was seen to be random.
-    masks: HashMap<Line, Option<Masks>>,
+    masks: HashMap<SourcePosition, Option<Masks>>,
 }
 
 /// The masks of one line, step after step.
@@ -60,7 +57,7 @@ impl Attention {
         for (_, op) in flow.ops().filter(|(_, op)| op.id == Some(OpId::attention)) {
             self.fused(flow, op, findings);
         }
-        for soft in soft.iter().filter(|s| s.kind == Kind::Probabilities) {
+        for soft in soft.iter().filter(|s| s.kind == SoftmaxForm::Probabilities) {
             let Some(weights) = weights(flow, soft) else { continue };
             // A softmax of something else than products of computed values is a gate or a mixture, with rules of its own.
             if !has_product(flow, &soft.logits) {
@@ -105,7 +102,7 @@ impl Attention {
             if others.map(|(_, given)| given).any(of_weights) || is_summed(flow, &op.outputs[0]) {
                 continue;
             }
-            let key = (op.location.file(), op.location.line(), op.location.column());
+            let key = position(op);
             let masks = matches!(op.id, Some(OpId::mul | OpId::where_ | OpId::tril | OpId::add));
             if !masks {
                 continue;
@@ -175,7 +172,7 @@ impl Attention {
             return;
         }
         let spread = rms(q) * rms(k) / (of_q * of_k) * factor / due;
-        let key = (op.location.file(), op.location.line(), op.location.column());
+        let key = position(op);
         let (met, mean) = self.unscaled.entry(key).or_default();
         *met += 1;
         if *met <= SIGHTS {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 
 use super::catalogue::Record;
-use crate::invariants::Seen;
+use crate::invariants::TestedInvariant;
 
 /// The mistakes of a training loop that are recognised, each by a detector of its own. What there is to know of each is in its [`Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,7 +83,7 @@ impl fmt::Display for Finding {
 
 /// All that a session has found; `Display` writes it out.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct WorkflowReport {
     /// How many training steps were watched.
     pub steps: usize,
     /// How many evaluations were watched.
@@ -91,10 +91,10 @@ pub struct Report {
     /// In the order in which they were seen.
     pub findings: Vec<Finding>,
     /// Laws of gradients that did not hold, if they were to be checked: there a backward rule is wrong, not the loop.
-    pub broken: Vec<Seen>,
+    pub broken: Vec<TestedInvariant>,
 }
 
-impl Report {
+impl WorkflowReport {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.broken.is_empty()
@@ -106,7 +106,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for WorkflowReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "watched {} steps and {} evaluations: ", self.steps, self.evaluations)?;
         if self.is_clean() {

@@ -1,4 +1,4 @@
-//! What was computed from what in one forward pass, whether the tape has it or not.
+//! The flow of values through the ops of one forward pass, recorded on the tape or not.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,30 +9,37 @@ use crate::tensor::value::Value;
 use crate::tensor::watch::Ran;
 use chainrule_core::ops::OpId;
 
-/// Values are told apart by where they lie.
-pub(super) type Place = *const Value;
+/// The identity of a value: its address.
+pub(super) type Address = *const Value;
 
-pub(super) fn place(value: &Arc<Value>) -> Place {
+pub(super) fn place(value: &Arc<Value>) -> Address {
     Arc::as_ptr(value)
 }
 
-/// A use of a value: the number of the op among those that ran, and of its input.
-pub(super) type Use = (usize, usize);
+/// A place in the program: file, line and column.
+pub(super) type SourcePosition = (&'static str, u32, u32);
+
+pub(super) fn position(op: &Ran) -> SourcePosition {
+    (op.location.file(), op.location.line(), op.location.column())
+}
+
+/// An operand of an op: the position of the op among those that ran, and of the operand.
+pub(super) type OperandRef = (usize, usize);
 
 /// The ops of one forward pass and how values went from one to the other.
 pub(super) struct Flow<'a> {
     pub ran: &'a [Ran],
-    made: HashMap<Place, usize>,
-    used: HashMap<Place, Vec<Use>>,
+    made: HashMap<Address, usize>,
+    used: HashMap<Address, Vec<OperandRef>>,
     /// Which ops the loss was computed from.
     reaching: Vec<bool>,
-    leaves: HashSet<Place>,
+    leaves: HashSet<Address>,
     pub loss: Arc<Value>,
 }
 
 impl<'a> Flow<'a> {
     pub fn new(ran: &'a [Ran], loss: &Tensor) -> Flow<'a> {
-        let (mut made, mut used) = (HashMap::new(), HashMap::<_, Vec<Use>>::new());
+        let (mut made, mut used) = (HashMap::new(), HashMap::<_, Vec<OperandRef>>::new());
         for (i, op) in ran.iter().enumerate() {
             for (k, given) in op.inputs.iter().enumerate() {
                 used.entry(place(&given.value)).or_default().push((i, k));
@@ -43,10 +50,10 @@ impl<'a> Flow<'a> {
         }
         // Parameters are where a forward pass begins, whatever gave them their values.
         let given = ran.iter().flat_map(|op| &op.inputs).filter(|given| given.leaf);
-        let leaves: HashSet<Place> = given.map(|given| place(&given.value)).collect();
+        let leaves: HashSet<Address> = given.map(|given| place(&given.value)).collect();
         made.retain(|value, _| !leaves.contains(value));
         let loss = loss.value();
-        let mut wanted: HashSet<Place> = HashSet::from([place(&loss)]);
+        let mut wanted: HashSet<Address> = HashSet::from([place(&loss)]);
         let mut reaching = vec![false; ran.len()];
         for (i, op) in ran.iter().enumerate().rev() {
             let of_this = |value: &Arc<Value>| made.get(&place(value)) == Some(&i);
@@ -64,7 +71,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The ops that take a value.
-    pub fn uses(&self, value: &Arc<Value>) -> &[Use] {
+    pub fn uses(&self, value: &Arc<Value>) -> &[OperandRef] {
         self.used.get(&place(value)).map_or(&[], Vec::as_slice)
     }
 
@@ -79,7 +86,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Which ops were computed from one of these values, along detached ways too.
-    pub fn computed_from(&self, values: &HashSet<Place>) -> Vec<bool> {
+    pub fn computed_from(&self, values: &HashSet<Address>) -> Vec<bool> {
         let mut from = vec![false; self.ran.len()];
         let mut reached = values.clone();
         for (i, op) in self.ran.iter().enumerate() {
@@ -92,7 +99,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The places of a tensor given from outside: its own, and those of constants with the same numbers.
-    pub fn places_of(&self, given: &Tensor) -> HashSet<Place> {
+    pub fn places_of(&self, given: &Tensor) -> HashSet<Address> {
         let own = given.value();
         let mut out = HashSet::from([place(&own)]);
         for (_, op) in self.ops() {

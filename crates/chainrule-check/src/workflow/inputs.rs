@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, Place, place, scalar};
+use super::flow::{Address, Flow, place, scalar};
 use super::numbers::all;
 use crate::tensor::Tensor;
 use crate::tensor::value::Value;
@@ -97,7 +97,7 @@ fn tell_unused(k: usize, x: &Tensor, steps: usize, findings: &mut Findings) {
 }
 
 /// Whether the elements of these values, or of anything computed from them, were read as plain numbers.
-fn is_read(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
+fn is_read(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
     let from = at.flow.computed_from(places);
     let computed = at.flow.ran.iter().zip(from).filter(|(_, from)| *from);
     places.iter().any(|p| at.read.contains_key(p))
@@ -105,12 +105,12 @@ fn is_read(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
 }
 
 /// Whether the loss was computed from these values, other than by a product with zeros or as targets alone.
-fn reaches_loss(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
+fn reaches_loss(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
     let flow = &at.flow;
-    let targets: HashSet<Place> = at.targets.iter().map(|t| place(&t.value())).collect();
+    let targets: HashSet<Address> = at.targets.iter().map(|t| place(&t.value())).collect();
     let mut reached = places.clone();
     // What was computed from targets that were themselves computed from the input.
-    let mut of_targets: HashSet<Place> = HashSet::new();
+    let mut of_targets: HashSet<Address> = HashSet::new();
     for (_, op) in flow.ops() {
         let takes = |g: &Given| reached.contains(&place(&g.value));
         let through_targets = |g: &Given| of_targets.contains(&place(&g.value));
@@ -131,17 +131,17 @@ fn reaches_loss(at: &Forward<'_>, places: &HashSet<Place>) -> bool {
 }
 
 /// Whether an op multiplies these values by nothing but zeros.
-fn annihilates(op: &Ran, reached: &HashSet<Place>) -> bool {
+fn annihilates(op: &Ran, reached: &HashSet<Address>) -> bool {
     let zero =
         |g: &Given| !reached.contains(&place(&g.value)) && all(&g.value).iter().all(|&x| x == 0.0);
     op.id == Some(OpId::mul) && op.inputs.iter().any(zero)
 }
 
 /// Which elements of an input are read by ops on the way to the loss.
-fn read(flow: &Flow<'_>, x: &Tensor, places: &HashSet<Place>) -> Vec<bool> {
+fn read(flow: &Flow<'_>, x: &Tensor, places: &HashSet<Address>) -> Vec<bool> {
     let mut read = vec![false; x.numel()];
     // Of each value that holds elements of the input and nothing else: which ones, row-major.
-    let mut origin: HashMap<Place, Vec<usize>> =
+    let mut origin: HashMap<Address, Vec<usize>> =
         places.iter().map(|&p| (p, (0..x.numel()).collect())).collect();
     for (i, op) in flow.ran.iter().enumerate() {
         for given in &op.inputs {

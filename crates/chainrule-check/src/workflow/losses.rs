@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, Place, moves, scalar};
+use super::flow::{Address, Flow, moves, scalar};
 use super::numbers::all;
 use crate::param::Parameters;
 use crate::tensor::value::Value;
@@ -26,7 +26,7 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
     let Some(&n) = at.inputs.first().and_then(|x| x.shape().get(axis).copied()).as_ref() else {
         return;
     };
-    let data: HashSet<Place> =
+    let data: HashSet<Address> =
         at.inputs.iter().chain(at.targets).flat_map(|x| flow.places_of(x)).collect();
     let from_data = flow.computed_from(&data);
     let mut open = vec![Way { value: flow.loss.clone(), factors: Vec::new() }];

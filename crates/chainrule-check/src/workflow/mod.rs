@@ -53,7 +53,7 @@ mod statistics;
 mod tests;
 
 pub use catalogue::{CATALOGUE, Record};
-pub use finding::{Finding, Mistake, Report};
+pub use finding::{Finding, Mistake, WorkflowReport};
 pub use session::{Tensors, Workflow};
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::finding::{Findings, Mistake, Report};
+use super::finding::{Findings, Mistake, WorkflowReport};
 use super::flow::Flow;
 use super::gradients::Gradients;
 use super::held::Held;
@@ -251,8 +251,8 @@ impl<'a> Workflow<'a> {
     }
 
     /// What was found so far.
-    pub fn report(&self) -> Report {
-        Report {
+    pub fn report(&self) -> WorkflowReport {
+        WorkflowReport {
             steps: self.forwards,
             evaluations: self.evaluations,
             findings: self.findings.all.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, moves, place, scalar};
+use super::flow::{Flow, SourcePosition, moves, place, position, scalar};
 use super::numbers::{CLOSE, all, are_probabilities, farthest_from_one, sums, varied};
 use crate::param::Param;
 use crate::tensor::value::Value;
@@ -22,11 +22,11 @@ pub(super) struct Soft {
     pub axis: usize,
     /// What comes out, unless it is inside a loss.
     pub out: Option<Arc<Value>>,
-    pub kind: Kind,
+    pub kind: SoftmaxForm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SoftmaxForm {
     Probabilities,
     Logarithms,
     /// Inside a loss, or the logarithm of the sum alone.
@@ -43,12 +43,12 @@ fn soft(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
     let last = logits.shape().rank().checked_sub(1)?;
     let out = Some(op.outputs[0].clone());
     let (axis, out, kind) = match op.id {
-        Some(OpId::softmax) => (last, out, Kind::Probabilities),
-        Some(OpId::log_softmax) => (last, out, Kind::Logarithms),
+        Some(OpId::softmax) => (last, out, SoftmaxForm::Probabilities),
+        Some(OpId::log_softmax) => (last, out, SoftmaxForm::Logarithms),
         Some(OpId::cross_entropy | OpId::cross_entropy_probabilities) => {
-            (last.min(1), None, Kind::Within)
+            (last.min(1), None, SoftmaxForm::Within)
         }
-        Some(OpId::logsumexp) => (op.axes?.iter().next()?, None, Kind::Within),
+        Some(OpId::logsumexp) => (op.axes?.iter().next()?, None, SoftmaxForm::Within),
         Some(OpId::div | OpId::mul) => return quotient(flow, i, op),
         Some(OpId::log) => return logarithm(flow, i, op),
         _ => return None,
@@ -73,7 +73,7 @@ fn quotient(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
         let axis = summed(flow, &by, exp)?;
         let logits = unshifted(flow, &exp.inputs[0].value, axis);
         let out = Some(op.outputs[0].clone());
-        Some(Soft { op: i, logits, axis, out, kind: Kind::Probabilities })
+        Some(Soft { op: i, logits, axis, out, kind: SoftmaxForm::Probabilities })
     })
 }
 
@@ -84,7 +84,7 @@ fn logarithm(flow: &Flow<'_>, i: usize, op: &Ran) -> Option<Soft> {
         flow.source(&sum.inputs[0].value).filter(|(_, ran)| ran.id == Some(OpId::exp))?;
     let axis = summed(flow, &op.inputs[0].value, exp)?;
     let logits = unshifted(flow, &exp.inputs[0].value, axis);
-    Some(Soft { op: i, logits, axis, out: None, kind: Kind::Within })
+    Some(Soft { op: i, logits, axis, out: None, kind: SoftmaxForm::Within })
 }
 
 /// The axis along which the results of `exp` were summed to give this value.
@@ -111,16 +111,13 @@ fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     }
 }
 
-/// A line of the program.
-type Line = (&'static str, u32, u32);
-
 /// Rows of probabilities that must be seen where nothing but the numbers tells.
 const ROWS: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Softmax {
     /// Rows of probabilities that each loss was given without a softmax in sight; none any more once it got others.
-    rows: HashMap<Line, Option<usize>>,
+    rows: HashMap<SourcePosition, Option<usize>>,
 }
 
 impl Softmax {
@@ -142,7 +139,7 @@ impl Softmax {
         let op = &flow.ran[second.op];
         let first = probabilities_behind(flow, &second.logits, all_of);
         if first.is_none() {
-            let key = (op.location.file(), op.location.line(), op.location.column());
+            let key = position(op);
             let rows = self.rows.entry(key).or_insert(Some(0));
             if !are_probabilities(&second.logits, second.axis) || !varied(&second.logits) {
                 *rows = None;
@@ -178,7 +175,7 @@ impl Softmax {
 
 /// Whether a softmax belongs to a loss: its logarithm is taken, at once or after a class was picked. Weights of attention may be normalised twice.
 fn is_of_loss(flow: &Flow<'_>, soft: &Soft) -> bool {
-    let Some(out) = soft.out.as_ref().filter(|_| soft.kind == Kind::Probabilities) else {
+    let Some(out) = soft.out.as_ref().filter(|_| soft.kind == SoftmaxForm::Probabilities) else {
         return true;
     };
     let mut open = vec![(out.clone(), 0)];
@@ -207,7 +204,7 @@ fn probabilities_behind(flow: &Flow<'_>, value: &Arc<Value>, all: &[Soft]) -> Op
     loop {
         let made = |s: &&Soft| s.out.as_ref().is_some_and(|out| place(out) == place(&value));
         if let Some(soft) = all.iter().find(made) {
-            return (soft.kind == Kind::Probabilities).then_some(soft.op);
+            return (soft.kind == SoftmaxForm::Probabilities).then_some(soft.op);
         }
         let op = &flow.ran[flow.maker(&value)?];
         let k = match op.id {
@@ -348,7 +345,7 @@ fn distribution<'s>(
     loop {
         let made = |s: &&Soft| s.out.as_ref().is_some_and(|out| place(out) == place(&value));
         if let Some(soft) = all.iter().find(made) {
-            return Some((soft, logarithm || soft.kind == Kind::Logarithms));
+            return Some((soft, logarithm || soft.kind == SoftmaxForm::Logarithms));
         }
         let op = &flow.ran[flow.maker(&value)?];
         match op.id {

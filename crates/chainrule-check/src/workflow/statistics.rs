@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Forward;
 use super::finding::{Findings, Mistake};
-use super::flow::{Flow, moves, place, scalar};
+use super::flow::{Flow, SourcePosition, moves, place, position, scalar};
 use super::numbers::{all, apart};
 use crate::nn::{Field, Module};
 use crate::tensor::value::Value;
@@ -17,7 +17,7 @@ const STEPS: usize = 2;
 
 #[derive(Default)]
 pub(super) struct Statistics {
-    seen: HashMap<(&'static str, u32, u32), usize>,
+    seen: HashMap<SourcePosition, usize>,
 }
 
 impl Statistics {
@@ -38,7 +38,7 @@ impl Statistics {
             if !depends(&centred) || !fixed || frozen(at, op) {
                 continue;
             }
-            let key = (op.location.file(), op.location.line(), op.location.column());
+            let key = position(op);
             let seen = self.seen.entry(key).or_insert(0);
             *seen += 1;
             if *seen >= STEPS {

@@ -66,8 +66,8 @@ fn measure(args: &Bench) -> Result<()> {
     let generator = &mut Generator::manual_seed(0);
     let watch = Stopwatch::start();
     let groups = args.rounds.unwrap_or(plan.groups);
-    let mut step: Box<dyn Step> = match args.workload {
-        Workload::Names => Box::new(Names::new(args.fused, generator)?),
+    let mut step: Box<dyn BenchStep> = match args.workload {
+        Workload::Names => Box::new(NamesStep::new(args.fused, generator)?),
         Workload::Mnist => Box::new(Mnist::new(generator)?),
         Workload::GptSmall => Box::new(GptStep::new(4, 4, 128, 64, 12, generator)?),
         Workload::GptMedium => Box::new(GptStep::new(6, 6, 384, 256, 4, generator)?),
@@ -150,7 +150,7 @@ fn time(plan: &Plan, groups: usize, mut step: impl FnMut() -> Result<()>) -> Res
 }
 
 /// A training step that can be run either way.
-trait Step {
+trait BenchStep {
     /// The next batch.
     fn batch(&mut self, generator: &mut Generator) -> chainrule::Result<[Tensor; 2]>;
     /// Whether a batch is drawn by ops: then the draw is a part of the program.
@@ -162,7 +162,7 @@ trait Step {
     fn optimizer(&mut self) -> &mut dyn Optimizer;
 }
 
-fn eager(step: &mut dyn Step, generator: &mut Generator) -> Result<()> {
+fn eager(step: &mut dyn BenchStep, generator: &mut Generator) -> Result<()> {
     let [x, y] = step.batch(generator)?;
     let loss = step.loss(&x, &y)?;
     step.optimizer().zero_grad();
@@ -171,8 +171,12 @@ fn eager(step: &mut dyn Step, generator: &mut Generator) -> Result<()> {
 }
 
 /// The step as a program.
-fn compiled(step: &mut dyn Step, simplify: bool, generator: &mut Generator) -> Result<Program> {
-    let train = |step: &mut dyn Step, [x, y]: [&Tensor; 2]| {
+fn compiled(
+    step: &mut dyn BenchStep,
+    simplify: bool,
+    generator: &mut Generator,
+) -> Result<Program> {
+    let train = |step: &mut dyn BenchStep, [x, y]: [&Tensor; 2]| {
         let loss = step.loss(x, y)?;
         loss.try_backward()?;
         step.optimizer().step()?;
@@ -193,7 +197,7 @@ fn compiled(step: &mut dyn Step, simplify: bool, generator: &mut Generator) -> R
 }
 
 /// The names model on random examples.
-struct Names {
+struct NamesStep {
     contexts: Tensor,
     targets: Tensor,
     embedding: Tensor,
@@ -207,12 +211,12 @@ struct Names {
     fused: bool,
 }
 
-impl Names {
+impl NamesStep {
     const EXAMPLES: usize = 182_625;
     const BATCH: usize = 32;
     const CONTEXT: usize = 3;
 
-    fn new(fused: bool, generator: &mut Generator) -> Result<Names> {
+    fn new(fused: bool, generator: &mut Generator) -> Result<NamesStep> {
         let contexts = Tensor::try_randint(0, 27, [Self::EXAMPLES, Self::CONTEXT], generator)?;
         let targets = Tensor::try_randint(0, 27, [Self::EXAMPLES], generator)?;
         let mut weight = |rows: usize, columns: usize, factor: f64, shift: f64| {
@@ -232,11 +236,11 @@ impl Names {
         let (gain, bias) = (gain.try_parameter()?, bias.try_parameter()?);
         let all = [&embedding, &w1, &b1, &w2, &b2, &gain, &bias].map(Tensor::clone);
         let sgd = Sgd::new(all.to_vec(), 0.1);
-        Ok(Names { contexts, targets, embedding, w1, b1, w2, b2, gain, bias, sgd, fused })
+        Ok(NamesStep { contexts, targets, embedding, w1, b1, w2, b2, gain, bias, sgd, fused })
     }
 }
 
-impl Step for Names {
+impl BenchStep for NamesStep {
     fn batch(&mut self, generator: &mut Generator) -> chainrule::Result<[Tensor; 2]> {
         let rows = Tensor::try_randint(0, Self::EXAMPLES as i64, [Self::BATCH], generator)?;
         Ok([self.contexts.try_index_select(0, &rows)?, self.targets.try_index_select(0, &rows)?])
@@ -297,7 +301,7 @@ impl Mnist {
     }
 }
 
-impl Step for Mnist {
+impl BenchStep for Mnist {
     fn batch(&mut self, _: &mut Generator) -> chainrule::Result<[Tensor; 2]> {
         let start = self.batch % Self::BATCHES * Self::BATCH;
         self.batch += 1;
@@ -344,7 +348,7 @@ impl GptStep {
     }
 }
 
-impl Step for GptStep {
+impl BenchStep for GptStep {
     fn batch(&mut self, _: &mut Generator) -> chainrule::Result<[Tensor; 2]> {
         Ok([self.x.clone(), self.y.clone()])
     }

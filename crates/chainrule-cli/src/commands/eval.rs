@@ -9,7 +9,7 @@ use crate::commands::train::{digits, names as family, text};
 use crate::{names, output, report, train};
 
 #[derive(Serialize)]
-struct Evaluated<'a> {
+struct NamesEvaluation<'a> {
     model: String,
     data: &'a str,
     names: usize,
@@ -38,7 +38,7 @@ pub fn run(args: &Eval) -> Result<()> {
     let pairs = NameDataset::build(list.names(), config.context)?;
     let loss = names::mean_loss(&model, &pairs)?;
     if args.json {
-        return output::json(&Evaluated {
+        return output::json(&NamesEvaluation {
             model: args.run.display().to_string(),
             data: list.label(),
             names: list.len(),

@@ -19,7 +19,7 @@ struct Explained {
     traced: Listed,
     optimized: Listed,
     simplified: Listed,
-    steps: Vec<Step>,
+    steps: Vec<RuleUse>,
     memory: Bytes,
 }
 
@@ -63,7 +63,7 @@ struct OneLine {
 
 /// One use of a rule.
 #[derive(Serialize)]
-struct Step {
+struct RuleUse {
     rule: &'static str,
     at: String,
     before: String,
@@ -159,9 +159,9 @@ fn listed(program: &Program) -> Listed {
     }
 }
 
-fn steps(explanation: &Explanation) -> Vec<Step> {
+fn steps(explanation: &Explanation) -> Vec<RuleUse> {
     let steps = explanation.simplified.steps.iter();
-    let step = steps.map(|s| Step {
+    let step = steps.map(|s| RuleUse {
         rule: s.rule,
         at: s.at.clone(),
         before: s.before.clone(),

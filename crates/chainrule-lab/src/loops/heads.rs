@@ -1,6 +1,6 @@
 //! A block of attention in several heads over padded sequences, with a binary answer for each sequence.
 
-use super::runs::{Run, STEPS, between, normal, weight};
+use super::runs::{STEPS, WatchedLoop, between, normal, weight};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::nn::{Layer, LayerNorm, Module};
@@ -8,10 +8,10 @@ use crate::optim::{Adam, Optimizer};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 use chainrule_check::workflow::Mistake::{self, *};
-use chainrule_check::workflow::{Report, Workflow};
+use chainrule_check::workflow::{Workflow, WorkflowReport};
 use chainrule_core::{Attention, BceWithLogits, Reduction};
 
-pub(super) const RUN: Run = Run {
+pub(super) const RUN: WatchedLoop = WatchedLoop {
     name: "heads over padding",
     mistakes: &[
         MissingZeroGrad,
@@ -46,7 +46,7 @@ struct Block {
     answer: Tensor,
 }
 
-fn run(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn run(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let sizes = Sizes {
         batch: between(g, 3, 8),

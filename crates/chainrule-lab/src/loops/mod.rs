@@ -7,14 +7,14 @@ mod tests;
 
 use crate::error::Result;
 use crate::rng::Generator;
-use chainrule_check::workflow::{Mistake, Report};
+use chainrule_check::workflow::{Mistake, WorkflowReport};
 
 /// The steps within which a mistake must be named.
 pub const STEPS: usize = 20;
 
 /// One loop that was run.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct LoopRow {
     /// The training loop.
     pub run: &'static str,
     /// The seed of shapes and numbers.
@@ -25,7 +25,7 @@ pub struct Row {
     pub found: Vec<(Mistake, usize)>,
 }
 
-impl Row {
+impl LoopRow {
     /// Whether anything was found within [`STEPS`] steps.
     pub fn detected(&self) -> bool {
         self.found.iter().any(|&(_, step)| step <= STEPS)
@@ -61,7 +61,7 @@ pub struct Benchmark {
     /// In how many of these something was found.
     pub false_alarms: usize,
     /// All of them one by one.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LoopRow>,
 }
 
 /// Runs each training loop with each mistake that can be written into it, and without one: all of it `runs` times, with shapes and numbers from the
@@ -79,14 +79,14 @@ pub fn benchmark(seed: u64, runs: u64) -> Result<Benchmark> {
             let planted = run.mistakes.iter().map(|&mistake| Some(mistake));
             for planted in planted.chain([None]) {
                 let report = (run.run)(&mut Generator::manual_seed(seed), planted)?;
-                out.add(Row { run: run.name, seed, planted, found: found(&report) });
+                out.add(LoopRow { run: run.name, seed, planted, found: found(&report) });
             }
         }
     }
     Ok(out)
 }
 
-fn found(report: &Report) -> Vec<(Mistake, usize)> {
+fn found(report: &WorkflowReport) -> Vec<(Mistake, usize)> {
     let mut out: Vec<(Mistake, usize)> = Vec::new();
     for finding in &report.findings {
         if out.iter().all(|(mistake, _)| *mistake != finding.mistake) {
@@ -97,7 +97,7 @@ fn found(report: &Report) -> Vec<(Mistake, usize)> {
 }
 
 impl Benchmark {
-    fn add(&mut self, row: Row) {
+    fn add(&mut self, row: LoopRow) {
         if row.planted.is_some() {
             self.planted += 1;
             self.detected += usize::from(row.detected());

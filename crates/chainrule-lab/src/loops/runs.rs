@@ -8,21 +8,21 @@ use crate::optim::{AdamW, Optimizer, Sgd};
 use crate::rng::Generator;
 use crate::tensor::{Tensor, no_grad};
 use chainrule_check::workflow::Mistake::{self, *};
-use chainrule_check::workflow::{Report, Workflow};
+use chainrule_check::workflow::{Workflow, WorkflowReport};
 use chainrule_core::{CrossEntropy, Reduction};
 
 /// A loop, and the mistakes that can be written into it.
-pub(super) struct Run {
+pub(super) struct WatchedLoop {
     pub name: &'static str,
     pub mistakes: &'static [Mistake],
-    pub run: fn(&mut Generator, Option<Mistake>) -> Result<Report>,
+    pub run: fn(&mut Generator, Option<Mistake>) -> Result<WorkflowReport>,
 }
 
 /// Steps of each loop: more than the detectors should need.
 pub(super) const STEPS: usize = 8;
 
-pub(super) const RUNS: &[Run] = &[
-    Run {
+pub(super) const RUNS: &[WatchedLoop] = &[
+    WatchedLoop {
         name: "classifier by hand",
         mistakes: &[
             MissingZeroGrad,
@@ -39,7 +39,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         run: by_hand,
     },
-    Run {
+    WatchedLoop {
         name: "classifier of layers",
         mistakes: &[
             MissingZeroGrad,
@@ -53,7 +53,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         run: layers,
     },
-    Run {
+    WatchedLoop {
         name: "names model",
         mistakes: &[
             MissingZeroGrad,
@@ -65,7 +65,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         run: names,
     },
-    Run {
+    WatchedLoop {
         name: "attention by hand",
         mistakes: &[
             MissingZeroGrad,
@@ -78,7 +78,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         run: attention,
     },
-    Run {
+    WatchedLoop {
         name: "gpt",
         mistakes: &[
             MissingZeroGrad,
@@ -90,7 +90,7 @@ pub(super) const RUNS: &[Run] = &[
         ],
         run: gpt,
     },
-    Run {
+    WatchedLoop {
         name: "regression",
         mistakes: &[MissingZeroGrad, SummedLoss, UnusedInput, DetachedBranch, ParameterNotHeld],
         run: regression,
@@ -118,7 +118,7 @@ fn symbols(g: &mut Generator, shape: &[usize], count: usize) -> Tensor {
 }
 
 /// Two hidden layers in tensor operations, batch norm and dropout written out, cross-entropy in one op or in steps.
-fn by_hand(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn by_hand(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let (n, d, h, c) = (between(g, 8, 40), between(g, 4, 12), between(g, 8, 24), between(g, 3, 9));
     let (in_steps, second) = (between(g, 0, 2) == 0, between(g, 0, 2) == 0);
@@ -217,7 +217,7 @@ struct Classifier {
 }
 
 /// Layers with batch norm and dropout, AdamW with and without decay.
-fn layers(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn layers(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let (n, d, h, c) = (between(g, 8, 40), between(g, 4, 12), between(g, 8, 24), between(g, 3, 9));
     let mut body = Sequential::new().with(Linear::new(d, h, true, g));
@@ -267,7 +267,7 @@ fn layers(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
 }
 
 /// The names model on windows of random words.
-fn names(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn names(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let config = NamesMlpConfig {
         symbols: between(g, 8, 27),
@@ -315,7 +315,7 @@ fn names(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
 }
 
 /// One head of causal attention in primitive ops, on random symbols.
-fn attention(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn attention(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let (b, t, v, d) = (between(g, 2, 6), between(g, 4, 10), between(g, 5, 20), between(g, 4, 17));
     let table = normal(g, &[v, d]).parameter().named("table");
@@ -375,7 +375,7 @@ fn x_embedded(table: &Tensor, x: &Tensor) -> Tensor {
 }
 
 /// A small GPT, two micro-batches to a step.
-fn gpt(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn gpt(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let heads = between(g, 1, 3);
     let (b, t) = (between(g, 2, 5), between(g, 4, 9));
@@ -424,7 +424,7 @@ fn gpt(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
 }
 
 /// A regression with a skip, one layer frozen.
-fn regression(g: &mut Generator, wrong: Option<Mistake>) -> Result<Report> {
+fn regression(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let (n, d, h) = (between(g, 6, 40), between(g, 3, 10), between(g, 4, 16));
     let (w1, w2, frozen) =

@@ -23,7 +23,7 @@ use crate::tensor::op::Op;
 use chainrule_check::ops::entry;
 use chainrule_core::ops::table as ops;
 pub(crate) use plant::{Planting, gradients};
-pub use table::{Counts, Row, Table};
+pub use table::{Counts, MistakeRow, Table};
 use trial::{Bench, Trial};
 
 type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;

@@ -30,7 +30,7 @@ pub struct Counts {
 
 /// The cases of one mistake at one op in one setting.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct MistakeRow {
     /// The op whose backward was wrong; `leaf` for a parameter whose parts were not added.
     pub op: &'static str,
     /// The mistake.
@@ -46,7 +46,7 @@ pub struct Row {
 /// All results of [`mistakes`](super::mistakes).
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    rows: BTreeMap<(String, &'static str, &'static str), Row>,
+    rows: BTreeMap<(String, &'static str, &'static str), MistakeRow>,
     untouched: usize,
     alarms: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub struct Table {
 impl Table {
     pub(super) fn add(&mut self, subject: &Subject, trial: Trial) {
         let setting = if subject.is_model { subject.name.clone() } else { "alone".to_string() };
-        let row = Row {
+        let row = MistakeRow {
             op: trial.op,
             mistake: trial.mistake,
             setting: setting.clone(),
@@ -78,7 +78,7 @@ impl Table {
     }
 
     /// The rows, by setting, op and mistake.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &MistakeRow> {
         self.rows.values()
     }
 

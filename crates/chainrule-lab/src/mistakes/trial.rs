@@ -13,7 +13,7 @@ use crate::tensor::op::Wanted;
 use crate::tensor::{Tensor, record_all};
 use chainrule_check::catalogue::fault::fitted;
 use chainrule_check::catalogue::{Fault, Unbroadcast};
-use chainrule_check::verdict::tape::{Tape, is_complete, with_saved};
+use chainrule_check::verdict::tape::{RecordedPass, is_complete, with_saved};
 use chainrule_check::{inner, verdict_with};
 use chainrule_core::DType;
 
@@ -69,7 +69,7 @@ pub(super) struct Bench {
     upstream: Tensor,
     /// Leaves first, then all intermediates but the output.
     tensors: Vec<Tensor>,
-    tape: Tape,
+    tape: RecordedPass,
     right: Vec<Tensor>,
     /// For each leaf and probe: the direction, `<v, J u>` and the sum of its terms' magnitudes.
     directions: Vec<Vec<(Tensor, f64, f64)>>,
@@ -90,7 +90,7 @@ impl Bench {
         };
         let mut tensors = leaves.clone();
         tensors.extend(output.recorded().into_iter().filter(|t| !t.is_same(&output)));
-        let tape = Tape::record(&[(&output, upstream.clone())], &tensors)?;
+        let tape = RecordedPass::record(&[(&output, upstream.clone())], &tensors)?;
         let right = gradients(&output, &upstream, &tensors, None)?;
         let mut directions = Vec::new();
         for (i, x) in subject.inputs.iter().enumerate() {
@@ -293,18 +293,18 @@ impl Bench {
             Err(e) => return (Naming::Unidentified, e.to_string()),
         };
         let fault = planting.fault;
-        let hit = verdict.explanations().iter().any(|e| {
+        let hit = verdict.diagnoses().iter().any(|e| {
             e.number() == planting.place
                 && e.mistake() == fault.name()
                 && e.input() == fault.input()
         });
-        let naming = match (hit, verdict.explanations().len()) {
+        let naming = match (hit, verdict.diagnoses().len()) {
             (true, 1) => Naming::Named,
             (true, _) => Naming::Listed,
             (false, 0) => Naming::Unidentified,
             (false, _) => Naming::Misnamed,
         };
-        let each = verdict.explanations().iter().map(|e| format!("{} in {}", e.mistake(), e.op()));
+        let each = verdict.diagnoses().iter().map(|e| format!("{} in {}", e.mistake(), e.op()));
         let said = each.collect::<Vec<_>>().join("; ");
         (naming, if naming == Naming::Named { String::new() } else { said })
     }

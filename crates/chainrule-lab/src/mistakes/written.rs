@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use super::{Counts, Row, Table};
+use super::{Counts, MistakeRow, Table};
 
 /// The columns of the counts, in the order in which they are written.
 const COLUMNS: [&str; 6] = ["planted", "detected", "named", "listed", "missed", "harmless"];
@@ -71,7 +71,7 @@ impl Table {
         out
     }
 
-    fn section(&self, out: &mut String, of: impl Fn(&Row) -> bool) {
+    fn section(&self, out: &mut String, of: impl Fn(&MistakeRow) -> bool) {
         let rows = self.rows().filter(|r| of(r));
         table(
             out,
@@ -130,7 +130,7 @@ impl fmt::Display for Table {
                 [(missed, "missed"), (misnamed, "misnamed"), (unidentified, "not identified")]
             {
                 if count > 0 {
-                    let Row { mistake, op, setting, said, .. } = row;
+                    let MistakeRow { mistake, op, setting, said, .. } = row;
                     writeln!(f, "{count} {word}: {mistake} in {op}, {setting}: {said}")?;
                 }
             }

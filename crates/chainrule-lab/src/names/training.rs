@@ -26,7 +26,8 @@ pub fn train(
     lr: f64,
     batches: impl IntoIterator<Item = Result<Batch>>,
 ) -> Result<Training> {
-    let (mut hand, mut tape) = (Run::new(parameters, lr)?, Run::new(parameters, lr)?);
+    let (mut hand, mut tape) =
+        (TrainingRun::new(parameters, lr)?, TrainingRun::new(parameters, lr)?);
     let (mut by_hand, mut autograd) = (Vec::new(), Vec::new());
     for batch in batches {
         let batch = batch?;
@@ -49,13 +50,13 @@ fn worst(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.fold(0.0, |m, x| if x > m || x.is_nan() { x } else { m })
 }
 
-struct Run {
+struct TrainingRun {
     parameters: Parameters,
     sgd: Sgd,
 }
 
-impl Run {
-    fn new(parameters: &Parameters, lr: f64) -> Result<Run> {
+impl TrainingRun {
+    fn new(parameters: &Parameters, lr: f64) -> Result<TrainingRun> {
         let copy = |t: &Tensor| t.detach().try_parameter();
         let Parameters { c, w1, b1, w2, b2, bngain, bnbias } = parameters;
         let parameters = Parameters {
@@ -68,7 +69,7 @@ impl Run {
             bnbias: copy(bnbias)?,
         };
         let list = parameters.list().iter().map(|(_, t)| (*t).clone()).collect();
-        Ok(Run { sgd: Sgd::new(list, lr), parameters })
+        Ok(TrainingRun { sgd: Sgd::new(list, lr), parameters })
     }
 
     fn step(&mut self, batch: &Batch) -> Result<f64> {

@@ -7,7 +7,7 @@ use crate::shape::Shape;
 use crate::tensor::node::Source;
 use crate::tensor::{Tensor, record_all};
 use chainrule_check::catalogue::{Fault, Unbroadcast, fault::entry};
-use chainrule_check::verdict::tape::Tape;
+use chainrule_check::verdict::tape::RecordedPass;
 use chainrule_check::verdict::{index_of, read_numbers, worst};
 use chainrule_core::DType;
 use chainrule_core::ops::{Entry, Sample};
@@ -86,7 +86,7 @@ fn planted(sample: &Sample, entry: &'static Entry, fault: Fault) -> Result<Optio
     }
     let upstream =
         Tensor::try_randn(output.shape(), output.dtype(), &mut Generator::manual_seed(SEED + 1))?;
-    let tape = Tape::record(&[(&output, upstream.clone())], &leaves)?;
+    let tape = RecordedPass::record(&[(&output, upstream.clone())], &leaves)?;
     let mut places: Vec<u64> = tape.nodes.keys().copied().collect();
     places.sort_unstable();
     places.retain(|n| entry.is_of(&*tape.nodes[n].op));

@@ -142,7 +142,7 @@ let h = x.matmul(&w).tanh();
 let wrong = x.t().matmul(&(1.0 - &h * &h));
 
 let verdict = check::verdict(&loss, &[(&w, &wrong)])?;
-assert_eq!(verdict.explanations()[0].mistake(), "missing 1/n");
+assert_eq!(verdict.diagnoses()[0].mistake(), "missing 1/n");
 println!("{verdict}");
 # Ok::<(), chainrule::Error>(())
 ```

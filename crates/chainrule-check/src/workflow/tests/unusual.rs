@@ -6,14 +6,14 @@ mod loops;
 mod losses;
 mod sequences;
 
-use super::super::{Report, Workflow};
+use super::super::{Workflow, WorkflowReport};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::optim::Optimizer;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-type Loop = fn(&mut Generator) -> Result<Report>;
+type Loop = fn(&mut Generator) -> Result<WorkflowReport>;
 
 /// Runs a loop with several seeds.
 fn silent(run: Loop) {

@@ -24,7 +24,7 @@ const NAMED: usize = 95;
 
 /// The last line of `--json`.
 #[derive(Serialize)]
-struct Found {
+struct MistakesReport {
     planted: usize,
     detected: usize,
     named: usize,
@@ -56,7 +56,7 @@ pub fn run(args: &CheckMistakes) -> Result<ExitCode> {
         Some(_) => None,
     };
     let of_loops = |count: fn(&Benchmark) -> usize| loops.as_ref().map_or(0, count);
-    let found = Found {
+    let found = MistakesReport {
         planted: counts.planted,
         detected: counts.detected,
         named: counts.named,
@@ -137,7 +137,7 @@ fn section(found: &Benchmark) -> String {
     out
 }
 
-impl Found {
+impl MistakesReport {
     /// What must hold: nothing is missed, nearly all are named, and nothing is alarmed without need.
     fn status(&self) -> ExitCode {
         // Where several coincide, the verdict must list them all.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use chainrule::check::compare::{Comparison, Row, Standing};
+use chainrule::check::compare::{Comparison, ComparisonRow, Standing};
 use chainrule::data::text::{NameDataset, Vocabulary};
 use chainrule::{DType, Generator, Tensor};
 use chainrule_lab::names::{self as exercises, Batch, Parameters, Training};
@@ -28,7 +28,7 @@ const FILE: &str = "check.json";
 
 /// Everything that was found.
 #[derive(Serialize)]
-struct Found {
+struct ExercisesReport {
     passed: bool,
     parameters: usize,
     exercises: Vec<Exercise>,
@@ -103,7 +103,7 @@ pub fn run(args: &CheckNames) -> Result<ExitCode> {
     Ok(if found.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn check(args: &CheckNames, pairs: &NameDataset, folder: &RunFolder) -> Result<Found> {
+fn check(args: &CheckNames, pairs: &NameDataset, folder: &RunFolder) -> Result<ExercisesReport> {
     let (mut all, mut training) = (Vec::new(), Vec::new());
     let mut parameters = 0;
     for dtype in [DType::F32, DType::F64] {
@@ -128,7 +128,7 @@ fn check(args: &CheckNames, pairs: &NameDataset, folder: &RunFolder) -> Result<F
         let batches = (0..args.steps).map(|_| draw_batch(pairs, &mut generator));
         training.push(Trained::new(dtype, &exercises::train(&start, LR, batches)?));
     }
-    Ok(Found {
+    Ok(ExercisesReport {
         passed: all.iter().all(|e| e.passed) && training.iter().all(|t| t.passed),
         parameters,
         exercises: all,
@@ -191,7 +191,7 @@ impl Exercise {
 }
 
 impl Gradient {
-    fn new(row: &Row) -> Gradient {
+    fn new(row: &ComparisonRow) -> Gradient {
         let found = row.outcome.as_ref().ok();
         let (standing, follows_from) = match &row.standing {
             Standing::Right => ("right", Vec::new()),
@@ -237,7 +237,7 @@ impl Trained {
     }
 }
 
-fn print(found: &Found) -> Result<()> {
+fn print(found: &ExercisesReport) -> Result<()> {
     let shown = |e: &&Exercise| e.dtype == "f32" || !e.passed;
     for e in found.exercises.iter().filter(shown) {
         output::line(&format!("{}. {} ({})", e.exercise, e.title, e.dtype))?;

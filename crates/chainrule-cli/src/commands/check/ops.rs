@@ -13,7 +13,7 @@ use crate::{machine, output};
 
 /// Everything that was found.
 #[derive(Serialize)]
-struct Found {
+struct OpsSummary {
     passed: bool,
     ops: usize,
     samples: usize,
@@ -40,11 +40,11 @@ struct Checked {
     passed: bool,
     counts: BTreeMap<&'static str, Tally>,
     largest_error: f64,
-    failures: Vec<Failed>,
+    failures: Vec<FailedProperty>,
 }
 
 #[derive(Serialize)]
-struct Failed {
+struct FailedProperty {
     property: &'static str,
     sample: &'static str,
     what: String,
@@ -69,14 +69,14 @@ pub fn run(args: &CheckOps) -> Result<ExitCode> {
         report.ops.push(op);
     }
     match args.json {
-        true => output::json(&Found::new(&report))?,
+        true => output::json(&OpsSummary::new(&report))?,
         false => output::line(&report.verdict())?,
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Found {
-    fn new(report: &OpsReport) -> Found {
+impl OpsSummary {
+    fn new(report: &OpsReport) -> OpsSummary {
         let results: Vec<Checked> = report.ops.iter().map(Checked::new).collect();
         let mut counts: BTreeMap<&'static str, Tally> = BTreeMap::new();
         for (name, tally) in results.iter().flat_map(|op| &op.counts) {
@@ -84,7 +84,7 @@ impl Found {
             sum.checked += tally.checked;
             sum.failed += tally.failed;
         }
-        Found {
+        OpsSummary {
             passed: report.passed(),
             ops: results.len(),
             samples: results.iter().map(|op| op.samples).sum(),
@@ -99,7 +99,7 @@ impl Found {
 impl Checked {
     fn new(op: &OpReport) -> Checked {
         let tally = |Count { checked, failed }| Tally { checked, failed };
-        let failures = op.failures.iter().map(|f| Failed {
+        let failures = op.failures.iter().map(|f| FailedProperty {
             property: f.property.name(),
             sample: f.sample,
             what: f.what.clone(),

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::args::TrainNames;
 use crate::args::names::BATCH;
 use crate::args::train::OptimizerKind;
-use crate::names::{self, KIND, Model, NamesData};
+use crate::names::{self, KIND, MainModelConfig, NamesData};
 use crate::output;
 use crate::report::{self, Row};
 use crate::train::{Defaults, Outcome, Ran, Session};
@@ -39,13 +39,13 @@ const MANY_STEPS: u64 = 500;
 /// The table of the last step: parameters and intermediates.
 type Table = (Vec<Row>, Vec<Row>);
 
-struct Names<'a> {
+struct MainTask<'a> {
     model: NamesMlp,
     data: &'a NamesData,
     table: RefCell<Option<Table>>,
 }
 
-impl Task for Names<'_> {
+impl Task for MainTask<'_> {
     fn module(&self) -> &dyn Module {
         &self.model
     }
@@ -67,7 +67,7 @@ impl Task for Names<'_> {
 
 /// Runs the command.
 pub fn run(args: &TrainNames) -> Result<ExitCode> {
-    let model = Model::of(args);
+    let model = MainModelConfig::of(args);
     let (mut session, mut model) = Session::open(KIND, &args.common, &DEFAULTS, model)?;
     let list = names::read_list(model.file())?;
     let data = NamesData::split(&list, model.context)?;
@@ -104,7 +104,7 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
         list.label(),
         report::count(pairs.count as u64)
     ));
-    let task = Names { model: net, data: &data, table: RefCell::new(None) };
+    let task = MainTask { model: net, data: &data, table: RefCell::new(None) };
     if args.common.summary && !args.common.json {
         for (name, p) in task.model.named_parameters() {
             output::line(&format!("{name:<8} {:<12} {}", p.shape().to_string(), p.numel()))?;
@@ -117,8 +117,8 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
 }
 
 /// The losses over the three parts, some names, and what is odd about them.
-fn finish(task: &Names<'_>, mut ran: Box<Ran>) -> Result<ExitCode> {
-    let Names { model, data, .. } = task;
+fn finish(task: &MainTask<'_>, mut ran: Box<Ran>) -> Result<ExitCode> {
+    let MainTask { model, data, .. } = task;
     let loss = |pairs| names::mean_loss(model, pairs);
     let (train, validation, test) =
         (loss(&data.train)?, loss(&data.validation)?, loss(&data.test)?);

@@ -10,8 +10,8 @@ use chainrule::data::{DataLoader, Digits, LoaderOptions};
 use serde::Serialize;
 use serde_json::{Map, json};
 
+pub use self::model::{DigitsConfig, load};
 use self::model::{DigitsTask, Seen};
-pub use self::model::{Model, load};
 use crate::args::train::{Backprop, DigitsModelKind, OptimizerKind, ScheduleKind, TrainDigits};
 use crate::plot::{self, Mistake};
 use crate::train::{Defaults, Outcome, Session, absolute};
@@ -58,7 +58,7 @@ pub fn run(args: &TrainDigits) -> Result<ExitCode> {
             );
         }
     }
-    let model = Model {
+    let model = DigitsConfig {
         architecture: args.model,
         hidden: args.hidden.clone(),
         backprop: args.backprop,
@@ -108,7 +108,7 @@ pub fn run(args: &TrainDigits) -> Result<ExitCode> {
 }
 
 /// The digits to learn from and those to test on.
-fn data(model: &Model) -> Result<(Digits, Digits)> {
+fn data(model: &DigitsConfig) -> Result<(Digits, Digits)> {
     Ok(match &model.data {
         Some(folder) => Digits::read_folder(folder)?,
         // Seeds of their own: the pictures are the same for each seed of the run.
@@ -165,7 +165,7 @@ fn draw_mistakes(
 }
 
 #[derive(Serialize)]
-struct Evaluated<'a> {
+struct DigitsEvaluation<'a> {
     model: String,
     data: &'a str,
     examples: usize,
@@ -185,7 +185,7 @@ pub fn eval(run: &std::path::Path, folder: Option<&std::path::Path>, json: bool)
     let label = model.data.as_deref().unwrap_or("the digits that the program draws");
     if json {
         let model = run.display().to_string();
-        return output::json(&Evaluated {
+        return output::json(&DigitsEvaluation {
             model,
             data: label,
             examples: test.len(),

@@ -22,7 +22,7 @@ const COLUMNS: usize = 120;
 const ROWS: usize = 80;
 
 #[derive(Serialize, Deserialize)]
-struct Model {
+struct MoonsConfig {
     points: usize,
     noise: f64,
     hidden: usize,
@@ -54,7 +54,7 @@ impl Task for Moons {
 
 /// Runs the command.
 pub fn run(args: &TrainMoons) -> Result<ExitCode> {
-    let model = Model { points: args.points, noise: args.noise, hidden: args.hidden };
+    let model = MoonsConfig { points: args.points, noise: args.noise, hidden: args.hidden };
     let (session, model) = Session::open("moons", &args.common, &DEFAULTS, model)?;
     let seed = session.settings.seed;
     let train = moons(model.points, model.noise, seed)?;

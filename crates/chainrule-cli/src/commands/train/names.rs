@@ -66,13 +66,13 @@ const PART: usize = 500;
 const SAMPLES: usize = 20;
 
 #[derive(Serialize, Deserialize)]
-struct Model {
+struct FamilyConfig {
     model: FamilyKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
 }
 
-impl Model {
+impl FamilyConfig {
     fn family(&self) -> NamesFamily {
         match self.model {
             FamilyKind::Bigram => NamesFamily::Bigram,
@@ -125,20 +125,20 @@ impl Model {
     }
 }
 
-struct Names {
+struct FamilyTask {
     net: Box<dyn Layer>,
     context: usize,
     test: Option<Arc<dyn Dataset>>,
 }
 
-impl Names {
+impl FamilyTask {
     fn new(
-        model: &Model,
+        model: &FamilyConfig,
         test: Option<Arc<dyn Dataset>>,
         generator: &mut Generator,
-    ) -> Result<Names> {
+    ) -> Result<FamilyTask> {
         let context = model.context();
-        Ok(Names {
+        Ok(FamilyTask {
             net: model.family().model(Vocabulary::SIZE, context, generator)?,
             context,
             test,
@@ -186,7 +186,7 @@ impl Names {
     }
 }
 
-impl Task for Names {
+impl Task for FamilyTask {
     fn module(&self) -> &dyn Module {
         &self.net
     }
@@ -212,7 +212,7 @@ pub fn run(args: &TrainFamily) -> Result<ExitCode> {
     else {
         bail!("say which model with --model");
     };
-    let model = Model { model: kind, data: args.data.as_deref().map(absolute) };
+    let model = FamilyConfig { model: kind, data: args.data.as_deref().map(absolute) };
     let defaults = match kind {
         FamilyKind::Wavenet => WAVENET,
         FamilyKind::Transformer => TRANSFORMER,
@@ -224,7 +224,7 @@ pub fn run(args: &TrainFamily) -> Result<ExitCode> {
     let (train, test) = model.split(&list, seed)?;
     let data = model.dataset(&train)?;
     let g = &mut Generator::manual_seed(seed);
-    let task = Names::new(&model, Some(model.dataset(&test)?), g)?;
+    let task = FamilyTask::new(&model, Some(model.dataset(&test)?), g)?;
     if args.common.summary && !args.common.json {
         let x = Tensor::zeros([1, task.context]).try_to_dtype(DType::I64)?;
         output::line(&summary(&task.net, &x)?.to_string())?;
@@ -261,10 +261,10 @@ pub fn run(args: &TrainFamily) -> Result<ExitCode> {
     )
 }
 
-fn load(run: &Path) -> Result<(Names, Model, u64)> {
+fn load(run: &Path) -> Result<(FamilyTask, FamilyConfig, u64)> {
     let config = Config::read(run, KIND)?;
-    let model: Model = config.model(run)?;
-    let names = Names::new(&model, None, &mut Generator::manual_seed(0))?;
+    let model: FamilyConfig = config.model(run)?;
+    let names = FamilyTask::new(&model, None, &mut Generator::manual_seed(0))?;
     load_weights(run, &names.net)?;
     Ok((names, model, config.training.seed))
 }

@@ -27,7 +27,7 @@ const DEFAULTS: Defaults = Defaults {
 };
 
 #[derive(Serialize, Deserialize)]
-struct Model {
+struct RegressionConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
 }
@@ -72,7 +72,7 @@ impl Task for Line {
 
 /// Runs the command.
 pub fn run(args: &TrainRegression) -> Result<ExitCode> {
-    let model = Model { data: args.data.as_deref().map(absolute) };
+    let model = RegressionConfig { data: args.data.as_deref().map(absolute) };
     let (session, model) = Session::open("regression", &args.common, &DEFAULTS, model)?;
     let table = match &model.data {
         Some(path) => Table::read(path)?,

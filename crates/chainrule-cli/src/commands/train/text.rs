@@ -12,7 +12,7 @@ use chainrule::Generator;
 use chainrule::data::{CharText, Dataset, RandomBatches, Sums};
 use serde_json::{Map, json};
 
-use self::model::{Corpus, Model, TextTask};
+use self::model::{Corpus, TextConfig, TextTask};
 use crate::args::Sample;
 use crate::args::train::{OptimizerKind, ScheduleKind, TrainText};
 use crate::train::{Config, Defaults, Outcome, Session, absolute, load_weights};
@@ -56,7 +56,7 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
         (Some(path), None) => Some(CharText::read(path)?),
         _ => None,
     };
-    let model = Model {
+    let model = TextConfig {
         data: args.data.as_deref().map(absolute),
         digits: args.digits,
         symbols: match &text {
@@ -116,7 +116,7 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
 /// `chainrule sample DIR` for a run of text.
 pub fn sample(args: &Sample) -> Result<()> {
     let config = Config::read(&args.run, KIND)?;
-    let model: Model = config.model(&args.run)?;
+    let model: TextConfig = config.model(&args.run)?;
     let symbols: Vec<char> = model.symbols.chars().collect();
     let text = CharText::with_symbols("", &symbols)?;
     let gpt = model.gpt(&mut Generator::manual_seed(0))?;
@@ -144,7 +144,7 @@ pub fn sample(args: &Sample) -> Result<()> {
 /// `chainrule eval DIR [--data FILE]` for a run of text: the loss over the whole held-out part, or over a whole file.
 pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
     let config = Config::read(run, KIND)?;
-    let model: Model = config.model(run)?;
+    let model: TextConfig = config.model(run)?;
     let symbols: Vec<char> = model.symbols.chars().collect();
     let path = file.or(model.data.as_deref().map(Path::new));
     let corpus = match path {

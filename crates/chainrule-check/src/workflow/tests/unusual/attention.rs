@@ -7,7 +7,7 @@ use crate::optim::AdamW;
 type Mix = fn(&mut Generator, &Tensor, &Tensor, &Tensor) -> Tensor;
 
 /// Trains a classifier of positions round an attention of its own.
-fn with_attention(g: &mut Generator, size: f64, mix: Mix) -> Result<Report> {
+fn with_attention(g: &mut Generator, size: f64, mix: Mix) -> Result<WorkflowReport> {
     let (b, t, d, c) = (between(g, 2, 5), between(g, 3, 8), between(g, 8, 17), 4);
     let [wq, wk] = [0; 2].map(|_| (weight(g, d, d).detach() * size).parameter());
     let (wv, head) = (weight(g, d, d), weight(g, d, c));

@@ -10,7 +10,7 @@ fn with_loss(
     (n, d, c): (usize, usize, usize),
     target: impl Fn(&mut Generator, &Tensor) -> Tensor,
     loss: impl Fn(&mut Generator, &Tensor, &Tensor) -> Tensor,
-) -> Result<Report> {
+) -> Result<WorkflowReport> {
     let (w1, w2) = (weight(g, d, 8), weight(g, 8, c));
     let mut adam = AdamW::new(vec![w1.clone(), w2.clone()], 0.01);
     let mut watch = Workflow::tensors(&[]).and(&adam);

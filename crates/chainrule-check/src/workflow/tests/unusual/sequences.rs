@@ -35,7 +35,7 @@ fn a_state_is_carried_and_cut() {
 fn tagged(
     g: &mut Generator,
     targets: impl Fn(&mut Generator, &Tensor) -> (Tensor, Vec<Tensor>),
-) -> Result<Report> {
+) -> Result<WorkflowReport> {
     let (n, t, v, d) = (between(g, 2, 6), between(g, 4, 8), between(g, 5, 9), 6);
     let table = normal(g, &[v + 1, d]).parameter();
     let mix = weight(g, t, t);

@@ -17,7 +17,7 @@ use crate::train::{Config, load_weights};
 
 /// What is trained on what, as it stands in the settings of the run.
 #[derive(Serialize, Deserialize)]
-pub struct Model {
+pub struct DigitsConfig {
     pub architecture: DigitsModelKind,
     pub hidden: Vec<usize>,
     pub backprop: Backprop,
@@ -48,7 +48,7 @@ pub struct Seen {
 
 impl DigitsTask {
     /// With random weights.
-    pub fn new(model: &Model, test: Arc<Digits>, seed: u64) -> Result<DigitsTask> {
+    pub fn new(model: &DigitsConfig, test: Arc<Digits>, seed: u64) -> Result<DigitsTask> {
         let g = &mut Generator::manual_seed(seed);
         let net: Box<dyn Layer> = match model.architecture {
             DigitsModelKind::Mlp => Box::new(DigitsMlp::try_new(&model.hidden, g)?),
@@ -149,9 +149,9 @@ fn by_hand(net: &dyn Layer) -> Net {
 }
 
 /// The model of a run, in evaluation mode.
-pub fn load(run: &Path) -> Result<(DigitsTask, Model)> {
+pub fn load(run: &Path) -> Result<(DigitsTask, DigitsConfig)> {
     let config = Config::read(run, super::KIND)?;
-    let model: Model = config.model(run)?;
+    let model: DigitsConfig = config.model(run)?;
     let none = Arc::new(Digits { pixels: Vec::new(), labels: Vec::new() });
     let task = DigitsTask::new(&model, none, 0)?;
     load_weights(run, &task.net)?;

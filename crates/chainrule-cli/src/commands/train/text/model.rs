@@ -12,7 +12,7 @@ use super::sample::{How, generate};
 
 /// What is trained on what, as it stands in the settings of the run.
 #[derive(Serialize, Deserialize)]
-pub struct Model {
+pub struct TextConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     pub digits: u32,
@@ -26,7 +26,7 @@ pub struct Model {
     pub recompute: usize,
 }
 
-impl Model {
+impl TextConfig {
     pub fn gpt(&self, generator: &mut Generator) -> Result<Gpt> {
         let config = GptConfig {
             symbols: self.symbols.chars().count(),
@@ -88,12 +88,12 @@ pub struct TextTask {
 }
 
 impl TextTask {
-    pub fn new(model: &Model, corpus: Corpus, generator: &mut Generator) -> Result<TextTask> {
+    pub fn new(model: &TextConfig, corpus: Corpus, generator: &mut Generator) -> Result<TextTask> {
         Ok(TextTask { gpt: model.gpt(generator)?, corpus })
     }
 
     /// The model as a table.
-    pub fn summary(&self, model: &Model) -> Result<String> {
+    pub fn summary(&self, model: &TextConfig) -> Result<String> {
         let x = Tensor::zeros([1, model.context]).try_to_dtype(chainrule::DType::I64)?;
         Ok(summary(&self.gpt, &x)?.to_string())
     }
