@@ -25,7 +25,6 @@ REFUSED = {
     "views.numpy_view_writes_tensor": "read-only",
     "views.tensor_writes_numpy": "numpy",
     "views.from_numpy_written": "NumPy array",
-    "states.same_parameter_twice": "given twice",
     "compiled.item_inside": "inside a trace",
     "compiled.branch_on_value": "inside a trace",
     "compiled.hidden_state_kept": "changes `m.h`",

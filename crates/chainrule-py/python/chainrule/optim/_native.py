@@ -1,0 +1,321 @@
+"""Optimizers whose steps are native."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+from .. import _chainrule as _c
+from .._chainrule import Tensor
+from .optimizer import LIVE, Optimizer, Parameters, options_of, with_grad
+
+
+class Native(Optimizer):
+    """An optimizer whose steps are native, and part of compiled functions."""
+
+    kind = ""
+
+    def _begin(self) -> None:
+        self._native: list[_c.Optimizer] = []
+        self._native_made: list[Any] = []
+        self._native_looked: list[tuple[Any, ...]] = []
+
+    @property
+    def state(self) -> Any:
+        """What is remembered of each parameter that was stepped, to be read; `load_state_dict` writes it."""
+        return {p: MappingProxyType(found) for p, found in self._remembered()}
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._take(dict(value))
+
+    def _remembered(self) -> list[tuple[Tensor, dict[str, Any]]]:
+        out = []
+        for group, native in zip(self.param_groups, self._native):
+            found: dict[int, dict[str, Any]] = {}
+            for name, t in native.state_dict():
+                _, _, rest = name.partition(".")
+                number, _, slot = rest.partition(".")
+                if slot:
+                    found.setdefault(int(number), {})[slot] = t
+            out += [(_unique(group)[i], found[i]) for i in sorted(found)]
+        return out
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        try:
+            self._native.append(self._new(group))
+        except Exception:
+            self.param_groups.pop()
+            raise
+        self._native_made.append(_settings(group))
+        self._native_looked.append((None,))
+
+    def _new(self, group: dict[str, Any]) -> _c.Optimizer:
+        lr = float(group["lr"])
+        # A rate of 0 is one on the way: it is told before each step.
+        return _c.Optimizer(self.kind, _unique(group), lr if lr != 0 else 1.0, group)
+
+    def _take(self, state: dict[Any, Any]) -> None:
+        made = []
+        for group in self.param_groups:
+            new = self._new(group)
+            entries = [(name, t) for name, t in new.state_dict() if not name.startswith("state.")]
+            for i, p in enumerate(_unique(group)):
+                remembered = {k: v for k, v in state.get(p, {}).items() if v is not None}
+                if remembered:
+                    step = remembered.pop("step", 1)
+                    entries.append((f"state.{i}.step", _c.tensor(int(step), "int64")))
+                    entries += [(f"state.{i}.{k}", v) for k, v in remembered.items()]
+            new.load_state_dict(entries)
+            made.append((new, entries))
+        if len(self._native) != len(made):
+            self._begin()
+            self._native = [new for new, _ in made]
+            self._native_made = [_settings(group) for group in self.param_groups]
+            self._native_looked = [(None,) for _ in made]
+            return
+        # All of it fits. Programs hold the native side, which stays the same where it can.
+        self._renew()
+        for native, (_, entries) in zip(self._native, made):
+            native.load_state_dict(entries)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "state": [(p, dict(found)) for p, found in self._remembered()]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        remembered = state.pop("state")
+        self.__dict__.update(state)
+        self._begin()
+        LIVE.add(self)
+        self._take(dict(remembered))
+
+    def _renew(self) -> None:
+        """Makes the native side anew for groups whose settings were changed, or whose parameters were given other values; what it remembers goes on."""
+        for i, group in enumerate(self.param_groups):
+            native = self._native[i]
+            # Most steps change nothing: the same objects are there.
+            looked = self._native_looked[i]
+            if len(group) == len(looked) and all(map(operator.is_, group.values(), looked)) and _holds(native, group):
+                continue
+            settings = _settings(group)
+            self._native_looked[i] = (None,) if any(isinstance(v, list) for k, v in group.items() if k != "params") else tuple(group.values())
+            if settings == self._native_made[i] and _holds(native, group):
+                continue
+            new = self._new(group)
+            state = native.state_dict()
+            if any(name.endswith(".step") for name, _ in state):
+                if "momentum" in settings and not settings["momentum"]:
+                    state = [(name, t) for name, t in state if not name.endswith("momentum_buffer")]
+                try:
+                    new.load_state_dict(state)
+                except ValueError as error:
+                    old = self._native_made[i]
+                    what = ", ".join(k for k in settings if settings[k] != old.get(k)) or "the dtype of a parameter"
+                    raise ValueError(
+                        f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
+                    ) from error
+            self._native[i], self._native_made[i] = new, settings
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update of the parameters that have gradients."""
+        loss = None if closure is None else with_grad(closure)
+        self._renew()
+        if _c._session_on():
+            if any(group.get("maximize") for group in self.param_groups):
+                raise ValueError(f"compile: {type(self).__name__} with maximize=True: minimise the negative instead")
+            if any(len(_unique(group)) < len(group["params"]) for group in self.param_groups):
+                raise ValueError(f"compile: {type(self).__name__}: a parameter is given twice: give it once")
+            _c._session_stepped(self, [p for group in self.param_groups for p in group["params"]])
+        for group, native in zip(self.param_groups, self._native):
+            if group.get("maximize"):
+                _uphill(group["params"], native, float(group["lr"]))
+            else:
+                native.step(float(group["lr"]))
+            if not native.holds(group["params"]):
+                _again(group, native)
+        return loss
+
+    step._is_traced = True  # type: ignore[attr-defined]
+
+    def _tell_rates(self) -> None:
+        """Gives the native side the learning rates, which programs read from there."""
+        self._renew()
+        for group, native in zip(self.param_groups, self._native):
+            native.set_lr(float(group["lr"]))
+
+
+def _unique(group: dict[str, Any]) -> list[Tensor]:
+    """The parameters of a group, each once."""
+    params: list[Tensor] = group["params"]
+    return params if len(set(map(id, params))) == len(params) else list({id(p): p for p in params}.values())
+
+
+def _holds(native: _c.Optimizer, group: dict[str, Any]) -> bool:
+    """Whether the native side steps the parameters of the group, as they are."""
+    return native.holds(group["params"]) or native.holds(_unique(group))
+
+
+def _uphill(params: list[Tensor], native: _c.Optimizer, lr: float) -> None:
+    """A step by the negative gradients."""
+    grads = [p.grad for p in params]
+    try:
+        for p, g in zip(params, grads):
+            p.grad = None if g is None else -g.detach()
+        native.step(lr)
+    finally:
+        for p, g in zip(params, grads):
+            p.grad = g
+
+
+def _again(group: dict[str, Any], native: _c.Optimizer) -> None:
+    """Further steps of parameters that are given more than once, by the same gradients."""
+    times = Counter(group["params"])
+    grads = {p: p.grad for p in times}
+    try:
+        for done in range(1, max(times.values())):
+            for p, g in grads.items():
+                p.grad = g if times[p] > done else None
+            if group.get("maximize"):
+                _uphill(list(times), native, float(group["lr"]))
+            else:
+                native.step(float(group["lr"]))
+    finally:
+        for p, g in grads.items():
+            p.grad = g
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """All that the native side is made with; the learning rate is told at each step."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in group.items() if k not in ("params", "lr", "initial_lr", "maximize")}
+
+
+class SGD(Native):
+    """Gradient descent, with momentum if wanted."""
+
+    kind = "SGD"
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov, **options_of("SGD", more)}
+        )
+
+
+class Adam(Native):
+    """Steps scaled by running averages of the gradient and its square."""
+
+    kind = "Adam"
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        **more: Any,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, **options_of("Adam", more)})
+
+
+class AdamW(Native):
+    """Adam with decay of the weights apart from the gradient."""
+
+    kind = "AdamW"
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        **more: Any,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, **options_of("AdamW", more)})
+
+
+class RMSprop(Native):
+    """Steps scaled by a running average of the square."""
+
+    kind = "RMSprop"
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered, **options_of("RMSprop", more)}
+        )
+
+
+class Adagrad(Native):
+    """Steps scaled by the sum of the squares."""
+
+    kind = "Adagrad"
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            params,
+            {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "initial_accumulator_value": initial_accumulator_value, "eps": eps, **options_of("Adagrad", more)},
+        )
+
+
+class Lion(Native):
+    """Steps by the sign of a running average."""
+
+    kind = "Lion"
+
+    def __init__(self, params: Parameters, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, **more: Any) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, **options_of("Lion", more)})
+
+
+class Muon(Native):
+    """Momentum made orthogonal, for matrices."""
+
+    kind = "Muon"
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_steps: int = 5,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov, "ns_steps": ns_steps, **options_of("Muon", more)}
+        )
