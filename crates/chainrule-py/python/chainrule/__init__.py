@@ -24,9 +24,12 @@ from ._chainrule import (
     set_num_threads,
 )
 from ._methods import attach as _attach
+from ._random import attach as _attach_to_generators
+from ._random import fork_rng, get_rng_state, initial_seed, seed, set_rng_state
 from ._size import Size
 
 _attach()
+_attach_to_generators()
 
 float32 = float = _chainrule._dtype("float32")
 float64 = double = _chainrule._dtype("float64")
@@ -46,11 +49,21 @@ from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_ena
 
 inference_mode = no_grad
 
-from . import autograd, func, linalg, nn, optim  # noqa: E402
+from . import autograd, func, linalg, nn, optim, utils  # noqa: E402
 from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
-from ._devices import cuda, device  # noqa: E402
+from . import accelerator, amp, backends, cuda, jit, random  # noqa: E402
+from ._devices import device  # noqa: E402
+from ._dtypes import ABSENT as _ABSENT  # noqa: E402
+from ._dtypes import finfo, iinfo  # noqa: E402
+from ._legacy import attach as _attach_older  # noqa: E402
+from ._legacy import typed as _typed  # noqa: E402
+from .amp import autocast  # noqa: E402
+
+_attach_older()
+globals().update(_typed(False))
+globals().update(_ABSENT)
 
 _LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch", "train")
 
@@ -73,7 +86,7 @@ def explain(loss: Tensor) -> str:
 __all__ = [
     *_functions.__all__, *_functions_of_one.__all__, *_making.__all__,
     "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
-    "device", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "from_dlpack", "func", "get_default_dtype", "get_num_threads",
+    "device", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
     "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
-    "pi", "record_all", "save", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+    "pi", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils",
 ]

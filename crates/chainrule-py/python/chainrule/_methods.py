@@ -222,7 +222,9 @@ def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: 
 
 
 def type_(self: Tensor, dtype: Any = None) -> Any:
-    return f"chainrule.{self.dtype.name}" if dtype is None else self._to_dtype(dtype)
+    from ._legacy import dtype_of_name
+
+    return f"chainrule.{self.dtype.name}" if dtype is None else self._to_dtype(dtype_of_name(dtype))
 
 
 def _iter(self: Tensor) -> Iterator[Tensor]:

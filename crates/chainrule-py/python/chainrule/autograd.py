@@ -231,3 +231,6 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = F
         parts.append(made[at : at + n].reshape(shape))
         at += n
     return type(out)(parts)
+
+
+from ._legacy import Variable as Variable  # noqa: E402

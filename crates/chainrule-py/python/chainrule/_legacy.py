@@ -1,0 +1,177 @@
+"""PyTorch's older names, which scripts still have: typed constructors, `Variable`, and methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+from ._devices import CPU
+from ._dtypes import AbsentDtype
+from ._random import random63
+from ._size import Size
+
+
+class _Typed(type):
+    """A class whose instances are the tensors of one dtype."""
+
+    _dtype: Any
+    _on_gpu: bool
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Tensor) and not cls._on_gpu and x.dtype == cls._dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        if cls._on_gpu:
+            raise ValueError(f"cuda.{cls.__name__}: there is one device, the processor; use {cls.__name__}")
+        if isinstance(cls._dtype, AbsentDtype):
+            raise TypeError(f"{cls.__name__}: there is no dtype {cls._dtype}; there are bool, int64, float32 and float64")
+        if len(args) == 1 and isinstance(args[0], Size):
+            args = tuple(args[0])
+        if not args or all(isinstance(n, int) and not isinstance(n, bool) for n in args):
+            return _c._full(args or (0,), 0.0, cls._dtype)
+        if len(args) > 1:
+            raise TypeError(f"{cls.__name__}: either sizes, or one list, array or tensor, not {len(args)} arguments")
+        if isinstance(args[0], Tensor) and args[0].dtype != cls._dtype:
+            raise TypeError(f"{cls.__name__}: a tensor of {args[0].dtype.name} is not taken; use x.to({cls._dtype!r})")
+        return args[0].view(args[0].shape) if isinstance(args[0], Tensor) else _c.tensor(args[0], cls._dtype)
+
+    def __repr__(cls) -> str:
+        return f"<class 'chainrule.{'cuda.' if cls._on_gpu else ''}{cls.__name__}'>"
+
+
+def _typed(name: str, dtype: Any, on_gpu: bool) -> Any:
+    text = f"A tensor of {getattr(dtype, 'name', dtype)}: of sizes, whose elements do not matter, or of data. `isinstance` asks for the dtype."
+    return _Typed(name, (), {"_dtype": dtype, "_on_gpu": on_gpu, "__doc__": text, "__module__": __name__})
+
+
+_KINDS = {"FloatTensor": "float32", "DoubleTensor": "float64", "LongTensor": "int64", "IntTensor": "int64", "BoolTensor": "bool"}
+_ABSENT = {"HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16"}
+
+
+def typed(on_gpu: bool) -> dict[str, Any]:
+    """The constructors by name; those of graphics processors can be named, and not called."""
+    here = {name: _typed(name, _c._dtype(d), on_gpu) for name, d in _KINDS.items()}
+    return here | {name: _typed(name, AbsentDtype(d), on_gpu) for name, d in _ABSENT.items()}
+
+
+def dtype_of_name(dtype: Any) -> Any:
+    """The dtype that `x.type(...)` means: a dtype, a typed constructor, or the name of one."""
+    if isinstance(dtype, str):
+        name = dtype.rpartition(".")[2]
+        if ".cuda." in dtype:
+            raise ValueError(f"type: there is one device, the processor, and no {dtype}")
+        return _KINDS.get(name, name)
+    if isinstance(dtype, _Typed):
+        if dtype._on_gpu:
+            raise ValueError(f"type: there is one device, the processor, and no {dtype.__name__} on another")
+        return dtype._dtype
+    return dtype
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Tensor)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable: a tensor is needed, not {type(data).__name__}")
+        out = data.detach()
+        out._as_leaf(requires_grad)
+        return out
+
+
+class Variable(metaclass=_VariableMeta):
+    """A leaf over the memory of a tensor: PyTorch's older name for a tensor that may need a gradient. All tensors are instances."""
+
+
+# Methods
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of another."""
+    return self.to(other.dtype)
+
+
+def random_(self: Tensor, *bounds: int, generator: Any = None) -> Tensor:
+    """Random integers from `0` (or the first of two bounds) up to, without, the last bound; without bounds up to the largest that the dtype holds
+    exactly. The numbers are PyTorch's."""
+    name = self.dtype.name
+    if len(bounds) > 2:
+        raise TypeError(f"random_: at most two bounds, got {len(bounds)}")
+    if bounds:
+        low, high = (0, *bounds) if len(bounds) == 1 else bounds
+        if low >= high:
+            raise ValueError(f"random_: there is no integer from {low} up to, without, {high}")
+        return self._assign(_c._randint(low, high, self._dims, generator)._to_dtype(self.dtype))
+    if name == "int64":
+        drawn = [random63(generator) for _ in range(self.numel())]
+        return self._assign(_c.tensor(drawn, "int64").reshape(self.shape))
+    high = {"bool": 2, "float32": 2**24 + 1, "float64": 2**53 + 1}[name]
+    return self._assign(_c._randint(0, high, self._dims, generator)._to_dtype(self.dtype))
+
+
+def bernoulli(self: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
+    """Ones with the probabilities that the elements are, or with probability `p`; zeros else."""
+    from . import _making
+
+    return _making.bernoulli(self if p is None else _c._full(self._dims, p, self.dtype), generator=generator)
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Ones with probability `p`, zeros else, in place; those of PyTorch."""
+    from . import _making
+
+    if isinstance(p, Tensor):
+        drawn = _making.bernoulli(p.expand(self.shape), generator=generator)
+    else:
+        drawn = _c._rand(self._dims, "float64", generator) < float(p)
+    return self._assign(drawn._to_dtype(self.dtype))
+
+
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Numbers of the exponential distribution with rate `lambd`, in place: `-log(1 - u) / lambd`; those of PyTorch."""
+    u = _c._rand(self._dims, "float64", generator)
+    return self._assign((-(1 - u).log() / lambd)._to_dtype(self.dtype))
+
+
+def new(self: Tensor, *args: Any) -> Any:
+    """A tensor of the same dtype: of sizes, or of data."""
+    return _typed("new", self.dtype, False)(*args)
+
+
+def new_method(name: str) -> Any:
+    """A conversion to a dtype that is not there."""
+
+    def method(self: Tensor) -> Tensor:
+        return self._to_dtype(AbsentDtype(name))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"An error: there is no dtype {name}."
+    return method
+
+
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Each element by what a function of Python gives for it, in place. Slow, and without a gradient."""
+    if self.requires_grad:
+        raise _c.GradientError("apply_: a function of Python has no gradient; use x.detach().apply_(f)")
+    flat = [callable(x) for x in self.reshape(-1).tolist()]
+    return self._assign(_c.tensor(flat, self.dtype).reshape(self.shape))
+
+
+def _first(self: Tensor) -> Tensor:
+    return self
+
+
+def attach() -> None:
+    """Gives the native class the methods of this module."""
+    methods: dict[str, Any] = {
+        "type_as": type_as, "random_": random_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "exponential_": exponential_, "new": new,
+        "apply_": apply_, "half": new_method("float16"), "bfloat16": new_method("bfloat16"), "byte": new_method("uint8"),
+        "short": new_method("int16"), "char": new_method("int8"), "is_cuda": property(lambda self: False), "is_sparse": property(lambda self: False),
+        "is_quantized": property(lambda self: False), "is_mps": property(lambda self: False), "get_device": lambda self: -1,
+        "pin_memory": lambda self, device=None: self, "is_pinned": lambda self: False, "share_memory_": _first,
+        "is_shared": lambda self: False, "device": property(lambda self: CPU), "layout": property(lambda self: "chainrule.strided"),
+    }
+    for name, value in methods.items():
+        setattr(Tensor, name, value)

@@ -1,0 +1,80 @@
+"""PyTorch's questions for graphics processors, of which there are none here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import amp as amp
+from ._legacy import typed as _typed
+
+globals().update(_typed(True))
+
+
+def is_available() -> bool:
+    """No."""
+    return False
+
+
+def is_bf16_supported() -> bool:
+    """No."""
+    return False
+
+
+def is_initialized() -> bool:
+    """No."""
+    return False
+
+
+def device_count() -> int:
+    """None."""
+    return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Nothing: there is no generator of a graphics processor to seed."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """Nothing: there is no generator of a graphics processor to seed."""
+
+
+def empty_cache() -> None:
+    """Nothing: there is no memory of a graphics processor."""
+
+
+def memory_allocated(device: Any = None) -> int:
+    """0 bytes."""
+    return 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """0 bytes."""
+    return 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """0 bytes."""
+    return 0
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Nothing: there is no memory of a graphics processor."""
+
+
+def _absent(name: str) -> Any:
+    def function(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"cuda.{name}: there is one device, the processor; ask cuda.is_available() first")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "An error: there is one device, the processor."
+    return function
+
+
+synchronize = _absent("synchronize")
+current_device = _absent("current_device")
+set_device = _absent("set_device")
+get_device_name = _absent("get_device_name")
+get_device_properties = _absent("get_device_properties")
+get_device_capability = _absent("get_device_capability")
+Event = _absent("Event")
+Stream = _absent("Stream")
