@@ -21,6 +21,12 @@ pub enum DataError {
         /// The folder as the user named it.
         path: String,
     },
+    /// The path names a pipe or a device.
+    #[error("{path}: this is a pipe or a device, not a file; save its content in a file")]
+    NoFile {
+        /// The path as the user named it.
+        path: String,
+    },
     /// The system does not let the file be read.
     #[error("{path}: cannot be read ({source}); check that the file may be read")]
     Unreadable {

@@ -1,11 +1,10 @@
 //! Reading a file whole, gzipped or not, and never more of it than is sensible.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::io::reason;
+use crate::io::read_bounded;
 
 /// The largest content that is read, 4 GiB.
 const MOST_BYTES: u64 = 4 << 30;
@@ -17,19 +16,7 @@ pub(super) fn wrong(path: &Path, why: impl Into<String>) -> Error {
 
 /// The bytes of a file.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
-    // Asked first, because what an attempt to read a folder says differs between systems.
-    if path.is_dir() {
-        return Err(wrong(path, "this is a folder; give the path of a file"));
-    }
-    let mut out = Vec::new();
-    let read = File::open(path).and_then(|f| f.take(MOST_BYTES + 1).read_to_end(&mut out));
-    match read {
-        Ok(n) if n as u64 > MOST_BYTES => {
-            Err(wrong(path, "larger than 4 GiB; give a smaller file"))
-        }
-        Ok(_) => Ok(out),
-        Err(e) => Err(wrong(path, reason(&e))),
-    }
+    read_bounded(path, MOST_BYTES).map_err(|why| wrong(path, why))
 }
 
 /// The text of a file in UTF-8, without a byte-order mark.

@@ -85,12 +85,14 @@ impl NameList {
     pub fn read(path: impl AsRef<Path>) -> Result<NameList, DataError> {
         let path = path.as_ref();
         let label = path.display().to_string();
-        // Asked first, because what an attempt to read a folder says differs between systems.
-        if path.is_dir() {
-            return Err(DataError::IsFolder { path: label });
+        // Asked first, because what an attempt to read a folder says differs between systems, and one to open a pipe waits.
+        match std::fs::metadata(path) {
+            Ok(about) if about.is_dir() => return Err(DataError::IsFolder { path: label }),
+            Ok(about) if !about.is_file() => return Err(DataError::NoFile { path: label }),
+            _ => {}
         }
         let mut bytes = Vec::new();
-        // Bounded, so that an endless device is an error and does not fill the memory.
+        // Bounded, because the size that the system gives need not be that of the content.
         let read =
             File::open(path).and_then(|f| f.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
         match read {

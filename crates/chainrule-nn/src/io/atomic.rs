@@ -2,8 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 /// Writes a file so that a reader finds either the earlier content or the new one, never a part: into a second file of
 /// the same folder, onto the disk, and then under its name; at last the folder goes onto the disk.
@@ -53,18 +55,86 @@ pub(super) fn sync_folder_of(path: &Path) {
 
 /// A new, empty file beside `path`, and its path.
 fn temporary_file(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
-    for attempt in 0..100 {
-        let mut temporary = OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}-{attempt}.tmp", std::process::id()));
-        let temporary = path.with_file_name(temporary);
+    loop {
+        let temporary = path.with_file_name(temporary_name(name));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
+            // The next name has another number.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
     }
-    Err(io::Error::other("a hundred unfinished files of this name lie in the folder; remove them"))
+}
+
+/// `.NAME.PROCESS-NUMBER.tmp`. The number is new for each file, and starts at the time: in a container every process has
+/// the same id, and files of killed ones must not be in the way.
+pub(super) fn temporary_name(name: &OsStr) -> OsString {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    if NEXT.load(Ordering::Relaxed) == 0 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = (now.as_nanos() as u64).max(1);
+        // Another thread may have set it; either start will do.
+        let _ = NEXT.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}-{number}.tmp", std::process::id()));
+    temporary
+}
+
+/// Whether a file has a name that [`temporary_name`] or an earlier version of it gives.
+fn is_temporary(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
+    let Some((_, number)) = inner.and_then(|inner| inner.rsplit_once('.')) else { return false };
+    match number.split_once('-') {
+        Some((process, number)) => digits(process) && digits(number),
+        None => digits(number),
+    }
+}
+
+/// Removes the unfinished files that killed processes left in a folder, and gives how many there were.
+///
+/// For a folder in which nobody else writes now: the unfinished file of a [`write_atomic`] that goes on would be lost.
+pub fn sweep(folder: impl AsRef<Path>) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_left_over = entry.file_name().to_str().is_some_and(is_temporary);
+        if is_left_over && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// The bytes of a regular file, or why it is not read: a folder, a pipe or a device, more than `most` bytes, an error of the system.
+///
+/// A pipe without a writer would block and a device may have no end, so both are refused before they are opened. The limit
+/// holds for what is read and not only for the size that the system gives, which may be 0 or change.
+pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let about = fs::metadata(path).map_err(|e| reason(&e))?;
+    if about.is_dir() {
+        return Err("this is a folder; give the path of a file".into());
+    }
+    if !about.is_file() {
+        return Err("this is a pipe or a device, not a file; save its content in a file".into());
+    }
+    let too_long = || format!("more than {most} bytes, the most that is read of such a file");
+    if about.len() > most {
+        return Err(too_long());
+    }
+    let file = File::open(path).map_err(|e| reason(&e))?;
+    let mut bytes = Vec::new();
+    let room = usize::try_from(about.len()).unwrap_or(usize::MAX);
+    bytes.try_reserve_exact(room).map_err(|_| format!("no memory for its {room} bytes"))?;
+    let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    match read.map_err(|e| reason(&e))? as u64 > most {
+        true => Err(too_long()),
+        false => Ok(bytes),
+    }
 }
 
 /// What the system says, in words that tell what to do.
@@ -81,3 +151,6 @@ pub(crate) fn reason(e: &io::Error) -> String {
     };
     text.to_string()
 }
+
+#[cfg(test)]
+mod tests;

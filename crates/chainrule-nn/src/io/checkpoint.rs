@@ -7,8 +7,9 @@ use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use super::atomic::{reason, sync_folder_of, write_atomic};
+use super::atomic::{read_bounded, reason, sync_folder_of, temporary_name, write_atomic};
 use super::safetensors::{parse, serialize};
 use crate::error::{Error, Result};
 use crate::nn::StateDict;
@@ -67,14 +68,7 @@ impl Checkpoint {
     pub fn read(path: impl AsRef<Path>) -> Result<Checkpoint> {
         let path = path.as_ref();
         let error = |why: String| Error::File { path: path.to_owned(), why };
-        let size = fs::metadata(path).map_err(|e| error(reason(&e)))?;
-        if size.is_dir() {
-            return Err(error("this is a folder; name the file in it".into()));
-        }
-        if size.len() > MOST_BYTES {
-            return Err(error(format!("{} bytes are more than any checkpoint", size.len())));
-        }
-        let bytes = fs::read(path).map_err(|e| error(reason(&e)))?;
+        let bytes = read_bounded(path, MOST_BYTES).map_err(error)?;
         Checkpoint::from_bytes(&bytes).map_err(|e| match e {
             Error::Argument { why, .. } => error(why),
             other => error(other.to_string()),
@@ -159,17 +153,29 @@ impl fmt::Display for Kept {
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder {
     path: PathBuf,
+    /// Where the folder is since it was moved.
+    moved: Arc<OnceLock<PathBuf>>,
 }
 
 impl CheckpointFolder {
     /// In a folder, which must exist when something is saved.
     pub fn new(path: impl Into<PathBuf>) -> CheckpointFolder {
-        CheckpointFolder { path: path.into() }
+        CheckpointFolder { path: path.into(), moved: Arc::default() }
+    }
+
+    /// Says that the folder, with all that is in it, is at another path from now on, for all clones. The first move counts.
+    #[doc(hidden)]
+    pub fn moved_to(&self, path: impl Into<PathBuf>) {
+        let _ = self.moved.set(path.into());
+    }
+
+    fn path(&self) -> &Path {
+        self.moved.get().unwrap_or(&self.path)
     }
 
     /// The path of a checkpoint, whether it is there or not: `last.ckpt`, `earlier.ckpt`, `best.ckpt`.
     pub fn file(&self, which: Kept) -> PathBuf {
-        self.path.join(format!("{which}.ckpt"))
+        self.path().join(format!("{which}.ckpt"))
     }
 
     /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes the best too, in a file of its own.
@@ -187,7 +193,8 @@ impl CheckpointFolder {
             write(&self.file(Kept::Best), bytes)?;
         }
         // A damaged one must not take the place of a whole earlier one.
-        if fs::read(self.file(Kept::Last)).is_ok_and(|bytes| payload(&bytes).is_ok()) {
+        let last = read_bounded(&self.file(Kept::Last), MOST_BYTES);
+        if last.is_ok_and(|bytes| payload(&bytes).is_ok()) {
             self.keep_last_as_earlier()?;
         }
         write(&self.file(Kept::Last), bytes)
@@ -196,8 +203,7 @@ impl CheckpointFolder {
     /// Gives the last one a second name, so that it never lacks the first one; the new last is another file then.
     fn keep_last_as_earlier(&self) -> Result<()> {
         let (last, file) = (self.file(Kept::Last), self.file(Kept::Earlier));
-        let beside = self.path.join(format!(".earlier.{}.tmp", std::process::id()));
-        let _ = fs::remove_file(&beside);
+        let beside = self.path().join(temporary_name("earlier.ckpt".as_ref()));
         // Where the file system has no links, a copy does.
         let linked = fs::hard_link(&last, &beside)
             .or_else(|_| fs::copy(&last, &beside).map(drop))

@@ -4,7 +4,8 @@ mod atomic;
 mod checkpoint;
 mod safetensors;
 
-pub(crate) use self::atomic::reason;
-pub use self::atomic::write_atomic;
+#[doc(hidden)]
+pub use self::atomic::read_bounded;
+pub use self::atomic::{sweep, write_atomic};
 pub use self::checkpoint::{Checkpoint, CheckpointFolder, Kept};
-pub use self::safetensors::{load, parse, save, serialize};
+pub use self::safetensors::{load, parse, save, serialize, serialize_checked};

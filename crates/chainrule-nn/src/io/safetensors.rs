@@ -4,14 +4,13 @@
 //! Files are written beside their place and renamed, so an interrupted save leaves the earlier file whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use super::atomic::{reason, write_atomic};
+use super::atomic::{read_bounded, reason, write_atomic};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::nn::StateDict;
@@ -24,21 +23,11 @@ const MOST_BYTES: u64 = 16 << 30;
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     let path = path.as_ref();
     let error = |why: String| Error::File { path: path.to_owned(), why };
-    let size = fs::metadata(path).map_err(|e| error(reason(&e)))?;
-    if size.is_dir() {
-        return Err(error("this is a folder; name the .safetensors file in it".into()));
-    }
-    if size.len() > MOST_BYTES {
-        return Err(error(format!(
-            "{} bytes are more than any weights this library reads",
-            size.len()
-        )));
-    }
-    let bytes = fs::read(path).map_err(|e| error(reason(&e)))?;
+    let bytes = read_bounded(path, MOST_BYTES).map_err(error)?;
     parse(&bytes).map_err(|e| error(e.to_string()))
 }
 
-/// Reads all tensors from the bytes of a file.
+/// Reads all tensors from the bytes of a file. A checksum in its header, see [`serialize_checked`], must fit; a file without one is read too.
 pub fn parse(bytes: &[u8]) -> Result<StateDict> {
     let file = SafeTensors::deserialize(bytes).map_err(|e| {
         Error::argument(
@@ -46,7 +35,79 @@ pub fn parse(bytes: &[u8]) -> Result<StateDict> {
             format!("not a whole safetensors file ({e}); copy or save it again"),
         )
     })?;
+    verify(bytes).map_err(|why| Error::argument("safetensors", why))?;
     file.iter().map(|(name, view)| Ok((name.to_string(), tensor(name, &view)?))).collect()
+}
+
+/// The entry of the header's metadata with the checksum, and the word before its eight digits.
+const CHECKSUM: &str = "chainrule.checksum";
+const CRC_32: &str = "chainrule crc32 ";
+
+/// An error unless the checksum in the header, if there is one, is that of all bytes with zeros in its place.
+///
+/// A value with the word under another name, or the name with another value, is a damaged entry: so no single byte can
+/// change unnoticed, not even one of the entry itself.
+fn verify(bytes: &[u8]) -> Result<(), String> {
+    let Ok((header, metadata)) = SafeTensors::read_metadata(bytes) else { return Ok(()) };
+    let entries = metadata.metadata().iter().flatten();
+    let mut ours = entries.filter(|(key, value)| *key == CHECKSUM || value.starts_with(CRC_32));
+    let Some((key, value)) = ours.next() else { return Ok(()) };
+    let damaged = || {
+        "damaged: the checksum does not fit the content; restore the file or save it again"
+            .to_owned()
+    };
+    let digits = value.strip_prefix(CRC_32).filter(|d| key == CHECKSUM && d.len() == 8);
+    let sum = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or_else(damaged)?;
+    let header = &bytes[..(8 + header).min(bytes.len())];
+    let at = position(header, value.as_bytes()).ok_or_else(damaged)? + CRC_32.len();
+    match ours.next().is_none() && crc(bytes, at) == sum {
+        true => Ok(()),
+        false => Err(damaged()),
+    }
+}
+
+fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
+}
+
+/// The CRC-32 of bytes, of which the eight from `at` on count as the digit 0.
+fn crc(bytes: &[u8], at: usize) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&bytes[..at]);
+    hasher.update(b"00000000");
+    hasher.update(&bytes[at + 8..]);
+    hasher.finalize()
+}
+
+/// As [`serialize`], with a checksum of the whole file in its header, which [`load`] and [`parse`] verify and other programs pass over.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use chainrule::{Tensor, io, nn::StateDict};
+/// let state = StateDict::from([("w".to_string(), Tensor::from([1.5f32, -2.0]))]);
+/// let mut bytes = io::serialize_checked(&state, &BTreeMap::new())?;
+/// assert_eq!(io::parse(&bytes)?["w"].to_vec::<f32>(), [1.5, -2.0]);
+/// *bytes.last_mut().unwrap() ^= 1;
+/// assert!(io::parse(&bytes).unwrap_err().to_string().contains("damaged"));
+/// # Ok::<(), chainrule::Error>(())
+/// ```
+pub fn serialize_checked(
+    tensors: &StateDict,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>> {
+    let mut metadata = metadata.clone();
+    let value = format!("{CRC_32}00000000");
+    if metadata.values().any(|text| text.contains(CRC_32)) {
+        return Err(Error::argument("safetensors", "the metadata holds a checksum already"));
+    }
+    metadata.insert(CHECKSUM.to_owned(), value.clone());
+    let mut bytes = serialize(tensors, &metadata)?;
+    // The header comes first, and a name of a tensor may hold the text too: the metadata are the first entry of the header.
+    let at = position(&bytes, value.as_bytes()).map(|at| at + CRC_32.len());
+    let at = at.ok_or_else(|| Error::argument("safetensors", "the header lacks its checksum"))?;
+    let sum = format!("{:08x}", crc(&bytes, at));
+    bytes[at..at + 8].copy_from_slice(sum.as_bytes());
+    Ok(bytes)
 }
 
 fn tensor(name: &str, view: &TensorView<'_>) -> Result<Tensor> {
@@ -105,14 +166,14 @@ fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<u8>)> {
     })
 }
 
-/// Writes the tensors to a file, all or nothing: a full disk leaves the earlier file as it was.
+/// Writes the tensors to a file with a checksum ([`serialize_checked`]), all or nothing: a full disk leaves the earlier file as it was.
 pub fn save(
     path: impl AsRef<Path>,
     tensors: &StateDict,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
     let path = path.as_ref();
-    let bytes = serialize(tensors, metadata)?;
+    let bytes = serialize_checked(tensors, metadata)?;
     write_atomic(path, |out| out.write_all(&bytes)).map_err(|e| {
         let kept = if path.is_file() { " (the earlier file is unchanged)" } else { "" };
         Error::File { path: path.to_owned(), why: format!("{}{kept}", reason(&e)) }
@@ -121,6 +182,8 @@ pub fn save(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn state() -> StateDict {
@@ -148,6 +211,25 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "no temporary file is left");
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// Each byte of a file, changed in one bit or made another byte, is noticed.
+    #[test]
+    fn no_damaged_byte_goes_unnoticed() {
+        let good = serialize_checked(&state(), &BTreeMap::new()).unwrap();
+        assert_eq!(parse(&good).unwrap().len(), state().len());
+        for at in 0..good.len() {
+            for change in [1, 4, 0x20, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[at] ^= change;
+                assert!(parse(&bytes).is_err(), "byte {at} changed by {change:#x}");
+            }
+        }
+        // With a text of the caller's, and from another program.
+        let by = BTreeMap::from([("by".to_owned(), "a test".to_owned())]);
+        let more = serialize_checked(&state(), &by).unwrap();
+        assert_eq!(parse(&more).unwrap().len(), state().len());
+        assert_eq!(parse(&serialize(&state(), &by).unwrap()).unwrap().len(), state().len());
     }
 
     #[test]
