@@ -51,6 +51,14 @@ impl CharText {
         Ok(text)
     }
 
+    /// The same text in the numbers of other symbols. An error for a character that is not among them.
+    pub fn with_numbers_of(&self, symbols: &[char]) -> Result<CharText> {
+        match self.symbols == symbols {
+            true => Ok(self.clone()),
+            false => CharText::with_symbols(&self.decode(&self.numbers), symbols),
+        }
+    }
+
     /// The symbols.
     pub fn symbols(&self) -> &[char] {
         &self.symbols

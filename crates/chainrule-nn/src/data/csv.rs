@@ -31,7 +31,8 @@ impl Table {
 
     /// Reads a text: one row a line, blank lines left out. A first line in which no field is a number names the columns.
     ///
-    /// Errors for a row with more or fewer fields than the first, a field that is not a finite number, and a table without rows.
+    /// Errors for a row with more or fewer fields than the first, a field that is not a finite number or too large for f32, and a table
+    /// without rows.
     pub fn parse(text: &str) -> Result<Table> {
         parse(text).map_err(|why| Error::argument("csv", why))
     }
@@ -78,12 +79,17 @@ fn parse(text: &str) -> Result<Table, String> {
         let before = numbers.len();
         for (i, field) in fields(row).enumerate() {
             match field.parse::<f64>() {
-                Ok(x) if x.is_finite() => numbers.push(x),
-                _ => {
+                Ok(x) if (x as f32).is_finite() => numbers.push(x),
+                parsed => {
                     let field: String = field.chars().take(40).collect();
                     let column = names.get(i).map_or("?", String::as_str);
+                    let why = match parsed {
+                        Ok(x) if x.is_finite() => "too large: f32 ends at 3.4e38",
+                        _ => "not a finite number",
+                    };
                     return Err(format!(
-                        "line {line}: {field:?} in column `{column}` is not a finite number"
+                        "line {line}: {field:?} in column `{}` is {why}",
+                        column.escape_debug()
                     ));
                 }
             }
@@ -133,6 +139,9 @@ mod tests {
             ("1,2\n3,4,5\n", "line 2: 3 fields where 2"),
             ("1,2\nnan,5\n", "line 2: \"nan\""),
             ("1,2\n1e999,5\n", "line 2: \"1e999\""),
+            ("a,b\n1,2\n\n1e39,5\n", "line 4: \"1e39\" in column `a` is too large"),
+            ("1,2\n1,-3.5e38\n", "line 2: \"-3.5e38\" in column `column 2` is too large"),
+            ("a\x1b[2Jb,c\nx,1\n", "in column `a\\u{1b}[2Jb`"),
             ("a,b\n1,\n", "line 2: \"\" in column `b`"),
         ] {
             let why = Table::parse(text).unwrap_err().to_string();
