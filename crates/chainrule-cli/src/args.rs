@@ -245,7 +245,11 @@ impl Cli {
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
             _ => {
                 // A closed standard error stream is no reason to panic, as eprintln would.
-                let _ = writeln!(std::io::stderr(), "{}", one_line(&error.to_string()));
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "{}",
+                    crate::output::plain(&one_line(&error.to_string()))
+                );
                 std::process::exit(error.exit_code())
             }
         })

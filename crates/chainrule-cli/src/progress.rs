@@ -99,6 +99,7 @@ impl Progress {
 
     /// Shows a line of its own.
     pub fn note(&mut self, text: &str) {
+        let text = &*crate::output::plain(text);
         match &mut self.view {
             View::Hidden => {}
             View::Bar(bar) => bar.println(text),

@@ -42,6 +42,10 @@ pub struct Explain {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+
+    /// Overwrite the file of --out without asking
+    #[arg(long, requires = "out")]
+    pub force: bool,
 }
 
 fn known(name: &str) -> Result<String, String> {

@@ -1,15 +1,17 @@
 //! `chainrule explain`: from the raw backward pass to the simplified program.
 
 use std::fs;
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use chainrule::program::{Cost, Explanation, Phase, Program, Simplify};
 use chainrule_lab::formulas::{formula, formulas};
 use serde::Serialize;
 
 use crate::args::Explain;
 use crate::output;
+use crate::run_folder::write_atomic;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -74,6 +76,9 @@ struct RuleUse {
 /// Runs the command.
 pub fn run(args: &Explain) -> Result<()> {
     let Some(name) = &args.name else { return list() };
+    if let Some(file) = &args.out {
+        may_write(file, args.force)?;
+    }
     let formula = formula(name)?;
     let mut how = Simplify::new();
     if args.checked {
@@ -112,10 +117,32 @@ fn list() -> Result<()> {
 fn give(args: &Explain, text: &str, coloured: bool) -> Result<()> {
     let text = text.trim_end();
     match &args.out {
-        Some(file) => fs::write(file, format!("{text}\n"))
+        // A device such as /dev/stdout is written to, not replaced.
+        Some(file) if file.exists() && !file.is_file() => fs::write(file, format!("{text}\n"))
             .with_context(|| format!("cannot write {}", file.display())),
-        None if coloured && std::env::var_os("NO_COLOR").is_none() => output::line(&colours(text)),
+        Some(file) => write_atomic(file, format!("{text}\n").as_bytes()),
+        None if coloured && std::env::var_os("NO_COLOR").is_none() => {
+            output::coloured(&colours(&output::plain(text)))
+        }
         None => output::line(text),
+    }
+}
+
+/// Asks before a file is overwritten; an error if the answer is no or there is nobody to ask.
+fn may_write(file: &Path, force: bool) -> Result<()> {
+    if force || !file.is_file() {
+        return Ok(());
+    }
+    let shown = file.display();
+    if !(stdin().is_terminal() && stderr().is_terminal()) {
+        bail!("{shown} exists; give another file with --out, or add --force to overwrite it");
+    }
+    write!(stderr(), "{} exists; overwrite it? [y/N] ", output::plain(&shown.to_string()))?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => bail!("{shown} stays as it is"),
     }
 }
 
