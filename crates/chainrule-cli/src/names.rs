@@ -11,8 +11,8 @@ use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::args::TrainNames;
-use crate::args::names::check_sizes;
-use crate::train::{CONFIG_FILE, Config, absolute};
+use crate::args::names::{check_batch, check_sizes};
+use crate::train::{CONFIG_FILE, Checked, Config, DataSums, absolute};
 
 /// The file of the weights in the folder of a run.
 pub const MODEL_FILE: &str = "model.safetensors";
@@ -80,18 +80,20 @@ impl MainModelConfig {
 
     /// With random weights.
     pub fn build(&self, generator: &mut Generator) -> Result<NamesMlp> {
-        self.check()?;
         let MainModelConfig { context, embedding, hidden, .. } = *self;
         let sizes = NamesMlpConfig { symbols: Vocabulary::SIZE, context, embedding, hidden };
         let model = NamesMlp::try_new(sizes, generator)?;
         Ok(if self.fused { model } else { model.with_primitive_batch_norm() })
     }
+}
 
-    fn check(&self) -> Result<()> {
+impl Checked for MainModelConfig {
+    fn check(&self, batch: usize) -> Result<(), String> {
         if self.vocabulary != vocabulary() {
-            bail!("not the settings of a names model over . and a-z");
+            return Err("not the settings of a names model over . and a-z".into());
         }
-        check_sizes(self.context, self.embedding, self.hidden).map_err(|why| anyhow!("{why}"))
+        check_sizes(self.context, self.embedding, self.hidden)?;
+        check_batch(batch, self.context, self.embedding, self.hidden)
     }
 }
 
@@ -111,6 +113,18 @@ pub struct NamesData {
 }
 
 impl NamesData {
+    /// The checksums of the list and of the three parts.
+    pub fn sums(&self, list: &NameList) -> DataSums {
+        let parts = [
+            ("training examples", &self.train),
+            ("validation examples", &self.validation),
+            ("test examples", &self.test),
+        ];
+        parts.into_iter().fold(DataSums::names(list), |sums, (name, part)| {
+            sums.wholes(name, &[&part.contexts[..], &part.targets].concat())
+        })
+    }
+
     /// Shuffles the list as the lectures do, splits it 80/10/10 and makes the examples.
     pub fn split(list: &NameList, context: usize) -> Result<NamesData> {
         let split = list.split(|names| PythonRandom::seed(SPLIT_SEED).shuffle(names))?;

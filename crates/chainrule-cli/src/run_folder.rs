@@ -2,8 +2,12 @@
 //!
 //! A run owns a folder: its settings, metrics, model and pictures. Finished files are written whole
 //! or not at all ([`write_atomic`]); metrics grow line by line while the run goes on
-//! ([`MetricsWriter`]).
+//! ([`MetricsWriter`]). A training locks its folder, so that no other one writes there.
 
+mod lock;
+mod replacing;
+
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,16 +16,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
+use self::lock::Lock;
+
 /// Where runs without `--out` are kept, seen from the current folder.
 const RUNS: &str = "runs";
 
 /// Buffered metrics reach the disk at least this often, so that a killed run leaves a useful file.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// A folder that exists and into which this run may write.
+/// A folder that exists and into which this run alone may write, till the value is dropped.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Whether the files are still beside those of the run that they replace.
+    is_beside: Cell<bool>,
+    _lock: Lock,
 }
 
 impl RunFolder {
@@ -30,7 +39,7 @@ impl RunFolder {
     /// Without `out` it is a fresh one, `runs/<kind>-0001` and so on; two runs that start together
     /// get different ones. With `out` it is that folder, made with its parents if need be. A folder
     /// that holds files is refused unless `force` is set; then this run's files replace those of the
-    /// same name and all others stay.
+    /// same name and all others stay. A folder in which another run writes is refused.
     pub fn create(kind: &str, out: Option<&Path>, force: bool) -> Result<RunFolder> {
         match out {
             Some(path) => Self::named(path, force),
@@ -45,7 +54,45 @@ impl RunFolder {
 
     /// The path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.place().join(name)
+    }
+
+    /// Where files are written: the folder, or one in it while an earlier run is there.
+    pub fn place(&self) -> PathBuf {
+        match self.is_beside.get() {
+            true => replacing::folder(&self.path),
+            false => self.path.clone(),
+        }
+    }
+
+    /// Writes beside the run that is in the folder, until [`RunFolder::replace`].
+    pub fn begin_beside(&self) -> Result<()> {
+        replacing::begin(&self.path)?;
+        self.is_beside.set(true);
+        Ok(())
+    }
+
+    /// Whether the files are still beside those of an earlier run.
+    pub fn is_beside(&self) -> bool {
+        self.is_beside.get()
+    }
+
+    /// Puts the files that were written beside an earlier run in its place.
+    pub fn replace(&self) -> Result<()> {
+        if self.is_beside.get() {
+            replacing::commit(&self.path)?;
+            self.is_beside.set(false);
+        }
+        Ok(())
+    }
+
+    /// Takes away what was written beside an earlier run, which stays as it is.
+    pub fn withdraw(&self) -> Result<()> {
+        if self.is_beside.get() {
+            replacing::settle(&self.path)?;
+            self.is_beside.set(false);
+        }
+        Ok(())
     }
 
     /// Writes a file of the folder, whole or not at all; see [`write_atomic`].
@@ -53,14 +100,33 @@ impl RunFolder {
         write_atomic(&self.file(name), bytes)
     }
 
-    /// The folder of an earlier run, to go on with it.
-    pub fn existing(path: &Path) -> RunFolder {
-        RunFolder { path: path.to_owned() }
+    /// The folder of an earlier run, to go on with it. What a killed process left unfinished in it is cleared up.
+    pub fn existing(path: &Path) -> Result<RunFolder> {
+        if !path.is_dir() {
+            let what = if path.exists() { "is not a folder" } else { "there is no such folder" };
+            bail!("{}: {what}; give the folder of a training run", path.display());
+        }
+        let folder = Self::locked(path.to_owned())?;
+        replacing::settle(path)?;
+        folder.sweep()?;
+        Ok(folder)
+    }
+
+    fn locked(path: PathBuf) -> Result<RunFolder> {
+        let lock = Lock::take(&path)?;
+        Ok(RunFolder { path, is_beside: Cell::new(false), _lock: lock })
+    }
+
+    /// Removes the unfinished files of killed runs.
+    fn sweep(&self) -> Result<()> {
+        let swept = chainrule::io::sweep(&self.path);
+        swept.map(drop).map_err(|e| cannot("clear up", &self.path, &e))
     }
 
     /// Starts the metrics file of that name, anew if there is one.
     pub fn metrics(&self, name: &str) -> Result<MetricsWriter> {
-        MetricsWriter::create(&self.file(name))
+        // Messages name the place where the file will be.
+        MetricsWriter::create_as(&self.file(name), self.path.join(name))
     }
 
     /// The folder that `--out` names.
@@ -70,14 +136,15 @@ impl RunFolder {
             bail!("{shown} is a file, not a folder; choose another folder with --out");
         }
         fs::create_dir_all(path).map_err(|e| cannot("make the folder", path, &e))?;
-        let mut entries = fs::read_dir(path).map_err(|e| cannot("look into", path, &e))?;
-        if entries.next().is_some() && !force {
+        let folder = Self::locked(path.to_owned())?;
+        if !force && !is_free(path).map_err(|e| cannot("look into", path, &e))? {
             bail!(
                 "the folder {shown} is not empty; choose another one with --out, or add --force to \
                  replace the files of an earlier run"
             );
         }
-        Ok(RunFolder { path: path.to_owned() })
+        folder.sweep()?;
+        Ok(folder)
     }
 
     /// A new folder `<base>/<kind>-<number>`, numbered after the last one.
@@ -92,13 +159,19 @@ impl RunFolder {
         for number in last.unwrap_or(0) + 1.. {
             let path = base.join(format!("{kind}-{number:04}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(RunFolder { path }),
+                Ok(()) => return Self::locked(path),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(cannot("make the folder", &path, &e)),
             }
         }
         bail!("{} holds too many runs; give a folder with --out", base.display())
     }
+}
+
+/// Whether a folder holds nothing but perhaps the file of a lock.
+fn is_free(path: &Path) -> io::Result<bool> {
+    let mut names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name()));
+    names.try_fold(true, |free, name: io::Result<_>| Ok(free && name? == ".lock"))
 }
 
 /// The number of a folder `<kind>-<number>`. A number of more than nine digits is not one of ours.
@@ -162,19 +235,25 @@ pub struct MetricsWriter {
 
 impl MetricsWriter {
     /// Makes the file, empty.
+    #[cfg(test)]
     pub fn create(path: &Path) -> Result<MetricsWriter> {
-        let file = File::create(path).map_err(|e| cannot("write", path, &e))?;
+        Self::create_as(path, path.to_owned())
+    }
+
+    /// Makes the file, empty; errors name it by the other path.
+    fn create_as(path: &Path, shown: PathBuf) -> Result<MetricsWriter> {
+        let file = File::create(path).map_err(|e| cannot("write", &shown, &e))?;
         Ok(MetricsWriter {
             out: BufWriter::with_capacity(1 << 16, file),
-            path: path.to_owned(),
+            path: shown,
             line: Vec::new(),
             flushed: Instant::now(),
         })
     }
 
     /// Goes on with a file that holds `earlier`, which is written whole first.
-    pub fn append(path: &Path, earlier: &str) -> Result<MetricsWriter> {
-        write_atomic(path, earlier.as_bytes())?;
+    pub fn append(path: &Path, earlier: &[u8]) -> Result<MetricsWriter> {
+        write_atomic(path, earlier)?;
         let file = OpenOptions::new().append(true).open(path);
         let file = file.map_err(|e| cannot("write", path, &e))?;
         Ok(MetricsWriter {

@@ -64,20 +64,32 @@ impl TrainNames {
     /// Checks what no single option can: whether batch norm gets a batch, and whether model and batch fit into memory.
     pub(super) fn check(&self) -> Result<(), String> {
         check_sizes(self.context, self.embedding, self.hidden)?;
-        let [batch, hidden] = [self.common.batch.unwrap_or(BATCH) as u64, self.hidden as u64];
-        if batch < 2 {
-            return Err("--batch 1: batch normalisation needs at least 2 examples a step".into());
-        }
-        let inputs = (self.context * self.embedding) as u64;
-        let widest = batch * inputs.max(hidden).max(SYMBOLS);
-        if widest > MAX_NUMBERS {
-            return Err(format!(
-                "--batch {batch} makes a layer of {widest} values, more than {MAX_NUMBERS}; \
-                 make the batch or the model smaller"
-            ));
-        }
-        Ok(())
+        let batch = self.common.batch.unwrap_or(BATCH);
+        check_batch(batch, self.context, self.embedding, self.hidden)
     }
+}
+
+/// Checks the batch of a names model whose sizes are checked.
+pub fn check_batch(
+    batch: usize,
+    context: usize,
+    embedding: usize,
+    hidden: usize,
+) -> Result<(), String> {
+    if batch < 2 {
+        return Err(format!(
+            "--batch {batch}: batch normalisation needs at least 2 examples a step"
+        ));
+    }
+    let inputs = (context * embedding) as u64;
+    let widest = (batch as u64).saturating_mul(inputs.max(hidden as u64).max(SYMBOLS));
+    if widest > MAX_NUMBERS {
+        return Err(format!(
+            "--batch {batch} makes a layer of {widest} values, more than {MAX_NUMBERS}; \
+             make the batch or the model smaller"
+        ));
+    }
+    Ok(())
 }
 
 /// Checks the sizes of a names model: each by itself, and that the whole fits into memory.

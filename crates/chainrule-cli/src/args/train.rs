@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_STEPS, learning_rate, seed, size, threads, whole};
+use super::{MAX_NUMBERS, MAX_STEPS, learning_rate, seed, size, threads, whole};
+
+/// The most hidden layers of a model of digits.
+const MAX_LAYERS: usize = 256;
 
 /// The options of every training.
 #[derive(Debug, Clone, PartialEq, Default, Args)]
@@ -105,6 +108,10 @@ pub struct Common {
     /// The checkpoint to go on from
     #[arg(long, value_enum, default_value_t = KeptKind::Last, requires = "resume")]
     pub checkpoint: KeptKind,
+
+    /// Go on although the data are not those that the run began with
+    #[arg(long, requires = "resume")]
+    pub data_changed: bool,
 
     /// Try growing learning rates, draw how the loss answers, and name a good one
     #[arg(long, conflicts_with = "dry_run")]
@@ -376,6 +383,127 @@ pub struct TrainText {
 
     #[command(flatten)]
     pub common: Common,
+}
+
+/// The limits of the options above, for settings that come from a file: each goes through the reader of its option.
+pub fn check_settings(settings: &crate::train::Settings) -> Result<(), String> {
+    use super::steps;
+
+    fn one<T, R>(
+        name: &str,
+        value: Option<T>,
+        limits: fn(&str) -> Result<R, String>,
+    ) -> Result<(), String>
+    where
+        T: std::fmt::Display,
+    {
+        let Some(value) = value else { return Ok(()) };
+        let text = value.to_string();
+        limits(&text).map(drop).map_err(|why| format!("{name} = {text} under [training]: {why}"))
+    }
+    let s = settings;
+    one("epochs", s.epochs, epochs)?;
+    // Where there are epochs, steps are counted from them.
+    one("steps", s.epochs.is_none().then_some(s.steps), steps)?;
+    one("batch", Some(s.batch), batch)?;
+    one("lr", Some(s.lr), learning_rate)?;
+    one("last_lr", Some(s.last_lr), last_rate)?;
+    one("betas", Some(s.betas.0), share)?;
+    one("betas", Some(s.betas.1), share)?;
+    one("tenth_at", s.tenth_at, warm_up)?;
+    one("warm_up", Some(s.warm_up), warm_up)?;
+    one("momentum", Some(s.momentum), share)?;
+    one("weight_decay", Some(s.weight_decay), decay)?;
+    one("clip", s.clip, above_zero)?;
+    one("accumulate", Some(s.accumulate), accumulate)?;
+    one("ema", s.ema, share)?;
+    one("patience", s.patience, epochs)?;
+    one("eval_every", s.eval_every, steps)?;
+    one("save_every", s.save_every, steps)?;
+    one("log_every", s.log_every, steps)?;
+    one("seed", Some(s.seed), seed)
+}
+
+/// An error if a model has too many weights, or a step on it keeps too many values.
+fn fits(weights: u64, values: u64, smaller: &str) -> Result<(), String> {
+    for (count, what) in [(weights, "weights"), (values, "values in one layer for a batch")] {
+        if count > MAX_NUMBERS {
+            return Err(format!(
+                "the model has {count} {what}, more than {MAX_NUMBERS}; make {smaller} smaller"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The limits of a model of digits.
+pub fn check_digits(hidden: &[usize], examples: usize, batch_size: usize) -> Result<(), String> {
+    if hidden.len() > MAX_LAYERS {
+        return Err(format!("{} hidden layers are more than {MAX_LAYERS}", hidden.len()));
+    }
+    hidden.iter().try_for_each(|n| width(&n.to_string()).map(drop))?;
+    self::examples(&examples.to_string())?;
+    let sizes: Vec<u64> =
+        [784].into_iter().chain(hidden.iter().map(|&n| n as u64)).chain([10]).collect();
+    let weights = sizes.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    // A batch is no larger than the set.
+    let widest = sizes.iter().max().unwrap_or(&1) * batch_size.min(examples.max(70_000)) as u64;
+    fits(weights, widest, "--hidden or --batch")
+}
+
+/// The limits of the moons and of their model.
+pub fn check_moons(
+    points: usize,
+    noise: f64,
+    hidden: usize,
+    batch_size: usize,
+) -> Result<(), String> {
+    self::points(&points.to_string())?;
+    decay(&noise.to_string())?;
+    width(&hidden.to_string())?;
+    let (h, widest) = (hidden as u64, batch_size.max(points) as u64);
+    fits(h * h, widest.saturating_mul(h), "--hidden, --batch or --points")
+}
+
+/// The sizes of a model of text.
+pub struct TextSizes {
+    pub digits: u32,
+    pub layers: usize,
+    pub heads: usize,
+    pub width: usize,
+    pub context: usize,
+    pub recompute: usize,
+    pub dropout: f64,
+    pub symbols: usize,
+}
+
+/// The limits of a model of text.
+pub fn check_text(sizes: &TextSizes, batch_size: usize) -> Result<(), String> {
+    digits(&sizes.digits.to_string())?;
+    layers(&sizes.layers.to_string())?;
+    layers(&sizes.heads.to_string())?;
+    width(&sizes.width.to_string())?;
+    context(&sizes.context.to_string())?;
+    recompute(&sizes.recompute.to_string())?;
+    share(&sizes.dropout.to_string())?;
+    if !sizes.width.is_multiple_of(sizes.heads) {
+        return Err(format!(
+            "--width {} cannot be shared among --heads {}; choose a multiple",
+            sizes.width, sizes.heads
+        ));
+    }
+    let [layers, heads, w, seen, symbols, batch] =
+        [sizes.layers, sizes.heads, sizes.width, sizes.context, sizes.symbols, batch_size]
+            .map(|n| n as u64);
+    let weights = 12 * layers * w * w + (symbols + seen) * w;
+    let places = batch * seen;
+    let widest = places.saturating_mul((4 * w).max(heads * seen).max(symbols));
+    fits(weights, widest, "--width, --layers, --context or --batch")
+}
+
+/// The last rate of a schedule, which may be 0.
+fn last_rate(text: &str) -> Result<f64, String> {
+    number(text, "a number from 0 to 1e30", |x| (0.0..=1e30).contains(&x))
 }
 
 fn number(text: &str, what: &str, good: impl Fn(f64) -> bool) -> Result<f64, String> {

@@ -36,7 +36,7 @@ pub fn run(args: &Eval) -> Result<()> {
     let (model, config) = names::load(&args.run)?;
     let list = names::read_list(data.or(config.file()))?;
     let pairs = NameDataset::build(list.names(), config.context)?;
-    let loss = names::mean_loss(&model, &pairs)?;
+    let loss = output::number("the loss", names::mean_loss(&model, &pairs)?)?;
     if args.json {
         return output::json(&NamesEvaluation {
             model: args.run.display().to_string(),

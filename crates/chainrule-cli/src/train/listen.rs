@@ -3,20 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use chainrule::io::{CheckpointFolder, Kept};
+use anyhow::{Context, Result, anyhow};
+use chainrule::io::CheckpointFolder;
 use chainrule::train::{Event, Listener, StepEvent};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::settings::CONFIG_FILE;
-use crate::names::MODEL_FILE;
+use crate::output;
 use crate::progress::Progress;
-use crate::run_folder::{MetricsWriter, RunFolder, write_atomic};
+use crate::run_folder::{MetricsWriter, RunFolder};
 
 const JSON_FILE: &str = "metrics.jsonl";
 const CSV_FILE: &str = "metrics.csv";
 const CSV_HEAD: &str = "step,name,value";
+
+/// The most of a file of metrics that is read.
+const MOST_BYTES: u64 = 16 << 30;
 
 /// The most losses that are drawn; of a longer run every second one is, and so on.
 const MOST_LOSSES: u64 = 1_000_000;
@@ -41,15 +43,20 @@ impl Metrics {
         Ok(Metrics { json, csv, every, last: 0, failed: None })
     }
 
-    /// The files of a run that goes on: what they hold of later steps is taken out.
+    /// The files of a run that goes on: what they hold of later steps is taken out, for these steps are taken again.
+    ///
+    /// Both are read before one is written; a file that cannot be read is an error, and a damaged one is kept beside the new one.
     pub fn resume(folder: &RunFolder, every: u64, step: u64) -> Result<Metrics> {
-        let old = read(&folder.file(JSON_FILE), |line| json_step(line).is_some_and(|s| s <= step))?;
-        let csv = read(&folder.file(CSV_FILE), |line| {
-            let first = line.split(',').next().unwrap_or_default();
-            line == CSV_HEAD || first.parse::<u64>().is_ok_and(|s| s <= step)
-        })?;
-        let json = MetricsWriter::append(&folder.file(JSON_FILE), &old)?;
-        let csv = MetricsWriter::append(&folder.file(CSV_FILE), &csv)?;
+        let json = Earlier::read(&folder.file(JSON_FILE), step, json_line)?;
+        let mut csv = Earlier::read(&folder.file(CSV_FILE), step, csv_line)?;
+        if csv.kept.is_empty() {
+            csv.kept = format!("{CSV_HEAD}\n").into_bytes();
+        }
+        for (earlier, name) in [(&json, JSON_FILE), (&csv, CSV_FILE)] {
+            earlier.report(folder, name, step)?;
+        }
+        let json = MetricsWriter::append(&folder.file(JSON_FILE), &json.kept)?;
+        let csv = MetricsWriter::append(&folder.file(CSV_FILE), &csv.kept)?;
         Ok(Metrics { json, csv, every, last: 0, failed: None })
     }
 
@@ -118,21 +125,107 @@ impl Listener for Metrics {
     }
 }
 
-fn json_step(line: &str) -> Option<u64> {
-    let row: Value = serde_json::from_str(line).ok()?;
-    if row.get("final").is_some() { None } else { row.get("step")?.as_u64() }
+/// What a line of metrics is about.
+#[derive(Clone, Copy)]
+enum Line {
+    /// A step.
+    Step(u64),
+    /// The file as a whole: kept.
+    Head,
+    /// The end of the run: written again at the next one.
+    End,
+    /// Nothing that was written so.
+    Damaged,
 }
 
-/// The lines of a file that are good.
-fn read(path: &Path, good: impl Fn(&str) -> bool) -> Result<String> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().filter(|line| good(line)).collect();
-    let mut out = lines.join("\n");
-    if !out.is_empty() {
-        out.push('\n');
+fn json_line(line: &[u8]) -> Line {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return Line::Damaged };
+    match row.get("step").and_then(Value::as_u64) {
+        _ if row.get("final").is_some() => Line::End,
+        Some(step) => Line::Step(step),
+        None => Line::Damaged,
     }
-    write_atomic(path, out.as_bytes()).context("the metrics of the earlier run cannot be cut")?;
-    Ok(out)
+}
+
+fn csv_line(line: &[u8]) -> Line {
+    if line == CSV_HEAD.as_bytes() {
+        return Line::Head;
+    }
+    let fields: Option<Vec<&str>> = str::from_utf8(line).ok().map(|line| line.split(',').collect());
+    match fields.as_deref() {
+        Some([step, _, value]) if value.parse::<f64>().is_ok() => {
+            step.parse().map_or(Line::Damaged, Line::Step)
+        }
+        _ => Line::Damaged,
+    }
+}
+
+/// A file of metrics that an earlier process wrote.
+struct Earlier {
+    /// The lines up to the step.
+    kept: Vec<u8>,
+    /// How many lines are about later steps.
+    later: usize,
+    /// The numbers of lines that cannot be read.
+    damaged: Vec<usize>,
+    is_there: bool,
+}
+
+impl Earlier {
+    fn read(path: &Path, step: u64, about: fn(&[u8]) -> Line) -> Result<Earlier> {
+        let is_there = fs::symlink_metadata(path).is_ok();
+        let mut earlier = Earlier { kept: Vec::new(), later: 0, damaged: Vec::new(), is_there };
+        if !is_there {
+            return Ok(earlier);
+        }
+        let bytes = chainrule::io::read_bounded(path, MOST_BYTES).map_err(|why| {
+            anyhow!("{}: {why}; the metrics so far would be lost, so move the file away to go on without them", path.display())
+        })?;
+        for (number, line) in (1..).zip(bytes.split_inclusive(|&b| b == b'\n')) {
+            let Some(text) = line.strip_suffix(b"\n") else {
+                // A killed process left a part of its last line, which was not yet in a checkpoint.
+                earlier.later += 1;
+                continue;
+            };
+            match about(text) {
+                Line::Step(at) if at > step => earlier.later += 1,
+                Line::Step(_) | Line::Head => earlier.kept.extend(line),
+                Line::End => {}
+                Line::Damaged => earlier.damaged.push(number),
+            }
+        }
+        Ok(earlier)
+    }
+
+    /// Says what does not go on as it was, and keeps a damaged file.
+    fn report(&self, folder: &RunFolder, name: &str, step: u64) -> Result<()> {
+        let path = folder.file(name);
+        let shown = path.display();
+        if !self.is_there && step > 0 {
+            output::complain(&format!(
+                "warning: {shown} is missing; the metrics begin anew after step {step}"
+            ));
+        }
+        if let [first, ..] = self.damaged[..] {
+            let copy = (1u64..)
+                .map(|i| folder.file(&format!("{name}.damaged-{i}")))
+                .find(|copy| fs::symlink_metadata(copy).is_err())
+                .context("no name is left for a copy of the metrics")?;
+            fs::copy(&path, &copy).with_context(|| format!("cannot copy {shown}"))?;
+            output::complain(&format!(
+                "warning: {shown}: line {first} is damaged ({} in all), and left out; the file as it was is now {}",
+                self.damaged.len(),
+                copy.display()
+            ));
+        }
+        if self.later > 0 && name == JSON_FILE {
+            output::complain(&format!(
+                "note: {shown}: {} lines of steps after the checkpoint are taken out; these steps are taken again",
+                self.later
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// So many steps apart are the losses that a run of this length draws.
@@ -155,8 +248,11 @@ impl Losses {
 
     /// With those that an earlier run wrote.
     pub fn with_earlier(mut self, folder: &RunFolder, step: u64) -> Losses {
-        let text = fs::read_to_string(folder.file(JSON_FILE)).unwrap_or_default();
-        for row in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        // A file that cannot be read is told where the metrics are continued.
+        let bytes =
+            chainrule::io::read_bounded(&folder.file(JSON_FILE), MOST_BYTES).unwrap_or_default();
+        let rows = bytes.split(|&b| b == b'\n');
+        for row in rows.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
             let number = |key: &str| row.get(key).and_then(Value::as_f64);
             if let (Some(at), Some(loss)) = (number("step"), number("loss"))
                 && at as u64 <= step
@@ -179,33 +275,18 @@ impl Listener for Losses {
     }
 }
 
-/// Puts a run in the place of an earlier one in the same folder, once it has something to show: till then the earlier one is whole.
+/// Puts a run in the place of an earlier one in the same folder, once it has a checkpoint: till then the earlier one is whole.
 pub struct Replace<'a> {
     pub folder: &'a RunFolder,
-    pub config: &'a str,
-    pub is_done: bool,
-}
-
-impl Replace<'_> {
-    fn replace(&self, has_best: bool) -> Result<()> {
-        self.folder.write(CONFIG_FILE, self.config.as_bytes())?;
-        let kept = CheckpointFolder::new(self.folder.path());
-        let best = (!has_best).then(|| kept.file(Kept::Best));
-        for old in [kept.file(Kept::Earlier), self.folder.file(MODEL_FILE)].into_iter().chain(best)
-        {
-            // What is not there need not go.
-            let _ = fs::remove_file(old);
-        }
-        Ok(())
-    }
+    pub kept: CheckpointFolder,
 }
 
 impl Listener for Replace<'_> {
     fn hear(&mut self, event: &Event<'_>) -> chainrule::Result<()> {
-        if let (Event::Saved { is_best, .. }, false) = (event, self.is_done) {
-            self.replace(*is_best)
-                .map_err(|e| chainrule::Error::argument("run", format!("{e:#}")))?;
-            self.is_done = true;
+        if let (Event::Saved { .. }, true) = (event, self.folder.is_beside()) {
+            let replaced = self.folder.replace();
+            replaced.map_err(|e| chainrule::Error::argument("run", format!("{e:#}")))?;
+            self.kept.moved_to(self.folder.path());
         }
         Ok(())
     }

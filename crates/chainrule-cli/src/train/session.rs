@@ -6,16 +6,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Error, Result, anyhow, bail};
+use chainrule::Tensor;
 use chainrule::data::Batches;
-use chainrule::io::{self, CheckpointFolder, Kept};
-use chainrule::nn::Module;
+use chainrule::io::{self, Checkpoint, CheckpointFolder, Kept};
+use chainrule::nn::{Module, StateDict};
 use chainrule::train::{End, Listeners, RangeOptions, Task, Trainer, TrainerOptions};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::DataSums;
 use super::listen::{Bar, Losses, Metrics, Replace, stride};
-use super::settings::{CONFIG_FILE, Config, Defaults, Settings, Versions};
+use super::settings::{CONFIG_FILE, Checked, Config, Defaults, Settings, Versions};
 use crate::args::train::{Common, KeptKind};
 use crate::interrupt::{self, Interrupt};
 use crate::names::MODEL_FILE;
@@ -31,8 +33,25 @@ pub struct Session<'a> {
     /// What is said of the data before training, if there is something to say.
     pub of_data: Option<String>,
     model: toml::Table,
+    /// What was read; every command says it before it trains.
+    data: Option<DataSums>,
+    resumed: Option<Resumed>,
     interrupt: Interrupt,
 }
+
+/// A run that is gone on with.
+struct Resumed {
+    folder: RunFolder,
+    file: PathBuf,
+    checkpoint: Checkpoint,
+    /// What the run had read when the checkpoint was made.
+    data: Option<DataSums>,
+    /// Whether the data are other ones now, and that is wanted.
+    data_changed: bool,
+}
+
+/// The settings of a model that say which data it learns from, and not what it is.
+const OF_DATA: [&str; 4] = ["data", "list", "names", "training_examples"];
 
 /// What differs between models.
 pub struct Ways {
@@ -46,7 +65,7 @@ pub struct Ways {
 
 impl<'a> Session<'a> {
     /// With the settings of the command line, or with those of the run that `--resume` names; the model's then come from there too.
-    pub fn open<M: Serialize + DeserializeOwned>(
+    pub fn open<M: Serialize + DeserializeOwned + Checked>(
         kind: &'static str,
         args: &'a Common,
         defaults: &Defaults,
@@ -54,22 +73,72 @@ impl<'a> Session<'a> {
     ) -> Result<(Session<'a>, M)> {
         let interrupt = Interrupt::listen()?;
         machine::use_threads(args.threads);
-        let (config, model) = match &args.resume {
-            Some(folder) => {
-                let mut config = Config::read(folder, kind)?;
-                let model = config.model(folder)?;
+        let (config, model, resumed) = match &args.resume {
+            Some(path) => {
+                let folder = RunFolder::existing(path)?;
+                let mut config = Config::read(path, kind)?;
+                let model = config.model(path)?;
+                let resumed = Resumed::read(folder, args.checkpoint, &config)?;
                 if let Some(steps) = args.steps {
                     (config.training.steps, config.training.epochs) = (steps, None);
                 }
                 config.training.epochs = args.epochs.or(config.training.epochs);
                 config.training.eager |= args.eager;
-                (config, model)
+                (config, model, Some(resumed))
             }
-            None => (Config::new(kind, &model, Settings::new(args, defaults))?, model),
+            None => {
+                let settings = Settings::new(args, defaults);
+                model.check(settings.batch).map_err(|why| anyhow!("{why}"))?;
+                (Config::new(kind, &model, settings)?, model, None)
+            }
         };
         let Config { model: table, training: settings, .. } = config;
         let ways = Ways { simplified: true, looks_at_the_last: false, measures: true };
-        Ok((Session { kind, args, settings, ways, of_data: None, model: table, interrupt }, model))
+        let session = Session {
+            kind,
+            args,
+            settings,
+            ways,
+            of_data: None,
+            model: table,
+            data: None,
+            resumed,
+            interrupt,
+        };
+        Ok((session, model))
+    }
+
+    /// Notes what was read. A run that goes on must have read the same, or know that it did not.
+    pub fn set_data(&mut self, data: DataSums) -> Result<()> {
+        if let Some(resumed) = &mut self.resumed {
+            let label = self.model.get("data").and_then(toml::Value::as_str);
+            let label = label.unwrap_or("the data that the program makes");
+            let changes = match &resumed.data {
+                Some(then) => data.changes_since(then),
+                None => {
+                    output::complain(&format!(
+                        "note: {} is of a version that kept no checksum of the data; whether {label} changed is not known",
+                        resumed.file.display()
+                    ));
+                    None
+                }
+            };
+            match changes {
+                Some(changes) if !self.args.data_changed => bail!(
+                    "{label}: not the data that the run began with: {changes}; restore them, or go on with these by --data-changed"
+                ),
+                Some(changes) => {
+                    output::complain(&format!(
+                        "warning: {label}: not the data that the run began with: {changes}; going on all the same"
+                    ));
+                    resumed.data_changed = true;
+                }
+                // Where it is not known, the place in the data may not fit them.
+                None => resumed.data_changed = resumed.data.is_none() && self.args.data_changed,
+            }
+        }
+        self.data = Some(data);
+        Ok(())
     }
 
     /// Notes what became known of the model only from its data.
@@ -107,15 +176,12 @@ impl<'a> Session<'a> {
         }
         let about = self.config()?.to_text()?;
         let (folder, mut metrics, mut losses) = self.folder(&mut trainer)?;
-        let takes_a_place = self.args.resume.is_none() && folder.file(CONFIG_FILE).exists();
-        if !takes_a_place {
-            folder.write(CONFIG_FILE, about.as_bytes())?;
-        }
+        folder.write(CONFIG_FILE, about.as_bytes())?;
         self.announce(task, &folder, trainer.step());
-        let kept = CheckpointFolder::new(folder.path());
-        let mut trainer = trainer.with_checkpoints(kept, about.clone());
+        let kept = CheckpointFolder::new(folder.place());
+        let mut replace = Replace { folder: &folder, kept: kept.clone() };
+        let mut trainer = trainer.with_checkpoints(kept, about);
         let mut bar = Bar::new(self.args.quiet || self.args.json);
-        let mut replace = Replace { folder: &folder, config: &about, is_done: !takes_a_place };
         let began = Instant::now();
         let ran = {
             let all = Listeners::new().with(&mut metrics).with(&mut losses);
@@ -129,6 +195,9 @@ impl<'a> Session<'a> {
             Ok(end) => end,
             Err(error) => return Err(self.broken(error, trainer, task, metrics, &folder)),
         };
+        if folder.is_beside() {
+            return Err(self.came_to_nothing(end, metrics, &folder));
+        }
         let numbers = match (&end, trainer.metrics().is_empty()) {
             (End::Finished | End::NoBetter { .. }, false) => trainer.metrics().clone(),
             _ => trainer.evaluate()?,
@@ -160,6 +229,20 @@ impl<'a> Session<'a> {
         Ok(Outcome::Ran(Box::new(ran)))
     }
 
+    /// A run that was to replace another one and ended before it had a checkpoint: the other one stays.
+    fn came_to_nothing(&self, end: End, metrics: Metrics, folder: &RunFolder) -> Error {
+        drop(metrics);
+        let place = folder.path().display();
+        let stays = match folder.withdraw() {
+            Ok(()) => format!("the earlier run in {place} is as it was"),
+            Err(why) => return why,
+        };
+        match not_finite(&end, self.settings.lr) {
+            Some(why) => anyhow!("{why}; {stays}"),
+            None => anyhow!("ended before the first checkpoint; {stays}"),
+        }
+    }
+
     /// What ended the training. If it was the metrics alone, the model so far is saved.
     fn broken(
         &self,
@@ -170,7 +253,18 @@ impl<'a> Session<'a> {
         folder: &RunFolder,
     ) -> Error {
         let (steps, place) = (report::steps(trainer.step()), folder.path().display());
-        match metrics.failed() {
+        let failed = metrics.failed();
+        if folder.is_beside() {
+            drop(metrics);
+            let why = failed.unwrap_or_else(|| anyhow!("{error}"));
+            return match folder.withdraw() {
+                Ok(()) => why.context(format!(
+                    "stopped after {steps}; the earlier run in {place} is as it was"
+                )),
+                Err(other) => why.context(format!("stopped after {steps} of {place} ({other:#})")),
+            };
+        }
+        match failed {
             // Its own text names the cause already.
             None => anyhow!("{error}").context(format!("stopped after {steps} of {place}")),
             Some(why) => {
@@ -189,51 +283,26 @@ impl<'a> Session<'a> {
             model: self.model.clone(),
             training: self.settings.clone(),
             versions: Versions::current(),
+            data: self.data.clone(),
         })
     }
 
     /// The folder of the run and the files in it that grow; a run that goes on has its trainer set to where it was.
-    fn folder(&self, trainer: &mut Trainer<'_>) -> Result<(RunFolder, Metrics, Losses)> {
+    fn folder(&mut self, trainer: &mut Trainer<'_>) -> Result<(RunFolder, Metrics, Losses)> {
         let every = self.settings.log_every.unwrap_or_else(|| stride(self.settings.steps));
         let losses = Losses::new(self.settings.steps);
-        let Some(path) = &self.args.resume else {
+        let Some(resumed) = self.resumed.take() else {
             let folder = RunFolder::create(self.kind, self.args.out.as_deref(), self.args.force)?;
+            if folder.file(CONFIG_FILE).exists() {
+                folder.begin_beside()?;
+            }
             let metrics = Metrics::create(&folder, every)?;
             return Ok((folder, metrics, losses));
         };
-        self.load(path, trainer)?;
-        let folder = RunFolder::existing(path);
+        let folder = resumed.load(trainer)?;
         let losses = losses.with_earlier(&folder, trainer.step());
         let metrics = Metrics::resume(&folder, every, trainer.step())?;
         Ok((folder, metrics, losses))
-    }
-
-    /// Sets the trainer to a checkpoint of the run.
-    fn load(&self, path: &Path, trainer: &mut Trainer<'_>) -> Result<()> {
-        let which = match self.args.checkpoint {
-            KeptKind::Last => Kept::Last,
-            KeptKind::Earlier => Kept::Earlier,
-            KeptKind::Best => Kept::Best,
-        };
-        let folder = CheckpointFolder::new(path);
-        let checkpoint = folder.load(which).map_err(|e| {
-            let text = e.to_string();
-            match text.split_once("; the checkpoint `") {
-                Some((why, whole)) => {
-                    let other = whole.split('`').next().unwrap_or_default();
-                    anyhow!(
-                        "{why}; the checkpoint `{whole}: go on from there with --checkpoint {other}"
-                    )
-                }
-                None => anyhow!("{text}"),
-            }
-        })?;
-        let file = folder.file(which);
-        let about: Option<Config> = toml::from_str(&checkpoint.about).ok();
-        if about.is_some_and(|about| about.model != self.model) {
-            bail!("{}: a checkpoint of another model than config.toml says", file.display());
-        }
-        trainer.load_state_dict(&checkpoint.state).map_err(|e| anyhow!("{}: {e}", file.display()))
     }
 
     /// Says what is about to happen. A reader who has gone is met again when the results are printed.
@@ -298,12 +367,91 @@ impl<'a> Session<'a> {
     }
 }
 
+impl Resumed {
+    /// Reads a checkpoint, which must be one of the model that the settings say.
+    fn read(folder: RunFolder, which: KeptKind, config: &Config) -> Result<Resumed> {
+        let which = match which {
+            KeptKind::Last => Kept::Last,
+            KeptKind::Earlier => Kept::Earlier,
+            KeptKind::Best => Kept::Best,
+        };
+        let kept = CheckpointFolder::new(folder.path());
+        let file = kept.file(which);
+        let checkpoint = kept.load(which).map_err(|e| {
+            let text = e.to_string();
+            match text.split_once("; the checkpoint `") {
+                Some((why, whole)) => {
+                    let other = whole.split('`').next().unwrap_or_default();
+                    anyhow!(
+                        "{why}; the checkpoint `{whole}: go on from there with --checkpoint {other}"
+                    )
+                }
+                None => anyhow!("{text}"),
+            }
+        })?;
+        let about: Option<Config> = toml::from_str(&checkpoint.about).ok();
+        let what_it_is = |model: &toml::Table| {
+            let mut model = model.clone();
+            model.retain(|name, _| !OF_DATA.contains(&name));
+            model
+        };
+        if about.as_ref().is_some_and(|a| what_it_is(&a.model) != what_it_is(&config.model)) {
+            bail!("{}: a checkpoint of another model than config.toml says", file.display());
+        }
+        let weights = folder.file(MODEL_FILE);
+        if weights.exists()
+            && let Err(e) = io::load(&weights)
+        {
+            output::complain(&format!(
+                "warning: {e}; the run goes on from its checkpoint, and writes this file again at its end"
+            ));
+        }
+        let data = about.and_then(|about| about.data);
+        Ok(Resumed { folder, file, checkpoint, data, data_changed: false })
+    }
+
+    /// Sets the trainer to the checkpoint; gives the folder.
+    fn load(self, trainer: &mut Trainer<'_>) -> Result<RunFolder> {
+        let mut state = self.checkpoint.state;
+        if self.data_changed {
+            begin_an_epoch(&mut state, &trainer.state_dict());
+        }
+        trainer.load_state_dict(&state).map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
+        Ok(self.folder)
+    }
+}
+
+/// Where the examples are taken in epochs: the place of a run in the middle of an epoch of other data is the start of the next one of these.
+fn begin_an_epoch(state: &mut StateDict, fresh: &StateDict) {
+    const SIZES: [&str; 2] = ["batches.examples", "batches.batch"];
+    let number = |name: &str| {
+        let numbers = state.get(name).map(Tensor::to_f64_vec).unwrap_or_default();
+        numbers.first().map_or(0, |&n| n as i64)
+    };
+    let (epoch, at) = (number("batches.epoch"), number("batches.at"));
+    let sizes: Vec<_> = SIZES.iter().filter_map(|name| Some((*name, fresh.get(*name)?))).collect();
+    if sizes.is_empty() {
+        return;
+    }
+    for (name, tensor) in sizes {
+        state.insert(name.to_owned(), tensor.clone());
+    }
+    state.insert("batches.epoch".into(), Tensor::scalar(epoch + i64::from(at > 0)));
+    state.insert("batches.at".into(), Tensor::scalar(0i64));
+}
+
 /// Writes the weights, or their average.
 fn save_model(trainer: &mut Trainer<'_>, task: &dyn Task, folder: &RunFolder) -> Result<()> {
     trainer.use_average()?;
     task.module().eval();
-    let bytes = io::serialize(&task.module().state_dict(), &BTreeMap::new())?;
+    let bytes = io::serialize_checked(&task.module().state_dict(), &BTreeMap::new())?;
     folder.write(MODEL_FILE, &bytes)
+}
+
+/// What is said of a training that ended because of its loss.
+fn not_finite(end: &End, lr: f64) -> Option<String> {
+    let End::NotFinite { step, loss, why } = end else { return None };
+    Some(format!("the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"))
 }
 
 /// What became of a session.
@@ -353,11 +501,15 @@ impl Ran {
     }
 
     fn error(&self) -> Option<String> {
-        let End::NotFinite { step, loss, why } = &self.end else { return self.complaint.clone() };
-        Some(format!(
-            "the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {:?})",
-            self.lr
-        ))
+        let of_a_step = not_finite(&self.end, self.lr).or_else(|| self.complaint.clone());
+        of_a_step.or_else(|| {
+            let (name, x) = self.numbers.iter().find(|(_, x)| !x.is_finite())?;
+            let name = name.replace('_', " ");
+            Some(format!(
+                "the {name} is {x} after the last update; try a smaller --lr (it is {:?})",
+                self.lr
+            ))
+        })
     }
 
     /// Writes the last line of the metrics, prints the results (`lines` for people) and gives the status.

@@ -1,7 +1,5 @@
 //! The settings of a training, filled with the defaults of its kind, and what is made of them.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -15,7 +13,8 @@ use chainrule::train::TrainerOptions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::args::train::{Common, OptimizerKind, ScheduleKind};
+use super::DataSums;
+use crate::args::train::{Common, OptimizerKind, ScheduleKind, check_settings};
 
 /// The file's name in the folder of a run.
 pub const CONFIG_FILE: &str = "config.toml";
@@ -140,16 +139,6 @@ impl Settings {
             eager: args.eager,
             overfit_batch: args.overfit_batch,
         }
-    }
-
-    /// What no option may be on the command line, a file may hold.
-    fn check(&self) -> Result<(), String> {
-        let numbers = [self.lr, self.last_lr, self.momentum, self.weight_decay];
-        let good = self.batch > 0
-            && self.accumulate > 0
-            && self.lr > 0.0
-            && numbers.iter().all(|x| x.is_finite() && *x >= 0.0);
-        if good { Ok(()) } else { Err("its numbers under [training] make no training".into()) }
     }
 
     /// Counts epochs in steps.
@@ -287,6 +276,15 @@ pub struct Config {
     pub model: toml::Table,
     pub training: Settings,
     pub versions: Versions,
+    /// What the run read; none in files of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSums>,
+}
+
+/// The settings of a model, as they stand in a file: of sizes that the options for them allow.
+pub trait Checked {
+    /// An error that says which setting is beyond which limit, for a model that learns from so many examples at once.
+    fn check(&self, batch: usize) -> Result<(), String>;
 }
 
 impl Config {
@@ -294,7 +292,7 @@ impl Config {
     pub fn new(kind: &str, model: &impl Serialize, training: Settings) -> Result<Config> {
         let mut table = toml::Table::try_from(model)?;
         table.insert("kind".into(), kind.into());
-        Ok(Config { model: table, training, versions: Versions::current() })
+        Ok(Config { model: table, training, versions: Versions::current(), data: None })
     }
 
     /// The text of the file.
@@ -308,9 +306,13 @@ impl Config {
         self.model.get("kind").and_then(toml::Value::as_str).unwrap_or("")
     }
 
-    /// The settings of the model.
-    pub fn model<M: DeserializeOwned>(&self, folder: &Path) -> Result<M> {
-        self.model.clone().try_into().map_err(|e| broken(folder, &e.to_string()))
+    /// The settings of the model, within the limits of the options.
+    pub fn model<M: DeserializeOwned + Checked>(&self, folder: &Path) -> Result<M> {
+        let model: M =
+            self.model.clone().try_into().map_err(|e| broken(folder, &format!("{e}")))?;
+        let checked = model.check(self.training.batch);
+        checked.map_err(|why| broken(folder, &format!("under [model]: {why}")))?;
+        Ok(model)
     }
 
     /// Reads the file of a run, which must be of that kind.
@@ -329,7 +331,7 @@ impl Config {
         if config.kind() != kind {
             return Err(format!("the model is of kind `{}`, not `{kind}`", config.kind()));
         }
-        config.training.check()?;
+        check_settings(&config.training)?;
         Ok(config)
     }
 }
@@ -352,16 +354,14 @@ fn read_text(folder: &Path) -> Result<String> {
         bail!("{}: {what}; give the folder of a training run", folder.display());
     }
     let path = folder.join(CONFIG_FILE);
-    let mut text = String::new();
-    let read = File::open(&path).and_then(|f| f.take(MOST_BYTES + 1).read_to_string(&mut text));
-    match read {
-        Ok(n) if n as u64 > MOST_BYTES => bail!("{}: too large for settings", path.display()),
-        Ok(_) => Ok(text),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            bail!("{}: no such file; give the folder of a training run", path.display())
-        }
-        Err(e) => bail!("{}: cannot be read ({e}); train again or restore it", path.display()),
+    if !path.exists() {
+        bail!("{}: no such file; give the folder of a training run", path.display());
     }
+    let again = |why: String| {
+        anyhow!("{}: cannot be read ({why}); train again or restore it", path.display())
+    };
+    let bytes = chainrule::io::read_bounded(&path, MOST_BYTES).map_err(again)?;
+    String::from_utf8(bytes).map_err(|_| again("it is not UTF-8 text".into()))
 }
 
 #[cfg(test)]
@@ -385,11 +385,16 @@ mod tests {
         let good = text();
         assert!(Config::parse(&good, "moons").is_ok());
         for (from, to, part) in [
-            ("batch = 32", "batch = 0", "make no training"),
+            ("batch = 32", "batch = 0", "batch = 0 under [training]"),
             ("batch = 32", "batch = -1", "line "),
             ("batch = 32", "batch = ", "line "),
             ("batch = 32", "", "batch"),
-            ("lr = 0.01", "lr = nan", "make no training"),
+            ("lr = 0.01", "lr = nan", "lr = NaN under [training]"),
+            ("batch = 32", "batch = 4000000000000000000", "a whole number from 1 to 1000000"),
+            ("accumulate = 1", "accumulate = 4611686018427387904", "the number of batches"),
+            ("accumulate = 1", "accumulate = 0", "the number of batches"),
+            ("steps = 1000", "steps = 0", "the number of steps"),
+            ("momentum = 0.0", "momentum = 1.0", "below 1"),
             ("format = 2", "format = 1", "format 1"),
             ("kind = \"moons\"", "kind = \"gpt\"", "of kind `gpt`"),
         ] {

@@ -71,6 +71,7 @@ pub fn run(args: &TrainNames) -> Result<ExitCode> {
     let (mut session, mut model) = Session::open(KIND, &args.common, &DEFAULTS, model)?;
     let list = names::read_list(model.file())?;
     let data = NamesData::split(&list, model.context)?;
+    session.set_data(data.sums(&list))?;
     let batch = session.settings.batch;
     if data.train.count < batch {
         bail!(
@@ -125,14 +126,16 @@ fn finish(task: &MainTask<'_>, mut ran: Box<Ran>) -> Result<ExitCode> {
     let lr = ran.lr;
     let mut samples = Vec::new();
     // No names come from a model with such a loss; the loss says what is wrong with it.
+    let bad = [("training", train), ("validation", validation), ("test", test)];
     if train.is_finite() {
         names::sample(model, SAMPLES, SAMPLE_SEED, |name| {
             samples.push(name);
             Ok(())
         })?;
-    } else {
+    }
+    if let Some((which, loss)) = bad.into_iter().find(|(_, loss)| !loss.is_finite()) {
         ran.complain(format!(
-            "the loss over the training set is {train} after the last update; try a smaller --lr (it is {lr:?})"
+            "the loss over the {which} set is {loss} after the last update; try a smaller --lr (it is {lr:?})"
         ));
     }
     let guessing = (model.config().symbols as f64).ln();

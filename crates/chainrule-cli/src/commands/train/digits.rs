@@ -14,7 +14,7 @@ pub use self::model::{DigitsConfig, load};
 use self::model::{DigitsTask, Seen};
 use crate::args::train::{Backprop, DigitsModelKind, OptimizerKind, ScheduleKind, TrainDigits};
 use crate::plot::{self, Mistake};
-use crate::train::{Defaults, Outcome, Session, absolute};
+use crate::train::{DataSums, Defaults, Outcome, Session, absolute};
 use crate::{output, report};
 
 pub const KIND: &str = "digits";
@@ -69,8 +69,10 @@ pub fn run(args: &TrainDigits) -> Result<ExitCode> {
         DigitsModelKind::Mlp => DEFAULTS,
         DigitsModelKind::Cnn => CNN_DEFAULTS,
     };
-    let (session, model) = Session::open(KIND, &args.common, &defaults, model)?;
+    let (mut session, model) = Session::open(KIND, &args.common, &defaults, model)?;
     let (train, test) = data(&model)?;
+    let sums = DataSums::new().digits("training pictures", &train);
+    session.set_data(sums.digits("test pictures", &test))?;
     let (train, test) = (Arc::new(train), Arc::new(test));
     let seed = session.settings.seed;
     let batch = session.settings.batch.min(train.len());
@@ -182,6 +184,7 @@ pub fn eval(run: &std::path::Path, folder: Option<&std::path::Path>, json: bool)
     let (_, test) = data(&model)?;
     let seen = task.see(&test)?;
     let (loss, accuracy) = model::measure(&seen);
+    output::number("the loss", loss)?;
     let label = model.data.as_deref().unwrap_or("the digits that the program draws");
     if json {
         let model = run.display().to_string();
@@ -210,6 +213,7 @@ pub fn predict(run: &std::path::Path, input: &std::path::Path, json: bool) -> Re
     }
     let pictures = Digits { labels: vec![0; idx.shape[0]], pixels: idx.data };
     for (i, seen) in task.see(&pictures)?.iter().enumerate() {
+        output::number(&format!("the probability of picture {i}"), seen.sure)?;
         match json {
             true => output::json(
                 &json!({"picture": i, "digit": seen.taken_for, "probability": seen.sure}),

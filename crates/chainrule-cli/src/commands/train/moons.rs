@@ -11,9 +11,9 @@ use chainrule::{Generator, Tensor, no_grad};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use crate::args::train::TrainMoons;
+use crate::args::train::{TrainMoons, check_moons};
 use crate::plot::{self, Plane};
-use crate::train::{Defaults, Outcome, Session};
+use crate::train::{Checked, DataSums, Defaults, Outcome, Session};
 
 const DEFAULTS: Defaults = Defaults { batch: 64, lr: 0.01, ..Defaults::new() };
 
@@ -26,6 +26,12 @@ struct MoonsConfig {
     points: usize,
     noise: f64,
     hidden: usize,
+}
+
+impl Checked for MoonsConfig {
+    fn check(&self, batch: usize) -> Result<(), String> {
+        check_moons(self.points, self.noise, self.hidden, batch)
+    }
 }
 
 struct Moons {
@@ -55,10 +61,14 @@ impl Task for Moons {
 /// Runs the command.
 pub fn run(args: &TrainMoons) -> Result<ExitCode> {
     let model = MoonsConfig { points: args.points, noise: args.noise, hidden: args.hidden };
-    let (session, model) = Session::open("moons", &args.common, &DEFAULTS, model)?;
+    let (mut session, model) = Session::open("moons", &args.common, &DEFAULTS, model)?;
     let seed = session.settings.seed;
     let train = moons(model.points, model.noise, seed)?;
     let held_out = moons(model.points, model.noise, seed ^ 0x5eed)?;
+    let sums = [("training points", &train), ("test points", &held_out)].into_iter();
+    session.set_data(sums.fold(DataSums::new(), |sums, (name, part)| {
+        sums.numbers(name, &[part.x.to_f64_vec(), part.y.to_f64_vec()].concat())
+    }))?;
     let g = &mut Generator::manual_seed(seed);
     let h = model.hidden;
     let net = Sequential::new()

@@ -18,7 +18,7 @@ use serde_json::{Map, json};
 
 use crate::args::Sample;
 use crate::args::train::{FamilyKind, OptimizerKind, ScheduleKind, TrainFamily};
-use crate::train::{Config, Defaults, Outcome, Session, absolute, load_weights};
+use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
 pub const KIND: &str = "names-family";
@@ -70,6 +70,13 @@ struct FamilyConfig {
     model: FamilyKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
+}
+
+/// The models have sizes of their own, which no setting changes; the widest layer has 1,024 values for each letter.
+impl Checked for FamilyConfig {
+    fn check(&self, _: usize) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 impl FamilyConfig {
@@ -218,10 +225,12 @@ pub fn run(args: &TrainFamily) -> Result<ExitCode> {
         FamilyKind::Transformer => TRANSFORMER,
         _ => DEFAULTS,
     };
-    let (session, model) = Session::open(KIND, &args.common, &defaults, model)?;
+    let (mut session, model) = Session::open(KIND, &args.common, &defaults, model)?;
     let seed = session.settings.seed;
     let list = model.list(None)?;
     let (train, test) = model.split(&list, seed)?;
+    let sums = DataSums::names(&list).texts("training names", &train).texts("test names", &test);
+    session.set_data(sums)?;
     let data = model.dataset(&train)?;
     let g = &mut Generator::manual_seed(seed);
     let task = FamilyTask::new(&model, Some(model.dataset(&test)?), g)?;
@@ -290,7 +299,7 @@ pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
         Some(_) => list.names().to_vec(),
         None => model.split(&list, seed)?.1,
     };
-    let loss = names.mean_loss(&*model.dataset(&test)?)?;
+    let loss = output::number("the loss", names.mean_loss(&*model.dataset(&test)?)?)?;
     if json {
         let run = run.display().to_string();
         return output::json(

@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 
 use crate::args::train::{OptimizerKind, TrainRegression};
 use crate::output;
-use crate::train::{Defaults, Outcome, Session, absolute, load_weights};
+use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 
 const DEFAULTS: Defaults = Defaults {
     steps: 400,
@@ -30,6 +30,13 @@ const DEFAULTS: Defaults = Defaults {
 struct RegressionConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
+}
+
+/// A line has no sizes.
+impl Checked for RegressionConfig {
+    fn check(&self, _: usize) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// `y = w x + b`, computed from `x` brought to mean 0 and deviation 1: then any column is learned with the same rate.
@@ -73,7 +80,7 @@ impl Task for Line {
 /// Runs the command.
 pub fn run(args: &TrainRegression) -> Result<ExitCode> {
     let model = RegressionConfig { data: args.data.as_deref().map(absolute) };
-    let (session, model) = Session::open("regression", &args.common, &DEFAULTS, model)?;
+    let (mut session, model) = Session::open("regression", &args.common, &DEFAULTS, model)?;
     let table = match &model.data {
         Some(path) => Table::read(path)?,
         None => made_up()?,
@@ -83,12 +90,15 @@ pub fn run(args: &TrainRegression) -> Result<ExitCode> {
         bail!("{label}: {} columns where two are wanted, x and y", table.names().len());
     }
     let (x, y) = (table.column(0), table.column(1));
+    let sums = DataSums::new().texts("columns", table.names());
+    session.set_data(sums.numbers("rows of x", &x).numbers("rows of y", &y))?;
     let n = x.len() as f64;
     let mean = x.iter().sum::<f64>() / n;
     let deviation = (x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
-    if deviation == 0.0 || !deviation.is_finite() {
+    // As f32, in which the model computes.
+    if deviation as f32 == 0.0 || !(deviation as f32).is_finite() {
         bail!(
-            "{label}: all values of `{}` are the same, so no line is better than another",
+            "{label}: all values of `{}` are the same to f32, so no line is better than another",
             table.names()[0]
         );
     }
@@ -102,12 +112,18 @@ pub fn run(args: &TrainRegression) -> Result<ExitCode> {
     let options = LoaderOptions { batch, shuffle: None, ..LoaderOptions::default() };
     let generator = &mut Generator::manual_seed(session.settings.seed);
     let task = Line::new(mean, deviation, generator)?;
-    let Outcome::Ran(ran) = session.run(&task, Box::new(DataLoader::try_new(data, options)?))?
+    let Outcome::Ran(mut ran) =
+        session.run(&task, Box::new(DataLoader::try_new(data, options)?))?
     else {
         return Ok(ExitCode::SUCCESS);
     };
     let loss = task.loss(&all)?.try_item()?;
     let (w, b) = task.unscaled();
+    for (name, x) in [("loss", loss), ("slope", w), ("intercept", b)] {
+        if !x.is_finite() {
+            ran.complain(format!("the {name} is {x} after the last update; try a smaller --lr"));
+        }
+    }
     let [first, second] = [0, 1].map(|i| table.names()[i].as_str());
     let lines =
         [format!("{second} = {w:.4} {first} {} {:.4}", if b < 0.0 { '-' } else { '+' }, b.abs())];
@@ -133,12 +149,14 @@ fn made_up() -> Result<Table> {
 
 /// `chainrule predict DIR NUMBER`: y for an x.
 pub fn predict(run: &Path, x: &str, json: bool) -> Result<()> {
-    let Ok(x) = x.trim().parse::<f32>() else {
-        bail!("{x:?} is not a number; give the value that y is wanted for");
+    let Some(x) = x.trim().parse::<f32>().ok().filter(|x| x.is_finite()) else {
+        bail!("{x:?} is not a number of f32; give the value that y is wanted for");
     };
+    Config::read(run, "regression")?.model::<RegressionConfig>(run)?;
     let line = Line::new(0.0, 1.0, &mut Generator::manual_seed(0))?;
     load_weights(run, &line)?;
     let y = line.of(&Tensor::try_from_slice(&[x], [1, 1])?)?.try_item()?;
+    output::number("the prediction", y)?;
     match json {
         true => output::json(&json!({"x": x, "y": y})),
         false => output::line(&format!("{y:.6}")),

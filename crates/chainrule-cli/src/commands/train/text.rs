@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 use self::model::{Corpus, TextConfig, TextTask};
 use crate::args::Sample;
 use crate::args::train::{OptimizerKind, ScheduleKind, TrainText};
-use crate::train::{Config, Defaults, Outcome, Session, absolute, load_weights};
+use crate::train::{Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
 pub const KIND: &str = "text";
@@ -45,13 +45,6 @@ const HELD_OUT: usize = 400;
 
 /// Runs the command.
 pub fn run(args: &TrainText) -> Result<ExitCode> {
-    if !args.width.is_multiple_of(args.heads) {
-        bail!(
-            "--width {} cannot be shared among --heads {}; choose a multiple",
-            args.width,
-            args.heads
-        );
-    }
     let text = match (&args.data, &args.common.resume) {
         (Some(path), None) => Some(CharText::read(path)?),
         _ => None,
@@ -83,6 +76,9 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
                 Some(text) => text,
                 None => CharText::read(path)?,
             };
+            session.set_data(sums_of(&text))?;
+            // The numbers of the symbols are those that the model learned, whatever else the text may hold now.
+            let text = text.with_numbers_of(&model.symbols.chars().collect::<Vec<_>>())?;
             let (train, held_out) = text.split(TRAIN_SHARE);
             let (train, held_out) =
                 (train.with_context(model.context), held_out.with_context(model.context));
@@ -97,6 +93,10 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
         }
         None => {
             let (train, test) = Sums::split(model.digits, 1)?;
+            let lines = |sums: &Sums| sums.lines().collect::<Vec<_>>();
+            let sums = DataSums::new().texts("training sums", &lines(&train));
+            let sums = sums.texts("test sums", &lines(&test));
+            session.set_data(sums.chars("symbols", &Sums::SYMBOLS.iter().collect::<String>()))?;
             (Corpus::sums(&test)?, Arc::new(train))
         }
     };
@@ -111,6 +111,17 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
     let sample = task.show(500)?;
     let more = Map::from_iter([("sample".to_owned(), json!(sample))]);
     ran.finish(more, &[format!("\n{sample}\n")])
+}
+
+/// The checksums of a text, its symbols and the two parts that it is cut into.
+fn sums_of(text: &CharText) -> DataSums {
+    let (train, held_out) = text.split(TRAIN_SHARE);
+    let symbols: String = text.symbols().iter().collect();
+    DataSums::new()
+        .chars("text", &text.decode(text.numbers()))
+        .chars("symbols", &symbols)
+        .wholes("training part", train.numbers())
+        .wholes("held-out part", held_out.numbers())
 }
 
 /// `chainrule sample DIR` for a run of text.
@@ -149,8 +160,7 @@ pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
     let path = file.or(model.data.as_deref().map(Path::new));
     let corpus = match path {
         Some(path) => {
-            let read = CharText::read(path)?;
-            let text = CharText::with_symbols(&read.decode(read.numbers()), &symbols)?;
+            let text = CharText::read(path)?.with_numbers_of(&symbols)?;
             let share = if file.is_some() { 0.0 } else { TRAIN_SHARE };
             let held_out = text.split(share).1.with_context(model.context);
             if held_out.is_empty() {
@@ -163,6 +173,9 @@ pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
     let task = TextTask::new(&model, corpus, &mut Generator::manual_seed(0))?;
     load_weights(run, &task.gpt)?;
     let measures = task.measure()?;
+    for (name, x) in &measures {
+        output::number(&format!("the {}", name.replace('_', " ")), *x)?;
+    }
     if json {
         let mut all = Map::from_iter([("model".to_owned(), json!(run.display().to_string()))]);
         all.extend(measures.iter().map(|(name, x)| ((*name).to_owned(), json!(x))));

@@ -12,8 +12,8 @@ use chainrule::{Generator, Tensor, no_grad};
 use chainrule_lab::models::{DigitsCnn, DigitsMlp};
 use serde::{Deserialize, Serialize};
 
-use crate::args::train::{Backprop, DigitsModelKind};
-use crate::train::{Config, load_weights};
+use crate::args::train::{Backprop, DigitsModelKind, check_digits};
+use crate::train::{Checked, Config, load_weights};
 
 /// What is trained on what, as it stands in the settings of the run.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +24,15 @@ pub struct DigitsConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     pub examples: usize,
+}
+
+impl Checked for DigitsConfig {
+    fn check(&self, batch: usize) -> Result<(), String> {
+        if self.backprop == Backprop::Explicit && self.architecture == DigitsModelKind::Cnn {
+            return Err("explicit backprop has no convolutions; use it with the mlp".into());
+        }
+        check_digits(&self.hidden, self.examples, batch)
+    }
 }
 
 /// How many pictures go through the model at once when it is measured.

@@ -9,6 +9,8 @@ use chainrule_lab::models::{Gpt, GptConfig};
 use serde::{Deserialize, Serialize};
 
 use super::sample::{How, generate};
+use crate::args::train::{TextSizes, check_text};
+use crate::train::Checked;
 
 /// What is trained on what, as it stands in the settings of the run.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +26,29 @@ pub struct TextConfig {
     pub dropout: f64,
     #[serde(default)]
     pub recompute: usize,
+}
+
+impl Checked for TextConfig {
+    fn check(&self, batch: usize) -> Result<(), String> {
+        let symbols: Vec<char> = self.symbols.chars().collect();
+        if symbols.is_empty() || !symbols.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err("symbols must be characters in rising order, each once".into());
+        }
+        if self.data.is_none() && symbols != Sums::SYMBOLS {
+            return Err("the symbols are not those of sums".into());
+        }
+        let sizes = TextSizes {
+            digits: self.digits,
+            layers: self.layers,
+            heads: self.heads,
+            width: self.width,
+            context: self.context,
+            recompute: self.recompute,
+            dropout: self.dropout,
+            symbols: symbols.len(),
+        };
+        check_text(&sizes, batch)
+    }
 }
 
 impl TextConfig {

@@ -1,7 +1,7 @@
 //! Writing: one symbol after the other, each drawn by what the model expects.
 
 use chainrule::nn::Layer;
-use chainrule::{Generator, Result, Tensor, no_grad};
+use chainrule::{Error, Generator, Result, Tensor, no_grad};
 use chainrule_lab::models::Gpt;
 
 /// How symbols are drawn.
@@ -39,6 +39,12 @@ pub fn generate(
 }
 
 fn draw(logits: &[f32], how: How, generator: &mut Generator) -> Result<i64> {
+    if let Some(bad) = logits.iter().find(|x| !x.is_finite()) {
+        let why = format!(
+            "the model expects the next symbol with {bad}, which is not a number; train again with a smaller --lr"
+        );
+        return Err(Error::argument("sample", why));
+    }
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
     if how.temperature == 0.0 {
