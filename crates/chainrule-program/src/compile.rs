@@ -147,10 +147,10 @@ type LossFn<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
 /// use chainrule::nn::{Layer, Linear};
 /// use chainrule::optim::Sgd;
 /// use chainrule::{Generator, Tensor, nn::Module, program};
-/// let layer = Linear::new(3, 1, true, &mut Generator::manual_seed(0));
+/// let layer = Linear::new(3, 1, &mut Generator::manual_seed(0));
 /// let mut sgd = Sgd::new(layer.parameters(), 0.1);
 /// let (x, y) = (Tensor::ones([4, 3]), Tensor::zeros([4, 1]));
-/// let mut step = program::compile(&layer, &mut sgd, ["x", "y"], |args| layer.compute(&args[0])?.try_mse(&args[1]));
+/// let mut step = program::compile(&layer, &mut sgd, ["x", "y"], |args| layer.try_forward(&args[0])?.try_mse(&args[1]));
 /// let first = step.run(&[&x, &y])?.item();
 /// assert!(step.run(&[&x, &y])?.item() < first);
 /// step.optimizer().set_lr(0.01)?; // the next run takes it

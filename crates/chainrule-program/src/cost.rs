@@ -98,11 +98,11 @@ mod tests {
     #[test]
     fn a_step_costs_what_one_counts_by_hand() {
         let g = &mut Generator::manual_seed(0);
-        let layer = Linear::new(5, 3, true, g);
+        let layer = Linear::new(5, 3, g);
         let mut sgd = Sgd::new(layer.parameters(), 0.1);
         let (x, y) = (Tensor::randn([7, 5], DType::F32, g), Tensor::randint(0, 3, [7], g));
         let mut step = compile(&layer, &mut sgd, ["x", "y"], |b| {
-            layer.compute(&b[0])?.try_cross_entropy(&b[1])
+            layer.try_forward(&b[0])?.try_cross_entropy(&b[1])
         });
         let program = step.trace(&[&x, &y]).unwrap();
         let phases = [Phase::Forward, Phase::Backward, Phase::Update];

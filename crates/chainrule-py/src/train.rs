@@ -68,7 +68,8 @@ impl PyOptimizer {
         macro_rules! make {
             ($optimizer:ident, $options:expr) => {{
                 let options = $options;
-                Box::new(run(|| $optimizer::try_new(p, lr, options))?) as Box<dyn Optimizer + Send>
+                Box::new(run(|| $optimizer::try_with_options(p, lr, options))?)
+                    as Box<dyn Optimizer + Send>
             }};
         }
         let inner = match kind {

@@ -4,7 +4,7 @@
 ///
 /// ```
 /// use chainrule::train::Best;
-/// let mut best = Best::new(false); // lower is better
+/// let mut best = Best::lowest();
 /// let seen = [f64::NAN, 2.0, 1.0, f64::NAN, 1.0].map(|loss| best.take(loss));
 /// assert_eq!(seen, [false, true, true, false, false]);
 /// assert_eq!((best.value(), best.since()), (Some(1.0), 2));
@@ -17,9 +17,14 @@ pub struct Best {
 }
 
 impl Best {
-    /// Of values of which the higher, or the lower, is better.
-    pub fn new(higher_is_better: bool) -> Best {
-        Best { higher: higher_is_better, value: None, since: 0 }
+    /// Of values of which the highest is best.
+    pub fn highest() -> Best {
+        Best { higher: true, value: None, since: 0 }
+    }
+
+    /// Of values of which the lowest is best.
+    pub fn lowest() -> Best {
+        Best { higher: false, value: None, since: 0 }
     }
 
     /// As it was with this value and so many measurements since.

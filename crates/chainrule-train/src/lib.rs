@@ -7,7 +7,7 @@
 //! use std::sync::Arc;
 //! use chainrule::data::{Batch, DataLoader, LoaderOptions, TensorDataset};
 //! use chainrule::nn::{Layer, Linear, Module};
-//! use chainrule::optim::{Sgd, schedule::Constant};
+//! use chainrule::optim::Sgd;
 //! use chainrule::train::{End, Event, Task, Trainer, TrainerOptions};
 //! use chainrule::{Generator, Tensor};
 //!
@@ -25,10 +25,11 @@
 //! let x = Tensor::from([[0.0f32], [1.0], [2.0], [3.0]]);
 //! let data = TensorDataset::try_new(&x, &(&x * 2.0 + 1.0))?;
 //! let batches = DataLoader::try_new(Arc::new(data), LoaderOptions { batch: 4, ..LoaderOptions::default() })?;
-//! let task = Line(Linear::new(1, 1, true, &mut Generator::manual_seed(0)));
+//! let task = Line(Linear::new(1, 1, &mut Generator::manual_seed(0)));
 //! let sgd = Sgd::new(task.0.parameters(), 0.1);
 //! let options = TrainerOptions { steps: 500, ..TrainerOptions::default() };
-//! let mut trainer = Trainer::try_new(&task, Box::new(sgd), Box::new(Constant { lr: 0.1 }), Box::new(batches), options)?;
+//! let trainer = Trainer::builder(&task, Box::new(sgd), Box::new(batches));
+//! let mut trainer = trainer.options(options).build()?;
 //!
 //! let mut last = f64::NAN;
 //! let mut listener = |event: &Event<'_>| {
@@ -61,4 +62,4 @@ pub use best::Best;
 pub use event::{End, Event, Listener, Listeners, StepEvent};
 pub use range::{RangeFound, RangeOptions};
 pub use task::{Metrics, Task};
-pub use trainer::{Trainer, TrainerOptions};
+pub use trainer::{Trainer, TrainerBuilder, TrainerOptions};

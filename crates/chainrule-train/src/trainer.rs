@@ -1,31 +1,33 @@
 //! The loop of a training.
 
+mod builder;
 mod engine;
 mod state;
 
 use std::time::Instant;
 
+pub use self::builder::TrainerBuilder;
 pub(super) use self::engine::{Engine, eager};
 use super::explain::Kept;
 use super::saver::{Save, Saver};
 use super::{Best, End, Event, Listener, Metrics, StepEvent, Task};
 use crate::data::{Batch, Batches};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::CheckpointFolder;
 use crate::optim::schedule::Schedule;
-use crate::optim::{Clipped, Ema, Optimizer};
+use crate::optim::{Ema, Optimizer};
 use crate::tensor::{Tensor, no_grad};
 
-/// How a [`Trainer`] goes about it.
+/// The options of a [`Trainer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainerOptions {
-    /// How many steps to take in all.
+    /// The number of steps in all.
     pub steps: u64,
     /// Measures the model after so many steps each, and at the end; 0 for the end alone, [`TrainerOptions::NEVER`] for not at all.
     pub eval_every: u64,
     /// Saves a checkpoint after so many steps each, where there is a folder for them; 0 for the end and the best alone.
     pub save_every: u64,
-    /// How many batches make one update; their gradients are averaged.
+    /// The number of batches of one update; their gradients are averaged.
     pub accumulate: usize,
     /// The largest norm of the gradients.
     pub clip: Option<f64>,
@@ -44,7 +46,7 @@ pub struct TrainerOptions {
 }
 
 impl TrainerOptions {
-    /// So many steps that it never comes to it.
+    /// A number of steps that no run reaches.
     pub const NEVER: u64 = u64::MAX;
 }
 
@@ -101,45 +103,13 @@ pub(super) struct Place {
 }
 
 impl<'a> Trainer<'a> {
-    /// Before the first step. Errors for options or a schedule that make no sense.
-    pub fn try_new(
+    /// A training of the task's model by an optimizer on batches.
+    pub fn builder(
         task: &'a dyn Task,
         optimizer: Box<dyn Optimizer>,
-        schedule: Box<dyn Schedule>,
         batches: Box<dyn Batches>,
-        options: TrainerOptions,
-    ) -> Result<Trainer<'a>> {
-        schedule.check()?;
-        if options.accumulate == 0 {
-            return Err(Error::argument("Trainer", "a step needs one batch at least"));
-        }
-        let ema = match options.ema {
-            Some(decay) => Some(Ema::new(task.module().parameters(), decay)?.warm_up()),
-            None => None,
-        };
-        let (optimizer, grad_norm): (Box<dyn Optimizer>, _) = match options.clip {
-            Some(clip) => {
-                let clipped = Clipped::try_new(optimizer, clip)?;
-                let norm = clipped.norm().clone();
-                (Box::new(clipped), Some(norm))
-            }
-            None => (optimizer, None),
-        };
-        let best = Best::new(task.higher_is_better());
-        let place = Place { step: 0, best, loss_sum: 0.0, loss_count: 0 };
-        let rest = Rest {
-            schedule,
-            batches,
-            options,
-            ema,
-            grad_norm,
-            place,
-            kept: None,
-            batch: None,
-            saver: None,
-            last_metrics: Metrics::new(),
-        };
-        Ok(Trainer { task, optimizer, rest })
+    ) -> TrainerBuilder<'a> {
+        TrainerBuilder::new(task, optimizer, batches)
     }
 
     /// Saves checkpoints in a folder, each with the text `about`, on a thread of their own while the training goes on.
@@ -148,7 +118,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// How many steps are done.
+    /// The number of steps that are done.
     pub fn step(&self) -> u64 {
         self.rest.place.step
     }

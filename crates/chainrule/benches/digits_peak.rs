@@ -83,7 +83,7 @@ fn step() -> Result<(Program, Tensor, Tensor)> {
         if i > 0 {
             net = net.with(Relu);
         }
-        net = net.with(Linear::try_new(w[0], w[1], true, g)?);
+        net = net.with(Linear::try_new(w[0], w[1], g)?);
     }
     let mut sgd = Sgd::new(net.parameters(), 0.01);
     let program = Program::trace([("x", &x), ("y", &y)], |batch| {

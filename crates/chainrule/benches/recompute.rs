@@ -39,7 +39,7 @@ type Make = fn(usize) -> Subject;
 fn deep(every: usize) -> Subject {
     let g = &mut Generator::manual_seed(1);
     let mut net: Stack<Hidden> =
-        (0..100).map(|_| Hidden { linear: Linear::new(128, 128, true, g) }).collect();
+        (0..100).map(|_| Hidden { linear: Linear::new(128, 128, g) }).collect();
     net.recompute_every(every);
     Subject { model: Box::new(net), x: Tensor::randn([8192, 128], DType::F32, g) }
 }

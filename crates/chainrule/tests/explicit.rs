@@ -38,14 +38,14 @@ fn check(what: &str, layer: &mut impl Explicit, f: impl Fn(&Tensor) -> Tensor) {
 #[test]
 fn each_layer_equals_autograd() {
     let g = &mut Generator::manual_seed(3);
-    check("Relu", &mut explicit::Relu::default(), |x| x.relu());
-    check("Tanh", &mut explicit::Tanh::default(), |x| x.tanh());
-    check("Sigmoid", &mut explicit::Sigmoid::default(), |x| x.sigmoid());
-    check("Softmax", &mut explicit::Softmax::default(), |x| x.softmax(-1));
-    check("LogSoftmax", &mut explicit::LogSoftmax::default(), |x| x.log_softmax(-1));
+    check("Relu", &mut explicit::ExplicitRelu::default(), |x| x.relu());
+    check("Tanh", &mut explicit::ExplicitTanh::default(), |x| x.tanh());
+    check("Sigmoid", &mut explicit::ExplicitSigmoid::default(), |x| x.sigmoid());
+    check("Softmax", &mut explicit::ExplicitSoftmax::default(), |x| x.softmax(-1));
+    check("LogSoftmax", &mut explicit::ExplicitLogSoftmax::default(), |x| x.log_softmax(-1));
     let (w, b) = (normal(&[5, 5], g).parameter(), normal(&[5], g).parameter());
     let layer = nn::Linear { weight: w.clone(), bias: Some(b.clone()) };
-    check("Linear", &mut explicit::Linear::from(layer), |x| x.matmul(&w.t()) + &b);
+    check("Linear", &mut explicit::ExplicitLinear::from(layer), |x| x.matmul(&w.t()) + &b);
     for training in [true, false] {
         let mut norm = nn::BatchNorm1d::new(5);
         norm.gain = normal(&[5], g).parameter();
@@ -54,7 +54,7 @@ fn each_layer_equals_autograd() {
         norm.running_var = (normal(&[5], g).abs() + 0.5).buffer();
         let (gain, bias) = (norm.gain.clone(), norm.bias.clone());
         let (mean, var) = (norm.running_mean.clone(), norm.running_var.clone());
-        let mut layer = explicit::BatchNorm1d::from(norm);
+        let mut layer = explicit::ExplicitBatchNorm1d::from(norm);
         layer.set_training(training);
         let f = |x: &Tensor| match training {
             true => x.batch_norm(Some(&gain), Some(&bias), 1e-5, 0),
@@ -66,7 +66,7 @@ fn each_layer_equals_autograd() {
 
 #[test]
 fn batch_norm_moves_its_running_statistics_as_the_layer_does() {
-    let (layer, mut by_hand) = (nn::BatchNorm1d::new(5), explicit::BatchNorm1d::new(5));
+    let (layer, mut by_hand) = (nn::BatchNorm1d::new(5), explicit::ExplicitBatchNorm1d::new(5));
     let x = normal(&[8, 5], &mut Generator::manual_seed(1)).to_dtype(DType::F32);
     layer.forward(&x);
     by_hand.forward(&x);
@@ -77,9 +77,9 @@ fn batch_norm_moves_its_running_statistics_as_the_layer_does() {
 #[test]
 fn backward_before_forward_is_an_error() {
     let dout = Tensor::zeros([2, 2]);
-    let e = explicit::Tanh::default().try_backward(&dout).unwrap_err().to_string();
+    let e = explicit::ExplicitTanh::default().try_backward(&dout).unwrap_err().to_string();
     assert!(e.contains("Tanh") && e.contains("call forward first"), "{e}");
-    assert!(explicit::CrossEntropy::default().try_backward().is_err());
+    assert!(explicit::ExplicitCrossEntropy::default().try_backward().is_err());
 }
 
 /// The digits network, narrower, trained by both: the same losses and weights to rounding.
@@ -94,20 +94,20 @@ fn the_digits_network_trains_as_with_autograd() {
             bias: Some(normal(&[s[1]], g).parameter()),
         })
         .collect();
-    let (mut net, mut by_hand) = (Sequential::new(), explicit::Net::new());
+    let (mut net, mut by_hand) = (Sequential::new(), explicit::ExplicitNet::new());
     for (i, layer) in layers.into_iter().enumerate() {
         let copy = nn::Linear {
             weight: layer.weight.detach().parameter(),
             bias: layer.bias.as_ref().map(|b| b.detach().parameter()),
         };
         net = net.with(layer);
-        by_hand = by_hand.with(explicit::Linear::from(copy));
+        by_hand = by_hand.with(explicit::ExplicitLinear::from(copy));
         if i < 3 {
             net = net.with(nn::Relu);
-            by_hand = by_hand.with(explicit::Relu::default());
+            by_hand = by_hand.with(explicit::ExplicitRelu::default());
         }
     }
-    let mut criterion = explicit::CrossEntropy::default();
+    let mut criterion = explicit::ExplicitCrossEntropy::default();
     let (mut tape, mut hand) =
         (Sgd::new(net.parameters(), 0.1), Sgd::new(by_hand.parameters(), 0.1));
     for step in 0..20 {

@@ -3,8 +3,8 @@
 mod common;
 
 use chainrule::nn::{
-    BatchNorm1d, Embedding, FlattenConsecutive, Layer, Linear, Module, Relu, Residual, Sequential,
-    StateDict, Tanh, summary,
+    BatchNorm1d, BatchNormOptions, Embedding, FlattenConsecutive, Layer, Linear, LinearOptions,
+    Module, Relu, Residual, Sequential, StateDict, Tanh, summary,
 };
 use chainrule::{DType, Generator, Tensor};
 use common::{Reference, distance};
@@ -99,9 +99,9 @@ fn net() -> Sequential {
     let g = &mut Generator::manual_seed(5);
     Sequential::new()
         .with(Embedding::new(7, 4, g))
-        .with(Linear::new(4, 6, false, g))
+        .with(Linear::with_options(4, 6, LinearOptions::default().no_bias(), g))
         .with(Relu)
-        .with(Linear::new(6, 2, true, g))
+        .with(Linear::new(6, 2, g))
         .with(Tanh)
 }
 
@@ -153,7 +153,7 @@ fn a_state_that_does_not_fit_changes_nothing() {
 
 #[test]
 fn frozen_parameters_get_no_gradient() {
-    let layer = Linear::new(2, 2, true, &mut Generator::manual_seed(0));
+    let layer = Linear::new(2, 2, &mut Generator::manual_seed(0));
     layer.weight.set_requires_grad(false).unwrap();
     layer.forward(&Tensor::ones([1, 2])).sum_all().backward();
     assert!(layer.weight.grad().is_none());
@@ -163,13 +163,14 @@ fn frozen_parameters_get_no_gradient() {
 #[test]
 fn impossible_layers_are_errors() {
     let g = &mut Generator::manual_seed(0);
-    assert!(Linear::try_new(0, 1, true, g).is_err());
+    assert!(Linear::try_new(0, 1, g).is_err());
     assert!(Embedding::try_new(1, 0, g).is_err());
-    assert!(BatchNorm1d::try_new(3, -1.0, 0.1).is_err());
+    assert!(
+        BatchNorm1d::try_with_options(3, BatchNormOptions { eps: -1.0, momentum: 0.1 }).is_err()
+    );
     let text = BatchNorm1d::new(3).try_forward(&Tensor::zeros(3)).unwrap_err().to_string();
     assert!(text.contains("BatchNorm1d: shape [3]"), "{text}");
-    let text =
-        Linear::new(3, 2, true, g).try_forward(&Tensor::zeros([4, 5])).unwrap_err().to_string();
+    let text = Linear::new(3, 2, g).try_forward(&Tensor::zeros([4, 5])).unwrap_err().to_string();
     assert!(
         text.contains("linear: shapes [4, 5] and [2, 3]") && text.contains("called at"),
         "{text}"
@@ -179,14 +180,14 @@ fn impossible_layers_are_errors() {
 #[test]
 fn a_summary_lists_each_module_with_its_result() {
     let g = &mut Generator::manual_seed(5);
-    let inner = Sequential::new().with(Linear::new(6, 6, true, g)).with(Tanh);
+    let inner = Sequential::new().with(Linear::new(6, 6, g)).with(Tanh);
     let net = Sequential::new()
-        .with(Linear::new(4, 6, true, g))
+        .with(Linear::new(4, 6, g))
         .with(BatchNorm1d::new(6))
         .with(Residual::new(inner))
         .with(Relu)
         .with(Relu)
-        .with(Linear::new(6, 1, false, g));
+        .with(Linear::with_options(6, 1, LinearOptions::default().no_bias(), g));
     net.layers()[0].freeze();
     let before = net.state_dict();
     let table = summary(&net, &Tensor::zeros([7, 4])).unwrap();
@@ -227,5 +228,5 @@ fn shapes_that_do_not_fit_are_errors() {
     assert!(FlattenConsecutive::new(0).try_forward(&x).is_err());
     assert!(FlattenConsecutive::new(2).try_forward(&Tensor::zeros([4, 4])).is_err());
     let g = &mut Generator::manual_seed(0);
-    assert!(Residual::new(Linear::new(3, 4, true, g)).try_forward(&x).is_err());
+    assert!(Residual::new(Linear::new(3, 4, g)).try_forward(&x).is_err());
 }

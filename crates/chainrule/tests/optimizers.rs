@@ -27,7 +27,9 @@ fn follows(name: &str, make: impl Fn(Vec<Tensor>) -> Box<dyn Optimizer>) {
 }
 
 fn sgd(lr: f64, options: SgdOptions) -> impl Fn(Vec<Tensor>) -> Box<dyn Optimizer> {
-    move |parameters| Box::new(Sgd::try_new(parameters, lr, options).expect("good options"))
+    move |parameters| {
+        Box::new(Sgd::try_with_options(parameters, lr, options).expect("good options"))
+    }
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn sgd_with_nesterov_and_weight_decay_follows_pytorch() {
 fn rmsprop_follows_pytorch() {
     let make = |options| {
         move |parameters| -> Box<dyn Optimizer> {
-            Box::new(RmsProp::try_new(parameters, 0.01, options).expect("good options"))
+            Box::new(RmsProp::try_with_options(parameters, 0.01, options).expect("good options"))
         }
     };
     let usual = RmsPropOptions::default();
@@ -73,7 +75,7 @@ fn adagrad_follows_pytorch() {
 fn adam_follows_pytorch() {
     let make = |options| {
         move |parameters| -> Box<dyn Optimizer> {
-            Box::new(Adam::try_new(parameters, 0.01, options).expect("good options"))
+            Box::new(Adam::try_with_options(parameters, 0.01, options).expect("good options"))
         }
     };
     follows("adam", make(AdamOptions::default()));
@@ -85,7 +87,7 @@ fn adam_follows_pytorch() {
 fn adamw_follows_pytorch() {
     let options = AdamWOptions { betas: (0.9, 0.99), weight_decay: 0.1, ..AdamWOptions::default() };
     follows("adamw", move |parameters| {
-        Box::new(AdamW::try_new(parameters, 0.01, options).expect("good options"))
+        Box::new(AdamW::try_with_options(parameters, 0.01, options).expect("good options"))
     });
 }
 
@@ -129,19 +131,19 @@ fn all_options_together_follow_pytorch() {
     let p = || vec![matrix(2, 2)];
     let (betas, eps) = ((0.8, 0.95), 1e-3);
     let options = AdagradOptions { lr_decay: 0.1, weight_decay: 0.05, initial_accumulator_value: 0.3, eps };
-    ends(Adagrad::try_new(p(), 0.05, options).unwrap(),
+    ends(Adagrad::try_with_options(p(), 0.05, options).unwrap(),
         [0.8755085956762395, -0.14115240129527115, -0.8404954285249678, 0.33439647421589125]);
     let options = AdamWOptions { betas, eps, weight_decay: 0.3, amsgrad: true };
-    ends(AdamW::try_new(p(), 0.02, options).unwrap(),
+    ends(AdamW::try_with_options(p(), 0.02, options).unwrap(),
         [0.8600698711474969, -0.1569675876656269, -0.8270436593161842, 0.3403918297594718]);
     let options = AdamOptions { betas, eps, weight_decay: 0.3, amsgrad: true };
-    ends(Adam::try_new(p(), 0.02, options).unwrap(),
+    ends(Adam::try_with_options(p(), 0.02, options).unwrap(),
         [0.8900512747847737, -0.15853123784329268, -0.8534580387504911, 0.33561103544976206]);
     let options = RmsPropOptions { alpha: 0.9, eps, weight_decay: 0.05, momentum: 0.7, centered: true };
-    ends(RmsProp::try_new(p(), 0.02, options).unwrap(),
+    ends(RmsProp::try_with_options(p(), 0.02, options).unwrap(),
         [0.47452119489392375, -0.22854003024729425, -0.28412518588774827, 0.2628445825257568]);
     let options = SgdOptions { momentum: 0.9, dampening: 0.3, weight_decay: 0.05, nesterov: false };
-    ends(Sgd::try_new(p(), 0.02, options).unwrap(),
+    ends(Sgd::try_with_options(p(), 0.02, options).unwrap(),
         [0.6643518084422343, -0.163344955452803, -0.7160885779165496, 0.32579521909044795]);
 }
 
@@ -150,7 +152,7 @@ fn all_options_together_follow_pytorch() {
 fn lion_follows_its_paper() {
     let (lr, b1, b2, decay) = (0.03, 0.9, 0.99, 0.2);
     let options = LionOptions { betas: (b1, b2), weight_decay: decay };
-    let lion = Lion::try_new(vec![matrix(3, 4)], lr, options).unwrap();
+    let lion = Lion::try_with_options(vec![matrix(3, 4)], lr, options).unwrap();
     agrees(lion, |p, g, m| {
         for i in 0..p.len() {
             let c: f64 = b1 * m[i] + (1.0 - b1) * g[i];
@@ -192,7 +194,7 @@ fn muon_follows_its_description() {
         for nesterov in [true, false] {
             let (lr, momentum, decay) = (0.02, 0.95, 0.1);
             let options = MuonOptions { nesterov, weight_decay: decay, ..MuonOptions::default() };
-            let muon = Muon::try_new(vec![matrix(rows, columns)], lr, options).unwrap();
+            let muon = Muon::try_with_options(vec![matrix(rows, columns)], lr, options).unwrap();
             agrees(muon, |p, g, buffer| {
                 buffer.iter_mut().zip(g).for_each(|(b, g)| *b = momentum * *b + g);
                 let ahead = |(b, g): (&f64, &f64)| if nesterov { g + momentum * b } else { *b };
@@ -217,7 +219,7 @@ fn muon_follows_its_description() {
 fn muon_is_for_matrices() {
     for shape in [&[3][..], &[2, 2, 2]] {
         let parameter = Tensor::zeros(shape).parameter();
-        let text = Muon::try_new(vec![parameter], 0.02, MuonOptions::default()).unwrap_err();
+        let text = Muon::try_new(vec![parameter], 0.02).unwrap_err();
         assert!(text.to_string().contains("AdamW"), "{text}");
     }
     // No direction and no size: nothing moves, and nothing fails.

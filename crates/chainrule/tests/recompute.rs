@@ -34,7 +34,7 @@ fn deep(every: usize) -> (usize, Vec<Vec<f32>>) {
     let pass = move || {
         let g = &mut Generator::manual_seed(1);
         let mut net: Stack<Hidden> =
-            (0..100).map(|_| Hidden { linear: Linear::new(16, 16, true, g) }).collect();
+            (0..100).map(|_| Hidden { linear: Linear::new(16, 16, g) }).collect();
         net.recompute_every(every);
         // Many rows: the gradients of the parameters, which are there in any case, then count for little.
         let x = Tensor::randn([4096, 16], DType::F32, g);

@@ -72,8 +72,8 @@ fn two_layers_both_ways_are_those_of_pytorch() {
     let start = line(-0.5, 0.5, 16, &[4, 2, 2]);
     let g = || Generator::manual_seed(3);
 
-    let rnn = Rnn::try_new(3, 2, TWO_BOTH_WAYS, &mut g()).unwrap().with_relu();
-    let (y, last) = rnn.run(&x, Some(std::array::from_ref(&start)));
+    let rnn = Rnn::try_with_options(3, 2, TWO_BOTH_WAYS, &mut g()).unwrap().with_relu();
+    let (y, last) = rnn.forward_from(&x, Some(std::array::from_ref(&start)));
     deep(&y, &last, &rnn, [
         &[0.0, 0.0, 0.6985885, 1.3328617, 0.0, 0.0, 0.1982533, 1.2812612, 0.0, 0.0, 0.2057838, 0.3894017, 0.4658347,
           0.0, 0.1488003, 0.2743321],
@@ -82,8 +82,8 @@ fn two_layers_both_ways_are_those_of_pytorch() {
         &[],
     ], &[0.0, 0.0, -0.002891, -0.000964]);
 
-    let gru = Gru::try_new(3, 2, TWO_BOTH_WAYS, &mut g()).unwrap();
-    let (y, last) = gru.run(&x, Some(std::array::from_ref(&start)));
+    let gru = Gru::try_with_options(3, 2, TWO_BOTH_WAYS, &mut g()).unwrap();
+    let (y, last) = gru.forward_from(&x, Some(std::array::from_ref(&start)));
     deep(&y, &last, &gru, [
         &[-0.2120055, -0.0180705, -0.1421827, -0.0560679, -0.410659, -0.1040695, -0.2343667, 0.1439444, -0.2849492,
           -0.1306444, -0.2326697, -0.0148937, -0.4751203, -0.2788972, -0.1090077, 0.2634208],
@@ -92,8 +92,8 @@ fn two_layers_both_ways_are_those_of_pytorch() {
         &[],
     ], &[0.00598, 0.000351, -0.000246, 0.000987]);
 
-    let lstm = Lstm::try_new(3, 2, TWO_BOTH_WAYS, &mut g()).unwrap();
-    let (y, last) = lstm.run(&x, Some(&[start.clone(), &start * 2.0]));
+    let lstm = Lstm::try_with_options(3, 2, TWO_BOTH_WAYS, &mut g()).unwrap();
+    let (y, last) = lstm.forward_from(&x, Some(&[start.clone(), &start * 2.0]));
     deep(&y, &last, &lstm, [
         &[-0.1523433, -0.0516299, -0.0669185, -0.0200892, -0.2503725, -0.1425875, 0.0495789, 0.2267636, -0.0377953,
           0.0439496, 0.0917946, 0.1387377, -0.1513917, -0.1310137, 0.2140605, 0.3893408],
@@ -108,12 +108,12 @@ fn two_layers_both_ways_are_those_of_pytorch() {
 fn a_sequence_in_two_parts_is_the_whole() {
     let g = &mut Generator::manual_seed(1);
     let options = RecurrentOptions { layers: 3, bias: false, bidirectional: false };
-    let lstm = Lstm::try_new(3, 4, options, g).unwrap().to_dtype(DType::F64).unwrap();
+    let lstm = Lstm::try_with_options(3, 4, options, g).unwrap().to_dtype(DType::F64).unwrap();
     assert_eq!(lstm.named_parameters().len(), 6);
     let x = Tensor::randn([2, 7, 3], DType::F64, g);
-    let (whole, end) = lstm.run(&x, None);
-    let (first, state) = lstm.run(&x.narrow(1, 0, 3), None);
-    let (second, last) = lstm.run(&x.narrow(1, 3, 4), Some(&state));
+    let (whole, end) = lstm.forward_from(&x, None);
+    let (first, state) = lstm.forward_from(&x.narrow(1, 0, 3), None);
+    let (second, last) = lstm.forward_from(&x.narrow(1, 3, 4), Some(&state));
     assert_close(&Tensor::cat(&[&first, &second], 1), &whole, 1e-15, "outputs");
     assert_close(&last[0], &end[0], 1e-15, "h");
     assert_close(&last[1], &end[1], 1e-15, "c");
@@ -122,11 +122,11 @@ fn a_sequence_in_two_parts_is_the_whole() {
 #[test]
 fn gradients_reach_the_start_state() {
     let g = &mut Generator::manual_seed(2);
-    let gru = Gru::try_new(2, 3, TWO_BOTH_WAYS, g).unwrap().to_dtype(DType::F64).unwrap();
+    let gru = Gru::try_with_options(2, 3, TWO_BOTH_WAYS, g).unwrap().to_dtype(DType::F64).unwrap();
     let x = Tensor::randn([2, 5, 2], DType::F64, g);
     let h = Tensor::randn([4, 2, 3], DType::F64, g);
     let run = |x: &[Tensor]| {
-        let (y, [last]) = gru.run(&x[0], Some(std::array::from_ref(&x[1])));
+        let (y, [last]) = gru.forward_from(&x[0], Some(std::array::from_ref(&x[1])));
         y.sum_all() + (&last * &last).sum_all()
     };
     assert!(gradcheck(run, &[x, h]).run().unwrap().passed());
@@ -163,7 +163,7 @@ fn parameter_counts_are_those_of_makemore() {
         let model = Sequential::new()
             .with(Embedding::new(27, 64, g))
             .with(Unrolled::new(cell(64, 64, g)))
-            .with(Linear::new(64, 27, true, g));
+            .with(Linear::new(64, 27, g));
         assert_eq!(model.forward(&Tensor::from([[0i64, 5, 26]])).shape(), [1, 3, 27]);
         model.parameter_count()
     }
@@ -183,10 +183,11 @@ fn impossible_recurrences_are_errors() {
         assert!(text.contains("Unrolled: shape"), "{text}");
     }
     let start = [Tensor::zeros([1, 2, 2]), Tensor::zeros([1, 3, 2])];
-    let text = lstm.try_run(&Tensor::zeros([2, 1, 3]), Some(&start)).unwrap_err().to_string();
+    let text =
+        lstm.try_forward_from(&Tensor::zeros([2, 1, 3]), Some(&start)).unwrap_err().to_string();
     assert!(text.contains("[1, 2, 2]"), "{text}");
-    assert!(Rnn::try_new(0, 1, RecurrentOptions::default(), g).is_err());
-    assert!(Gru::try_new(1, usize::MAX, RecurrentOptions::default(), g).is_err());
+    assert!(Rnn::try_new(0, 1, g).is_err());
+    assert!(Gru::try_new(1, usize::MAX, g).is_err());
     assert!(RnnCell::try_new(0, 1, g).is_err() && GruCell::try_new(1, usize::MAX, g).is_err());
     // No sequences at all are a batch of none.
     assert_eq!(lstm.forward(&Tensor::zeros([0, 4, 3])).shape(), [0, 4, 2]);

@@ -470,11 +470,11 @@ mod in_training {
 
     fn net(g: &mut Generator) -> Sequential {
         Sequential::new()
-            .with(Linear::new(6, 8, true, g))
+            .with(Linear::new(6, 8, g))
             .with(BatchNorm1d::new(8))
             .with(Relu)
             .with(Dropout::new(0.1, g))
-            .with(Linear::new(8, 3, true, g))
+            .with(Linear::new(8, 3, g))
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! use chainrule::{DType, Generator, Tensor};
 //!
 //! let g = &mut Generator::manual_seed(1);
-//! let model = Linear::new(4, 3, true, g);
+//! let model = Linear::new(4, 3, g);
 //! let mut sgd = Sgd::new(model.parameters(), 0.1);
 //! let mut watch = Workflow::watch(&model, &sgd);
 //! for _ in 0..5 {

@@ -287,7 +287,7 @@ impl Mnist {
         let n = Self::BATCH * Self::BATCHES;
         let pictures = Tensor::try_rand([n, 784], DType::F32, generator)?;
         let digits = Tensor::try_randint(0, 10, [n], generator)?;
-        let mut layer = |inputs, outputs| Linear::try_new(inputs, outputs, true, generator);
+        let mut layer = |inputs, outputs| Linear::try_new(inputs, outputs, generator);
         let net = Sequential::new()
             .with(layer(784, 1024)?)
             .with(Relu)

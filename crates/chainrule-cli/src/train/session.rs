@@ -167,7 +167,8 @@ impl<'a> Session<'a> {
         let options = self.options(per_epoch);
         let optimizer = self.settings.optimizer(task.module().parameters())?;
         let schedule = self.settings.schedule();
-        let mut trainer = Trainer::try_new(task, optimizer, schedule, batches, options)?;
+        let trainer = Trainer::builder(task, optimizer, batches);
+        let mut trainer = trainer.schedule(schedule).options(options).build()?;
         if self.args.dry_run {
             return self.dry_run(task, trainer);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use chainrule::Tensor;
-use chainrule::optim::schedule::{Constant, Cosine, MultiStep, OneCycle, Schedule, Step};
+use chainrule::optim::schedule::{ConstantLr, CosineLr, MultiStepLr, OneCycleLr, Schedule, StepLr};
 use chainrule::optim::{
     Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Group, Lion, LionOptions,
     Muon, MuonOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions,
@@ -192,31 +192,31 @@ impl Settings {
         Ok(match self.optimizer {
             OptimizerKind::Sgd => {
                 let options = SgdOptions { momentum, ..SgdOptions::default() };
-                Box::new(Sgd::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(Sgd::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Adam => {
                 let options = AdamOptions { betas, ..AdamOptions::default() };
-                Box::new(Adam::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(Adam::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Adamw => {
                 let options = AdamWOptions { betas, ..AdamWOptions::default() };
-                Box::new(AdamW::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(AdamW::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Rmsprop => {
                 let options = RmsPropOptions { momentum, ..RmsPropOptions::default() };
-                Box::new(RmsProp::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(RmsProp::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Adagrad => {
                 let options = AdagradOptions::default();
-                Box::new(Adagrad::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(Adagrad::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Lion => {
                 let options = LionOptions::default();
-                Box::new(Lion::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(Lion::try_with_groups(groups(parameters, decay), lr, options)?)
             }
             OptimizerKind::Muon => {
                 let options = MuonOptions::default();
-                Box::new(Muon::with_groups(groups(parameters, decay), lr, options)?)
+                Box::new(Muon::try_with_groups(groups(parameters, decay), lr, options)?)
             }
         })
     }
@@ -228,13 +228,13 @@ impl Settings {
             return Box::new(Tenth { lr, at });
         }
         match self.schedule {
-            ScheduleKind::Constant => Box::new(Constant { lr }),
-            ScheduleKind::Cosine => Box::new(Cosine { lr, min_lr, warm_up, steps }),
-            ScheduleKind::Step => Box::new(Step { lr, every: (steps / 2).max(1), gamma: 0.1 }),
+            ScheduleKind::Constant => Box::new(ConstantLr { lr }),
+            ScheduleKind::Cosine => Box::new(CosineLr { lr, min_lr, warm_up, steps }),
+            ScheduleKind::Step => Box::new(StepLr { lr, every: (steps / 2).max(1), gamma: 0.1 }),
             ScheduleKind::Late => {
-                Box::new(MultiStep { lr, milestones: vec![steps - steps / 4], gamma: 0.1 })
+                Box::new(MultiStepLr { lr, milestones: vec![steps - steps / 4], gamma: 0.1 })
             }
-            ScheduleKind::Onecycle => Box::new(OneCycle::new(lr, steps)),
+            ScheduleKind::Onecycle => Box::new(OneCycleLr::new(lr, steps)),
         }
     }
 }
@@ -252,7 +252,7 @@ impl Schedule for Tenth {
     }
 
     fn check(&self) -> chainrule::Result<()> {
-        Constant { lr: self.lr }.check()
+        ConstantLr { lr: self.lr }.check()
     }
 }
 

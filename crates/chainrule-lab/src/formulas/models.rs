@@ -21,7 +21,7 @@ pub(super) fn names() -> Result<Program> {
     let (w2, b2) = (weight("W2", &[200, 27])?, weight("b2", &[27])?);
     let (gain, bias) = (weight("bngain", &[1, 200])?, weight("bnbias", &[1, 200])?);
     let all = [&table, &w1, &b1, &w2, &b2, &gain, &bias].map(Tensor::clone);
-    let mut sgd = Sgd::try_new(all.to_vec(), 0.1, Default::default())?;
+    let mut sgd = Sgd::try_new(all.to_vec(), 0.1)?;
     let x = Tensor::try_randint(0, 27, [32, 3], g)?;
     let y = Tensor::try_randint(0, 27, [32], g)?;
     Program::trace([("x", &x), ("y", &y)], |a| {
@@ -42,11 +42,11 @@ pub(super) fn names() -> Result<Program> {
 pub(super) fn mnist() -> Result<Program> {
     let g = &mut Generator::manual_seed(1);
     let net = DigitsMlp::try_new(&[1024; 3], g)?;
-    let mut sgd = Sgd::try_new(net.parameters(), 0.01, Default::default())?;
+    let mut sgd = Sgd::try_new(net.parameters(), 0.01)?;
     let x = Tensor::try_rand([512, 784], DType::F32, g)?;
     let y = Tensor::try_randint(0, 10, [512], g)?;
     let mut step =
-        compile(&net, &mut sgd, ["x", "y"], |b| net.compute(&b[0])?.try_cross_entropy(&b[1]));
+        compile(&net, &mut sgd, ["x", "y"], |b| net.try_forward(&b[0])?.try_cross_entropy(&b[1]));
     step.trace_raw(&[&x, &y])
 }
 
@@ -56,7 +56,7 @@ pub(super) fn gpt_small() -> Result<Program> {
     let (symbols, context, batch) = (65, 64, 12);
     let config = GptConfig { symbols, context, layers: 4, heads: 4, width: 128, dropout: 0.0 };
     let model = Gpt::try_new(config, g)?;
-    let mut adamw = AdamW::try_new(model.parameters(), 5e-4, Default::default())?;
+    let mut adamw = AdamW::try_new(model.parameters(), 5e-4)?;
     let mut draw = || Tensor::try_randint(0, symbols as i64, [batch, context], g);
     let (x, y) = (draw()?, draw()?);
     let mut step = compile(&model, &mut adamw, ["x", "y"], |b| {

@@ -56,7 +56,7 @@ fn run(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     };
     let whole = sizes.heads * sizes.width;
     let block = Block {
-        norm: LayerNorm::new(whole, true),
+        norm: LayerNorm::new(whole),
         weights: ["query", "key", "value", "out"].map(|name| weight(g, whole, whole).named(name)),
         side: weight(g, 3, whole).named("side"),
         answer: weight(g, whole, 1).named("answer"),

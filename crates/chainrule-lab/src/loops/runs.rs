@@ -220,7 +220,7 @@ struct Classifier {
 fn layers(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let (n, d, h, c) = (between(g, 8, 40), between(g, 4, 12), between(g, 8, 24), between(g, 3, 9));
-    let mut body = Sequential::new().with(Linear::new(d, h, true, g));
+    let mut body = Sequential::new().with(Linear::new(d, h, g));
     if !is(DropoutInEvaluation) {
         body = body.with(BatchNorm1d::new(h));
     }
@@ -228,7 +228,7 @@ fn layers(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     if !is(BatchStatistics) {
         body = body.with(Dropout::new(0.3, g));
     }
-    let model = Classifier { body, head: Linear::new(h, c, true, g) };
+    let model = Classifier { body, head: Linear::new(h, c, g) };
     let held = if is(ParameterNotHeld) { model.body.parameters() } else { model.parameters() };
     let mut adam = AdamW::new(held, 0.01);
     let truth = normal(g, &[d, c]);

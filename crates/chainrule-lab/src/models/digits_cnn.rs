@@ -1,6 +1,6 @@
 //! The convolutional network for pictures of digits.
 
-use crate::error::Result;
+use crate::error::{Result, raise};
 use crate::nn::{Conv2d, Layer, Linear, MaxPool2d, Module, Relu, Sequential};
 use crate::ops::Conv;
 use crate::rng::Generator;
@@ -29,20 +29,26 @@ pub struct DigitsCnn {
 
 impl DigitsCnn {
     /// A model with PyTorch's starting values.
+    #[track_caller]
+    pub fn new(generator: &mut Generator) -> DigitsCnn {
+        DigitsCnn::try_new(generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`DigitsCnn::new`], but returns the error: where memory does not suffice.
     pub fn try_new(generator: &mut Generator) -> Result<DigitsCnn> {
         let g = generator;
         let same = Conv { padding: [2, 2].into(), ..Conv::default() };
         let features = Sequential::new()
-            .with(Conv2d::try_new(1, 16, [5, 5], same, true, g)?)
+            .with(Conv2d::try_with_options(1, 16, [5, 5], same, g)?)
             .with(Relu)
             .with(MaxPool2d::new([2, 2]))
-            .with(Conv2d::try_new(16, 32, [5, 5], Conv::default(), true, g)?)
+            .with(Conv2d::try_new(16, 32, [5, 5], g)?)
             .with(Relu)
             .with(MaxPool2d::new([2, 2]));
         let classifier = Sequential::new()
-            .with(Linear::try_new(800, 128, true, g)?)
+            .with(Linear::try_new(800, 128, g)?)
             .with(Relu)
-            .with(Linear::try_new(128, 10, true, g)?);
+            .with(Linear::try_new(128, 10, g)?);
         Ok(DigitsCnn { features, classifier })
     }
 }

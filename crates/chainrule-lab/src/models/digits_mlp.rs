@@ -1,6 +1,6 @@
 //! The fully connected network for pictures of digits.
 
-use crate::error::Result;
+use crate::error::{Result, raise};
 use crate::nn::{Layer, Linear, Module, Relu, Sequential};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -31,14 +31,20 @@ impl DigitsMlp {
     /// The widths of the hidden layers of the published recipe.
     pub const HIDDEN: [usize; 3] = [1024; 3];
 
-    /// A model with hidden layers of these widths and PyTorch's starting values. An error for a width of 0.
+    /// A model with hidden layers of these widths and PyTorch's starting values.
+    #[track_caller]
+    pub fn new(hidden: &[usize], generator: &mut Generator) -> DigitsMlp {
+        DigitsMlp::try_new(hidden, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`DigitsMlp::new`], but returns the error: for a width of 0.
     pub fn try_new(hidden: &[usize], generator: &mut Generator) -> Result<DigitsMlp> {
         let (mut layers, mut inputs) = (Sequential::new(), Self::PIXELS);
         for &width in hidden {
-            layers = layers.with(Linear::try_new(inputs, width, true, generator)?).with(Relu);
+            layers = layers.with(Linear::try_new(inputs, width, generator)?).with(Relu);
             inputs = width;
         }
-        let last = Linear::try_new(inputs, Self::DIGITS, true, generator)?;
+        let last = Linear::try_new(inputs, Self::DIGITS, generator)?;
         Ok(DigitsMlp { layers: layers.with(last) })
     }
 }

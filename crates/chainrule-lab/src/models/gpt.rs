@@ -3,8 +3,8 @@
 use crate::dtype::DType;
 use crate::error::{Error, Result, raise};
 use crate::nn::{
-    Dropout, Embedding, Layer, LayerNorm, Linear, Module, PositionalEmbedding, Stack,
-    TransformerBlock,
+    Dropout, Embedding, Layer, LayerNorm, Linear, LinearOptions, Module, PositionalEmbedding,
+    Stack, TransformerBlock, TransformerOptions,
 };
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -83,15 +83,27 @@ impl Gpt {
             ));
         }
         let blocks: Result<Stack<_>> = (0..layers)
-            .map(|_| TransformerBlock::try_new(width, heads, dropout, generator))
+            .map(|_| {
+                TransformerBlock::try_with_options(
+                    width,
+                    heads,
+                    TransformerOptions { dropout },
+                    generator,
+                )
+            })
             .collect();
         Ok(Gpt {
             symbols: Embedding::try_new(symbols, width, generator)?,
             positions: PositionalEmbedding::try_new(context, width, generator)?,
             dropout: Dropout::try_new(dropout, generator)?,
             blocks: blocks?,
-            norm: LayerNorm::try_new(width, true, 1e-5)?,
-            head: Linear::try_new(width, symbols, false, generator)?,
+            norm: LayerNorm::try_new(width)?,
+            head: Linear::try_with_options(
+                width,
+                symbols,
+                LinearOptions::default().no_bias(),
+                generator,
+            )?,
             config,
         })
     }

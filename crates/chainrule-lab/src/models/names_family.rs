@@ -3,8 +3,8 @@
 use super::{Gpt, GptConfig};
 use crate::error::{Error, Result};
 use crate::nn::{
-    BatchNorm1d, Cell, Embedding, FlattenConsecutive, GruCell, Layer, Linear, Lstm, Module,
-    PositionalEmbedding, RnnCell, Sequential, Tanh, Unrolled,
+    BatchNorm1d, Cell, Embedding, FlattenConsecutive, GruCell, Layer, Linear, LinearOptions, Lstm,
+    Module, PositionalEmbedding, RnnCell, Sequential, Tanh, Unrolled,
 };
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -78,8 +78,8 @@ impl NamesFamily {
             NamesFamily::Gru => recurrent(GruCell::try_new, symbols, g)?,
             NamesFamily::Lstm => {
                 let vectors = Embedding::try_new(symbols, WIDTH, g)?;
-                let lstm = Lstm::try_new(WIDTH, WIDTH, Default::default(), g)?;
-                let head = Linear::try_new(WIDTH, symbols, true, g)?;
+                let lstm = Lstm::try_new(WIDTH, WIDTH, g)?;
+                let head = Linear::try_new(WIDTH, symbols, g)?;
                 Box::new(Sequential::new().with(vectors).with(lstm).with(head))
             }
             NamesFamily::Bow => Box::new(Bow::try_new(symbols, context, g)?),
@@ -122,9 +122,9 @@ impl Mlp {
     fn try_new(symbols: usize, context: usize, g: &mut Generator) -> Result<Mlp> {
         let vectors = Embedding::try_new(symbols + 1, WIDTH, g)?;
         let layers = Sequential::new()
-            .with(Linear::try_new(context * WIDTH, WIDTH, true, g)?)
+            .with(Linear::try_new(context * WIDTH, WIDTH, g)?)
             .with(Tanh)
-            .with(Linear::try_new(WIDTH, symbols, true, g)?);
+            .with(Linear::try_new(WIDTH, symbols, g)?);
         Ok(Mlp { vectors, layers, symbols, context })
     }
 }
@@ -157,7 +157,7 @@ fn recurrent<C: Cell + 'static>(
 ) -> Result<Box<dyn Layer>> {
     let vectors = Embedding::try_new(symbols, WIDTH, g)?;
     let unrolled = Unrolled::new(cell(WIDTH, WIDTH, g)?);
-    let head = Linear::try_new(WIDTH, symbols, true, g)?;
+    let head = Linear::try_new(WIDTH, symbols, g)?;
     Ok(Box::new(Sequential::new().with(vectors).with(unrolled).with(head)))
 }
 
@@ -173,11 +173,16 @@ fn wavenet(symbols: usize, context: usize, g: &mut Generator) -> Result<Sequenti
     for inputs in [VECTOR, HIDDEN, HIDDEN] {
         net = net
             .with(FlattenConsecutive::new(2))
-            .with(Linear::try_new(2 * inputs, HIDDEN, false, g)?)
+            .with(Linear::try_with_options(
+                2 * inputs,
+                HIDDEN,
+                LinearOptions::default().no_bias(),
+                g,
+            )?)
             .with(NormLast { norm: BatchNorm1d::new(HIDDEN) })
             .with(Tanh);
     }
-    let head = Linear::try_new(HIDDEN, symbols, true, g)?;
+    let head = Linear::try_new(HIDDEN, symbols, g)?;
     // Less sure of itself at the start.
     head.weight.try_set(&head.weight.detach().try_mul(0.1)?)?;
     Ok(net.with(head))
@@ -211,9 +216,9 @@ impl Bow {
         Ok(Bow {
             vectors: Embedding::try_new(symbols, WIDTH, g)?,
             positions: PositionalEmbedding::try_new(context, WIDTH, g)?,
-            expand: Linear::try_new(WIDTH, WIDTH, true, g)?,
-            project: Linear::try_new(WIDTH, WIDTH, true, g)?,
-            head: Linear::try_new(WIDTH, symbols, true, g)?,
+            expand: Linear::try_new(WIDTH, WIDTH, g)?,
+            project: Linear::try_new(WIDTH, WIDTH, g)?,
+            head: Linear::try_new(WIDTH, symbols, g)?,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Sets of examples, and batches of them.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, raise};
 use crate::tensor::Tensor;
 
 /// Some examples: inputs and what is wanted of them.
@@ -146,7 +146,13 @@ impl Rows {
 }
 
 impl TensorDataset {
-    /// From tensors of f32 or i64 with as many rows each; errors for others.
+    /// From tensors of f32 or i64 with as many rows each.
+    #[track_caller]
+    pub fn new(x: &Tensor, y: &Tensor) -> TensorDataset {
+        TensorDataset::try_new(x, y).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`TensorDataset::new`], but returns the error: for other dtypes, or unlike numbers of rows.
     pub fn try_new(x: &Tensor, y: &Tensor) -> Result<TensorDataset> {
         let (a, b) = (x.shape(), y.shape());
         if a.rank() == 0 || b.rank() == 0 || a[0] != b[0] {

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use super::dataset::{Batch, Dataset, RawBatch};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, raise};
 use crate::nn::StateDict;
 use crate::rng::{Generator, GeneratorState};
 use crate::tensor::Tensor;
@@ -84,7 +84,14 @@ enum Source {
 }
 
 impl DataLoader {
-    /// Begins with epoch 0. Errors for an empty set, a batch of 0, and a set smaller than a batch if the last is dropped.
+    /// Begins with epoch 0.
+    #[track_caller]
+    pub fn new(dataset: Arc<dyn Dataset>, options: LoaderOptions) -> DataLoader {
+        DataLoader::try_new(dataset, options).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`DataLoader::new`], but returns the error: for an empty set, a batch of 0, and a set smaller
+    /// than a batch if the last is dropped.
     pub fn try_new(dataset: Arc<dyn Dataset>, options: LoaderOptions) -> Result<DataLoader> {
         let fail = |why: String| Err(Error::argument("DataLoader", why));
         if options.batch == 0 || dataset.is_empty() {
@@ -278,7 +285,13 @@ pub struct RandomBatches {
 }
 
 impl RandomBatches {
-    /// Batches of `batch` examples by `randint` of the generator. Errors for an empty set or batch.
+    /// Batches of `batch` examples by `randint` of the generator.
+    #[track_caller]
+    pub fn new(dataset: Arc<dyn Dataset>, batch: usize, generator: Generator) -> RandomBatches {
+        RandomBatches::try_new(dataset, batch, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`RandomBatches::new`], but returns the error: for an empty set or batch.
     pub fn try_new(
         dataset: Arc<dyn Dataset>,
         batch: usize,

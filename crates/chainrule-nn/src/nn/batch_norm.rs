@@ -39,18 +39,43 @@ pub struct BatchNorm1d {
     training: Training,
 }
 
+/// The constants of a [`BatchNorm1d`] or a [`BatchNorm2d`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchNormOptions {
+    /// The number added to the variance; 1e-5.
+    pub eps: f64,
+    /// The part by which running statistics move towards those of a batch; 0.1.
+    pub momentum: f64,
+}
+
+impl Default for BatchNormOptions {
+    fn default() -> Self {
+        BatchNormOptions { eps: 1e-5, momentum: 0.1 }
+    }
+}
+
 impl BatchNorm1d {
     /// For this many features, with eps 1e-5 and momentum 0.1.
     #[track_caller]
     pub fn new(features: usize) -> BatchNorm1d {
-        match BatchNorm1d::try_new(features, 1e-5, 0.1) {
-            Ok(layer) => layer,
-            Err(e) => raise(e),
-        }
+        BatchNorm1d::try_new(features).unwrap_or_else(|e| raise(e))
     }
 
-    /// With these constants. Errors for no features, eps below 0, or a momentum outside 0 to 1.
-    pub fn try_new(features: usize, eps: f64, momentum: f64) -> Result<BatchNorm1d> {
+    /// As [`BatchNorm1d::new`], but returns the error: for no features.
+    pub fn try_new(features: usize) -> Result<BatchNorm1d> {
+        BatchNorm1d::try_with_options(features, BatchNormOptions::default())
+    }
+
+    /// As [`BatchNorm1d::new`], with these constants.
+    #[track_caller]
+    pub fn with_options(features: usize, options: BatchNormOptions) -> BatchNorm1d {
+        BatchNorm1d::try_with_options(features, options).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`BatchNorm1d::with_options`], but returns the error: for no features, an eps below 0, or a
+    /// momentum outside 0 to 1.
+    pub fn try_with_options(features: usize, options: BatchNormOptions) -> Result<BatchNorm1d> {
+        let BatchNormOptions { eps, momentum } = options;
         let fits = features > 0 && eps.is_finite() && eps >= 0.0 && (0.0..=1.0).contains(&momentum);
         if !fits {
             let why = format!(
@@ -93,6 +118,12 @@ impl BatchNorm1d {
 
 impl Layer for BatchNorm1d {
     fn compute(&self, x: &Tensor) -> Result<Tensor> {
+        self.normalised(x)
+    }
+}
+
+impl BatchNorm1d {
+    fn normalised(&self, x: &Tensor) -> Result<Tensor> {
         let shape = x.shape();
         if !(2..=3).contains(&shape.rank()) {
             let why = "the input must be [n, features] or [n, features, length]";
@@ -133,12 +164,24 @@ impl BatchNorm2d {
     /// For this many channels, with eps 1e-5 and momentum 0.1.
     #[track_caller]
     pub fn new(channels: usize) -> BatchNorm2d {
-        BatchNorm2d { flat: BatchNorm1d::new(channels) }
+        BatchNorm2d::try_new(channels).unwrap_or_else(|e| raise(e))
     }
 
-    /// With these constants; errors as [`BatchNorm1d::try_new`].
-    pub fn try_new(channels: usize, eps: f64, momentum: f64) -> Result<BatchNorm2d> {
-        Ok(BatchNorm2d { flat: BatchNorm1d::try_new(channels, eps, momentum)? })
+    /// As [`BatchNorm2d::new`], but returns the error: for no channels.
+    pub fn try_new(channels: usize) -> Result<BatchNorm2d> {
+        BatchNorm2d::try_with_options(channels, BatchNormOptions::default())
+    }
+
+    /// As [`BatchNorm2d::new`], with these constants.
+    #[track_caller]
+    pub fn with_options(channels: usize, options: BatchNormOptions) -> BatchNorm2d {
+        BatchNorm2d::try_with_options(channels, options).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`BatchNorm2d::with_options`], but returns the error, as
+    /// [`BatchNorm1d::try_with_options`] does.
+    pub fn try_with_options(channels: usize, options: BatchNormOptions) -> Result<BatchNorm2d> {
+        Ok(BatchNorm2d { flat: BatchNorm1d::try_with_options(channels, options)? })
     }
 }
 
@@ -155,6 +198,6 @@ impl Layer for BatchNorm2d {
             let why = "the input must be [n, channels, height, width]";
             return Err(Error::shape("BatchNorm2d", &[&shape], why));
         }
-        self.flat.compute(&x.try_flatten(2, -1)?)?.try_reshape(shape)
+        self.flat.normalised(&x.try_flatten(2, -1)?)?.try_reshape(shape)
     }
 }

@@ -44,7 +44,7 @@ impl<L: Layer> Layer for Residual<L> {
 /// use chainrule::nn::{Layer, Linear, Module, ModuleList};
 /// use chainrule::{Generator, Tensor};
 /// let g = &mut Generator::manual_seed(0);
-/// let layers: ModuleList<Linear> = (0..3).map(|_| Linear::new(4, 4, false, g)).collect();
+/// let layers: ModuleList<Linear> = (0..3).map(|_| Linear::with_options(4, 4, LinearOptions::default().no_bias(), g)).collect();
 /// let x = layers.iter().fold(Tensor::ones([1, 4]), |x, layer| layer.forward(&x).tanh());
 /// assert_eq!((x.shape().to_vec(), layers.len(), layers.parameter_count()), (vec![1, 4], 3, 48));
 /// assert_eq!(layers.named_parameters()[1].0, "1.weight");

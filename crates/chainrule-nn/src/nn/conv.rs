@@ -33,6 +33,36 @@ fn start(
     Ok((weight.try_parameter()?, bias))
 }
 
+/// The form of a convolution layer.
+///
+/// ```
+/// use chainrule::nn::{Conv2d, ConvOptions};
+/// use chainrule::{Conv, Generator};
+/// let options = ConvOptions { bias: false, ..ConvOptions::from(Conv { stride: [2, 2], ..Conv::default() }) };
+/// let layer = Conv2d::with_options(1, 4, [3, 3], options, &mut Generator::manual_seed(0));
+/// assert!(layer.bias.is_none());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ConvOptions<const N: usize> {
+    /// Stride, padding, dilation and groups.
+    pub conv: Conv<N>,
+    /// Whether there is a bias; on.
+    pub bias: bool,
+}
+
+impl<const N: usize> Default for ConvOptions<N> {
+    fn default() -> Self {
+        ConvOptions::from(Conv::default())
+    }
+}
+
+impl<const N: usize> From<Conv<N>> for ConvOptions<N> {
+    /// With a bias.
+    fn from(conv: Conv<N>) -> Self {
+        ConvOptions { conv, bias: true }
+    }
+}
+
 macro_rules! convolution {
     ($name:ident, $n:literal, $method:ident, $shapes:literal, $kernel:literal, $example:literal) => {
         #[doc = concat!("A convolution of ", $shapes, ": see [`Tensor::", stringify!($method), "`].")]
@@ -54,31 +84,53 @@ macro_rules! convolution {
         }
 
         impl $name {
-            /// A layer with a bias, from `inputs` to `outputs` channels, in f32.
+            /// A layer with a bias, from `inputs` to `outputs` channels, in f32: stride 1, no padding.
             #[track_caller]
             pub fn new(
                 inputs: usize,
                 outputs: usize,
                 kernel: [usize; $n],
-                options: Conv<$n>,
                 generator: &mut Generator,
             ) -> $name {
-                $name::try_new(inputs, outputs, kernel, options, true, generator)
-                    .unwrap_or_else(|e| raise(e))
+                $name::try_new(inputs, outputs, kernel, generator).unwrap_or_else(|e| raise(e))
             }
 
-            /// With or without a bias; returns the error.
+            #[doc = concat!("As [`", stringify!($name), "::new`], but returns the error: for sizes of 0.")]
             pub fn try_new(
                 inputs: usize,
                 outputs: usize,
                 kernel: [usize; $n],
-                options: Conv<$n>,
-                bias: bool,
                 generator: &mut Generator,
             ) -> Result<$name> {
-                let sizes = [inputs, outputs, options.groups];
+                $name::try_with_options(inputs, outputs, kernel, Conv::default(), generator)
+            }
+
+            #[doc = concat!("As [`", stringify!($name), "::new`], with options: a [`Conv`], or [`ConvOptions`].")]
+            #[track_caller]
+            pub fn with_options(
+                inputs: usize,
+                outputs: usize,
+                kernel: [usize; $n],
+                options: impl Into<ConvOptions<$n>>,
+                generator: &mut Generator,
+            ) -> $name {
+                $name::try_with_options(inputs, outputs, kernel, options, generator)
+                    .unwrap_or_else(|e| raise(e))
+            }
+
+            #[doc = concat!("As [`", stringify!($name), "::with_options`], but returns the error: for sizes of 0")]
+            /// and groups that do not divide the channels.
+            pub fn try_with_options(
+                inputs: usize,
+                outputs: usize,
+                kernel: [usize; $n],
+                options: impl Into<ConvOptions<$n>>,
+                generator: &mut Generator,
+            ) -> Result<$name> {
+                let ConvOptions { conv, bias } = options.into();
+                let sizes = [inputs, outputs, conv.groups];
                 let (weight, bias) = start(stringify!($name), sizes, &kernel, bias, generator)?;
-                Ok($name { weight, bias, options })
+                Ok($name { weight, bias, options: conv })
             }
         }
 
@@ -95,7 +147,7 @@ convolution!(
     try_conv1d_with,
     "`[n, in, length]`",
     "k",
-    "let layer = Conv1d::new(2, 4, [3], chainrule::Conv::default(), &mut Generator::manual_seed(0));
+    "let layer = Conv1d::new(2, 4, [3], &mut Generator::manual_seed(0));
 assert_eq!(layer.forward(&Tensor::zeros([5, 2, 8])).shape(), [5, 4, 6]);"
 );
 convolution!(
@@ -104,7 +156,7 @@ convolution!(
     try_conv2d_with,
     "`[n, in, height, width]`",
     "kh, kw",
-    "let layer = Conv2d::new(1, 4, [3, 3], chainrule::Conv::default(), &mut Generator::manual_seed(0));
+    "let layer = Conv2d::new(1, 4, [3, 3], &mut Generator::manual_seed(0));
 assert_eq!(layer.forward(&Tensor::zeros([5, 1, 8, 8])).shape(), [5, 4, 6, 6]);"
 );
 

@@ -2,16 +2,21 @@
 //!
 //! Each has `forward(x)`, which keeps what it needs, and `backward(dout)`, which takes the gradient of the loss with respect to the layer's
 //! result, leaves the gradients of its parameters in them (as [`Tensor::backward`] would), and gives the gradient of its input.
-//! The loss, [`CrossEntropy`], begins the way back. Any optimizer takes the parameters.
+//! The loss, [`ExplicitCrossEntropy`], begins the way back. Any optimizer takes the parameters.
 //!
 //! ```
-//! use chainrule::nn::explicit::{CrossEntropy, Explicit, Linear, Net, Relu};
+//! use chainrule::nn::explicit::{
+//!     Explicit, ExplicitCrossEntropy, ExplicitLinear, ExplicitNet, ExplicitRelu,
+//! };
 //! use chainrule::optim::{Optimizer, Sgd};
 //! use chainrule::{Generator, Tensor};
 //!
 //! let g = &mut Generator::manual_seed(0);
-//! let mut net = Net::new().with(Linear::new(2, 16, g)).with(Relu::default()).with(Linear::new(16, 3, g));
-//! let (mut criterion, mut sgd) = (CrossEntropy::default(), Sgd::new(net.parameters(), 0.5));
+//! let mut net = ExplicitNet::new()
+//!     .with(ExplicitLinear::new(2, 16, g))
+//!     .with(ExplicitRelu::default())
+//!     .with(ExplicitLinear::new(16, 3, g));
+//! let (mut criterion, mut sgd) = (ExplicitCrossEntropy::default(), Sgd::new(net.parameters(), 0.5));
 //! let (x, y) = (Tensor::from([[0.0f32, 1.0], [1.0, 0.0], [1.0, 1.0]]), Tensor::from([0i64, 1, 2]));
 //! for _ in 0..200 {
 //!     let logits = net.forward(&x);
@@ -57,7 +62,7 @@ pub trait Explicit {
     }
 }
 
-/// What `forward` kept.
+/// The value that `forward` kept.
 fn kept<'a>(layer: &'static str, kept: &'a Option<Tensor>) -> Result<&'a Tensor> {
     kept.as_ref()
         .ok_or_else(|| Error::gradient(layer, "backward comes after forward: call forward first"))
@@ -65,7 +70,7 @@ fn kept<'a>(layer: &'static str, kept: &'a Option<Tensor>) -> Result<&'a Tensor>
 
 /// `y = x W^T + b`, with the weight `[out, in]` and the start of [`nn::Linear`](super::Linear).
 #[derive(Debug)]
-pub struct Linear {
+pub struct ExplicitLinear {
     /// The weight, `[out, in]`.
     pub weight: Tensor,
     /// The bias, `[out]`.
@@ -73,24 +78,24 @@ pub struct Linear {
     x: Option<Tensor>,
 }
 
-impl Linear {
+impl ExplicitLinear {
     /// A layer of `outputs` units with `inputs` inputs each, in f32.
     #[track_caller]
-    pub fn new(inputs: usize, outputs: usize, generator: &mut Generator) -> Linear {
-        Linear::from(super::Linear::new(inputs, outputs, true, generator))
+    pub fn new(inputs: usize, outputs: usize, generator: &mut Generator) -> ExplicitLinear {
+        ExplicitLinear::from(super::Linear::new(inputs, outputs, generator))
     }
 }
 
-impl From<super::Linear> for Linear {
+impl From<super::Linear> for ExplicitLinear {
     /// The same parameters, not copies of them. A layer without bias gets one of zeros.
-    fn from(layer: super::Linear) -> Linear {
+    fn from(layer: super::Linear) -> ExplicitLinear {
         let super::Linear { weight, bias } = layer;
         let zeros = || Tensor::full(weight.size(0), 0.0, weight.dtype()).parameter();
-        Linear { bias: bias.unwrap_or_else(zeros), weight, x: None }
+        ExplicitLinear { bias: bias.unwrap_or_else(zeros), weight, x: None }
     }
 }
 
-impl Explicit for Linear {
+impl Explicit for ExplicitLinear {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         self.x = Some(x.detach());
         no_grad(|| x.try_matmul(&self.weight.try_t()?)?.try_add(&self.bias))
@@ -112,11 +117,11 @@ impl Explicit for Linear {
 
 /// `y = max(x, 0)`.
 #[derive(Debug, Default)]
-pub struct Relu {
+pub struct ExplicitRelu {
     y: Option<Tensor>,
 }
 
-impl Explicit for Relu {
+impl Explicit for ExplicitRelu {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         let y = x.detach().try_relu()?;
         self.y = Some(y.clone());
@@ -131,11 +136,11 @@ impl Explicit for Relu {
 
 /// `y = tanh(x)`.
 #[derive(Debug, Default)]
-pub struct Tanh {
+pub struct ExplicitTanh {
     y: Option<Tensor>,
 }
 
-impl Explicit for Tanh {
+impl Explicit for ExplicitTanh {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         let y = x.detach().try_tanh()?;
         self.y = Some(y.clone());
@@ -150,11 +155,11 @@ impl Explicit for Tanh {
 
 /// `y = 1 / (1 + e^-x)`.
 #[derive(Debug, Default)]
-pub struct Sigmoid {
+pub struct ExplicitSigmoid {
     y: Option<Tensor>,
 }
 
-impl Explicit for Sigmoid {
+impl Explicit for ExplicitSigmoid {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         let y = x.detach().try_sigmoid()?;
         self.y = Some(y.clone());
@@ -169,11 +174,11 @@ impl Explicit for Sigmoid {
 
 /// `p = e^x / (e^x summed over the row)`.
 #[derive(Debug, Default)]
-pub struct Softmax {
+pub struct ExplicitSoftmax {
     p: Option<Tensor>,
 }
 
-impl Explicit for Softmax {
+impl Explicit for ExplicitSoftmax {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         let p = x.detach().try_softmax(-1)?;
         self.p = Some(p.clone());
@@ -189,11 +194,11 @@ impl Explicit for Softmax {
 
 /// `y = log softmax(x)` over each row.
 #[derive(Debug, Default)]
-pub struct LogSoftmax {
+pub struct ExplicitLogSoftmax {
     y: Option<Tensor>,
 }
 
-impl Explicit for LogSoftmax {
+impl Explicit for ExplicitLogSoftmax {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         let y = x.detach().try_log_softmax(-1)?;
         self.y = Some(y.clone());
@@ -209,7 +214,7 @@ impl Explicit for LogSoftmax {
 /// `y = gain * (x - mean) / sqrt(var + eps) + bias` for each column of `[n, features]`, with the batch's mean and variance (divided by n) in
 /// training and running ones in evaluation.
 #[derive(Debug)]
-pub struct BatchNorm1d {
+pub struct ExplicitBatchNorm1d {
     /// The gain, `[features]`.
     pub gain: Tensor,
     /// The bias, `[features]`.
@@ -224,27 +229,27 @@ pub struct BatchNorm1d {
     inv: Option<Tensor>,
 }
 
-impl BatchNorm1d {
+impl ExplicitBatchNorm1d {
     const EPS: f64 = 1e-5;
     const MOMENTUM: f64 = 0.1;
 
     /// For this many features, in f32.
     #[track_caller]
-    pub fn new(features: usize) -> BatchNorm1d {
-        BatchNorm1d::from(super::BatchNorm1d::new(features))
+    pub fn new(features: usize) -> ExplicitBatchNorm1d {
+        ExplicitBatchNorm1d::from(super::BatchNorm1d::new(features))
     }
 }
 
-impl From<super::BatchNorm1d> for BatchNorm1d {
+impl From<super::BatchNorm1d> for ExplicitBatchNorm1d {
     /// The same parameters and running statistics, with eps 1e-5 and momentum 0.1.
-    fn from(layer: super::BatchNorm1d) -> BatchNorm1d {
+    fn from(layer: super::BatchNorm1d) -> ExplicitBatchNorm1d {
         let super::BatchNorm1d { gain, bias, running_mean, running_var, .. } = layer;
         let (training, raw, inv) = (true, None, None);
-        BatchNorm1d { gain, bias, running_mean, running_var, training, raw, inv }
+        ExplicitBatchNorm1d { gain, bias, running_mean, running_var, training, raw, inv }
     }
 }
 
-impl Explicit for BatchNorm1d {
+impl Explicit for ExplicitBatchNorm1d {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         let x = x.detach();
         if x.rank() != 2 {
@@ -306,12 +311,12 @@ impl Explicit for BatchNorm1d {
 
 /// The mean of `-log softmax(logits)` at the targets: softmax and negative log likelihood in one.
 #[derive(Debug, Default)]
-pub struct CrossEntropy {
+pub struct ExplicitCrossEntropy {
     p: Option<Tensor>,
     targets: Option<Tensor>,
 }
 
-impl CrossEntropy {
+impl ExplicitCrossEntropy {
     /// The loss of logits `[n, classes]` for targets `[n]`, i64.
     pub fn try_forward(&mut self, logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let logits = logits.detach();
@@ -327,13 +332,13 @@ impl CrossEntropy {
         p.try_sub(&onehot)?.try_div(p.size(0) as f64) // dlogits = (p - onehot) / n
     }
 
-    /// As [`CrossEntropy::try_forward`], but panics with the error's text.
+    /// As [`ExplicitCrossEntropy::try_forward`], but panics with the error's text.
     #[track_caller]
     pub fn forward(&mut self, logits: &Tensor, targets: &Tensor) -> Tensor {
         self.try_forward(logits, targets).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`CrossEntropy::try_backward`], but panics with the error's text.
+    /// As [`ExplicitCrossEntropy::try_backward`], but panics with the error's text.
     #[track_caller]
     pub fn backward(&mut self) -> Tensor {
         self.try_backward().unwrap_or_else(|e| raise(e))
@@ -342,24 +347,24 @@ impl CrossEntropy {
 
 /// Layers one after the other; backward takes them in reverse.
 #[derive(Default)]
-pub struct Net {
+pub struct ExplicitNet {
     layers: Vec<Box<dyn Explicit>>,
 }
 
-impl Net {
+impl ExplicitNet {
     /// No layers: the identity.
-    pub fn new() -> Net {
-        Net::default()
+    pub fn new() -> ExplicitNet {
+        ExplicitNet::default()
     }
 
     /// With one more layer at the end.
-    pub fn with(mut self, layer: impl Explicit + 'static) -> Net {
+    pub fn with(mut self, layer: impl Explicit + 'static) -> ExplicitNet {
         self.layers.push(Box::new(layer));
         self
     }
 }
 
-impl Explicit for Net {
+impl Explicit for ExplicitNet {
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor> {
         self.layers.iter_mut().try_fold(x.clone(), |x, layer| layer.try_forward(&x))
     }

@@ -1,4 +1,4 @@
-//! A module that maps a tensor to a tensor, and who watches it do so.
+//! A module that maps a tensor to a tensor, and the watch over the calls of such.
 
 use std::cell::RefCell;
 
@@ -9,10 +9,12 @@ use crate::tensor::Tensor;
 
 /// A module that maps one tensor to another.
 ///
-/// A new layer says how in [`Layer::compute`]; callers, and layers that hold others, use [`Layer::forward`] or [`Layer::try_forward`], so
-/// that [`summary`](super::summary()) sees each call.
+/// [`Layer::forward`] runs a layer, and [`Layer::try_forward`] does so where an error is to be
+/// returned; there is no other way. [`Layer::compute`] is the definition of a new layer, which only
+/// these two call: through them [`summary`](super::summary()) sees each layer that runs.
 pub trait Layer: Module {
-    /// The layer's result.
+    /// The definition of the layer: its result for `x`. To be written, not to be called; a layer that
+    /// holds others calls their [`Layer::try_forward`].
     fn compute(&self, x: &Tensor) -> Result<Tensor>;
 
     /// The layer's result, or the error.

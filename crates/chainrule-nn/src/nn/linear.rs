@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// ```
 /// use chainrule::nn::{Layer, Linear};
 /// use chainrule::{Generator, Tensor};
-/// let layer = Linear::new(3, 2, true, &mut Generator::manual_seed(0));
+/// let layer = Linear::new(3, 2, &mut Generator::manual_seed(0));
 /// assert_eq!(layer.forward(&Tensor::zeros([4, 3])).shape(), [4, 2]);
 /// ```
 #[derive(Debug, Module)]
@@ -24,21 +24,62 @@ pub struct Linear {
     pub bias: Option<Tensor>,
 }
 
+/// The form of a [`Linear`] layer.
+///
+/// ```
+/// use chainrule::Generator;
+/// use chainrule::nn::{Linear, LinearOptions};
+/// let options = LinearOptions::default().no_bias();
+/// let layer = Linear::with_options(3, 2, options, &mut Generator::manual_seed(0));
+/// assert!(layer.bias.is_none());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinearOptions {
+    /// Whether there is a bias; on.
+    pub bias: bool,
+}
+
+impl Default for LinearOptions {
+    fn default() -> Self {
+        LinearOptions { bias: true }
+    }
+}
+
+impl LinearOptions {
+    /// Without a bias. None is drawn, so that a seed gives PyTorch's starting values here, too.
+    pub fn no_bias(self) -> LinearOptions {
+        LinearOptions { bias: false }
+    }
+}
+
 impl Linear {
-    /// A layer of `outputs` units with `inputs` inputs each, in f32.
+    /// A layer of `outputs` units with `inputs` inputs each and a bias, in f32.
     #[track_caller]
-    pub fn new(inputs: usize, outputs: usize, bias: bool, generator: &mut Generator) -> Linear {
-        match Linear::try_new(inputs, outputs, bias, generator) {
-            Ok(layer) => layer,
-            Err(e) => raise(e),
-        }
+    pub fn new(inputs: usize, outputs: usize, generator: &mut Generator) -> Linear {
+        Linear::try_new(inputs, outputs, generator).unwrap_or_else(|e| raise(e))
     }
 
-    /// Like [`Linear::new`], but returns the error.
-    pub fn try_new(
+    /// As [`Linear::new`], but returns the error: for sizes of 0.
+    pub fn try_new(inputs: usize, outputs: usize, generator: &mut Generator) -> Result<Linear> {
+        Linear::try_with_options(inputs, outputs, LinearOptions::default(), generator)
+    }
+
+    /// As [`Linear::new`], with options.
+    #[track_caller]
+    pub fn with_options(
         inputs: usize,
         outputs: usize,
-        bias: bool,
+        options: LinearOptions,
+        generator: &mut Generator,
+    ) -> Linear {
+        Linear::try_with_options(inputs, outputs, options, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`Linear::with_options`], but returns the error.
+    pub fn try_with_options(
+        inputs: usize,
+        outputs: usize,
+        options: LinearOptions,
         generator: &mut Generator,
     ) -> Result<Linear> {
         if inputs == 0 || outputs == 0 {
@@ -50,7 +91,8 @@ impl Linear {
         let weight = kaiming_uniform([outputs, inputs], Gain::LeakyRelu(5f64.sqrt()), generator)?
             .try_parameter()?;
         let bound = 1.0 / (inputs as f64).sqrt();
-        let bias = bias
+        let bias = options
+            .bias
             .then(|| uniform(outputs, -bound, bound, generator)?.try_parameter())
             .transpose()?;
         Ok(Linear { weight, bias })

@@ -25,20 +25,24 @@ pub use activation::{
     Celu, Elu, Gelu, GeluTanh, Hardsigmoid, Hardswish, Hardtanh, LeakyRelu, LogSigmoid, LogSoftmax,
     Mish, Relu, Relu6, Selu, Sigmoid, Silu, Softmax, Softplus, Softsign, Tanh,
 };
-pub use batch_norm::{BatchNorm1d, BatchNorm2d};
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNormOptions};
 pub use chainrule_derive::Module;
 pub use containers::{Flatten, FlattenConsecutive, ModuleList, Residual};
-pub use conv::{AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d};
+pub use conv::{
+    AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, Conv1d, Conv2d, ConvOptions, MaxPool1d, MaxPool2d,
+};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer::Layer;
-pub use linear::Linear;
+pub use linear::{Linear, LinearOptions};
 #[doc(hidden)]
 pub use module::buffer_field;
 pub use module::{AsField, Field, Module, StateDict, Training};
-pub use norm::{GroupNorm, LayerNorm, RmsNorm};
+pub use norm::{GroupNorm, LayerNorm, LayerNormOptions, RmsNorm};
 pub use rnn::{Cell, Gru, GruCell, Lstm, Recurrent, RecurrentOptions, Rnn, RnnCell, Unrolled};
 pub use sequential::Sequential;
 pub use stack::Stack;
 pub use summary::{Summary, SummaryRow, summary};
-pub use transformer::{CausalSelfAttention, PositionalEmbedding, TransformerBlock};
+pub use transformer::{
+    CausalSelfAttention, PositionalEmbedding, TransformerBlock, TransformerOptions,
+};

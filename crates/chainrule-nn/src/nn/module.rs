@@ -123,7 +123,7 @@ pub type StateDict = BTreeMap<String, Tensor>;
 /// }
 ///
 /// let g = &mut Generator::manual_seed(0);
-/// let net = Net { first: Linear::new(3, 4, true, g), second: Linear::new(4, 2, false, g) };
+/// let net = Net { first: Linear::new(3, 4, g), second: Linear::with_options(4, 2, LinearOptions::default().no_bias(), g) };
 /// let names: Vec<String> = net.named_parameters().into_iter().map(|(name, _)| name).collect();
 /// assert_eq!(names, ["first.weight", "first.bias", "second.weight"]);
 /// assert_eq!(net.parameter_count(), 3 * 4 + 4 + 4 * 2);
@@ -164,7 +164,7 @@ pub trait Module {
     ///
     /// ```
     /// use chainrule::nn::{Linear, Module};
-    /// let layer = Linear::new(3, 2, true, &mut chainrule::Generator::manual_seed(0));
+    /// let layer = Linear::new(3, 2, &mut chainrule::Generator::manual_seed(0));
     /// assert_eq!(layer.get("weight").unwrap().shape(), [2, 3]);
     /// assert!(layer.get("weights").unwrap_err().to_string().contains("there are weight, bias"));
     /// ```
@@ -187,7 +187,7 @@ pub trait Module {
     /// ```
     /// use chainrule::nn::{Linear, Module, Sequential};
     /// let g = &mut chainrule::Generator::manual_seed(0);
-    /// let net = Sequential::new().with(Linear::new(3, 4, true, g)).with(Linear::new(4, 1, true, g));
+    /// let net = Sequential::new().with(Linear::new(3, 4, g)).with(Linear::new(4, 1, g));
     /// net.layers()[0].freeze();
     /// assert_eq!((net.parameter_count(), net.trained_count()), (21, 5));
     /// ```

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 /// use chainrule::nn::{Layer, Linear, Module, Sequential, Tanh};
 /// use chainrule::{Generator, Tensor};
 /// let g = &mut Generator::manual_seed(0);
-/// let net = Sequential::new().with(Linear::new(2, 8, true, g)).with(Tanh).with(Linear::new(8, 1, true, g));
+/// let net = Sequential::new().with(Linear::new(2, 8, g)).with(Tanh).with(Linear::new(8, 1, g));
 /// assert_eq!(net.forward(&Tensor::zeros([5, 2])).shape(), [5, 1]);
 /// assert_eq!(net.named_parameters()[2].0, "2.weight");
 /// ```

@@ -21,7 +21,7 @@ use crate::tensor::{Tensor, is_grad_enabled};
 /// use chainrule::nn::{Layer, Linear, Module, Stack};
 /// use chainrule::{Generator, Tensor};
 /// let g = &mut Generator::manual_seed(0);
-/// let mut stack: Stack<Linear> = (0..9).map(|_| Linear::new(4, 4, true, g)).collect();
+/// let mut stack: Stack<Linear> = (0..9).map(|_| Linear::new(4, 4, g)).collect();
 /// stack.recompute_every(3);
 /// stack.forward(&Tensor::ones([2, 4])).sum_all().backward();
 /// assert!(stack[0].weight.grad().is_some());

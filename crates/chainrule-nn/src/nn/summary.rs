@@ -40,7 +40,7 @@ pub struct Summary {
 /// use chainrule::nn::{Linear, Sequential, Tanh, summary};
 /// use chainrule::{Generator, Tensor};
 /// let g = &mut Generator::manual_seed(0);
-/// let net = Sequential::new().with(Linear::new(2, 8, true, g)).with(Tanh).with(Linear::new(8, 1, true, g));
+/// let net = Sequential::new().with(Linear::new(2, 8, g)).with(Tanh).with(Linear::new(8, 1, g));
 /// let table = summary(&net, &Tensor::zeros([5, 2]))?;
 /// assert_eq!(table.rows[1].output.unwrap(), [5, 8]);
 /// assert_eq!(table.parameters, 2 * 8 + 8 + 8 + 1);

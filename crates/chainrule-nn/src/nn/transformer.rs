@@ -1,4 +1,4 @@
-//! What a transformer is made of: attention of several heads, positions, and the block.
+//! The parts of a transformer: attention of several heads, positions, and the block.
 
 use super::{Dropout, GeluTanh, Layer, LayerNorm, Linear, Module};
 use crate::dtype::DType;
@@ -14,27 +14,59 @@ use crate::tensor::Tensor;
 pub struct CausalSelfAttention {
     /// Queries, keys and values: `width` to `3 * width`.
     pub qkv: Linear,
-    /// What the heads give, mixed: `width` to `width`.
+    /// The results of the heads, mixed: `width` to `width`.
     pub out: Linear,
     dropout: Dropout,
     heads: usize,
 }
 
+/// The options of a [`TransformerBlock`] and of its [`CausalSelfAttention`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TransformerOptions {
+    /// The probability of dropout, on attention weights and on the results of the block's two
+    /// branches; 0.
+    pub dropout: f64,
+}
+
 impl CausalSelfAttention {
-    /// Errors if the heads do not divide the width, or for a `dropout` outside 0 to 1.
-    pub fn try_new(
+    /// Attention of `heads` heads at this width, without dropout.
+    #[track_caller]
+    pub fn new(width: usize, heads: usize, generator: &mut Generator) -> Self {
+        Self::try_new(width, heads, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`CausalSelfAttention::new`], but returns the error: if the heads do not divide the width.
+    pub fn try_new(width: usize, heads: usize, generator: &mut Generator) -> Result<Self> {
+        Self::try_with_options(width, heads, TransformerOptions::default(), generator)
+    }
+
+    /// As [`CausalSelfAttention::new`], with options.
+    #[track_caller]
+    pub fn with_options(
         width: usize,
         heads: usize,
-        dropout: f64,
+        options: TransformerOptions,
+        generator: &mut Generator,
+    ) -> Self {
+        Self::try_with_options(width, heads, options, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`CausalSelfAttention::with_options`], but returns the error: if the heads do not divide the
+    /// width, or for a dropout outside 0 to 1.
+    pub fn try_with_options(
+        width: usize,
+        heads: usize,
+        options: TransformerOptions,
         generator: &mut Generator,
     ) -> Result<Self> {
         if heads == 0 || !width.is_multiple_of(heads) {
             let why = format!("a width of {width} cannot be split among {heads} heads");
             return Err(Error::argument("CausalSelfAttention", why));
         }
-        let qkv = Linear::try_new(width, 3 * width, true, generator)?;
-        let out = Linear::try_new(width, width, true, generator)?;
-        Ok(CausalSelfAttention { qkv, out, dropout: Dropout::try_new(dropout, generator)?, heads })
+        let qkv = Linear::try_new(width, 3 * width, generator)?;
+        let out = Linear::try_new(width, width, generator)?;
+        let dropout = Dropout::try_new(options.dropout, generator)?;
+        Ok(CausalSelfAttention { qkv, out, dropout, heads })
     }
 }
 
@@ -68,6 +100,12 @@ pub struct PositionalEmbedding {
 
 impl PositionalEmbedding {
     /// Vectors for `length` positions, from the standard normal distribution.
+    #[track_caller]
+    pub fn new(length: usize, width: usize, generator: &mut Generator) -> Self {
+        Self::try_new(length, width, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`PositionalEmbedding::new`], but returns the error: for sizes of 0.
     pub fn try_new(length: usize, width: usize, generator: &mut Generator) -> Result<Self> {
         if length == 0 || width == 0 {
             let why =
@@ -97,14 +135,14 @@ impl Layer for PositionalEmbedding {
 /// ```
 /// use chainrule::nn::{Layer, TransformerBlock};
 /// use chainrule::{Generator, Tensor};
-/// let block = TransformerBlock::new(32, 4, 0.0, &mut Generator::manual_seed(0));
+/// let block = TransformerBlock::new(32, 4, &mut Generator::manual_seed(0));
 /// assert_eq!(block.forward(&Tensor::zeros([2, 5, 32])).shape(), [2, 5, 32]);
 /// ```
 #[derive(Debug, Module)]
 pub struct TransformerBlock {
     /// Before attention.
     pub norm1: LayerNorm,
-    /// Where positions take from each other.
+    /// The exchange between positions.
     pub attention: CausalSelfAttention,
     /// Before the MLP.
     pub norm2: LayerNorm,
@@ -117,27 +155,44 @@ pub struct TransformerBlock {
 }
 
 impl TransformerBlock {
-    /// A block of this width with this many heads; `dropout` acts on attention weights and on what the two branches give.
+    /// A block of this width with this many heads, without dropout.
     #[track_caller]
-    pub fn new(width: usize, heads: usize, dropout: f64, generator: &mut Generator) -> Self {
-        TransformerBlock::try_new(width, heads, dropout, generator).unwrap_or_else(|e| raise(e))
+    pub fn new(width: usize, heads: usize, generator: &mut Generator) -> Self {
+        TransformerBlock::try_new(width, heads, generator).unwrap_or_else(|e| raise(e))
     }
 
-    /// Like [`TransformerBlock::new`], but returns the error.
-    pub fn try_new(
+    /// As [`TransformerBlock::new`], but returns the error: if the heads do not divide the width.
+    pub fn try_new(width: usize, heads: usize, generator: &mut Generator) -> Result<Self> {
+        Self::try_with_options(width, heads, TransformerOptions::default(), generator)
+    }
+
+    /// As [`TransformerBlock::new`], with options.
+    #[track_caller]
+    pub fn with_options(
         width: usize,
         heads: usize,
-        dropout: f64,
+        options: TransformerOptions,
+        generator: &mut Generator,
+    ) -> Self {
+        Self::try_with_options(width, heads, options, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`TransformerBlock::with_options`], but returns the error, as
+    /// [`CausalSelfAttention::try_with_options`] does.
+    pub fn try_with_options(
+        width: usize,
+        heads: usize,
+        options: TransformerOptions,
         generator: &mut Generator,
     ) -> Result<Self> {
         Ok(TransformerBlock {
-            norm1: LayerNorm::try_new(width, true, 1e-5)?,
-            attention: CausalSelfAttention::try_new(width, heads, dropout, generator)?,
-            norm2: LayerNorm::try_new(width, true, 1e-5)?,
-            expand: Linear::try_new(width, 4 * width, true, generator)?,
+            norm1: LayerNorm::try_new(width)?,
+            attention: CausalSelfAttention::try_with_options(width, heads, options, generator)?,
+            norm2: LayerNorm::try_new(width)?,
+            expand: Linear::try_new(width, 4 * width, generator)?,
             gelu: GeluTanh,
-            project: Linear::try_new(4 * width, width, true, generator)?,
-            dropout: Dropout::try_new(dropout, generator)?,
+            project: Linear::try_new(4 * width, width, generator)?,
+            dropout: Dropout::try_new(options.dropout, generator)?,
         })
     }
 }

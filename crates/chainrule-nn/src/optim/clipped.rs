@@ -1,7 +1,7 @@
 //! An optimizer that clips gradients before each step.
 
 use super::{Optimizer, clip};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, raise};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
@@ -25,7 +25,13 @@ pub struct Clipped<'a> {
 }
 
 impl<'a> Clipped<'a> {
-    /// Gradients longer than `max_norm`, laid end to end, are shortened to it. Errors for one that is not above 0.
+    /// Gradients longer than `max_norm`, laid end to end, are shortened to it.
+    #[track_caller]
+    pub fn new(inner: Box<dyn Optimizer + 'a>, max_norm: f64) -> Clipped<'a> {
+        Clipped::try_new(inner, max_norm).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`Clipped::new`], but returns the error: for a norm that is not above 0.
     pub fn try_new(inner: Box<dyn Optimizer + 'a>, max_norm: f64) -> Result<Clipped<'a>> {
         if max_norm.is_nan() || max_norm <= 0.0 {
             let why = format!("gradients are clipped to a norm above 0, not {max_norm}");

@@ -109,24 +109,43 @@ struct Settings<R> {
 }
 
 impl<R: Rule> Descent<R> {
-    /// With the usual options. Panics for a learning rate that is none; `try_new` returns the error.
+    /// With the usual options. A parameter that appears twice (tied weights) counts once.
     #[track_caller]
     pub fn new(parameters: Vec<Tensor>, lr: f64) -> Descent<R> {
-        match Descent::try_new(parameters, lr, R::default()) {
-            Ok(optimizer) => optimizer,
-            Err(e) => raise(e),
-        }
+        Descent::try_new(parameters, lr).unwrap_or_else(|e| raise(e))
     }
 
-    /// With options. Errors for a learning rate or an option out of range, for no parameters, and for parameters that the
-    /// optimizer is not for. A parameter that appears twice (tied weights) counts once.
-    pub fn try_new(parameters: Vec<Tensor>, lr: f64, options: R) -> Result<Descent<R>> {
-        Descent::with_groups([Group::new(parameters)], lr, options)
+    /// As [`Descent::new`], but returns the error: for a learning rate out of range, for no
+    /// parameters, and for parameters that the optimizer is not for.
+    pub fn try_new(parameters: Vec<Tensor>, lr: f64) -> Result<Descent<R>> {
+        Descent::try_with_options(parameters, lr, R::default())
     }
 
-    /// With groups of parameters; what a group does not set is `lr` and `options`. Errors as `try_new`, and for a
-    /// parameter in two groups.
+    /// As [`Descent::new`], with options.
+    #[track_caller]
+    pub fn with_options(parameters: Vec<Tensor>, lr: f64, options: R) -> Descent<R> {
+        Descent::try_with_options(parameters, lr, options).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`Descent::with_options`], but returns the error: those of [`Descent::try_new`], and options
+    /// out of range.
+    pub fn try_with_options(parameters: Vec<Tensor>, lr: f64, options: R) -> Result<Descent<R>> {
+        Descent::try_with_groups([Group::new(parameters)], lr, options)
+    }
+
+    /// With groups of parameters; `lr` and `options` stand for the settings that a group does not have.
+    #[track_caller]
     pub fn with_groups(
+        groups: impl IntoIterator<Item = Group<R>>,
+        lr: f64,
+        options: R,
+    ) -> Descent<R> {
+        Descent::try_with_groups(groups, lr, options).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`Descent::with_groups`], but returns the error: those of [`Descent::try_with_options`], and
+    /// a parameter in two groups.
+    pub fn try_with_groups(
         groups: impl IntoIterator<Item = Group<R>>,
         lr: f64,
         options: R,

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// use chainrule::optim::{Group, Optimizer, Sgd, SgdOptions};
 /// let (w, b) = (Tensor::from([1.0f32]).parameter(), Tensor::from([1.0f32]).parameter());
 /// let groups = [Group::new(vec![w.clone()]), Group::new(vec![b.clone()]).lr(0.01)];
-/// let mut sgd = Sgd::with_groups(groups, 0.1, SgdOptions::default())?;
+/// let mut sgd = Sgd::try_with_groups(groups, 0.1, SgdOptions::default())?;
 /// (&w + &b).sum_all().backward();
 /// sgd.step()?;
 /// assert_eq!((w.item(), b.item()), (0.9f32 as f64, 0.99f32 as f64));

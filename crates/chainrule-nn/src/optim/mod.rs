@@ -11,11 +11,11 @@
 //! use chainrule::optim::{AdamW, AdamWOptions, Group, Optimizer};
 //! use chainrule::{Generator, Tensor};
 //!
-//! let layer = Linear::new(3, 2, true, &mut Generator::manual_seed(0));
+//! let layer = Linear::new(3, 2, &mut Generator::manual_seed(0));
 //! // Matrices are decayed; biases and gains are not.
 //! let (matrices, rest): (Vec<Tensor>, Vec<Tensor>) = layer.parameters().into_iter().partition(|p| p.rank() >= 2);
 //! let options = AdamWOptions { weight_decay: 0.1, ..AdamWOptions::default() };
-//! let mut adamw = AdamW::with_groups([Group::new(matrices), Group::new(rest).weight_decay(0.0)], 3e-4, options)?;
+//! let mut adamw = AdamW::try_with_groups([Group::new(matrices), Group::new(rest).weight_decay(0.0)], 3e-4, options)?;
 //! assert_eq!(adamw.lr(), 3e-4);
 //! # Ok::<(), chainrule::Error>(())
 //! ```

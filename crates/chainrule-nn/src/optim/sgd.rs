@@ -105,13 +105,13 @@ mod tests {
     fn impossible_settings_are_errors() {
         let w = || vec![Tensor::from([1.0f32]).parameter()];
         for lr in [0.0, -0.1, f64::NAN, f64::INFINITY] {
-            let text = Sgd::try_new(w(), lr, SgdOptions::default()).unwrap_err().to_string();
+            let text = Sgd::try_new(w(), lr).unwrap_err().to_string();
             assert!(text.starts_with("Sgd: the learning rate"), "{text}");
         }
         let options = SgdOptions { nesterov: true, ..SgdOptions::default() };
-        assert!(Sgd::try_new(w(), 0.1, options).is_err());
-        assert!(Sgd::try_new(Vec::new(), 0.1, SgdOptions::default()).is_err());
-        assert!(Sgd::try_new(vec![Tensor::from([1.0f32])], 0.1, SgdOptions::default()).is_err());
+        assert!(Sgd::try_with_options(w(), 0.1, options).is_err());
+        assert!(Sgd::try_new(Vec::new(), 0.1).is_err());
+        assert!(Sgd::try_new(vec![Tensor::from([1.0f32])], 0.1).is_err());
     }
 
     #[test]

@@ -231,17 +231,19 @@ fn model_cases() -> Vec<ScriptCase> {
     let batch =
         [("x", Tensor::randn([6, 5], DType::F32, g)), ("y", Tensor::randn([6, 1], DType::F32, g))];
     let given = [&batch[0].1, &batch[1].1];
-    let program = compile(&noisy, &mut first, ["x", "y"], |b| noisy.compute(&b[0])?.try_mse(&b[1]))
-        .trace(&given);
+    let program =
+        compile(&noisy, &mut first, ["x", "y"], |b| noisy.try_forward(&b[0])?.try_mse(&b[1]))
+            .trace(&given);
     out.push(step_case("dropout and statistics".to_string(), program.unwrap(), &batch, 1e-5));
     let digits = DigitsMlp::try_new(&[20, 12], g).unwrap();
     let mut sgd = Sgd::new(digits.parameters(), 0.1);
     let batch =
         [("x", Tensor::rand([16, 784], DType::F32, g)), ("y", Tensor::randint(0, 10, [16], g))];
     let given = [&batch[0].1, &batch[1].1];
-    let program =
-        compile(&digits, &mut sgd, ["x", "y"], |b| digits.compute(&b[0])?.try_cross_entropy(&b[1]))
-            .trace(&given);
+    let program = compile(&digits, &mut sgd, ["x", "y"], |b| {
+        digits.try_forward(&b[0])?.try_cross_entropy(&b[1])
+    })
+    .trace(&given);
     out.push(step_case("digits".to_string(), program.unwrap(), &batch, 1e-5));
     for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 1e-5)] {
         let (program, _, x, y) = chunked_program(dtype);

@@ -221,7 +221,7 @@ fn little_memory_is_wasted() {
     let digits = DigitsMlp::try_new(&[128, 64], g).unwrap();
     let mut sgd = Sgd::new(digits.parameters(), 0.1);
     let batch = [Tensor::rand([32, 784], DType::F32, g), Tensor::randint(0, 10, [32], g)];
-    let loss = |x: &Tensor, y: &Tensor| digits.compute(x)?.try_cross_entropy(y);
+    let loss = |x: &Tensor, y: &Tensor| digits.try_forward(x)?.try_cross_entropy(y);
     programs.push(("digits", step(&mut sgd, [&batch[0], &batch[1]], loss)));
 
     let config =

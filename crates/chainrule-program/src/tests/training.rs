@@ -19,7 +19,7 @@ pub(crate) fn optimizers() -> Vec<Make> {
                 weight_decay: 0.01,
                 ..SgdOptions::default()
             };
-            Box::new(Sgd::try_new(p, 0.1, options).unwrap())
+            Box::new(Sgd::try_with_options(p, 0.1, options).unwrap())
         },
         |p| Box::new(Adam::new(p, 0.01)),
         |p| {
@@ -29,16 +29,16 @@ pub(crate) fn optimizers() -> Vec<Make> {
                 Group::new(p[..n].to_vec()),
                 Group::new(p[n..].to_vec()).lr(0.002).weight_decay(0.0),
             ];
-            Box::new(AdamW::with_groups(groups, 0.01, options).unwrap())
+            Box::new(AdamW::try_with_groups(groups, 0.01, options).unwrap())
         },
         |p| {
             let options =
                 RmsPropOptions { momentum: 0.9, centered: true, ..RmsPropOptions::default() };
-            Box::new(RmsProp::try_new(p, 0.01, options).unwrap())
+            Box::new(RmsProp::try_with_options(p, 0.01, options).unwrap())
         },
         |p| {
             Box::new(
-                Adagrad::try_new(
+                Adagrad::try_with_options(
                     p,
                     0.01,
                     AdagradOptions { lr_decay: 0.1, ..AdagradOptions::default() },
@@ -115,12 +115,13 @@ fn digits_trains_as_in_the_eager_mode() {
     let mut first = Sgd::new(one.parameters(), 0.1);
     let mut second = Sgd::new(two.parameters(), 0.1);
     let g = &mut Generator::manual_seed(2);
-    let mut step =
-        compile(&two, &mut second, ["x", "y"], |b| two.compute(&b[0])?.try_cross_entropy(&b[1]));
+    let mut step = compile(&two, &mut second, ["x", "y"], |b| {
+        two.try_forward(&b[0])?.try_cross_entropy(&b[1])
+    });
     step = step.with_simplification(false).with_fusion(false);
     for _ in 0..4 {
         let batch = [Tensor::rand([16, 784], DType::F32, g), Tensor::randint(0, 10, [16], g)];
-        let want = eager(&mut first, &batch, |b| one.compute(&b[0])?.try_cross_entropy(&b[1]));
+        let want = eager(&mut first, &batch, |b| one.try_forward(&b[0])?.try_cross_entropy(&b[1]));
         assert_eq!(bits(&step.run(&[&batch[0], &batch[1]]).unwrap()), bits(&want));
     }
     drop(step);
@@ -131,11 +132,11 @@ fn digits_trains_as_in_the_eager_mode() {
 pub(crate) fn noisy() -> Sequential {
     let g = &mut Generator::manual_seed(11);
     Sequential::new()
-        .with(Linear::new(5, 8, true, g))
+        .with(Linear::new(5, 8, g))
         .with(BatchNorm1d::new(8))
         .with(Tanh)
         .with(Dropout::new(0.3, g))
-        .with(Linear::new(8, 1, true, g))
+        .with(Linear::new(8, 1, g))
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn statistics_dropout_and_turns_with_the_eager_mode() {
     let mut first = Adam::new(one.parameters(), 0.01);
     let mut second = Adam::new(two.parameters(), 0.01);
     let g = &mut Generator::manual_seed(4);
-    let mse = |model: &Sequential, b: &[Tensor]| model.compute(&b[0])?.try_mse(&b[1]);
+    let mse = |model: &Sequential, b: &[Tensor]| model.try_forward(&b[0])?.try_mse(&b[1]);
     for turn in 0..3 {
         let mut step = compile(&two, &mut second, ["x", "y"], |b| mse(&two, b))
             .with_simplification(false)
@@ -198,8 +199,9 @@ fn updates_are_in_place_unless_somebody_holds_the_value() {
 fn what_differs_is_traced_again_and_named() {
     let model = noisy();
     let mut sgd = Sgd::new(model.parameters(), 0.01);
-    let mut step =
-        compile(&model, &mut sgd, ["x"], |b| model.compute(&b[0])?.try_square()?.try_mean_all());
+    let mut step = compile(&model, &mut sgd, ["x"], |b| {
+        model.try_forward(&b[0])?.try_square()?.try_mean_all()
+    });
     let g = &mut Generator::manual_seed(4);
     let (small, large) =
         (Tensor::randn([4, 5], DType::F32, g), Tensor::randn([6, 5], DType::F32, g));

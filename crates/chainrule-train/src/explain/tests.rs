@@ -6,7 +6,6 @@ use crate::data::text::NameDataset;
 use crate::data::{Batch, RandomBatches, TensorDataset};
 use crate::nn::Module;
 use crate::optim::Sgd;
-use crate::optim::schedule::Constant;
 use crate::{End, Event, Task, Trainer, TrainerOptions};
 use chainrule_core::{DType, Generator, Result, Tensor};
 use chainrule_lab::models::{NamesMlp, NamesMlpConfig};
@@ -47,8 +46,7 @@ fn breaks(compiled: bool, lr: f64, spoil: impl Fn(&NamesMlp)) -> (u64, String, u
     let task = Names(model);
     let sgd = Box::new(Sgd::new(task.0.parameters(), lr));
     let options = TrainerOptions { compiled, simplified: false, ..TrainerOptions::default() };
-    let mut trainer =
-        Trainer::try_new(&task, sgd, Box::new(Constant { lr }), batches, options).unwrap();
+    let mut trainer = Trainer::builder(&task, sgd, batches).options(options).build().unwrap();
     let end = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
     let End::NotFinite { step, why, .. } = end else { panic!("{end:?}") };
     (step, why, trainer.step(), bits(&task.0) == before)

@@ -5,7 +5,7 @@ use super::*;
 use crate::data::{DataLoader, LoaderOptions, RandomBatches, TensorDataset};
 use crate::io::Checkpoint;
 use crate::nn::{Dropout, Layer, Linear, Module, Sequential, StateDict, Tanh};
-use crate::optim::schedule::{Constant, Cosine};
+use crate::optim::schedule::CosineLr;
 use crate::optim::{AdamW, Sgd};
 use crate::tensor::Tensor;
 use chainrule_core::{DType, Generator};
@@ -20,10 +20,10 @@ impl Net {
     fn new() -> Net {
         let g = &mut Generator::manual_seed(5);
         let net = Sequential::new()
-            .with(Linear::new(3, 8, true, g))
+            .with(Linear::new(3, 8, g))
             .with(Tanh)
             .with(Dropout::new(0.3, g))
-            .with(Linear::new(8, 1, true, g));
+            .with(Linear::new(8, 1, g));
         let x = Tensor::randn([6, 3], DType::F32, g);
         Net { net, held_out: Batch { y: x.sum(1, true), x } }
     }
@@ -56,8 +56,9 @@ fn trainer(task: &Net, options: TrainerOptions) -> Trainer<'_> {
     let loader = LoaderOptions { batch: 5, shuffle: Some(3), ..LoaderOptions::default() };
     let batches = DataLoader::try_new(data(), loader).unwrap();
     let adamw = AdamW::new(task.net.parameters(), 0.01);
-    let cosine = Cosine { lr: 0.01, min_lr: 0.001, warm_up: 4, steps: 60 };
-    Trainer::try_new(task, Box::new(adamw), Box::new(cosine), Box::new(batches), options).unwrap()
+    let cosine = CosineLr { lr: 0.01, min_lr: 0.001, warm_up: 4, steps: 60 };
+    let trainer = Trainer::builder(task, Box::new(adamw), Box::new(batches));
+    trainer.schedule(cosine).options(options).build().unwrap()
 }
 
 fn bits(state: &StateDict) -> Vec<(String, Vec<u64>)> {
@@ -133,14 +134,8 @@ fn batches_in_parts_give_the_update_of_the_whole() {
         let batches = DataLoader::try_new(data(), loader).unwrap();
         let sgd = Sgd::new(net.net.parameters(), 0.1);
         let options = TrainerOptions { steps: 1, accumulate, ..TrainerOptions::default() };
-        let mut trainer = Trainer::try_new(
-            &net,
-            Box::new(sgd),
-            Box::new(Constant { lr: 0.1 }),
-            Box::new(batches),
-            options,
-        )
-        .unwrap();
+        let trainer = Trainer::builder(&net, Box::new(sgd), Box::new(batches));
+        let mut trainer = trainer.options(options).build().unwrap();
         // In evaluation dropout drops nothing; run switches to training, so a step is taken directly.
         let Trainer { task, optimizer, rest } = &mut trainer;
         let loss = eager(*task, &mut **optimizer, rest).unwrap().loss;
@@ -187,12 +182,12 @@ fn it_ends_when_nothing_gets_better() {
             Ok(vec![("val_loss", f64::NAN)])
         }
     }
-    let task = Stuck(Linear::new(3, 1, true, &mut Generator::manual_seed(0)));
+    let task = Stuck(Linear::new(3, 1, &mut Generator::manual_seed(0)));
     let sgd = Box::new(Sgd::new(task.0.parameters(), 0.01));
     let batches = RandomBatches::try_new(data(), 4, Generator::manual_seed(1)).unwrap();
     let options = TrainerOptions { eval_every: 2, patience: Some(3), ..TrainerOptions::default() };
-    let schedule = Box::new(Constant { lr: 0.01 });
-    let mut trainer = Trainer::try_new(&task, sgd, schedule, Box::new(batches), options).unwrap();
+    let trainer = Trainer::builder(&task, sgd, Box::new(batches));
+    let mut trainer = trainer.options(options).build().unwrap();
     let end = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
     assert_eq!((end, trainer.step()), (End::NoBetter { evaluations: 4 }, 8));
 }
@@ -204,9 +199,8 @@ fn a_loss_that_is_not_finite_is_explained_and_the_model_is_good() {
         let sgd = Box::new(Sgd::new(net.net.parameters(), 1e20));
         let batches = RandomBatches::try_new(data(), 4, Generator::manual_seed(1)).unwrap();
         let options = TrainerOptions { compiled, ..TrainerOptions::default() };
-        let schedule = Box::new(Constant { lr: 1e20 });
-        let mut trainer =
-            Trainer::try_new(&net, sgd, schedule, Box::new(batches), options).unwrap();
+        let trainer = Trainer::builder(&net, sgd, Box::new(batches));
+        let mut trainer = trainer.options(options).build().unwrap();
         let end = trainer.run(&mut |_: &Event<'_>| Ok(()), &|| false).unwrap();
         let End::NotFinite { why, .. } = end else { panic!("{end:?}") };
         assert!(why.contains("the first op") || why.contains("the update of step"), "{why}");

@@ -58,10 +58,10 @@ fn a_session_changes_no_number_of_the_loop() {
     let train = |watched: bool| {
         let g = &mut Generator::manual_seed(1);
         let model = Sequential::new()
-            .with(Linear::new(4, 8, true, g))
+            .with(Linear::new(4, 8, g))
             .with(BatchNorm1d::new(8))
             .with(Dropout::new(0.2, g))
-            .with(Linear::new(8, 3, true, g));
+            .with(Linear::new(8, 3, g));
         let mut adam = AdamW::new(model.parameters(), 0.01);
         let mut watch = watched.then(|| Workflow::watch(&model, &adam).with_invariants());
         for _ in 0..5 {

@@ -72,11 +72,11 @@ pub fn run(args: &TrainMoons) -> Result<ExitCode> {
     let g = &mut Generator::manual_seed(seed);
     let h = model.hidden;
     let net = Sequential::new()
-        .with(Linear::try_new(2, h, true, g)?)
+        .with(Linear::try_new(2, h, g)?)
         .with(Tanh)
-        .with(Linear::try_new(h, h, true, g)?)
+        .with(Linear::try_new(h, h, g)?)
         .with(Tanh)
-        .with(Linear::try_new(h, 2, true, g)?);
+        .with(Linear::try_new(h, 2, g)?);
     let data = Arc::new(TensorDataset::try_new(&train.x, &train.y)?);
     let batches = RandomBatches::try_new(data, session.settings.batch, g.clone())?;
     let task = Moons { net, held_out };

@@ -52,7 +52,7 @@ struct Line {
 impl Line {
     fn new(mean: f64, deviation: f64, generator: &mut Generator) -> Result<Line> {
         let [mean, deviation] = [mean, deviation].map(|x| Tensor::scalar(x as f32).buffer());
-        Ok(Line { line: Linear::try_new(1, 1, true, generator)?, mean, deviation })
+        Ok(Line { line: Linear::try_new(1, 1, generator)?, mean, deviation })
     }
 
     fn of(&self, x: &Tensor) -> chainrule::Result<Tensor> {

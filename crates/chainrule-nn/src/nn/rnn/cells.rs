@@ -130,7 +130,7 @@ fn gate(op: &'static str, inputs: usize, hidden: usize, g: &mut Generator) -> Re
         let why = format!("needs at least one input and one unit, got {inputs} and {hidden}");
         return Err(Error::argument(op, why));
     }
-    Linear::try_new(inputs.saturating_add(hidden), hidden, true, g)
+    Linear::try_new(inputs.saturating_add(hidden), hidden, g)
 }
 
 fn hidden(gate: &Linear) -> usize {

@@ -1,6 +1,6 @@
 //! The gated recurrent unit.
 
-use super::{Recurrent, Step, gate};
+use super::{Recurrent, RecurrentStep, gate};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -13,8 +13,8 @@ use crate::tensor::Tensor;
 /// use chainrule::nn::Gru;
 /// use chainrule::{Generator, Tensor};
 /// let gru = Gru::new(3, 5, &mut Generator::manual_seed(0));
-/// let (y, last) = gru.run(&Tensor::zeros([2, 7, 3]), None);
-/// let (more, _) = gru.run(&Tensor::zeros([2, 1, 3]), Some(&last));
+/// let (y, last) = gru.forward_from(&Tensor::zeros([2, 7, 3]), None);
+/// let (more, _) = gru.forward_from(&Tensor::zeros([2, 1, 3]), Some(&last));
 /// assert_eq!((y.shape().to_vec(), more.shape().to_vec()), (vec![2, 7, 5], vec![2, 1, 5]));
 /// ```
 pub type Gru = Recurrent<GruStep, 1>;
@@ -23,7 +23,7 @@ pub type Gru = Recurrent<GruStep, 1>;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GruStep;
 
-impl Step<1> for GruStep {
+impl RecurrentStep<1> for GruStep {
     const NAME: &'static str = "Gru";
     const GATES: usize = 3;
 

@@ -1,6 +1,6 @@
 //! Long short-term memory.
 
-use super::{Recurrent, Step, gate};
+use super::{Recurrent, RecurrentStep, gate};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// use chainrule::nn::Lstm;
 /// use chainrule::{Generator, Tensor};
 /// let lstm = Lstm::new(3, 5, &mut Generator::manual_seed(0));
-/// let (y, [h, c]) = lstm.run(&Tensor::zeros([2, 7, 3]), None);
+/// let (y, [h, c]) = lstm.forward_from(&Tensor::zeros([2, 7, 3]), None);
 /// assert_eq!((y.shape().to_vec(), h.shape()), (vec![2, 7, 5], c.shape()));
 /// ```
 pub type Lstm = Recurrent<LstmStep, 2>;
@@ -22,7 +22,7 @@ pub type Lstm = Recurrent<LstmStep, 2>;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LstmStep;
 
-impl Step<2> for LstmStep {
+impl RecurrentStep<2> for LstmStep {
     const NAME: &'static str = "Lstm";
     const GATES: usize = 4;
 

@@ -21,8 +21,8 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// What a kind of recurrent layer does in one step. Its state is `N` tensors `[batch, hidden]`, the output first.
-pub trait Step<const N: usize>: Debug + Default + Send + Sync {
+/// The step of a kind of recurrent layer. Its state is `N` tensors `[batch, hidden]`, the output first.
+pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
     /// The layer's name, for errors.
     const NAME: &'static str;
 
@@ -36,7 +36,7 @@ pub trait Step<const N: usize>: Debug + Default + Send + Sync {
         Tensor::try_cat(&[input, hidden], 0)
     }
 
-    /// The bias `[width]` that goes with [`Step::join`].
+    /// The bias `[width]` that goes with [`RecurrentStep::join`].
     fn join_biases(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
         input.try_add(hidden)
     }
@@ -48,7 +48,7 @@ pub trait Step<const N: usize>: Debug + Default + Send + Sync {
 /// The form of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentOptions {
-    /// How many layers, each reading the outputs of the one before; 1.
+    /// The number of layers, each reading the outputs of the one before; 1.
     pub layers: usize,
     /// With biases; on.
     pub bias: bool,
@@ -65,7 +65,7 @@ impl Default for RecurrentOptions {
 /// A recurrent layer that steps by the rule `S`: [`Rnn`], [`Gru`] and [`Lstm`] are this.
 ///
 /// It maps `[batch, time, inputs]` to `[batch, time, hidden]` (twice `hidden` if bidirectional); [`Layer::forward`] starts from zeros
-/// and gives the outputs, [`Recurrent::run`] takes a start state and gives the last one too. States are
+/// and gives the outputs, [`Recurrent::forward_from`] takes a start state and gives the last one too. States are
 /// `[layers, batch, hidden]`, or twice as many layers if bidirectional (forward, backward, forward, ...).
 ///
 /// Names, shapes and starting values of the parameters are PyTorch's: for layer `k`, `weight_ih_l{k}` `[gates * hidden, inputs]`,
@@ -90,18 +90,31 @@ struct Weights {
     biases: Option<[Tensor; 2]>,
 }
 
-impl<S: Step<N>, const N: usize> Recurrent<S, N> {
+impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
     /// One layer with biases, in f32.
     #[track_caller]
     pub fn new(inputs: usize, hidden: usize, generator: &mut Generator) -> Self {
-        match Self::try_new(inputs, hidden, RecurrentOptions::default(), generator) {
-            Ok(layer) => layer,
-            Err(e) => raise(e),
-        }
+        Self::try_new(inputs, hidden, generator).unwrap_or_else(|e| raise(e))
     }
 
-    /// With options, in f32. Errors for sizes of 0.
-    pub fn try_new(
+    /// As [`Recurrent::new`], but returns the error: for sizes of 0.
+    pub fn try_new(inputs: usize, hidden: usize, generator: &mut Generator) -> Result<Self> {
+        Self::try_with_options(inputs, hidden, RecurrentOptions::default(), generator)
+    }
+
+    /// As [`Recurrent::new`], with options.
+    #[track_caller]
+    pub fn with_options(
+        inputs: usize,
+        hidden: usize,
+        options: RecurrentOptions,
+        generator: &mut Generator,
+    ) -> Self {
+        Self::try_with_options(inputs, hidden, options, generator).unwrap_or_else(|e| raise(e))
+    }
+
+    /// As [`Recurrent::with_options`], but returns the error: for sizes of 0.
+    pub fn try_with_options(
         inputs: usize,
         hidden: usize,
         options: RecurrentOptions,
@@ -148,10 +161,10 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
         Ok(self)
     }
 
-    /// As [`Recurrent::try_run`], but panics with the error's text.
+    /// As [`Recurrent::try_forward_from`], but panics with the error's text.
     #[track_caller]
-    pub fn run(&self, x: &Tensor, start: Option<&[Tensor; N]>) -> (Tensor, [Tensor; N]) {
-        match self.try_run(x, start) {
+    pub fn forward_from(&self, x: &Tensor, start: Option<&[Tensor; N]>) -> (Tensor, [Tensor; N]) {
+        match self.try_forward_from(x, start) {
             Ok(y) => y,
             Err(e) => raise(e),
         }
@@ -160,7 +173,7 @@ impl<S: Step<N>, const N: usize> Recurrent<S, N> {
     /// The outputs of the last layer and the last states of all, from a start state (zeros if there is none).
     ///
     /// Errors for an input that is not `[batch, time, inputs]` with a time of 1 at least, and for a start state of another shape.
-    pub fn try_run(
+    pub fn try_forward_from(
         &self,
         x: &Tensor,
         start: Option<&[Tensor; N]>,
@@ -294,7 +307,7 @@ fn gate(x: &Tensor, i: usize, parts: usize) -> Result<Tensor> {
     x.try_narrow(-1, i * n, n)
 }
 
-impl<S: Step<N>, const N: usize> Module for Recurrent<S, N> {
+impl<S: RecurrentStep<N>, const N: usize> Module for Recurrent<S, N> {
     fn fields(&self) -> Vec<(String, Field<'_>)> {
         let mut out = Vec::new();
         for Weights { suffix, input, hidden, biases } in &self.weights {
@@ -313,8 +326,8 @@ impl<S: Step<N>, const N: usize> Module for Recurrent<S, N> {
     }
 }
 
-impl<S: Step<N>, const N: usize> Layer for Recurrent<S, N> {
+impl<S: RecurrentStep<N>, const N: usize> Layer for Recurrent<S, N> {
     fn compute(&self, x: &Tensor) -> Result<Tensor> {
-        self.try_run(x, None).map(|(y, _)| y)
+        self.try_forward_from(x, None).map(|(y, _)| y)
     }
 }

@@ -1,6 +1,6 @@
 //! The plain recurrent layer.
 
-use super::{Recurrent, Step};
+use super::{Recurrent, RecurrentStep};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 /// use chainrule::nn::Rnn;
 /// use chainrule::{Generator, Tensor};
 /// let rnn = Rnn::new(3, 5, &mut Generator::manual_seed(0));
-/// let (y, [h]) = rnn.run(&Tensor::zeros([2, 7, 3]), None);
+/// let (y, [h]) = rnn.forward_from(&Tensor::zeros([2, 7, 3]), None);
 /// assert_eq!((y.shape().to_vec(), h.shape().to_vec()), (vec![2, 7, 5], vec![1, 2, 5]));
 /// ```
 pub type Rnn = Recurrent<PlainStep, 1>;
@@ -29,7 +29,7 @@ impl Rnn {
     }
 }
 
-impl Step<1> for PlainStep {
+impl RecurrentStep<1> for PlainStep {
     const NAME: &'static str = "Rnn";
     const GATES: usize = 1;
 

@@ -10,7 +10,7 @@ use crate::optim::{
 /// Every optimizer, with options that make it keep as much as it can.
 fn all(parameters: &[Tensor]) -> Vec<(&'static str, Box<dyn Optimizer>)> {
     fn one<R: Rule + 'static>(p: &[Tensor], options: R) -> (&'static str, Box<dyn Optimizer>) {
-        (R::NAME, Box::new(Descent::try_new(p.to_vec(), 0.01, options).unwrap()))
+        (R::NAME, Box::new(Descent::try_with_options(p.to_vec(), 0.01, options).unwrap()))
     }
     let p = parameters;
     let amsgrad = AdamWOptions { amsgrad: true, ..AdamWOptions::default() };
@@ -114,7 +114,7 @@ fn groups_have_settings_of_their_own() {
             .options(SgdOptions { momentum: 0.9, ..SgdOptions::default() }),
     ];
     let options = SgdOptions { weight_decay: 0.5, ..SgdOptions::default() };
-    let mut sgd = Sgd::with_groups(groups, 0.1, options).unwrap();
+    let mut sgd = Sgd::try_with_groups(groups, 0.1, options).unwrap();
     for _ in 0..2 {
         sgd.zero_grad();
         (&a + &b + &c).sum_all().backward();
@@ -136,7 +136,7 @@ fn tied_parameters_step_once_and_in_one_group() {
     sgd.step().unwrap();
     assert_eq!((w.item(), sgd.parameters().len()), (0.75, 1));
     let group = || Group::new(vec![w.clone()]);
-    let text = Sgd::with_groups([group(), group()], 0.1, SgdOptions::default()).unwrap_err();
+    let text = Sgd::try_with_groups([group(), group()], 0.1, SgdOptions::default()).unwrap_err();
     assert!(text.to_string().contains("in two groups"), "{text}");
 }
 
@@ -204,19 +204,31 @@ fn impossible_options_are_errors() {
     let p = || vec![numbers(2, 2, 0).parameter()];
     let betas = (1.0, 0.9);
     let texts = [
-        Adam::try_new(p(), 0.1, AdamOptions { betas, ..AdamOptions::default() }).map(drop),
-        AdamW::try_new(p(), 0.1, AdamWOptions { weight_decay: -1.0, ..AdamWOptions::default() })
+        Adam::try_with_options(p(), 0.1, AdamOptions { betas, ..AdamOptions::default() }).map(drop),
+        AdamW::try_with_options(
+            p(),
+            0.1,
+            AdamWOptions { weight_decay: -1.0, ..AdamWOptions::default() },
+        )
+        .map(drop),
+        Adagrad::try_with_options(
+            p(),
+            0.1,
+            AdagradOptions { eps: f64::NAN, ..AdagradOptions::default() },
+        )
+        .map(drop),
+        RmsProp::try_with_options(
+            p(),
+            0.1,
+            RmsPropOptions { alpha: -0.5, ..RmsPropOptions::default() },
+        )
+        .map(drop),
+        Lion::try_with_options(p(), 0.1, LionOptions { betas, ..LionOptions::default() }).map(drop),
+        Muon::try_with_options(p(), 0.1, MuonOptions { momentum: -1.0, ..MuonOptions::default() })
             .map(drop),
-        Adagrad::try_new(p(), 0.1, AdagradOptions { eps: f64::NAN, ..AdagradOptions::default() })
-            .map(drop),
-        RmsProp::try_new(p(), 0.1, RmsPropOptions { alpha: -0.5, ..RmsPropOptions::default() })
-            .map(drop),
-        Lion::try_new(p(), 0.1, LionOptions { betas, ..LionOptions::default() }).map(drop),
-        Muon::try_new(p(), 0.1, MuonOptions { momentum: -1.0, ..MuonOptions::default() }).map(drop),
-        Muon::try_new(vec![Tensor::from([1.0f32]).parameter()], 0.1, MuonOptions::default())
-            .map(drop),
-        AdamW::with_groups([Group::new(p()).lr(0.0)], 0.1, AdamWOptions::default()).map(drop),
-        AdamW::with_groups([], 0.1, AdamWOptions::default()).map(drop),
+        Muon::try_new(vec![Tensor::from([1.0f32]).parameter()], 0.1).map(drop),
+        AdamW::try_with_groups([Group::new(p()).lr(0.0)], 0.1, AdamWOptions::default()).map(drop),
+        AdamW::try_with_groups([], 0.1, AdamWOptions::default()).map(drop),
     ];
     let words = [
         "Adam: betas.0 must",

@@ -15,14 +15,14 @@ pub(super) fn half_cosine(high: f64, low: f64, x: f64) -> f64 {
 /// During the warm-up the rate is `lr * (step + 1) / (warm_up + 1)`, so that the first update already counts, as in nanoGPT.
 ///
 /// ```
-/// use chainrule::optim::schedule::{Cosine, Schedule};
-/// let cosine = Cosine { lr: 1.0, min_lr: 0.1, warm_up: 3, steps: 103 };
+/// use chainrule::optim::schedule::{CosineLr, Schedule};
+/// let cosine = CosineLr { lr: 1.0, min_lr: 0.1, warm_up: 3, steps: 103 };
 /// assert_eq!((cosine.lr(0), cosine.lr(3)), (0.25, 1.0));
 /// assert!((cosine.lr(53) - 0.55).abs() < 1e-12);
 /// assert_eq!((cosine.lr(103), cosine.lr(1000)), (0.1, 0.1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cosine {
+pub struct CosineLr {
     /// The highest rate, at the end of the warm-up.
     pub lr: f64,
     /// The rate at the end and from then on.
@@ -33,7 +33,7 @@ pub struct Cosine {
     pub steps: u64,
 }
 
-impl Schedule for Cosine {
+impl Schedule for CosineLr {
     fn lr(&self, step: u64) -> f64 {
         if step < self.warm_up {
             return self.lr * (step + 1) as f64 / (self.warm_up as f64 + 1.0);
@@ -46,14 +46,14 @@ impl Schedule for Cosine {
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("Cosine", self.lr)?;
-        checked_factor("Cosine", "min_lr", self.min_lr)?;
+        checked_lr("CosineLr", self.lr)?;
+        checked_factor("CosineLr", "min_lr", self.min_lr)?;
         if self.warm_up >= self.steps {
             let why = format!(
                 "the warm-up must be shorter than the whole, it has {} of {} steps",
                 self.warm_up, self.steps
             );
-            return Err(Error::argument("Cosine", why));
+            return Err(Error::argument("CosineLr", why));
         }
         Ok(())
     }
@@ -63,12 +63,12 @@ impl Schedule for Cosine {
 /// `CosineAnnealingLR`.
 ///
 /// ```
-/// use chainrule::optim::schedule::{CosineAnnealing, Schedule};
-/// let cosine = CosineAnnealing { lr: 1.0, min_lr: 0.0, half_period: 10 };
+/// use chainrule::optim::schedule::{CosineAnnealingLr, Schedule};
+/// let cosine = CosineAnnealingLr { lr: 1.0, min_lr: 0.0, half_period: 10 };
 /// assert_eq!((cosine.lr(0), cosine.lr(10), cosine.lr(20)), (1.0, 0.0, 1.0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CosineAnnealing {
+pub struct CosineAnnealingLr {
     /// The rate at the start.
     pub lr: f64,
     /// The lowest rate; PyTorch's `eta_min`.
@@ -77,14 +77,14 @@ pub struct CosineAnnealing {
     pub half_period: u64,
 }
 
-impl Schedule for CosineAnnealing {
+impl Schedule for CosineAnnealingLr {
     fn lr(&self, step: u64) -> f64 {
         half_cosine(self.lr, self.min_lr, step as f64 / self.half_period.max(1) as f64)
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("CosineAnnealing", self.lr)?;
-        checked_factor("CosineAnnealing", "min_lr", self.min_lr)?;
-        checked_count("CosineAnnealing", "half_period", self.half_period)
+        checked_lr("CosineAnnealingLr", self.lr)?;
+        checked_factor("CosineAnnealingLr", "min_lr", self.min_lr)?;
+        checked_count("CosineAnnealingLr", "half_period", self.half_period)
     }
 }

@@ -9,10 +9,10 @@ mod one_cycle;
 mod plateau;
 mod simple;
 
-pub use cosine::{Cosine, CosineAnnealing};
-pub use one_cycle::OneCycle;
+pub use cosine::{CosineAnnealingLr, CosineLr};
+pub use one_cycle::OneCycleLr;
 pub use plateau::{Goal, Plateau, PlateauOptions};
-pub use simple::{Constant, Exponential, Linear, MultiStep, Step};
+pub use simple::{ConstantLr, ExponentialLr, LinearLr, MultiStepLr, StepLr};
 
 use super::descent::state;
 use super::{Optimizer, checked_lr};
@@ -43,11 +43,11 @@ impl Schedule for Box<dyn Schedule> {
 ///
 /// ```
 /// use chainrule::Tensor;
-/// use chainrule::optim::schedule::{Scheduler, Step};
+/// use chainrule::optim::schedule::{Scheduler, StepLr};
 /// use chainrule::optim::{Optimizer, Sgd};
 /// let w = Tensor::from([1.0f32]).parameter();
 /// let mut sgd = Sgd::new(vec![w.clone()], 0.1);
-/// let mut scheduler = Scheduler::new(Step { lr: 0.1, every: 2, gamma: 0.5 }, &mut sgd)?;
+/// let mut scheduler = Scheduler::new(StepLr { lr: 0.1, every: 2, gamma: 0.5 }, &mut sgd)?;
 /// let mut rates = Vec::new();
 /// for _ in 0..4 {
 ///     sgd.zero_grad();

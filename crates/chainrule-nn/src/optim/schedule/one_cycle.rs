@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 /// The momentum, which PyTorch moves the other way, is left alone. After the last step the rate stays; PyTorch gives an error there.
 ///
 /// ```
-/// use chainrule::optim::schedule::{OneCycle, Schedule};
-/// let cycle = OneCycle::new(1.0, 101);
+/// use chainrule::optim::schedule::{OneCycleLr, Schedule};
+/// let cycle = OneCycleLr::new(1.0, 101);
 /// assert!((cycle.lr(0) - 1.0 / 25.0).abs() < 1e-12 && cycle.lr(29) > 0.99);
 /// assert_eq!(cycle.lr(100), 1.0 / 25.0 / 1e4);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OneCycle {
+pub struct OneCycleLr {
     /// The highest rate.
     pub max_lr: f64,
     /// How many steps there are.
@@ -33,10 +33,10 @@ pub struct OneCycle {
     pub three_phase: bool,
 }
 
-impl OneCycle {
+impl OneCycleLr {
     /// The usual cycle.
-    pub fn new(max_lr: f64, total_steps: u64) -> OneCycle {
-        OneCycle {
+    pub fn new(max_lr: f64, total_steps: u64) -> OneCycleLr {
+        OneCycleLr {
             max_lr,
             total_steps,
             pct_start: 0.3,
@@ -48,7 +48,7 @@ impl OneCycle {
     }
 }
 
-impl Schedule for OneCycle {
+impl Schedule for OneCycleLr {
     fn lr(&self, step: u64) -> f64 {
         let total = self.total_steps as f64;
         let step = step.min(self.total_steps.saturating_sub(1)) as f64;
@@ -78,18 +78,18 @@ impl Schedule for OneCycle {
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("OneCycle", self.max_lr)?;
-        checked_count("OneCycle", "total_steps", self.total_steps)?;
+        checked_lr("OneCycleLr", self.max_lr)?;
+        checked_count("OneCycleLr", "total_steps", self.total_steps)?;
         if !(0.0..=1.0).contains(&self.pct_start) {
             let why = format!("pct_start must be from 0 to 1, it is {}", self.pct_start);
-            return Err(Error::argument("OneCycle", why));
+            return Err(Error::argument("OneCycleLr", why));
         }
         for (name, x) in
             [("div_factor", self.div_factor), ("final_div_factor", self.final_div_factor)]
         {
             if !(x.is_finite() && x > 0.0) {
                 let why = format!("{name} must be above 0 and finite, it is {x}");
-                return Err(Error::argument("OneCycle", why));
+                return Err(Error::argument("OneCycleLr", why));
             }
         }
         Ok(())

@@ -6,34 +6,34 @@ use crate::error::{Error, Result};
 /// The same rate throughout.
 ///
 /// ```
-/// use chainrule::optim::schedule::{Constant, Schedule};
-/// assert_eq!(Constant { lr: 0.1 }.lr(1000), 0.1);
+/// use chainrule::optim::schedule::{ConstantLr, Schedule};
+/// assert_eq!(ConstantLr { lr: 0.1 }.lr(1000), 0.1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Constant {
+pub struct ConstantLr {
     /// The rate.
     pub lr: f64,
 }
 
-impl Schedule for Constant {
+impl Schedule for ConstantLr {
     fn lr(&self, _step: u64) -> f64 {
         self.lr
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("Constant", self.lr).map(drop)
+        checked_lr("ConstantLr", self.lr).map(drop)
     }
 }
 
 /// A rate that is multiplied by `gamma` again and again: `lr * gamma^floor(step / every)`, PyTorch's `StepLR`.
 ///
 /// ```
-/// use chainrule::optim::schedule::{Schedule, Step};
-/// let step = Step { lr: 0.1, every: 30, gamma: 0.1 };
+/// use chainrule::optim::schedule::{Schedule, StepLr};
+/// let step = StepLr { lr: 0.1, every: 30, gamma: 0.1 };
 /// assert_eq!((step.lr(29), step.lr(30)), (0.1, 0.1 * 0.1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct StepLr {
     /// The rate at the start.
     pub lr: f64,
     /// After how many steps it changes.
@@ -42,27 +42,27 @@ pub struct Step {
     pub gamma: f64,
 }
 
-impl Schedule for Step {
+impl Schedule for StepLr {
     fn lr(&self, step: u64) -> f64 {
         self.lr * self.gamma.powf((step / self.every.max(1)) as f64)
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("Step", self.lr)?;
-        checked_count("Step", "every", self.every)?;
-        checked_factor("Step", "gamma", self.gamma)
+        checked_lr("StepLr", self.lr)?;
+        checked_count("StepLr", "every", self.every)?;
+        checked_factor("StepLr", "gamma", self.gamma)
     }
 }
 
 /// A rate that is multiplied by `gamma` at each milestone, PyTorch's `MultiStepLR`. One that is named twice counts twice.
 ///
 /// ```
-/// use chainrule::optim::schedule::{MultiStep, Schedule};
-/// let steps = MultiStep { lr: 1.0, milestones: vec![10, 20], gamma: 0.5 };
+/// use chainrule::optim::schedule::{MultiStepLr, Schedule};
+/// let steps = MultiStepLr { lr: 1.0, milestones: vec![10, 20], gamma: 0.5 };
 /// assert_eq!((steps.lr(9), steps.lr(10), steps.lr(20)), (1.0, 0.5, 0.25));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct MultiStep {
+pub struct MultiStepLr {
     /// The rate at the start.
     pub lr: f64,
     /// The steps from which on it is changed, in any order.
@@ -71,40 +71,40 @@ pub struct MultiStep {
     pub gamma: f64,
 }
 
-impl Schedule for MultiStep {
+impl Schedule for MultiStepLr {
     fn lr(&self, step: u64) -> f64 {
         let passed = self.milestones.iter().filter(|&&m| m <= step).count();
         self.lr * self.gamma.powf(passed as f64)
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("MultiStep", self.lr)?;
-        checked_factor("MultiStep", "gamma", self.gamma)
+        checked_lr("MultiStepLr", self.lr)?;
+        checked_factor("MultiStepLr", "gamma", self.gamma)
     }
 }
 
 /// A rate that is multiplied by `gamma` at every step: `lr * gamma^step`, PyTorch's `ExponentialLR`.
 ///
 /// ```
-/// use chainrule::optim::schedule::{Exponential, Schedule};
-/// assert_eq!(Exponential { lr: 1.0, gamma: 0.5 }.lr(3), 0.125);
+/// use chainrule::optim::schedule::{ExponentialLr, Schedule};
+/// assert_eq!(ExponentialLr { lr: 1.0, gamma: 0.5 }.lr(3), 0.125);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exponential {
+pub struct ExponentialLr {
     /// The rate at the start.
     pub lr: f64,
     /// The factor of each step.
     pub gamma: f64,
 }
 
-impl Schedule for Exponential {
+impl Schedule for ExponentialLr {
     fn lr(&self, step: u64) -> f64 {
         self.lr * self.gamma.powf(step as f64)
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("Exponential", self.lr)?;
-        checked_factor("Exponential", "gamma", self.gamma)
+        checked_lr("ExponentialLr", self.lr)?;
+        checked_factor("ExponentialLr", "gamma", self.gamma)
     }
 }
 
@@ -112,12 +112,12 @@ impl Schedule for Exponential {
 /// factors that rise it is a warm-up, with factors that fall a decay.
 ///
 /// ```
-/// use chainrule::optim::schedule::{Linear, Schedule};
-/// let warm_up = Linear { lr: 1.0, start_factor: 0.0, end_factor: 1.0, steps: 4 };
+/// use chainrule::optim::schedule::{LinearLr, Schedule};
+/// let warm_up = LinearLr { lr: 1.0, start_factor: 0.0, end_factor: 1.0, steps: 4 };
 /// assert_eq!((warm_up.lr(0), warm_up.lr(1), warm_up.lr(9)), (0.0, 0.25, 1.0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Linear {
+pub struct LinearLr {
     /// The rate to which the factors apply.
     pub lr: f64,
     /// The factor of the first update.
@@ -128,19 +128,22 @@ pub struct Linear {
     pub steps: u64,
 }
 
-impl Schedule for Linear {
+impl Schedule for LinearLr {
     fn lr(&self, step: u64) -> f64 {
         let done = step.min(self.steps) as f64 / self.steps.max(1) as f64;
         self.lr * (self.start_factor + (self.end_factor - self.start_factor) * done)
     }
 
     fn check(&self) -> Result<()> {
-        checked_lr("Linear", self.lr)?;
-        checked_count("Linear", "steps", self.steps)?;
-        checked_factor("Linear", "start_factor", self.start_factor)?;
-        checked_factor("Linear", "end_factor", self.end_factor)?;
+        checked_lr("LinearLr", self.lr)?;
+        checked_count("LinearLr", "steps", self.steps)?;
+        checked_factor("LinearLr", "start_factor", self.start_factor)?;
+        checked_factor("LinearLr", "end_factor", self.end_factor)?;
         if self.start_factor == 0.0 && self.end_factor == 0.0 {
-            return Err(Error::argument("Linear", "both factors are 0: nothing would be learned"));
+            return Err(Error::argument(
+                "LinearLr",
+                "both factors are 0: nothing would be learned",
+            ));
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ fn a_transformer_is_simplified_in_little_time() {
     let mut adamw = AdamW::new(model.parameters(), 0.01);
     let x = Tensor::randint(0, 11, [2, 8], g);
     let loss = |a: &[Tensor]| {
-        let logits = model.compute(&a[0])?;
+        let logits = model.try_forward(&a[0])?;
         logits.try_reshape([16, 11])?.try_cross_entropy(&a[0].try_reshape([16])?)
     };
     let mut step = crate::compile(&model, &mut adamw, ["x"], loss);

@@ -8,7 +8,7 @@ use crate::nn::{
 };
 use crate::optim::{AdamW, Muon, RmsProp, Sgd};
 use chainrule_core::no_grad;
-use chainrule_core::{Conv, CrossEntropy, Reduction};
+use chainrule_core::{CrossEntropy, Reduction};
 use chainrule_lab::models::{Gpt, GptConfig};
 
 #[test]
@@ -16,7 +16,7 @@ fn pictures_through_convolutions() {
     silent(|g| {
         let (n, size, c) = (between(g, 2, 6), 8, 3);
         let model = Sequential::new()
-            .with(Conv2d::new(1, 4, [3, 3], Conv::default(), g))
+            .with(Conv2d::new(1, 4, [3, 3], g))
             .with(BatchNorm2d::new(4))
             .with(Relu)
             .with(MaxPool2d::new([2, 2]))
@@ -24,7 +24,7 @@ fn pictures_through_convolutions() {
             .with(AvgPool2d::new([3, 3]))
             .with(Flatten)
             .with(Dropout::new(0.2, g))
-            .with(Linear::new(4, c, true, g));
+            .with(Linear::new(4, c, g));
         let mut sgd = Sgd::new(model.parameters(), 0.05);
         let mut watch = Workflow::watch(&model, &sgd).with_invariants();
         for _ in 0..5 {
@@ -45,7 +45,7 @@ fn sequences_through_recurrent_layers() {
         let (n, t, v, h) = (between(g, 2, 6), between(g, 3, 7), between(g, 5, 9), 8);
         let table = Embedding::new(v, h, g);
         let (lstm, gru) = (Lstm::new(h, h, g), Gru::new(h, h, g));
-        let head = Linear::new(h, v, true, g);
+        let head = Linear::new(h, v, g);
         let mut all = table.parameters();
         all.extend(lstm.parameters().into_iter().chain(gru.parameters()).chain(head.parameters()));
         let mut adam = AdamW::new(all, 0.01);

@@ -7,7 +7,7 @@ use crate::optim::{Adam, AdamW, Sgd, clip_grad_norm, clip_grad_value};
 use chainrule_core::no_grad;
 
 fn mlp(g: &mut Generator, d: usize, h: usize, c: usize) -> Sequential {
-    Sequential::new().with(Linear::new(d, h, true, g)).with(Relu).with(Linear::new(h, c, true, g))
+    Sequential::new().with(Linear::new(d, h, g)).with(Relu).with(Linear::new(h, c, g))
 }
 
 #[test]
@@ -223,11 +223,11 @@ fn norms_are_frozen_while_the_rest_trains() {
     silent(|g| {
         let (n, d, c) = (between(g, 4, 20), 5, 3);
         let model = Sequential::new()
-            .with(Linear::new(d, 8, true, g))
+            .with(Linear::new(d, 8, g))
             .with(BatchNorm1d::new(8))
             .with(Relu)
             .with(Dropout::new(0.2, g))
-            .with(Linear::new(8, c, true, g));
+            .with(Linear::new(8, c, g));
         let mut adam = AdamW::new(model.parameters(), 0.01);
         let mut watch = Workflow::watch(&model, &adam).with_invariants();
         for _ in 0..6 {

@@ -169,9 +169,9 @@ fn evaluations_with_noise_holes_and_neighbours() {
     silent(|g| {
         let (n, d) = (between(g, 4, 12), 5);
         let model = Sequential::new()
-            .with(Linear::new(d, 8, true, g))
+            .with(Linear::new(d, 8, g))
             .with(BatchNorm1d::new(8))
-            .with(Linear::new(8, 3, true, g));
+            .with(Linear::new(8, 3, g));
         let mut sgd = Sgd::new(model.parameters(), 0.1);
         let mut watch = Workflow::watch(&model, &sgd);
         let near = Tensor::rand([n, n], DType::F32, g);
@@ -198,8 +198,7 @@ fn evaluations_with_noise_holes_and_neighbours() {
 fn symbols_at_evaluation_are_masked_at_random() {
     silent(|g| {
         let (n, t, v) = (between(g, 2, 6), 5, 7);
-        let model =
-            Sequential::new().with(Embedding::new(v, 6, g)).with(Linear::new(6, v, true, g));
+        let model = Sequential::new().with(Embedding::new(v, 6, g)).with(Linear::new(6, v, g));
         let mut sgd = Sgd::new(model.parameters(), 0.1);
         let mut watch = Workflow::watch(&model, &sgd);
         for _ in 0..6 {

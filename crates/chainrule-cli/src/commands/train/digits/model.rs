@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use chainrule::data::{Batch, Dataset, Digits};
-use chainrule::nn::explicit::{self, CrossEntropy, Explicit, Net};
+use chainrule::nn::explicit::{self, Explicit, ExplicitCrossEntropy, ExplicitNet};
 use chainrule::nn::{Layer, Linear, Module, summary};
 use chainrule::train::{Metrics, Task};
 use chainrule::{Generator, Tensor, no_grad};
@@ -41,7 +41,7 @@ const PART: usize = 500;
 pub struct DigitsTask {
     net: Box<dyn Layer>,
     /// The backward pass by hand, on the same parameters.
-    by_hand: Option<Mutex<(Net, CrossEntropy)>>,
+    by_hand: Option<Mutex<(ExplicitNet, ExplicitCrossEntropy)>>,
     test: Arc<Digits>,
 }
 
@@ -65,7 +65,9 @@ impl DigitsTask {
         };
         let by_hand = match model.backprop {
             Backprop::Autograd => None,
-            Backprop::Explicit => Some(Mutex::new((by_hand(&*net), CrossEntropy::default()))),
+            Backprop::Explicit => {
+                Some(Mutex::new((by_hand(&*net), ExplicitCrossEntropy::default())))
+            }
         };
         Ok(DigitsTask { net, by_hand, test })
     }
@@ -143,15 +145,15 @@ impl Task for DigitsTask {
 }
 
 /// Explicit layers on the parameters of a fully connected net.
-fn by_hand(net: &dyn Layer) -> Net {
+fn by_hand(net: &dyn Layer) -> ExplicitNet {
     let parameters = net.parameters();
-    let mut out = Net::new();
+    let mut out = ExplicitNet::new();
     let layers = parameters.len() / 2;
     for (i, pair) in parameters.chunks(2).enumerate() {
         let linear = Linear { weight: pair[0].clone(), bias: Some(pair[1].clone()) };
-        out = out.with(explicit::Linear::from(linear));
+        out = out.with(explicit::ExplicitLinear::from(linear));
         if i + 1 < layers {
-            out = out.with(explicit::Relu::default());
+            out = out.with(explicit::ExplicitRelu::default());
         }
     }
     out
