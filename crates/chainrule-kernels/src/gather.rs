@@ -148,7 +148,7 @@ pub fn put_rows<T: Copy>(v: &[T], size: usize, inner: usize, indices: &[i64], ou
 
 /// Where the elements that an array of indices names lie: at its own position in the array of `strides`, but along `axis` at the index.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct IndexedPlaces<'a> {
     /// The indices, row-major.
     pub indices: &'a [i64],
     /// Their shape, of one axis at least.
@@ -159,7 +159,7 @@ pub struct Places<'a> {
     pub axis: usize,
 }
 
-impl Places<'_> {
+impl IndexedPlaces<'_> {
     /// Calls `f(position of the index, place that it names)` for each index in its order.
     #[inline]
     pub fn for_each(self, mut f: impl FnMut(usize, usize)) {
@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn the_last_of_equal_places() {
-        let places = Places { indices: &[2, 0, 2, 1, 1], shape: &[5], strides: &[1], axis: 0 };
+        let places =
+            IndexedPlaces { indices: &[2, 0, 2, 1, 1], shape: &[5], strides: &[1], axis: 0 };
         let (mut last, mut put) = ([7; 5], [9; 4]);
         places.last(4, &mut last);
         assert_eq!(last, [0, 1, 1, 0, 1]);
@@ -320,7 +321,8 @@ mod tests {
         let x: Vec<i64> = (0..60).map(|i| i * i).collect();
         for axis in 0..3 {
             let indices: Vec<i64> = (0..24).map(|k| (k * 7 + 1) % dims[axis] as i64).collect();
-            let places = Places { indices: &indices, shape: &shape, strides: &strides, axis };
+            let places =
+                IndexedPlaces { indices: &indices, shape: &shape, strides: &strides, axis };
             let place = |k: usize| {
                 let mut at = [k / 12, k / 4 % 3, k % 4];
                 at[axis] = indices[k] as usize;

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[derive(Parameters)]
-    enum Kind {
+    enum NestedKind {
         Plain,
         Pair(i64, Option<f64>),
         Named { on: bool },
@@ -308,7 +308,7 @@ mod tests {
 
     #[derive(Parameters)]
     struct Outer {
-        kind: Kind,
+        kind: NestedKind,
         axes: Axes,
         marker: PhantomData<Shape>,
         shape: Shape,
@@ -317,7 +317,7 @@ mod tests {
         shown: &'static str,
     }
 
-    fn outer(kind: Kind, x: usize) -> Param {
+    fn outer(kind: NestedKind, x: usize) -> Param {
         let axes = Axes::of(&[0, 2]);
         let shape = Shape::new(&[2, x]);
         Outer { kind, axes, marker: PhantomData, shape, shown: "x" }.parameters()
@@ -325,29 +325,29 @@ mod tests {
 
     #[test]
     fn every_field_is_visited_with_its_type() {
-        let param = outer(Kind::Pair(-3, Some(0.5)), 3);
+        let param = outer(NestedKind::Pair(-3, Some(0.5)), 3);
         assert_eq!(param.name(), "Outer");
         assert_eq!(param.field("shape").unwrap().items()[1].integer(), Some(3));
         assert_eq!(param.field("1").map(Param::inner), Some(&0.5.parameters()));
         assert!(param.field("shown").is_none());
         let text = "Outer { kind: Pair(-3, Some(0.5)), axes: [0, 2], marker: , shape: [2, 3] }";
         assert_eq!(param.to_string(), text);
-        assert_eq!(outer(Kind::Named { on: true }, 0).field("on"), Some(&Param::Bool(true)));
-        assert_eq!(outer(Kind::Plain, 0).field("kind"), Some(&Param::Word("Plain")));
+        assert_eq!(outer(NestedKind::Named { on: true }, 0).field("on"), Some(&Param::Bool(true)));
+        assert_eq!(outer(NestedKind::Plain, 0).field("kind"), Some(&Param::Word("Plain")));
     }
 
     #[test]
     fn what_differs_in_one_parameter_differs() {
         let all = [
-            outer(Kind::Plain, 3),
-            outer(Kind::Plain, 4),
-            outer(Kind::Pair(1, None), 3),
-            outer(Kind::Pair(1, Some(0.0)), 3),
-            outer(Kind::Pair(1, Some(-0.0)), 3),
-            outer(Kind::Pair(1, Some(f64::NAN)), 3),
-            outer(Kind::Named { on: false }, 3),
+            outer(NestedKind::Plain, 3),
+            outer(NestedKind::Plain, 4),
+            outer(NestedKind::Pair(1, None), 3),
+            outer(NestedKind::Pair(1, Some(0.0)), 3),
+            outer(NestedKind::Pair(1, Some(-0.0)), 3),
+            outer(NestedKind::Pair(1, Some(f64::NAN)), 3),
+            outer(NestedKind::Named { on: false }, 3),
         ];
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
-        assert_eq!(all[5], outer(Kind::Pair(1, Some(f64::NAN)), 3));
+        assert_eq!(all[5], outer(NestedKind::Pair(1, Some(f64::NAN)), 3));
     }
 }

@@ -54,7 +54,7 @@ impl AxisMap {
 }
 
 /// One axis, or several neighbours that are taken as they are, with the number of elements that a position holds.
-struct Level<'a> {
+struct AxisRun<'a> {
     /// `None`: every position comes from itself.
     map: Option<&'a AxisMap>,
     size: usize,
@@ -65,27 +65,27 @@ struct Level<'a> {
 }
 
 /// The axes as levels, from the first to the last. `maps` has an entry for each axis; the source has these `sizes`.
-fn levels<'a>(sizes: &[usize], maps: &'a [Option<AxisMap>]) -> Vec<Level<'a>> {
-    let (mut out, mut source, mut result) = (Vec::<Level<'a>>::new(), 1, 1);
+fn levels<'a>(sizes: &[usize], maps: &'a [Option<AxisMap>]) -> Vec<AxisRun<'a>> {
+    let (mut out, mut source, mut result) = (Vec::<AxisRun<'a>>::new(), 1, 1);
     for (&size, map) in sizes.iter().zip(maps).rev() {
         let now = map.as_ref().map_or(size, AxisMap::size);
         match (map, out.last_mut()) {
             (None, None) => {}
             (None, Some(last)) if last.map.is_none() => last.size *= size,
-            (map, _) => out.push(Level { map: map.as_ref(), size: now, source, result }),
+            (map, _) => out.push(AxisRun { map: map.as_ref(), size: now, source, result }),
         }
         source *= size;
         result *= now;
     }
     if out.is_empty() {
         // Nothing moves: one copy of the whole.
-        out.push(Level { map: None, size: 1, source, result });
+        out.push(AxisRun { map: None, size: 1, source, result });
     }
     out.reverse();
     out
 }
 
-impl Level<'_> {
+impl AxisRun<'_> {
     /// All runs, in their order.
     #[inline]
     fn all(&self, mut each: impl FnMut(Run)) {
@@ -161,7 +161,7 @@ pub fn copy<T: Copy + Send + Sync>(
 
 /// The positions `range` of the first of the levels.
 fn copy_range<T: Copy>(
-    levels: &[Level<'_>],
+    levels: &[AxisRun<'_>],
     x: &[T],
     range: Range<usize>,
     fill: T,
@@ -171,14 +171,14 @@ fn copy_range<T: Copy>(
 }
 
 /// All positions of the first of the levels.
-fn copy_level<T: Copy>(levels: &[Level<'_>], x: &[T], fill: T, mut out: &mut [T]) {
+fn copy_level<T: Copy>(levels: &[AxisRun<'_>], x: &[T], fill: T, mut out: &mut [T]) {
     levels[0].all(|run| out = copy_run(levels, x, run, fill, std::mem::take(&mut out)));
 }
 
 /// Writes one run of the first of the levels to the front of `out`, and gives the rest of it.
 #[inline]
 fn copy_run<'o, T: Copy>(
-    levels: &[Level<'_>],
+    levels: &[AxisRun<'_>],
     x: &[T],
     run: Run,
     fill: T,
@@ -214,7 +214,7 @@ fn copy_run<'o, T: Copy>(
 }
 
 /// Short rows that all consist of the same runs: one run of all of them after the other. `above` is the level of the rows.
-fn copy_rows<T: Copy>(row: &Level<'_>, x: &[T], above: &Level<'_>, fill: T, out: &mut [T]) {
+fn copy_rows<T: Copy>(row: &AxisRun<'_>, x: &[T], above: &AxisRun<'_>, fill: T, out: &mut [T]) {
     let mut start = 0;
     row.all(|run| {
         let n = run.len * row.result;
@@ -268,7 +268,7 @@ where
 
 /// Adds one run of the first of the levels, from the front of `g`, and gives the rest of it.
 #[inline]
-fn add_run<'g, T>(levels: &[Level<'_>], g: &'g [T], run: Run, out: &mut [T]) -> &'g [T]
+fn add_run<'g, T>(levels: &[AxisRun<'_>], g: &'g [T], run: Run, out: &mut [T]) -> &'g [T]
 where
     T: Copy + Default + Add<Output = T>,
 {
@@ -292,7 +292,7 @@ where
     rest
 }
 
-fn add_level<T>(levels: &[Level<'_>], mut g: &[T], out: &mut [T])
+fn add_level<T>(levels: &[AxisRun<'_>], mut g: &[T], out: &mut [T])
 where
     T: Copy + Default + Add<Output = T>,
 {

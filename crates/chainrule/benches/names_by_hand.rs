@@ -14,7 +14,7 @@ use chainrule_kernels::gather::{add_rows_to, take_rows};
 use chainrule_kernels::gemm::{Accum, Batch, Mat, affine_f32, batched_f32};
 use chainrule_kernels::math::tanh_slice;
 use chainrule_kernels::norm::{
-    Columns, Upstream, batch_norm_apply, batch_norm_grad, batch_norm_stats, inv_std,
+    BatchNormUpstream, ColumnAffine, batch_norm_apply, batch_norm_grad, batch_norm_stats, inv_std,
 };
 use chainrule_kernels::optim::update0;
 use chainrule_kernels::reduce::sum;
@@ -84,7 +84,7 @@ impl ByHand {
         affine_f32(mat(emb, ROWS, WIDE), mat(w1, WIDE, HIDDEN), b1, pre);
         batch_norm_stats(pre, ROWS, HIDDEN, 1, mean, var);
         inv_std(var, 1e-5, inv);
-        let by = Columns { mean, inv_std: inv, gain: Some(gain), bias: Some(bias) };
+        let by = ColumnAffine { mean, inv_std: inv, gain: Some(gain), bias: Some(bias) };
         batch_norm_apply(pre, ROWS, HIDDEN, by, dh, Some(hat));
         tanh_slice(dh, h);
         affine_f32(mat(h, ROWS, HIDDEN), mat(w2, HIDDEN, SYMBOLS), b2, logits);
@@ -97,7 +97,8 @@ impl ByHand {
         sum(d, ROWS, SYMBOLS, &mut small[..SYMBOLS]);
         descend(b2, &small[..SYMBOLS]);
         update0(dh, h, |g, h| g * (1.0 - h * h));
-        let up = Upstream { g: dh, xhat: hat, inv_std: inv, gain: Some(gain), correction: 1 };
+        let up =
+            BatchNormUpstream { g: dh, xhat: hat, inv_std: inv, gain: Some(gain), correction: 1 };
         batch_norm_grad(up, ROWS, HIDDEN, pre, dgain, dbias);
         descend(gain, dgain);
         descend(bias, dbias);

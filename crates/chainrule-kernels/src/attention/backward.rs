@@ -2,13 +2,14 @@
 
 use super::tile::{Tile, exclude, products, slopes, weights};
 use super::{
-    Address, Heads, HeadsMut, KEYS, Problem, QUERIES, Real, each_pair, inside, packed_len,
+    AttentionReal, HeadAddress, Heads, HeadsMut, KEYS, Problem, QUERIES, each_pair, inside,
+    packed_len,
 };
 use crate::gemm::{self, Block};
 
 /// What the forward pass gave, and the gradient of its result.
 #[derive(Clone, Copy, Debug)]
-pub struct Upstream<'a, T> {
+pub struct AttentionUpstream<'a, T> {
     /// The result.
     pub out: Heads<'a, T>,
     /// The logarithm of each row's sum.
@@ -29,7 +30,11 @@ pub struct Gradients<'a, T> {
 /// # Panics
 ///
 /// If an operand reaches outside its data.
-pub fn backward<T: Real>(problem: &Problem<'_, T>, up: Upstream<'_, T>, to: Gradients<'_, T>) {
+pub fn backward<T: AttentionReal>(
+    problem: &Problem<'_, T>,
+    up: AttentionUpstream<'_, T>,
+    to: Gradients<'_, T>,
+) {
     let Problem { sizes, queries, keys, depth, width, .. } = *problem;
     problem.check();
     inside("the result", sizes, &up.out, queries, width);
@@ -41,7 +46,7 @@ pub fn backward<T: Real>(problem: &Problem<'_, T>, up: Upstream<'_, T>, to: Grad
         inside("a gradient", sizes, &written, rows, width);
     }
     let [dq, dk, dv] = [to.dq, to.dk, to.dv]
-        .map(|heads| (Address(heads.data.as_mut_ptr()), heads.batch, heads.row));
+        .map(|heads| (HeadAddress(heads.data.as_mut_ptr()), heads.batch, heads.row));
     let tile = QUERIES * KEYS;
     let keys_len = packed_len::<T>(keys, depth);
     let values_len = packed_len::<T>(keys, width);
@@ -59,7 +64,7 @@ pub fn backward<T: Real>(problem: &Problem<'_, T>, up: Upstream<'_, T>, to: Grad
             let start = problem.offset(pair, heads.batch);
             (heads.data.as_ptr().wrapping_add(start), heads.row)
         };
-        let write = |(address, batch, row): (Address<T>, &[usize], usize)| {
+        let write = |(address, batch, row): (HeadAddress<T>, &[usize], usize)| {
             (address.at(problem.offset(pair, batch)), row)
         };
         gemm::with_buffer(lengths.iter().sum(), |buffer: *mut T| {
@@ -78,7 +83,7 @@ pub fn backward<T: Real>(problem: &Problem<'_, T>, up: Upstream<'_, T>, to: Grad
                 gemm::pack_lines(v.0, v.1, [keys, width], values_at);
                 gemm::pack_columns(k.0, k.1, [keys, depth], columns_at);
                 std::slice::from_raw_parts_mut(dk_at, keys * (depth + width)).fill(T::ZERO);
-                let pair = Pair {
+                let pair = BackwardHead {
                     problem,
                     pair,
                     q: read(&problem.q),
@@ -115,7 +120,7 @@ unsafe fn spread<T: Copy>(from: *const T, (to, row): (*mut T, usize), rows: usiz
 }
 
 /// One head of one sequence: each matrix by its address and the distance of its rows.
-struct Pair<'a, T> {
+struct BackwardHead<'a, T> {
     problem: &'a Problem<'a, T>,
     pair: usize,
     q: (*const T, usize),
@@ -147,14 +152,18 @@ unsafe fn row<'a, T>((data, row): (*const T, usize), i: usize, width: usize) -> 
 /// # Safety
 ///
 /// They must be writable.
-unsafe fn clear<T: Real>((data, row): (*mut T, usize), rows: std::ops::Range<usize>, width: usize) {
+unsafe fn clear<T: AttentionReal>(
+    (data, row): (*mut T, usize),
+    rows: std::ops::Range<usize>,
+    width: usize,
+) {
     for i in rows {
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(data.wrapping_add(i * row), width) }.fill(T::ZERO);
     }
 }
 
-impl<T: Real> Pair<'_, T> {
+impl<T: AttentionReal> BackwardHead<'_, T> {
     /// # Safety
     ///
     /// The addresses must be those of the problem's pair; each slice has room for a tile.
@@ -191,7 +200,7 @@ impl<T: Real> Pair<'_, T> {
 
     /// # Safety
     ///
-    /// As [`Pair::run`].
+    /// As [`BackwardHead::run`].
     unsafe fn tile(&self, tile: &Tile, p: &mut [T], ds: &mut [T], dots: &[T; QUERIES]) {
         let problem = self.problem;
         let wide = tile.wide::<T>();
@@ -233,7 +242,7 @@ impl<T: Real> Pair<'_, T> {
 
     /// # Safety
     ///
-    /// As [`Pair::run`].
+    /// As [`BackwardHead::run`].
     unsafe fn accumulate(
         &self,
         tile: &Tile,

@@ -1,7 +1,9 @@
 //! The result, and the logarithm of each row's sum.
 
 use super::tile::{Running, Tile, exclude, products, soften};
-use super::{Address, HeadsMut, KEYS, Problem, QUERIES, Real, each_pair, inside, packed_len};
+use super::{
+    AttentionReal, HeadAddress, HeadsMut, KEYS, Problem, QUERIES, each_pair, inside, packed_len,
+};
 use crate::gemm::{self, Block};
 
 /// Writes the result, and for each row of it the logarithm of the sum of the exponentials of its scores, which is minus infinity
@@ -10,13 +12,13 @@ use crate::gemm::{self, Block};
 /// # Panics
 ///
 /// If an operand reaches outside its data.
-pub fn forward<T: Real>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>, logs: &mut [T]) {
+pub fn forward<T: AttentionReal>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>, logs: &mut [T]) {
     let Problem { sizes, queries, keys, depth, width, .. } = *problem;
     problem.check();
     let written = super::Heads { data: &*out.data, batch: out.batch, row: out.row };
     inside("the result", sizes, &written, queries, width);
     assert_eq!(logs.len(), problem.pairs() * queries, "attention: one logarithm for each row");
-    let (to, to_logs) = (Address(out.data.as_mut_ptr()), Address(logs.as_mut_ptr()));
+    let (to, to_logs) = (HeadAddress(out.data.as_mut_ptr()), HeadAddress(logs.as_mut_ptr()));
     each_pair(problem, |pair| {
         let start = |batch| problem.offset(pair, batch);
         let (q, k) = (problem.q.data.as_ptr(), problem.k.data.as_ptr());
@@ -32,7 +34,7 @@ pub fn forward<T: Real>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>, logs: &m
                 let (keys_at, values_at) = (buffer.add(scores), buffer.add(scores + keys_len));
                 gemm::pack_lines(k, problem.k.row, [keys, depth], keys_at);
                 gemm::pack_columns(v, problem.v.row, [keys, width], values_at);
-                let pair = Pair {
+                let pair = ForwardHead {
                     problem,
                     pair,
                     q,
@@ -50,7 +52,7 @@ pub fn forward<T: Real>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>, logs: &m
 }
 
 /// One head of one sequence.
-struct Pair<'a, T> {
+struct ForwardHead<'a, T> {
     problem: &'a Problem<'a, T>,
     pair: usize,
     q: *const T,
@@ -60,7 +62,7 @@ struct Pair<'a, T> {
     out_row: usize,
 }
 
-impl<T: Real> Pair<'_, T> {
+impl<T: AttentionReal> ForwardHead<'_, T> {
     /// # Safety
     ///
     /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs` is the pair's.
@@ -123,7 +125,7 @@ impl<T: Real> Pair<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`Pair::run`].
+    /// As [`ForwardHead::run`].
     unsafe fn add_values(&self, tile: &Tile, scores: &[T], running: &Running<T>) {
         let width = self.problem.width;
         let out = self.out.wrapping_add(tile.first_query * self.out_row);

@@ -13,19 +13,19 @@ mod forward;
 mod tests;
 mod tile;
 
-pub use backward::{Gradients, Upstream, backward};
+pub use backward::{AttentionUpstream, Gradients, backward};
 pub use dropout::Dropout;
 pub use forward::forward;
 
-use super::gemm::{self, Element};
+use super::gemm::{self, GemmElement};
 use super::reduce::Summed;
 use super::softmax::Row;
 use super::threads;
 
 /// f32 or f64.
-pub trait Real: Row + Element + Summed {}
-impl Real for f32 {}
-impl Real for f64 {}
+pub trait AttentionReal: Row + GemmElement + Summed {}
+impl AttentionReal for f32 {}
+impl AttentionReal for f64 {}
 
 /// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal tile holds little of what it excludes.
 const QUERIES: usize = 24;
@@ -102,7 +102,7 @@ pub struct Problem<'a, T> {
     pub dropout: Option<Dropout>,
 }
 
-impl<T: Real> Problem<'_, T> {
+impl<T: AttentionReal> Problem<'_, T> {
     fn pairs(&self) -> usize {
         self.sizes.iter().product()
     }
@@ -156,12 +156,12 @@ fn inside<T>(name: &str, sizes: &[usize], heads: &Heads<'_, T>, rows: usize, wid
 
 /// An address that tasks share.
 #[derive(Clone, Copy)]
-struct Address<T>(*mut T);
+struct HeadAddress<T>(*mut T);
 
 // SAFETY: each task writes the rows of its own pair behind the address.
-unsafe impl<T: Send> Sync for Address<T> {}
+unsafe impl<T: Send> Sync for HeadAddress<T> {}
 
-impl<T> Address<T> {
+impl<T> HeadAddress<T> {
     fn at(self, offset: usize) -> *mut T {
         self.0.wrapping_add(offset)
     }
@@ -176,7 +176,7 @@ const TOGETHER: usize = 32;
 ///
 /// The rows of neighbouring heads lie side by side, and processors fetch lines in pairs. Two threads that write neighbours take these from each other
 /// all the time: so a task is as many heads of a sequence as leave enough tasks.
-fn each_pair<T: Real>(problem: &Problem<'_, T>, f: impl Fn(usize) + Send + Sync) {
+fn each_pair<T: AttentionReal>(problem: &Problem<'_, T>, f: impl Fn(usize) + Send + Sync) {
     let parallel = gemm::threaded(problem.work());
     let (pairs, heads) = (problem.pairs(), problem.sizes.last().copied().unwrap_or(1));
     let most = heads.min(pairs / (TASKS * threads::num_threads())).min(TOGETHER);
@@ -187,6 +187,6 @@ fn each_pair<T: Real>(problem: &Problem<'_, T>, f: impl Fn(usize) + Send + Sync)
 }
 
 /// The numbers that so many lines (or columns) take when they are packed.
-fn packed_len<T: Real>(lines: usize, k: usize) -> usize {
+fn packed_len<T: AttentionReal>(lines: usize, k: usize) -> usize {
     lines.next_multiple_of(gemm::panel_lines::<T>()) * k
 }

@@ -8,7 +8,7 @@ use crate::threads::with_num_threads;
 type Sizes = [usize; 5];
 
 /// What one pair gives: the result and the three gradients.
-struct Truth {
+struct AttentionTruth {
     out: Vec<f64>,
     dq: Vec<f64>,
     dk: Vec<f64>,
@@ -22,7 +22,7 @@ fn truth(
     scale: f64,
     more: &[f64],
     factors: &[f64],
-) -> Truth {
+) -> AttentionTruth {
     let zeros = |n: usize| vec![0.0; n];
     let (mut out, mut dq) = (zeros(queries * w), zeros(queries * d));
     let (mut dk, mut dv) = (zeros(keys * d), zeros(keys * w));
@@ -45,12 +45,12 @@ fn truth(
             (0..d).for_each(|c| dk[j * d + c] += ds * q[c]);
         }
     }
-    Truth { out, dq, dk, dv }
+    AttentionTruth { out, dq, dk, dv }
 }
 
 /// Which scores count in a test.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ScoreKind {
     All,
     Causal,
     Keep,
@@ -58,7 +58,7 @@ enum Kind {
     Dropped,
 }
 
-fn check<T: Real>([pairs, queries, keys, d, w]: Sizes, kind: Kind, tolerance: f64) {
+fn check<T: AttentionReal>([pairs, queries, keys, d, w]: Sizes, kind: ScoreKind, tolerance: f64) {
     let real = |len: usize, seed| -> Vec<T> {
         noise(len, seed).into_iter().map(|x| T::from_f64(x * 2.0)).collect()
     };
@@ -73,12 +73,12 @@ fn check<T: Real>([pairs, queries, keys, d, w]: Sizes, kind: Kind, tolerance: f6
         (0..queries * keys).map(|i| (i * 7 % 3 != 0 && i / keys % 5 != 4) as u8).collect();
     let added: Vec<T> = real(queries * keys, 5);
     let mask = match kind {
-        Kind::Keep => Mask::Keep(Grid { data: &keep[..], batch: &[0], row: keys, col: 1 }),
-        Kind::Add => Mask::Add(Grid { data: &added[..], batch: &[0], row: keys, col: 1 }),
+        ScoreKind::Keep => Mask::Keep(Grid { data: &keep[..], batch: &[0], row: keys, col: 1 }),
+        ScoreKind::Add => Mask::Add(Grid { data: &added[..], batch: &[0], row: keys, col: 1 }),
         _ => Mask::None,
     };
-    let dropout = (kind == Kind::Dropped).then_some(Dropout { p: 0.3, seed: 5 });
-    let causal = kind == Kind::Causal;
+    let dropout = (kind == ScoreKind::Dropped).then_some(Dropout { p: 0.3, seed: 5 });
+    let causal = kind == ScoreKind::Causal;
     let problem = Problem {
         sizes: &sizes,
         queries,
@@ -97,7 +97,7 @@ fn check<T: Real>([pairs, queries, keys, d, w]: Sizes, kind: Kind, tolerance: f6
     let (mut out, mut logs) = (nan(g.len()), nan(pairs * queries));
     forward(&problem, HeadsMut { data: &mut out, batch: &at_g, row: row_w }, &mut logs);
     let (mut dq, mut dk, mut dv) = (nan(q.len()), nan(k.len()), nan(v.len()));
-    let up = Upstream {
+    let up = AttentionUpstream {
         out: Heads { data: &out[..], batch: &at_g, row: row_w },
         logs: &logs,
         g: Heads { data: &g[..], batch: &at_g, row: row_w },
@@ -114,9 +114,9 @@ fn check<T: Real>([pairs, queries, keys, d, w]: Sizes, kind: Kind, tolerance: f6
             rows.flatten().map(|x| x.to_f64()).collect()
         };
         let more = |i: usize| match kind {
-            Kind::Keep if keep[i] == 0 => f64::NEG_INFINITY,
-            Kind::Causal if i % keys > i / keys => f64::NEG_INFINITY,
-            Kind::Add => added[i].to_f64(),
+            ScoreKind::Keep if keep[i] == 0 => f64::NEG_INFINITY,
+            ScoreKind::Causal if i % keys > i / keys => f64::NEG_INFINITY,
+            ScoreKind::Add => added[i].to_f64(),
             _ => 0.0,
         };
         let mut factors = vec![T::ONE; queries * keys];
@@ -161,7 +161,9 @@ fn values_and_gradients_at_odd_sizes() {
         [1, 100, 300, 3, 2],
     ];
     for size in sizes {
-        for kind in [Kind::All, Kind::Causal, Kind::Keep, Kind::Add, Kind::Dropped] {
+        for kind in
+            [ScoreKind::All, ScoreKind::Causal, ScoreKind::Keep, ScoreKind::Add, ScoreKind::Dropped]
+        {
             check::<f32>(size, kind, 4e-6);
             check::<f64>(size, kind, 1e-14);
         }
@@ -173,7 +175,7 @@ fn nothing_to_attend_to_gives_zeros() {
     for size in
         [[2, 3, 0, 4, 5], [0, 3, 4, 5, 6], [2, 0, 3, 4, 5], [2, 3, 4, 0, 5], [2, 3, 4, 5, 0]]
     {
-        for kind in [Kind::All, Kind::Causal, Kind::Dropped] {
+        for kind in [ScoreKind::All, ScoreKind::Causal, ScoreKind::Dropped] {
             check::<f32>(size, kind, 1e-6);
         }
     }
@@ -206,7 +208,7 @@ fn threads_change_no_bit() {
             let [out, dq, dk, dv] = &mut all[..] else { unreachable!() };
             forward(&problem, HeadsMut { data: out, batch: &batch, row: d }, &mut logs);
             let to = |data| HeadsMut { data, batch: &batch, row: d };
-            let up = Upstream {
+            let up = AttentionUpstream {
                 out: Heads { data: &out[..], ..heads },
                 logs: &logs,
                 g: Heads { data: &x[..], ..heads },

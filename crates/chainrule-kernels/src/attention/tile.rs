@@ -1,6 +1,6 @@
 //! One tile: the scores of some queries with some keys, and what is done to them row by row.
 
-use super::{Grid, Mask, Problem, QUERIES, Real};
+use super::{AttentionReal, Grid, Mask, Problem, QUERIES};
 use crate::gemm::{self, Block};
 use crate::simd::vectorized;
 
@@ -16,7 +16,7 @@ pub(super) struct Tile {
 
 impl Tile {
     /// The keys rounded up to whole panels: the length of a row of the tile, whose last scores are minus infinity.
-    pub fn wide<T: Real>(&self) -> usize {
+    pub fn wide<T: AttentionReal>(&self) -> usize {
         self.keys.next_multiple_of(gemm::panel_lines::<T>())
     }
 }
@@ -26,7 +26,7 @@ impl Tile {
 /// # Safety
 ///
 /// The queries' rows at `rows` must be readable, as must `packed` up to the last key; `out` has room for the tile.
-pub(super) unsafe fn products<T: Real>(
+pub(super) unsafe fn products<T: AttentionReal>(
     tile: &Tile,
     depth: usize,
     alpha: T,
@@ -44,7 +44,7 @@ pub(super) unsafe fn products<T: Real>(
 }
 
 /// Applies the mask and the causal rule to the scores, and fills the rows up with minus infinity.
-pub(super) fn exclude<T: Real>(problem: &Problem<'_, T>, tile: &Tile, scores: &mut [T]) {
+pub(super) fn exclude<T: AttentionReal>(problem: &Problem<'_, T>, tile: &Tile, scores: &mut [T]) {
     let wide = tile.wide::<T>();
     let last_seen = if problem.causal { tile.first_query + 1 } else { usize::MAX };
     if tile.keys == wide
@@ -71,7 +71,7 @@ pub(super) fn exclude<T: Real>(problem: &Problem<'_, T>, tile: &Tile, scores: &m
 }
 
 /// Calls `f` with the scores of a query and their numbers of the grid.
-fn each<T: Real, M: Copy>(
+fn each<T: AttentionReal, M: Copy>(
     grid: &Grid<'_, M>,
     problem: &Problem<'_, T>,
     tile: &Tile,
@@ -104,7 +104,7 @@ pub(super) struct Running<T> {
     pub shrink: [T; QUERIES],
 }
 
-impl<T: Real> Running<T> {
+impl<T: AttentionReal> Running<T> {
     pub fn new() -> Self {
         Running { max: [-T::INFINITY; QUERIES], sum: [0.0; QUERIES], shrink: [T::ZERO; QUERIES] }
     }
@@ -112,12 +112,16 @@ impl<T: Real> Running<T> {
 
 /// The number to subtract before exponentials are taken: a row that sees nothing yet subtracts nothing.
 #[inline(always)]
-fn shift<T: Real>(max: T) -> T {
+fn shift<T: AttentionReal>(max: T) -> T {
     if max == -T::INFINITY { <T as crate::math::Real>::ZERO } else { max }
 }
 
 #[inline(always)]
-fn soften_body<const FMA: bool, T: Real>(scores: &mut [T], wide: usize, running: &mut Running<T>) {
+fn soften_body<const FMA: bool, T: AttentionReal>(
+    scores: &mut [T],
+    wide: usize,
+    running: &mut Running<T>,
+) {
     let state = running.max.iter_mut().zip(&mut running.sum).zip(&mut running.shrink);
     for (row, ((max, sum), shrink)) in scores.chunks_exact_mut(wide).zip(state) {
         let before = *max;
@@ -136,11 +140,11 @@ fn soften_body<const FMA: bool, T: Real>(scores: &mut [T], wide: usize, running:
 
 vectorized! {
     /// Turns the scores of a tile into exponentials, less the largest score seen so far.
-    pub(super) fn soften[T](scores: &mut [T], wide: usize, running: &mut Running<T>) where [T: Real] = soften_body
+    pub(super) fn soften[T](scores: &mut [T], wide: usize, running: &mut Running<T>) where [T: AttentionReal] = soften_body
 }
 
 #[inline(always)]
-fn weights_body<const FMA: bool, T: Real>(scores: &mut [T], wide: usize, logs: &[T]) {
+fn weights_body<const FMA: bool, T: AttentionReal>(scores: &mut [T], wide: usize, logs: &[T]) {
     for (row, &log) in scores.chunks_exact_mut(wide).zip(logs) {
         let by = shift(log);
         for score in row.iter_mut() {
@@ -151,11 +155,16 @@ fn weights_body<const FMA: bool, T: Real>(scores: &mut [T], wide: usize, logs: &
 
 vectorized! {
     /// Turns the scores of a tile into weights, from the logarithms of the sums of each row.
-    pub(super) fn weights[T](scores: &mut [T], wide: usize, logs: &[T]) where [T: Real] = weights_body
+    pub(super) fn weights[T](scores: &mut [T], wide: usize, logs: &[T]) where [T: AttentionReal] = weights_body
 }
 
 #[inline(always)]
-fn slopes_body<const FMA: bool, T: Real>(weights: &[T], slopes: &mut [T], wide: usize, dots: &[T]) {
+fn slopes_body<const FMA: bool, T: AttentionReal>(
+    weights: &[T],
+    slopes: &mut [T],
+    wide: usize,
+    dots: &[T],
+) {
     let rows = weights.chunks_exact(wide).zip(slopes.chunks_exact_mut(wide));
     for ((weights, slopes), &dot) in rows.zip(dots) {
         for (slope, &weight) in slopes.iter_mut().zip(weights) {
@@ -166,5 +175,5 @@ fn slopes_body<const FMA: bool, T: Real>(weights: &[T], slopes: &mut [T], wide: 
 
 vectorized! {
     /// From the gradients of the weights to those of the scores: `slope = weight * (slope - dot)`.
-    pub(super) fn slopes[T](weights: &[T], slopes: &mut [T], wide: usize, dots: &[T]) where [T: Real] = slopes_body
+    pub(super) fn slopes[T](weights: &[T], slopes: &mut [T], wide: usize, dots: &[T]) where [T: AttentionReal] = slopes_body
 }

@@ -17,8 +17,8 @@ use super::gemm::drive::{Shared, run, threaded, with_buffer};
 use super::simd::{Level, level};
 use crate::param::Parameters;
 use plan::Pass;
-pub use tile::Element;
-use tile::{Kernels, Shifted, tile_rows};
+pub use tile::ConvElement;
+use tile::{ConvKernels, Shifted, tile_rows};
 pub use weight::weight_gradient;
 
 /// Sizes and parameters of a convolution; those with two entries are for rows and columns.
@@ -88,7 +88,7 @@ const BAND: usize = 384 << 10;
 /// # Panics
 ///
 /// If a slice has another length than `conv` says.
-pub fn forward<T: Element>(
+pub fn forward<T: ConvElement>(
     conv: &Conv,
     input: &[T],
     weight: &[T],
@@ -98,7 +98,7 @@ pub fn forward<T: Element>(
     forward_at(level(), conv, input, weight, bias, output);
 }
 
-fn forward_at<T: Element>(
+fn forward_at<T: ConvElement>(
     level: Level,
     conv: &Conv,
     input: &[T],
@@ -132,11 +132,11 @@ fn forward_at<T: Element>(
 /// # Panics
 ///
 /// As [`forward`].
-pub fn input_gradient<T: Element>(conv: &Conv, gradient: &[T], weight: &[T], input: &mut [T]) {
+pub fn input_gradient<T: ConvElement>(conv: &Conv, gradient: &[T], weight: &[T], input: &mut [T]) {
     input_gradient_at(level(), conv, gradient, weight, input);
 }
 
-fn input_gradient_at<T: Element>(
+fn input_gradient_at<T: ConvElement>(
     level: Level,
     conv: &Conv,
     gradient: &[T],
@@ -174,9 +174,9 @@ struct Weights<'a, T> {
     group: usize,
 }
 
-impl<T: Element> Weights<'_, T> {
+impl<T: ConvElement> Weights<'_, T> {
     /// The matrix of each group as tiles read it: block of the common axis by block, tile by tile.
-    fn packed(&self, kernels: &Kernels<T>, groups: usize, places: &[usize]) -> Vec<T> {
+    fn packed(&self, kernels: &ConvKernels<T>, groups: usize, places: &[usize]) -> Vec<T> {
         let depth = self.channels * places.len();
         let mut out = vec![T::default(); groups * self.rows * depth];
         let place = |p: usize| p / places.len() * self.channel + places[p % places.len()];
@@ -213,7 +213,7 @@ struct Band {
 
 /// From images to images: the whole of a forward pass or of a gradient of the input.
 struct Step<'a, T: 'static> {
-    kernels: &'static Kernels<T>,
+    kernels: &'static ConvKernels<T>,
     conv: &'a Conv,
     source: &'a [T],
     /// Elements of a channel of the source.
@@ -223,7 +223,7 @@ struct Step<'a, T: 'static> {
     bias: Option<&'a [T]>,
 }
 
-impl<T: Element> Step<'_, T> {
+impl<T: ConvElement> Step<'_, T> {
     fn run(&self, passes: &[Pass], weights: &Weights<'_, T>, out: &mut [T]) {
         if out.is_empty() {
             return;

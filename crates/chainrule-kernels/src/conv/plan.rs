@@ -4,7 +4,7 @@
 //! of its own. Then neighbouring patches are neighbours in memory, whatever the stride, padding and dilation: tap `t` of the patch of
 //! output `p` is element `offset(t) + p`. Positions run on over the columns of padding; what is computed there is thrown away.
 
-use super::tile::{Element, Kernels};
+use super::tile::{ConvElement, ConvKernels};
 use super::{Band, Conv};
 
 /// One tap of the kernel along one axis: it meets source element `(position + shift) * step + phase`.
@@ -200,9 +200,9 @@ impl Pass {
     /// # Safety
     ///
     /// `to` must have room for [`Pass::copied`] numbers.
-    pub unsafe fn copy<T: Element>(
+    pub unsafe fn copy<T: ConvElement>(
         &self,
-        kernels: &Kernels<T>,
+        kernels: &ConvKernels<T>,
         image: &[T],
         channels: usize,
         band: Band,
@@ -265,7 +265,7 @@ impl Pass {
 }
 
 /// Writes zeros; a plain loop, since mostly there are one or two.
-unsafe fn zero<T: Element>(to: *mut T, n: usize) {
+unsafe fn zero<T: ConvElement>(to: *mut T, n: usize) {
     for i in 0..n {
         // SAFETY: the caller promises `n` numbers.
         unsafe { to.add(i).write(T::default()) }
@@ -273,7 +273,7 @@ unsafe fn zero<T: Element>(to: *mut T, n: usize) {
 }
 
 /// Copies rows of which every so-manieth element is taken.
-unsafe fn every<T: Element>(
+unsafe fn every<T: ConvElement>(
     from: &[T],
     (rows, down): (usize, usize),
     (run, along): (usize, usize),

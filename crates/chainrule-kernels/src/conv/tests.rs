@@ -53,7 +53,7 @@ fn close<T: Into<f64> + Copy>(what: &str, conv: &Conv, got: &[T], want: &[f64], 
     }
 }
 
-fn check<T: Element + From<f32> + Into<f64>>(conv: &Conv, tolerance: f64) {
+fn check<T: ConvElement + From<f32> + Into<f64>>(conv: &Conv, tolerance: f64) {
     let images = conv.images * conv.groups;
     let x: Vec<T> = numbers(images * conv.inputs * conv.input_plane(), 1);
     let w: Vec<T> = numbers(conv.groups * conv.outputs * conv.inputs * conv.taps(), 2);

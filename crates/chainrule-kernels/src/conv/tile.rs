@@ -35,7 +35,7 @@ pub(super) struct Gathered<T> {
 }
 
 /// The kernels of one element type for one level. Those of a table differ in the number of vectors, from one on.
-pub struct Kernels<T> {
+pub struct ConvKernels<T> {
     pub(super) lanes: usize,
     /// The most rows of a tile.
     pub(super) rows: usize,
@@ -156,13 +156,13 @@ pub(super) const fn tile_rows(left: usize, most: usize) -> usize {
 
 /// Calls `$tile::<V, R, C>($panel, row)` for each tile of the panel.
 macro_rules! tiles {
-    ($tile:ident, $v:ident, $c:ident, $panel:expr) => {{
+    ($tile:ident, $v:ty, $c:ident, $panel:expr) => {{
         let mut row = 0;
         while row < $panel.rows {
-            let rows = tile_rows($panel.rows - row, $v::ROWS);
+            let rows = tile_rows($panel.rows - row, <$v as Vector>::ROWS);
             match rows {
-                8 if $v::ROWS == 8 => $tile::<$v, 8, $c>($panel, row),
-                6 if $v::ROWS == 6 => $tile::<$v, 6, $c>($panel, row),
+                8 if <$v as Vector>::ROWS == 8 => $tile::<$v, 8, $c>($panel, row),
+                6 if <$v as Vector>::ROWS == 6 => $tile::<$v, 6, $c>($panel, row),
                 4 => $tile::<$v, 4, $c>($panel, row),
                 2 => $tile::<$v, 2, $c>($panel, row),
                 _ => $tile::<$v, 1, $c>($panel, row),
@@ -205,31 +205,29 @@ unsafe fn copy_rows<V: Vector>(
 /// Defines the kernels of a vector type as functions compiled with the given features.
 macro_rules! kernels {
     ($name:ident, $vector:ty, $elem:ty, $(#[$features:meta])?) => {
-        static $name: Kernels<$elem> = {
-            type V = $vector;
-            type T = $elem;
+        static $name: ConvKernels<$elem> = {
             $(#[$features])?
-            unsafe fn shifted<const C: usize>(panel: &Shifted<T>) {
+            unsafe fn shifted<const C: usize>(panel: &Shifted<$elem>) {
                 // SAFETY: the caller's promise.
-                unsafe { tiles!(shifted_tile, V, C, panel) }
+                unsafe { tiles!(shifted_tile, $vector, C, panel) }
             }
             $(#[$features])?
-            unsafe fn gathered<const C: usize>(panel: &Gathered<T>) {
+            unsafe fn gathered<const C: usize>(panel: &Gathered<$elem>) {
                 // SAFETY: the caller's promise.
-                unsafe { tiles!(gathered_tile, V, C, panel) }
+                unsafe { tiles!(gathered_tile, $vector, C, panel) }
             }
             $(#[$features])?
             #[allow(clippy::too_many_arguments)]
             unsafe fn copy(
-                count: usize, n: usize, from: *const T, from_row: usize, to: *mut T, to_row: usize, plus: T,
+                count: usize, n: usize, from: *const $elem, from_row: usize, to: *mut $elem, to_row: usize, plus: $elem,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { copy_rows::<V>(count, n, from, from_row, to, to_row, plus) }
+                unsafe { copy_rows::<$vector>(count, n, from, from_row, to, to_row, plus) }
             }
-            const WIDE: usize = <V as Vector>::WIDE;
-            Kernels {
-                lanes: <V as Vector>::LANES,
-                rows: <V as Vector>::ROWS,
+            const WIDE: usize = <$vector as Vector>::WIDE;
+            ConvKernels {
+                lanes: <$vector as Vector>::LANES,
+                rows: <$vector as Vector>::ROWS,
                 wide: WIDE,
                 shifted: [shifted::<1>, shifted::<2>, shifted::<WIDE>],
                 gathered: [gathered::<1>, gathered::<2>, gathered::<WIDE>],
@@ -251,13 +249,13 @@ kernels!(PLAIN_F32, Plain<f32, 4>, f32,);
 kernels!(PLAIN_F64, Plain<f64, 2>, f64,);
 
 /// An element type that has kernels.
-pub trait Element: crate::gemm::tile::Element {
+pub trait ConvElement: crate::gemm::tile::GemmElement {
     /// The kernels for a level, which the processor must have.
-    fn tiles(level: Level) -> &'static Kernels<Self>;
+    fn tiles(level: Level) -> &'static ConvKernels<Self>;
 }
 
-impl Element for f32 {
-    fn tiles(level: Level) -> &'static Kernels<f32> {
+impl ConvElement for f32 {
+    fn tiles(level: Level) -> &'static ConvKernels<f32> {
         match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => &AVX512_F32,
@@ -268,8 +266,8 @@ impl Element for f32 {
     }
 }
 
-impl Element for f64 {
-    fn tiles(level: Level) -> &'static Kernels<f64> {
+impl ConvElement for f64 {
+    fn tiles(level: Level) -> &'static ConvKernels<f64> {
         match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => &AVX512_F64,

@@ -5,10 +5,10 @@
 //! groups are added up in their order.
 
 use super::plan::Pass;
-use super::tile::{Element, Gathered, Kernels};
+use super::tile::{ConvElement, ConvKernels, Gathered};
 use super::{BAND, Band, Conv};
 use crate::gemm::drive::{Shared, run, threaded, with_buffer};
-use crate::gemm::tile::{Kernels as Packing, Source};
+use crate::gemm::tile::{GemmKernels as Packing, Source};
 use crate::simd::{Level, level};
 
 /// Positions that are summed up at a time: what they read stays in the first cache.
@@ -25,11 +25,11 @@ const SUMS: usize = 192 << 10;
 /// # Panics
 ///
 /// If a slice has another length than `conv` says.
-pub fn weight_gradient<T: Element>(conv: &Conv, input: &[T], gradient: &[T], weight: &mut [T]) {
+pub fn weight_gradient<T: ConvElement>(conv: &Conv, input: &[T], gradient: &[T], weight: &mut [T]) {
     weight_gradient_at(level(), conv, input, gradient, weight);
 }
 
-pub fn weight_gradient_at<T: Element>(
+pub fn weight_gradient_at<T: ConvElement>(
     level: Level,
     conv: &Conv,
     input: &[T],
@@ -79,7 +79,7 @@ fn band(conv: &Conv, pass: &Pass, channels: usize, wide: usize, size: usize) -> 
 }
 
 struct Gradient<'a, T: 'static> {
-    kernels: &'static Kernels<T>,
+    kernels: &'static ConvKernels<T>,
     packing: &'static Packing<T>,
     conv: &'a Conv,
     input: &'a [T],
@@ -93,7 +93,7 @@ struct Gradient<'a, T: 'static> {
     band: usize,
 }
 
-impl<T: Element> Gradient<'_, T> {
+impl<T: ConvElement> Gradient<'_, T> {
     fn run(&self, places: &[usize], weight: &mut [T]) {
         let conv = self.conv;
         let groups_of_images = conv.images.div_ceil(self.images);

@@ -1,6 +1,6 @@
 //! Products of blocks that other kernels keep in the cache: on the calling thread, nothing packed, the output with any row stride.
 
-use super::tile::{Ahead, Element, Kernels, Panel, Source};
+use super::tile::{Ahead, GemmElement, GemmKernels, Panel, Source};
 
 /// A matrix by address: element `(i, j)` is at `data + i * row + j * col`.
 #[derive(Clone, Copy)]
@@ -11,7 +11,7 @@ pub struct Block<T> {
 }
 
 /// The lines in a panel of [`pack_lines`].
-pub fn panel_lines<T: Element>() -> usize {
+pub fn panel_lines<T: GemmElement>() -> usize {
     2 * T::current().lanes
 }
 
@@ -20,7 +20,7 @@ pub fn panel_lines<T: Element>() -> usize {
 /// # Safety
 ///
 /// All elements of `a` and `b` must be readable, those of `out` (whose rows are `out_row` apart) writable and no part of `a` or `b`.
-pub unsafe fn block<T: Element>(
+pub unsafe fn block<T: GemmElement>(
     sizes: [usize; 3],
     alpha: T,
     a: Block<T>,
@@ -39,8 +39,8 @@ pub unsafe fn block<T: Element>(
 ///
 /// As [`block`]; what is added must be readable, and no part of `out` unless it is all of it.
 #[inline]
-pub(super) unsafe fn panels<T: Element>(
-    kernels: &'static Kernels<T>,
+pub(super) unsafe fn panels<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     [m, k, n]: [usize; 3],
     alpha: T,
     a: Block<T>,
@@ -82,7 +82,7 @@ pub(super) unsafe fn panels<T: Element>(
 /// # Safety
 ///
 /// As [`block`], for the packed numbers.
-pub unsafe fn block_packed<T: Element>(
+pub unsafe fn block_packed<T: GemmElement>(
     [m, k, n]: [usize; 3],
     alpha: T,
     a: Block<T>,
@@ -105,7 +105,7 @@ pub unsafe fn block_packed<T: Element>(
 /// # Safety
 ///
 /// The lines must be readable, and `to` writable for `len` rounded up to whole panels, times `k`.
-pub unsafe fn pack_lines<T: Element>(
+pub unsafe fn pack_lines<T: GemmElement>(
     data: *const T,
     line: usize,
     [len, k]: [usize; 2],
@@ -126,7 +126,7 @@ pub unsafe fn pack_lines<T: Element>(
 /// # Safety
 ///
 /// The rows must be readable, and `to` writable for `rows` times `cols` rounded up to whole panels.
-pub unsafe fn pack_columns<T: Element>(
+pub unsafe fn pack_columns<T: GemmElement>(
     data: *const T,
     row: usize,
     [rows, cols]: [usize; 2],

@@ -2,7 +2,7 @@
 
 use super::block::{Block, panels};
 use super::plan::{Plan, fits};
-use super::tile::{Element, Kernels};
+use super::tile::{GemmElement, GemmKernels};
 use crate::threads;
 use std::cell::Cell;
 
@@ -104,7 +104,7 @@ impl Room {
     }
 
     /// Calls `f` with room for `len` numbers, whose contents are arbitrary numbers.
-    pub fn with<T: Element, R>(&self, len: usize, f: impl FnOnce(*mut T) -> R) -> R {
+    pub fn with<T: GemmElement, R>(&self, len: usize, f: impl FnOnce(*mut T) -> R) -> R {
         if len == 0 {
             return f(std::ptr::null_mut());
         }
@@ -126,7 +126,7 @@ thread_local! {
 }
 
 /// Calls `f` with a buffer for `len` numbers, whose contents are arbitrary numbers.
-pub fn with_buffer<T: Element, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
+pub fn with_buffer<T: GemmElement, R>(len: usize, f: impl FnOnce(*mut T) -> R) -> R {
     PACKED.with(|room| room.with(len, f))
 }
 
@@ -149,8 +149,8 @@ pub(super) struct Target<'a, T> {
 /// # Safety
 ///
 /// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of the target writable by nobody else.
-pub(super) unsafe fn product<T: Element>(
-    kernels: &'static Kernels<T>,
+pub(super) unsafe fn product<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,
@@ -212,8 +212,8 @@ pub(super) unsafe fn laid_out<T: Copy>(
 /// # Safety
 ///
 /// As [`product`].
-unsafe fn row<T: Element>(
-    kernels: &'static Kernels<T>,
+unsafe fn row<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,

@@ -17,10 +17,10 @@ pub(super) mod vector;
 pub use block::{Block, block, block_packed, pack_columns, pack_lines, panel_lines};
 pub use drive::{Finish, Room, with_buffer};
 pub(super) use drive::{run, threaded};
-pub use tile::Element;
+pub use tile::GemmElement;
 
 use drive::{Addend, Operand, TASK_WORK, Target, laid_out, product};
-use tile::Kernels;
+use tile::GemmKernels;
 
 /// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
 ///
@@ -147,7 +147,7 @@ pub enum Plus<'a, T> {
 /// # Panics
 ///
 /// As [`batched_f32`], or if a row has not as many numbers as the product has columns.
-pub fn finished<T: Element>(
+pub fn finished<T: GemmElement>(
     alpha: T,
     operands: (Mat<'_, T>, Mat<'_, T>),
     batch: Batch<'_>,
@@ -206,8 +206,8 @@ pub fn batched_i64(
 /// From so many multiplications on, the products of a batch share all threads one by one, not each thread its own.
 const LARGE: usize = 64 << 20;
 
-fn float_products<T: Element>(
-    kernels: &'static Kernels<T>,
+fn float_products<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     alpha: T,
     a: Mat<'_, T>,
     b: Mat<'_, T>,
@@ -220,8 +220,8 @@ fn float_products<T: Element>(
 }
 
 /// Checks the operands and computes all products of a batch. A row that is added must have as many numbers as a product has columns.
-fn products<T: Element>(
-    kernels: &'static Kernels<T>,
+fn products<T: GemmElement>(
+    kernels: &'static GemmKernels<T>,
     alpha: T,
     (mut a, b): (Mat<'_, T>, Mat<'_, T>),
     batch: Batch<'_>,
@@ -251,7 +251,7 @@ fn products<T: Element>(
     }
     let size = a.rows * b.cols;
     let work = size.saturating_mul(a.cols);
-    let address = Address(out.as_mut_ptr());
+    let address = OutputAddress(out.as_mut_ptr());
     let one = |index: usize, parallel: bool| {
         let (from_a, from_b) = offsets(&batch, index);
         let shifted = |first: usize, at: *mut u8, count: usize| {
@@ -283,12 +283,12 @@ fn products<T: Element>(
 }
 
 /// The output's address, for tasks that write different results.
-struct Address<T>(*mut T);
+struct OutputAddress<T>(*mut T);
 
 // SAFETY: each product writes its own part of the output.
-unsafe impl<T: Send> Sync for Address<T> {}
+unsafe impl<T: Send> Sync for OutputAddress<T> {}
 
-impl<T> Address<T> {
+impl<T> OutputAddress<T> {
     fn get(&self) -> *mut T {
         self.0
     }

@@ -13,7 +13,7 @@
 //! packs the columns that it needs.
 
 use super::drive::{Addend, Finish, Operand, Room, Shared, TASK_WORK, Target, run, with_buffer};
-use super::tile::{Ahead, Element, Kernels, Panel, STRETCH, Source};
+use super::tile::{Ahead, GemmElement, GemmKernels, Panel, STRETCH, Source};
 use crate::threads;
 use std::cell::Cell;
 use std::ops::Range;
@@ -72,7 +72,7 @@ pub(super) fn fits<T>(a: &Operand<T>, b: &Operand<T>) -> bool {
 
 /// A product and the decisions that its sizes and strides lead to.
 pub(super) struct Plan<'a, T: 'static> {
-    kernels: &'static Kernels<T>,
+    kernels: &'static GemmKernels<T>,
     alpha: T,
     a: Operand<T>,
     b: Operand<T>,
@@ -103,9 +103,9 @@ impl Right {
     }
 }
 
-impl<'a, T: Element> Plan<'a, T> {
+impl<'a, T: GemmElement> Plan<'a, T> {
     pub(super) fn new(
-        kernels: &'static Kernels<T>,
+        kernels: &'static GemmKernels<T>,
         alpha: T,
         a: Operand<T>,
         b: Operand<T>,
@@ -153,7 +153,7 @@ impl<'a, T: Element> Plan<'a, T> {
         with_buffer(packed, |buffer: *mut T| {
             for row in (0..m).step_by(rows) {
                 for start in (0..k).step_by(depth) {
-                    let group = Group {
+                    let group = RowGroup {
                         plan: self,
                         row,
                         rows: rows.min(m - row),
@@ -204,7 +204,7 @@ fn few() -> usize {
 }
 
 /// Some rows of a product, and some of the common axis: what is packed for all tasks at a time.
-struct Group<'a, T: 'static> {
+struct RowGroup<'a, T: 'static> {
     plan: &'a Plan<'a, T>,
     row: usize,
     rows: usize,
@@ -213,7 +213,7 @@ struct Group<'a, T: 'static> {
     packed: Shared<T>,
 }
 
-impl<T: Element> Group<'_, T> {
+impl<T: GemmElement> RowGroup<'_, T> {
     /// Packs the left operand, if that is how it is read.
     ///
     /// # Safety
@@ -257,7 +257,7 @@ impl<T: Element> Group<'_, T> {
         let (down, across) = self.plan.parts([self.rows, self.depth, b.cols]);
         run(down * across, parallel, |task| {
             // Row by row, so that each thread writes rows of its own where it can: the ops that follow read rows.
-            let part = Part {
+            let part = ProductPart {
                 group: self,
                 rows: cut(self.rows, down, task / across, kernels.rows),
                 cols: cut(b.cols, across, task % across, kernels.cols),
@@ -284,8 +284,8 @@ fn cut(len: usize, parts: usize, index: usize, unit: usize) -> Range<usize> {
 }
 
 /// What one task computes: rows of a group and columns of the product. Both begin with a full strip or panel.
-struct Part<'a, T: 'static> {
-    group: &'a Group<'a, T>,
+struct ProductPart<'a, T: 'static> {
+    group: &'a RowGroup<'a, T>,
     rows: Range<usize>,
     cols: Range<usize>,
 }
@@ -300,14 +300,14 @@ struct Left<T> {
     lines: (usize, usize),
 }
 
-impl<T: Element> Part<'_, T> {
+impl<T: GemmElement> ProductPart<'_, T> {
     /// Computes the part.
     ///
     /// # Safety
     ///
-    /// As [`Group::compute`].
+    /// As [`RowGroup::compute`].
     unsafe fn compute(&self) {
-        let Group { plan, depth, .. } = *self.group;
+        let RowGroup { plan, depth, .. } = *self.group;
         let Plan { kernels, ref b, right, .. } = *plan;
         let lines = |cols: usize| cols.next_multiple_of(kernels.lanes);
         let own = OWN / (size_of::<T>() * depth.min(DEPTH)) / kernels.cols * kernels.cols;
@@ -343,10 +343,10 @@ impl<T: Element> Part<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`Group::compute`]; if the right operand is packed, `packed` holds these columns, of a near one of all depths, or has room for them and they are packed
+    /// As [`RowGroup::compute`]; if the right operand is packed, `packed` holds these columns, of a near one of all depths, or has room for them and they are packed
     /// here.
     unsafe fn columns(&self, cols: Range<usize>, packed: *mut T, packs: bool) {
-        let Group { plan, start, depth, .. } = *self.group;
+        let RowGroup { plan, start, depth, .. } = *self.group;
         let Plan { kernels, ref b, right, .. } = *plan;
         // The first strip packs what has rows side by side, which overlaps with its products.
         let on_the_way = b.col == 1 && self.rows.len() >= kernels.rows;
@@ -373,7 +373,7 @@ impl<T: Element> Part<'_, T> {
 
     /// Where the rows of this part are read, from a block of the common axis on.
     fn left(&self, from: usize, k: usize) -> Left<T> {
-        let Group { plan: Plan { kernels, a, pack, .. }, row, start, packed, .. } = *self.group;
+        let RowGroup { plan: Plan { kernels, a, pack, .. }, row, start, packed, .. } = *self.group;
         if *pack {
             let data = packed.at(self.group.place(from, k, self.rows.start)).cast_const();
             let (strip, lines) = (kernels.rows * k, (kernels.rows, STRETCH));
@@ -388,7 +388,7 @@ impl<T: Element> Part<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`Group::compute`]; `right` holds the block's columns, from the task's first on, if they are packed, or has room for them if the first strip packs
+    /// As [`RowGroup::compute`]; `right` holds the block's columns, from the task's first on, if they are packed, or has room for them if the first strip packs
     /// them, which must be a full one.
     unsafe fn block(
         &self,
@@ -398,7 +398,7 @@ impl<T: Element> Part<'_, T> {
         right: *mut T,
         on_the_way: bool,
     ) {
-        let Group { plan, row, start, depth, .. } = *self.group;
+        let RowGroup { plan, row, start, depth, .. } = *self.group;
         let Plan { kernels, alpha, b, addend, out, .. } = *plan;
         let (left, packed) = (self.left(from, k), plan.right != Right::Direct);
         // A strip goes along the panels; but a panel that is read where it lies, or fits beside the strips, goes down all rows. With few depths writing the

@@ -1,6 +1,6 @@
 //! Every product here is compared with three plain loops in f64, under the law |error| <= k eps sum |a||b|.
 
-use super::tile::{Element, Kernels};
+use super::tile::{GemmElement, GemmKernels};
 use super::*;
 use crate::simd::{Level, detected};
 use crate::threads::with_num_threads;
@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 const SIZES: [usize; 15] = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 127, 128, 129];
 
 /// A number type as the tests need it.
-trait Number: Element + Into<f64> + AddAssign {
+trait Number: GemmElement + Into<f64> + AddAssign {
     const EPS: f64;
     const NAN: Self;
     fn from(value: f64) -> Self;
@@ -90,7 +90,12 @@ fn assert_product<T: Number>(
 }
 
 /// Replaces NaN, then adds with alpha, and checks both.
-fn check_both<T: Number>(what: &str, kernels: &'static Kernels<T>, a: Mat<'_, T>, b: Mat<'_, T>) {
+fn check_both<T: Number>(
+    what: &str,
+    kernels: &'static GemmKernels<T>,
+    a: Mat<'_, T>,
+    b: Mat<'_, T>,
+) {
     let one = <T as Number>::from(1.0);
     let mut out = vec![T::NAN; a.rows * b.cols];
     float_products(kernels, one, a, b, Batch::ONE, Accum::Replace, &mut out);

@@ -75,7 +75,7 @@ pub(super) const STRETCH: usize = 16;
 type PanelFn<T> = unsafe fn(&Panel<T>);
 
 /// The kernels of one element type for one level.
-pub struct Kernels<T> {
+pub struct GemmKernels<T> {
     pub lanes: usize,
     /// Rows of a strip.
     pub rows: usize,
@@ -101,7 +101,7 @@ pub struct Kernels<T> {
     copy: unsafe fn(from: &Source<T>, to: *mut T, width: usize, unit: usize),
 }
 
-impl<T: Copy> Kernels<T> {
+impl<T: Copy> GemmKernels<T> {
     /// Computes a panel.
     ///
     /// # Safety
@@ -399,7 +399,7 @@ where
 #[inline(always)]
 unsafe fn copy<T: Copy, const W: usize>(from: &Source<T>, to: *mut T, unit: usize) {
     const DEPTHS: usize = 8;
-    // SAFETY: reads `len` numbers of each of `k` rows; writes inside the panels that `Kernels::pack` describes.
+    // SAFETY: reads `len` numbers of each of `k` rows; writes inside the panels that `GemmKernels::pack` describes.
     unsafe {
         for first in (0..from.k).step_by(DEPTHS) {
             let depths = first..from.k.min(first + DEPTHS);
@@ -464,47 +464,45 @@ unsafe fn transpose_f32(from: &Source<f32>, to: *mut f32, width: usize) {
 /// Defines the kernels of a vector type as functions compiled with the given features.
 macro_rules! kernels {
     ($name:ident, $vector:ty, $elem:ty, $transpose:expr, $(#[$features:meta])?) => {
-        static $name: Kernels<$elem> = {
-            type V = $vector;
-            type T = $elem;
+        static $name: GemmKernels<$elem> = {
             $(#[$features])?
-            unsafe fn some_panel<const C: usize, const PART: bool>(p: &Panel<T>) {
+            unsafe fn some_panel<const C: usize, const PART: bool>(p: &Panel<$elem>) {
                 // SAFETY: the caller's promise.
-                unsafe { panel::<V, C, PART>(p) }
+                unsafe { panel::<$vector, C, PART>(p) }
             }
             $(#[$features])?
             #[allow(clippy::too_many_arguments)]
             unsafe fn some_row(
-                k: usize, n: usize, alpha: T, a: *const T, a_step: usize, b: *const T, b_row: usize, out: *mut T,
+                k: usize, n: usize, alpha: $elem, a: *const $elem, a_step: usize, b: *const $elem, b_row: usize, out: *mut $elem,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { row::<V>(k, n, alpha, a, a_step, b, b_row, out) }
+                unsafe { row::<$vector>(k, n, alpha, a, a_step, b, b_row, out) }
             }
             $(#[$features])?
-            unsafe fn some_dot(k: usize, a: *const T, b: *const T) -> T {
+            unsafe fn some_dot(k: usize, a: *const $elem, b: *const $elem) -> $elem {
                 // SAFETY: the caller's promise.
-                unsafe { dot::<V>(k, a, b) }
+                unsafe { dot::<$vector>(k, a, b) }
             }
             $(#[$features])?
-            unsafe fn some_copy(from: &Source<T>, to: *mut T, width: usize, unit: usize) {
+            unsafe fn some_copy(from: &Source<$elem>, to: *mut $elem, width: usize, unit: usize) {
                 // SAFETY: the caller's promise; operands are packed to strips or to panels, nothing else.
                 unsafe {
-                    if width == <V as Vector>::ROWS {
-                        copy::<T, { <V as Vector>::ROWS }>(from, to, unit)
+                    if width == <$vector as Vector>::ROWS {
+                        copy::<$elem, { <$vector as Vector>::ROWS }>(from, to, unit)
                     } else {
-                        copy::<T, { <V as Vector>::WIDE * <V as Vector>::LANES }>(from, to, unit)
+                        copy::<$elem, { <$vector as Vector>::WIDE * <$vector as Vector>::LANES }>(from, to, unit)
                     }
                 }
             }
-            Kernels {
-                lanes: <V as Vector>::LANES,
-                rows: <V as Vector>::ROWS,
-                cols: <V as Vector>::WIDE * <V as Vector>::LANES,
+            GemmKernels {
+                lanes: <$vector as Vector>::LANES,
+                rows: <$vector as Vector>::ROWS,
+                cols: <$vector as Vector>::WIDE * <$vector as Vector>::LANES,
                 panels: [
                     some_panel::<1, true>,
                     some_panel::<1, false>,
                     some_panel::<2, false>,
-                    some_panel::<{ <V as Vector>::WIDE }, false>,
+                    some_panel::<{ <$vector as Vector>::WIDE }, false>,
                 ],
                 row: some_row,
                 dot: some_dot,
@@ -527,20 +525,20 @@ kernels!(PLAIN_F32, Plain<f32, 4>, f32, transpose::<f32>,);
 kernels!(PLAIN_F64, Plain<f64, 2>, f64, transpose::<f64>,);
 
 /// An element type that has kernels.
-pub trait Element:
+pub trait GemmElement:
     Copy + Default + Add<Output = Self> + Mul<Output = Self> + Send + Sync + 'static
 {
     /// The kernels for a level, which the processor must have.
-    fn kernels(level: Level) -> &'static Kernels<Self>;
+    fn kernels(level: Level) -> &'static GemmKernels<Self>;
 
     /// The kernels for the level in use.
-    fn current() -> &'static Kernels<Self> {
+    fn current() -> &'static GemmKernels<Self> {
         Self::kernels(level())
     }
 }
 
-impl Element for f32 {
-    fn kernels(level: Level) -> &'static Kernels<f32> {
+impl GemmElement for f32 {
+    fn kernels(level: Level) -> &'static GemmKernels<f32> {
         match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => &AVX512_F32,
@@ -551,8 +549,8 @@ impl Element for f32 {
     }
 }
 
-impl Element for f64 {
-    fn kernels(level: Level) -> &'static Kernels<f64> {
+impl GemmElement for f64 {
+    fn kernels(level: Level) -> &'static GemmKernels<f64> {
         match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => &AVX512_F64,

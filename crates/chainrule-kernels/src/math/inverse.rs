@@ -70,9 +70,9 @@ mod tests {
     /// 50-digit values, rounded to f64.
     #[test]
     fn inverses_against_exact_values() {
-        type Case = (fn(f64) -> f64, f64, f64);
+        type InverseCase = (fn(f64) -> f64, f64, f64);
         #[rustfmt::skip]
-        let cases: [Case; 38] = [
+        let cases: [InverseCase; 38] = [
             (asinh, 1e-300, 1.0e-300),
             (asinh, 1e-9, 1.0e-9),
             (asinh, 0.3, 0.295_673_047_563_422_44),

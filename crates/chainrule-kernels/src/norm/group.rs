@@ -6,7 +6,7 @@ use crate::math::Real;
 
 /// How a sample falls into rows, one for each group of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct GroupRows {
     /// Groups of channels in a sample.
     pub groups: usize,
     /// Channels in a group.
@@ -15,10 +15,10 @@ pub struct Rows {
     pub inner: usize,
 }
 
-impl Rows {
+impl GroupRows {
     /// A sample that is one row of `n` channels, each of one element: layer normalisation.
-    pub fn of_elements(n: usize) -> Rows {
-        Rows { groups: 1, channels: n, inner: 1 }
+    pub fn of_elements(n: usize) -> GroupRows {
+        GroupRows { groups: 1, channels: n, inner: 1 }
     }
 
     /// Elements of a row.
@@ -124,7 +124,7 @@ pub(super) fn grad_channels<const FMA: bool, T: Real>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::layer::{Norm, STATS, Upstream, backward, forward};
+    use super::super::layer::{Norm, RowNormUpstream, STATS, backward, forward};
     use super::*;
     use crate::reduce::Summed;
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     /// Against loops in f64 that go by the formulas.
-    fn check<T: Real + Summed>(samples: usize, by: Rows, tolerance: f64) {
+    fn check<T: Real + Summed>(samples: usize, by: GroupRows, tolerance: f64) {
         let (count, rows, channels) = (by.len(), samples * by.groups, by.width());
         let (x, g) = (numbers::<T>(rows * count, 5), numbers::<T>(rows * count, 7));
         let (gain, bias) = (numbers::<T>(channels, 3), numbers::<T>(channels, 4));
@@ -142,7 +142,7 @@ mod tests {
         let (mut dgain, mut dbias) = (zeros(channels), zeros(channels));
         let affine = Affine { gain: Some(&gain[..]), bias: Some(&bias[..]) };
         forward(&x, by, affine, (Norm::Layer, 0.1), &mut y, &mut kept);
-        let up = Upstream { g: &g, x: &x, kept: &kept, gain: Some(&gain[..]) };
+        let up = RowNormUpstream { g: &g, x: &x, kept: &kept, gain: Some(&gain[..]) };
         let mut scratch = zeros(by.pieces(samples) * channels * 2);
         backward(up, by, Norm::Layer, &mut dx, [&mut dgain, &mut dbias], &mut scratch);
         let near = |what: &str, got: T, want: f64| {
@@ -182,7 +182,7 @@ mod tests {
     fn groups_of_every_size() {
         for inner in [1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 257] {
             for (samples, groups, channels) in [(1, 1, 2), (2, 3, 1), (3, 2, 5)] {
-                let by = Rows { groups, channels, inner };
+                let by = GroupRows { groups, channels, inner };
                 check::<f64>(samples, by, 1e-12);
                 check::<f32>(samples, by, 2e-5);
             }
@@ -192,7 +192,7 @@ mod tests {
     /// Large arrays are split among threads.
     #[test]
     fn many_rows() {
-        check::<f64>(300, Rows { groups: 4, channels: 8, inner: 17 }, 1e-10);
-        check::<f64>(900, Rows { groups: 5, channels: 31, inner: 1 }, 1e-10);
+        check::<f64>(300, GroupRows { groups: 4, channels: 8, inner: 17 }, 1e-10);
+        check::<f64>(900, GroupRows { groups: 5, channels: 31, inner: 1 }, 1e-10);
     }
 }

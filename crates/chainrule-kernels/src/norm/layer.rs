@@ -6,7 +6,7 @@
 //! Sums along a row go into 32 lanes, which fold into f64 after a group of elements. Sums down the columns are taken in the type itself over
 //! pieces of 32 rows, and these in f64: the order is fixed by the sizes alone, so threads, which take whole pieces, change no bit.
 
-use super::group::{Rows, apply_channels, grad_channels};
+use super::group::{GroupRows, apply_channels, grad_channels};
 use crate::map::{PIECE, SHARED};
 use crate::math::Real;
 use crate::param::Parameters;
@@ -133,7 +133,7 @@ fn stats<const FMA: bool, T: Real>(x: &[T], norm: Norm, eps: f64) -> Stats<T> {
 #[inline(always)]
 fn forward_body<const FMA: bool, T: Real>(
     x: &[T],
-    (first, layout): (usize, Rows),
+    (first, layout): (usize, GroupRows),
     by: Affine<'_, T>,
     kind: (Norm, f64),
     out: &mut [T],
@@ -176,7 +176,7 @@ fn forward_body<const FMA: bool, T: Real>(
 }
 
 vectorized! {
-    fn forward_rows[T](x: &[T], rows: (usize, Rows), by: Affine<'_, T>, kind: (Norm, f64), out: &mut [T], kept: &mut [T])
+    fn forward_rows[T](x: &[T], rows: (usize, GroupRows), by: Affine<'_, T>, kind: (Norm, f64), out: &mut [T], kept: &mut [T])
         where [T: Real] = forward_body
 }
 
@@ -201,7 +201,7 @@ fn task(len: usize, piece: usize) -> usize {
 /// `out = xhat * gain + bias` for each row, where xhat is the row normalised; `kept` gets [`STATS`] numbers a row for the backward pass.
 pub fn forward<T: Real>(
     x: &[T],
-    rows: Rows,
+    rows: GroupRows,
     by: Affine<'_, T>,
     kind: (Norm, f64),
     out: &mut [T],
@@ -227,7 +227,7 @@ pub fn forward<T: Real>(
 
 /// What the backward pass reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Upstream<'a, T> {
+pub struct RowNormUpstream<'a, T> {
     /// The gradient of the output.
     pub g: &'a [T],
     /// The input.
@@ -241,8 +241,8 @@ pub struct Upstream<'a, T> {
 /// One piece of samples: the gradient of the input, and the piece's sums of `g * xhat` and `g` for each channel, if they are wanted.
 #[inline(always)]
 fn backward_body<const FMA: bool, T: Real>(
-    up: Upstream<'_, T>,
-    layout: Rows,
+    up: RowNormUpstream<'_, T>,
+    layout: GroupRows,
     norm: Norm,
     dx: &mut [T],
     dgain: &mut [T],
@@ -312,7 +312,7 @@ impl<T: Real> Slope<T> {
 }
 
 vectorized! {
-    fn backward_rows[T](up: Upstream<'_, T>, rows: Rows, norm: Norm, dx: &mut [T], dgain: &mut [T], dbias: &mut [T])
+    fn backward_rows[T](up: RowNormUpstream<'_, T>, rows: GroupRows, norm: Norm, dx: &mut [T], dgain: &mut [T], dbias: &mut [T])
         where [T: Real] = backward_body
 }
 
@@ -320,10 +320,10 @@ vectorized! {
 type Parts<'a, T> = ((&'a mut [T], &'a mut [T]), &'a mut [T]);
 
 /// The gradient of the input, and of gain and bias where there is room for them (an element for each channel, or none). `scratch` has room
-/// for the partial sums: [`Rows::pieces`] rows of as many elements for each of the two that is wanted.
+/// for the partial sums: [`GroupRows::pieces`] rows of as many elements for each of the two that is wanted.
 pub fn backward<T: Real + Summed>(
-    up: Upstream<'_, T>,
-    rows: Rows,
+    up: RowNormUpstream<'_, T>,
+    rows: GroupRows,
     norm: Norm,
     dx: &mut [T],
     [dgain, dbias]: [&mut [T]; 2],
@@ -343,7 +343,7 @@ pub fn backward<T: Real + Summed>(
     // What belongs to one piece of samples; `i` counts pieces.
     let one = |i: usize, dx: &mut [T], gains: &mut [T], biases: &mut [T]| {
         let at = i * piece;
-        let up = Upstream {
+        let up = RowNormUpstream {
             g: &up.g[at..][..dx.len()],
             x: &up.x[at..][..dx.len()],
             kept: &up.kept[at / rows.len() * STATS..],
@@ -402,8 +402,8 @@ mod tests {
     use super::*;
     use crate::math::tests::{SIZES, noise};
 
-    fn of(n: usize) -> Rows {
-        Rows::of_elements(n)
+    fn of(n: usize) -> GroupRows {
+        GroupRows::of_elements(n)
     }
 
     /// The chain rule in single steps, in f64: value, gradient of the row, normalised row.
@@ -431,7 +431,7 @@ mod tests {
         forward(&x, of(n), Affine { gain, bias }, (norm, 1e-3), &mut out, &mut kept);
         let (mut dx, mut dgain, mut dbias) = (zeros(rows * n), zeros(n), zeros(n));
         let mut scratch = zeros(of(n).pieces(rows) * n * 2);
-        let up = Upstream { g: &g, x: &x, kept: &kept, gain };
+        let up = RowNormUpstream { g: &g, x: &x, kept: &kept, gain };
         backward(up, of(n), norm, &mut dx, [&mut dgain, &mut dbias], &mut scratch);
         let close = |what: &str, got: T, want: f64, size: f64| {
             let apart = (got.to_f64() - want).abs();
@@ -485,7 +485,7 @@ mod tests {
                 let (mut dx, mut dgain, mut dbias) =
                     (vec![0.0; x.len()], vec![0.0; n], vec![0.0; n]);
                 let mut scratch = vec![0.0; of(n).pieces(rows) * n * 2];
-                let up = Upstream { g: &out, x: &x, kept: &kept, gain: None };
+                let up = RowNormUpstream { g: &out, x: &x, kept: &kept, gain: None };
                 let sums = [&mut dgain[..], &mut dbias[..]];
                 backward(up, of(n), Norm::Layer, &mut dx, sums, &mut scratch);
                 [out, kept, dx, dgain, dbias]

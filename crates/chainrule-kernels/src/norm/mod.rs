@@ -15,12 +15,12 @@ use columns::COLUMNS;
 
 /// A group of neighbouring columns.
 #[derive(Clone, Copy)]
-struct Group {
+struct ColumnGroup {
     first: usize,
     width: usize,
 }
 
-impl Group {
+impl ColumnGroup {
     /// The group's part of a row of an array with c columns.
     #[inline(always)]
     fn of<T>(self, x: &[T], row: usize, c: usize) -> &[T] {
@@ -35,8 +35,8 @@ impl Group {
 }
 
 /// Groups that cover c columns.
-fn groups(c: usize) -> impl Iterator<Item = Group> {
-    (0..c).step_by(COLUMNS).map(move |first| Group { first, width: COLUMNS.min(c - first) })
+fn groups(c: usize) -> impl Iterator<Item = ColumnGroup> {
+    (0..c).step_by(COLUMNS).map(move |first| ColumnGroup { first, width: COLUMNS.min(c - first) })
 }
 
 #[inline(always)]
@@ -76,7 +76,7 @@ fn inv_std_body<const FMA: bool, T: Real>(var: &[T], eps: T, out: &mut [T]) {
 
 /// The per-column numbers of an affine map, `(x - mean) * inv_std * gain + bias`.
 #[derive(Clone, Copy, Debug)]
-pub struct Columns<'a, T> {
+pub struct ColumnAffine<'a, T> {
     /// What is subtracted.
     pub mean: &'a [T],
     /// What the difference is multiplied by: 1 / sqrt(variance + eps).
@@ -87,7 +87,7 @@ pub struct Columns<'a, T> {
     pub bias: Option<&'a [T]>,
 }
 
-impl<T: Real> Columns<'_, T> {
+impl<T: Real> ColumnAffine<'_, T> {
     fn assert_width(&self, c: usize) {
         let fits = |v: Option<&[T]>| v.is_none_or(|v| v.len() == c);
         assert!(
@@ -99,7 +99,7 @@ impl<T: Real> Columns<'_, T> {
 
 /// The group's part of an optional row, in an array whose rest is not used.
 #[inline(always)]
-fn part_or<T: Real>(x: Option<&[T]>, group: Group, default: T) -> [T; COLUMNS] {
+fn part_or<T: Real>(x: Option<&[T]>, group: ColumnGroup, default: T) -> [T; COLUMNS] {
     let mut values = [default; COLUMNS];
     if let Some(x) = x {
         values[..group.width].copy_from_slice(group.of(x, 0, 0));
@@ -112,7 +112,7 @@ fn apply_body<const FMA: bool, T: Column>(
     x: &[T],
     n: usize,
     c: usize,
-    by: Columns<'_, T>,
+    by: ColumnAffine<'_, T>,
     out: &mut [T],
     mut xhat: Option<&mut [T]>,
 ) {
@@ -137,7 +137,7 @@ fn apply_body<const FMA: bool, T: Column>(
 
 /// What the backward pass of batch statistics reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Upstream<'a, T> {
+pub struct BatchNormUpstream<'a, T> {
     /// The gradient of the output, `[n, c]`.
     pub g: &'a [T],
     /// The normalised input, `[n, c]`.
@@ -152,7 +152,7 @@ pub struct Upstream<'a, T> {
 
 #[inline(always)]
 fn grad_body<const FMA: bool, T: Column>(
-    up: Upstream<'_, T>,
+    up: BatchNormUpstream<'_, T>,
     n: usize,
     c: usize,
     dx: &mut [T],
@@ -166,7 +166,7 @@ fn grad_body<const FMA: bool, T: Column>(
     let (mut sums, mut products) = ([0.0; COLUMNS], [0.0; COLUMNS]);
     let (mut mean, mut slope) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
     for group in groups(c) {
-        let Group { first, width } = group;
+        let ColumnGroup { first, width } = group;
         let start = first.min(up.g.len());
         T::column_sums(&up.g[start..], c, n, &mut sums[..width]);
         T::column_products(&up.g[start..], &up.xhat[start..], c, n, &mut products[..width]);
@@ -199,13 +199,13 @@ vectorized! {
 }
 vectorized! {
     /// `xhat = (x - mean) * inv_std` and `out = gain * xhat + bias`. The backward pass needs `xhat`; evaluation does not.
-    pub fn batch_norm_apply[T](x: &[T], n: usize, c: usize, by: Columns<'_, T>, out: &mut [T], xhat: Option<&mut [T]>)
+    pub fn batch_norm_apply[T](x: &[T], n: usize, c: usize, by: ColumnAffine<'_, T>, out: &mut [T], xhat: Option<&mut [T]>)
         where [T: Column] = apply_body
 }
 vectorized! {
     /// The gradients of a normalisation by the batch's own statistics:
     /// `dbias = sum(g)`, `dgain = sum(g * xhat)` and
     /// `dx = gain * inv_std * (g - dbias / n - xhat * dgain / (n - correction))`.
-    pub fn batch_norm_grad[T](up: Upstream<'_, T>, n: usize, c: usize, dx: &mut [T], dgain: &mut [T], dbias: &mut [T])
+    pub fn batch_norm_grad[T](up: BatchNormUpstream<'_, T>, n: usize, c: usize, dx: &mut [T], dgain: &mut [T], dbias: &mut [T])
         where [T: Column] = grad_body
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::math::tests::{SIZES, noise};
 
 /// What a column should give, in f64 from the definition.
-struct Truth {
+struct NormTruth {
     mean: f64,
     var: f64,
     xhat: Vec<f64>,
@@ -16,7 +16,7 @@ struct Truth {
 const EPS: f64 = 1e-5;
 
 /// The chain rule in single steps, as one writes it by hand: no collapsed formula.
-fn truth(x: &[f64], g: &[f64], gain: f64, correction: usize) -> Truth {
+fn truth(x: &[f64], g: &[f64], gain: f64, correction: usize) -> NormTruth {
     let n = x.len() as f64;
     let divisor = n - correction as f64;
     let mean = x.iter().sum::<f64>() / n;
@@ -31,7 +31,7 @@ fn truth(x: &[f64], g: &[f64], gain: f64, correction: usize) -> Truth {
     let ddiff: Vec<f64> = g.iter().zip(&diff).map(through).collect();
     let dmean = -ddiff.iter().sum::<f64>();
     let dx = ddiff.iter().map(|d| d + dmean / n).collect();
-    Truth { mean, var, xhat, dx, dgain, dbias: g.iter().sum() }
+    NormTruth { mean, var, xhat, dx, dgain, dbias: g.iter().sum() }
 }
 
 fn close(name: &str, got: f64, truth: f64, tolerance: f64) {
@@ -51,12 +51,12 @@ fn check<T: Column>(n: usize, c: usize, correction: usize, affine: bool, toleran
     batch_norm_stats(&x, n, c, correction, &mut mean, &mut var);
     inv_std(&var, T::from_f64(EPS), &mut inv);
     let (mut out, mut plain, mut xhat) = (zeros(n * c), zeros(n * c), zeros(n * c));
-    let by = Columns { mean: &mean, inv_std: &inv, gain: gain_used, bias: bias_used };
+    let by = ColumnAffine { mean: &mean, inv_std: &inv, gain: gain_used, bias: bias_used };
     batch_norm_apply(&x, n, c, by, &mut out, Some(&mut xhat));
     batch_norm_apply(&x, n, c, by, &mut plain, None);
     assert_eq!(out, plain);
     let (mut dx, mut dgain, mut dbias) = (zeros(n * c), zeros(c), zeros(c));
-    let up = Upstream { g: &g, xhat: &xhat, inv_std: &inv, gain: gain_used, correction };
+    let up = BatchNormUpstream { g: &g, xhat: &xhat, inv_std: &inv, gain: gain_used, correction };
     batch_norm_grad(up, n, c, &mut dx, &mut dgain, &mut dbias);
     for j in 0..c {
         let column = |v: &[T]| (0..n).map(|i| v[i * c + j].to_f64()).collect::<Vec<_>>();

@@ -26,7 +26,7 @@ fn tile_rows(n: usize) -> usize {
 }
 
 /// What is known of each row of a tile.
-struct Rows<T> {
+struct ShiftedSums<T> {
     shift: [T; TILE_ROWS],
     sum: [T; TILE_ROWS],
 }
@@ -38,8 +38,8 @@ fn exp_rows<const FMA: bool, T: Row>(
     n: usize,
     e: &mut [T],
     shift_of: impl Fn(T) -> T,
-) -> Rows<T> {
-    let mut rows = Rows { shift: [T::ZERO; TILE_ROWS], sum: [T::ONE; TILE_ROWS] };
+) -> ShiftedSums<T> {
+    let mut rows = ShiftedSums { shift: [T::ZERO; TILE_ROWS], sum: [T::ONE; TILE_ROWS] };
     for (row, x) in x.chunks(n).enumerate() {
         look_ahead(x);
         let shift = shift_of(T::row_max(x));
@@ -60,7 +60,7 @@ fn softmax_tile<const FMA: bool, T: Row>(
     n: usize,
     p: &mut [T],
     scratch: &mut [T; TILE],
-) -> Rows<T> {
+) -> ShiftedSums<T> {
     if n > TILE {
         let rows = exp_rows::<FMA, T>(x, n, p, |max| max);
         T::row_scale_in_place(p, T::ONE / rows.sum[0]);
@@ -92,7 +92,7 @@ fn exp_to<const FMA: bool, T: Row>(x: &[T], y: &mut [T]) {
 
 /// The logarithm of every row's sum, at once.
 #[inline(always)]
-fn log_sums<const FMA: bool, T: Row>(rows: &mut Rows<T>, count: usize) {
+fn log_sums<const FMA: bool, T: Row>(rows: &mut ShiftedSums<T>, count: usize) {
     for sum in &mut rows.sum[..count] {
         *sum = sum.log::<FMA>();
     }

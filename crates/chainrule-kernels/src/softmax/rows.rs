@@ -175,11 +175,11 @@ mod plain {
     }
 }
 
-/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the plain ones do. `V` is a block, and what is done with one
+/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the plain ones do. `$block` is one, and what is done with one
 /// stands beside the invocation.
 #[cfg(target_arch = "x86_64")]
 macro_rules! wide_rows {
-    ($features:literal) => {
+    ($features:literal, $block:ty) => {
         #[inline]
         #[target_feature(enable = $features)]
         pub fn row_max(x: &[f32]) -> f32 {
@@ -270,7 +270,7 @@ macro_rules! wide_rows {
         /// Folds the lanes in halves, by the maximum or by addition.
         #[inline]
         #[target_feature(enable = $features)]
-        fn fold<const MAX: bool>(v: V) -> f32 {
+        fn fold<const MAX: bool>(v: $block) -> f32 {
             let f = |a: __m128, b: __m128| {
                 if MAX { _mm_max_ps(a, b) } else { _mm_add_ps(a, b) }
             };
@@ -286,11 +286,11 @@ macro_rules! wide_rows {
 /// What is done with blocks.
 #[cfg(target_arch = "x86_64")]
 macro_rules! one_by_one {
-    ($features:literal; $($name:ident($($arg:ident: $ty:ty),*) => $body:expr;)*) => {
+    ($features:literal, $block:ty; $($name:ident($($arg:ident: $ty:ty),*) => $body:expr;)*) => {
         $(
             #[inline]
             #[target_feature(enable = $features)]
-            fn $name($($arg: $ty),*) -> V {
+            fn $name($($arg: $ty),*) -> $block {
                 $body
             }
         )*
@@ -303,13 +303,13 @@ pub(crate) mod avx512 {
     use super::{GROUP, LANES};
     use std::arch::x86_64::*;
 
-    type V = __m512;
-    wide_rows!("avx512f,avx512dq");
+    type Block512 = __m512;
+    wide_rows!("avx512f,avx512dq", Block512);
 
     /// The lanes of `x`, at most 16 elements; `fill` in those that are left.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn load(x: &[f32], fill: V) -> V {
+    pub fn load(x: &[f32], fill: Block512) -> Block512 {
         if x.len() >= LANES {
             // SAFETY: 16 elements are there.
             unsafe { _mm512_loadu_ps(x.as_ptr()) }
@@ -322,7 +322,7 @@ pub(crate) mod avx512 {
     /// Writes 16 lanes to `out`, or as many as there is room for.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn store(out: &mut [f32], v: V) {
+    pub fn store(out: &mut [f32], v: Block512) {
         if out.len() >= LANES {
             // SAFETY: 16 elements are there.
             unsafe { _mm512_storeu_ps(out.as_mut_ptr(), v) }
@@ -340,16 +340,16 @@ pub(crate) mod avx512 {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn halves(v: V) -> (__m256, __m256) {
+    fn halves(v: Block512) -> (__m256, __m256) {
         (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))
     }
 
-    one_by_one! { "avx512f,avx512dq";
+    one_by_one! { "avx512f,avx512dq", Block512;
         splat(x: f32) => _mm512_set1_ps(x);
-        max(a: V, b: V) => _mm512_max_ps(a, b);
-        add(a: V, b: V) => _mm512_add_ps(a, b);
-        sub(a: V, b: V) => _mm512_sub_ps(a, b);
-        mul(a: V, b: V) => _mm512_mul_ps(a, b);
+        max(a: Block512, b: Block512) => _mm512_max_ps(a, b);
+        add(a: Block512, b: Block512) => _mm512_add_ps(a, b);
+        sub(a: Block512, b: Block512) => _mm512_sub_ps(a, b);
+        mul(a: Block512, b: Block512) => _mm512_mul_ps(a, b);
     }
 }
 
@@ -359,8 +359,8 @@ pub(crate) mod avx2 {
     use super::{GROUP, LANES};
     use std::arch::x86_64::*;
 
-    type V = (__m256, __m256);
-    wide_rows!("avx2,fma");
+    type Block256 = (__m256, __m256);
+    wide_rows!("avx2,fma", Block256);
 
     /// Eight lanes of ones, then of zeros: a window into it is a mask.
     static LANES_ON: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -368,7 +368,7 @@ pub(crate) mod avx2 {
     /// The lanes of `x`, at most 16 elements; `fill` in those that are left.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn load(x: &[f32], fill: V) -> V {
+    fn load(x: &[f32], fill: Block256) -> Block256 {
         let from = x.as_ptr();
         // SAFETY: an eighth element or a sixteenth is there, or a mask admits no lane beyond the slice; a masked lane is not read.
         unsafe {
@@ -388,7 +388,7 @@ pub(crate) mod avx2 {
     /// Writes 16 lanes to `out`, or as many as there is room for.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn store(out: &mut [f32], v: V) {
+    fn store(out: &mut [f32], v: Block256) {
         let store = |out: &mut [f32; 8], v| {
             // SAFETY: 8 elements are there.
             unsafe { _mm256_storeu_ps(out.as_mut_ptr(), v) }
@@ -416,15 +416,15 @@ pub(crate) mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn halves(v: V) -> (__m256, __m256) {
+    fn halves(v: Block256) -> (__m256, __m256) {
         v
     }
 
-    one_by_one! { "avx2,fma";
+    one_by_one! { "avx2,fma", Block256;
         splat(x: f32) => (_mm256_set1_ps(x), _mm256_set1_ps(x));
-        max(a: V, b: V) => (_mm256_max_ps(a.0, b.0), _mm256_max_ps(a.1, b.1));
-        add(a: V, b: V) => (_mm256_add_ps(a.0, b.0), _mm256_add_ps(a.1, b.1));
-        sub(a: V, b: V) => (_mm256_sub_ps(a.0, b.0), _mm256_sub_ps(a.1, b.1));
-        mul(a: V, b: V) => (_mm256_mul_ps(a.0, b.0), _mm256_mul_ps(a.1, b.1));
+        max(a: Block256, b: Block256) => (_mm256_max_ps(a.0, b.0), _mm256_max_ps(a.1, b.1));
+        add(a: Block256, b: Block256) => (_mm256_add_ps(a.0, b.0), _mm256_add_ps(a.1, b.1));
+        sub(a: Block256, b: Block256) => (_mm256_sub_ps(a.0, b.0), _mm256_sub_ps(a.1, b.1));
+        mul(a: Block256, b: Block256) => (_mm256_mul_ps(a.0, b.0), _mm256_mul_ps(a.1, b.1));
     }
 }

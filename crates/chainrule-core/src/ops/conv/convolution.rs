@@ -105,7 +105,7 @@ impl WholeKernel for Convolution {
 }
 
 impl Convolution {
-    fn compute<T: Stored + conv::Element>(&self, inputs: &[Arc<Value>], out: &mut [T]) {
+    fn compute<T: Stored + conv::ConvElement>(&self, inputs: &[Arc<Value>], out: &mut [T]) {
         let slice = |i: usize| inputs[i].slice::<T>().expect("made contiguous");
         let bias = self.bias.then(|| slice(2));
         conv::forward(&self.conv, slice(0), slice(1), bias, out);

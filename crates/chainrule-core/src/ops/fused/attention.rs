@@ -7,7 +7,7 @@ use super::attention_options::{
 };
 use super::{backward_only, shifted};
 use crate::kernels::attention::{
-    self, Dropout, Gradients, Grid, Heads, HeadsMut, Mask, Problem, Real,
+    self, AttentionReal, Dropout, Gradients, Grid, Heads, HeadsMut, Mask, Problem,
 };
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
@@ -269,7 +269,7 @@ impl Fresh {
 
 impl AttentionOp {
     /// The inputs as the kernels read them.
-    fn problem<'a, T: Real + Stored>(
+    fn problem<'a, T: AttentionReal + Stored>(
         &self,
         sides: &'a [Matrices],
         mask: &'a Option<MaskGrid>,
@@ -293,7 +293,11 @@ impl AttentionOp {
         }
     }
 
-    fn forward<T: Real + Stored>(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+    fn forward<T: AttentionReal + Stored>(
+        &self,
+        inputs: &[Arc<Value>],
+        out: Meta,
+    ) -> Result<Outcome> {
         let sides = inputs[..3].iter().map(Matrices::new).collect::<Result<SmallVec<[_; 3]>>>()?;
         let mask = inputs.get(3).filter(|v| !is_seed(&v.meta));
         let mask = mask.map(MaskGrid::new).transpose()?;
@@ -355,7 +359,7 @@ impl WholeKernel for AttentionGrad {
 }
 
 impl AttentionGrad {
-    fn backward<T: Real + Stored>(&self, inputs: &[Arc<Value>]) -> Result<Outcome> {
+    fn backward<T: AttentionReal + Stored>(&self, inputs: &[Arc<Value>]) -> Result<Outcome> {
         let matrices = |values: &[Arc<Value>]| -> Result<SmallVec<[Matrices; 3]>> {
             values.iter().map(Matrices::new).collect()
         };
@@ -363,7 +367,7 @@ impl AttentionGrad {
         let logs = inputs[2].contiguous()?;
         let mask = inputs.get(6).filter(|v| !is_seed(&v.meta));
         let mask = mask.map(MaskGrid::new).transpose()?;
-        let up = attention::Upstream::<T> {
+        let up = attention::AttentionUpstream::<T> {
             g: results[0].heads(),
             out: results[1].heads(),
             logs: logs.slice().expect("made contiguous"),

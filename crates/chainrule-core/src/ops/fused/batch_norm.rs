@@ -127,7 +127,7 @@ impl BatchNorm {
         let (gain, bias) = self.learned.split(inputs);
         norm::batch_norm_stats(x, n, c, self.correction, mean.elements_mut(), var.elements_mut());
         norm::inv_std(elements(&var), T::from_f64(self.eps), inv_std.elements_mut());
-        let by = norm::Columns {
+        let by = norm::ColumnAffine {
             mean: elements(&mean),
             inv_std: elements(&inv_std),
             gain: gain.map(|v| elements(v)),
@@ -187,7 +187,7 @@ impl BatchNormGrad {
         let column = Meta::new(Shape::new(&[c]), out.dtype);
         let fresh = |meta| Value::uninit(self.name(), meta);
         let (mut dx, mut dgain, mut dbias) = (fresh(out)?, fresh(column)?, fresh(column)?);
-        let up = norm::Upstream::<T> {
+        let up = norm::BatchNormUpstream::<T> {
             g: elements(&inputs[0]),
             xhat: elements(&inputs[1]),
             inv_std: elements(&inputs[2]),

@@ -1,13 +1,13 @@
-//! Rows normalised by their own statistics, and the backward of it as one kernel: what layer, root-mean-square, group and instance
-//! normalisation are.
+//! Rows normalised by their own statistics, with the backward pass as one kernel: the base of layer,
+//! root-mean-square, group and instance normalisation.
 
 use smallvec::SmallVec;
 
 use super::backward_only;
 use super::learned::{Learned, affine, elements};
 use crate::kernels::math::Real;
-use crate::kernels::norm::group::Rows;
-use crate::kernels::norm::layer::{self, Affine, Norm, Upstream};
+use crate::kernels::norm::group::GroupRows;
+use crate::kernels::norm::layer::{self, Affine, Norm, RowNormUpstream};
 use crate::kernels::reduce::Summed;
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
@@ -34,28 +34,28 @@ pub(super) struct RowNorm {
 
 impl RowNorm {
     /// How many samples there are, and how each falls into rows.
-    fn rows(&self, shape: &Shape) -> (usize, Rows) {
+    fn rows(&self, shape: &Shape) -> (usize, GroupRows) {
         match self.over {
             Over::Last(axes) => {
                 let (samples, row) = shape.split_at(shape.rank() - axes);
-                (samples.iter().product(), Rows::of_elements(row.iter().product()))
+                (samples.iter().product(), GroupRows::of_elements(row.iter().product()))
             }
             Over::Groups(groups) => {
                 let (channels, inner) = (shape[1] / groups.max(1), shape[2..].iter().product());
-                (shape[0], Rows { groups, channels, inner })
+                (shape[0], GroupRows { groups, channels, inner })
             }
         }
     }
 
     /// `[samples, groups, channels of a group, elements of a channel]`: the last two axes are the rows.
     pub fn as_rows(&self, x: &Tensor) -> Result<Tensor> {
-        let (samples, Rows { groups, channels, inner }) = self.rows(&x.shape());
+        let (samples, GroupRows { groups, channels, inner }) = self.rows(&x.shape());
         x.try_reshape([samples, groups, channels, inner])
     }
 
     /// Gain or bias in a shape that broadcasts to that of the rows.
     pub fn over_channels(&self, like: &Shape, x: &Tensor) -> Result<Tensor> {
-        let (_, Rows { groups, channels, .. }) = self.rows(like);
+        let (_, GroupRows { groups, channels, .. }) = self.rows(like);
         x.try_reshape([groups, channels, 1])
     }
 
@@ -241,7 +241,7 @@ impl RowNormGrad {
         }
         let partial = self.wants.iter().filter(|&&wants| wants).count();
         let mut scratch = fresh(Shape::new(&[rows.pieces(samples), partial, learned.numel()]))?;
-        let up = Upstream::<T> {
+        let up = RowNormUpstream::<T> {
             g: elements(&inputs[0]),
             x: elements(&inputs[1]),
             kept: elements(&inputs[2]),

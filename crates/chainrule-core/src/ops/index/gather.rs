@@ -1,7 +1,7 @@
 //! `gather`: one element along an axis for each index, and its backward.
 
 use super::{expect_indices, expect_inside, last_of_each};
-use crate::kernels::gather::Places;
+use crate::kernels::gather::IndexedPlaces;
 use crate::ops::prelude::*;
 
 #[derive(Debug, Parameters)]
@@ -92,10 +92,10 @@ fn places<'a>(
     shape: &Shape,
     strides: &'a [isize],
     axis: usize,
-) -> Result<Places<'a>> {
+) -> Result<IndexedPlaces<'a>> {
     let elements: &[i64] = indices.slice().expect("made contiguous");
     expect_inside(op, elements, shape[axis], format_args!("axis {axis}"))?;
-    Ok(Places { indices: elements, shape: indices.shape(), strides, axis })
+    Ok(IndexedPlaces { indices: elements, shape: indices.shape(), strides, axis })
 }
 
 /// The reverse: elements added to zeros at the places that the indices name.

@@ -4,7 +4,7 @@ use std::num::Wrapping;
 use std::ops::Add;
 
 use super::{expect_indices, expect_inside};
-use crate::kernels::gather::{self, Places};
+use crate::kernels::gather::{self, IndexedPlaces};
 use crate::ops::prelude::*;
 
 /// What an index names.
@@ -112,7 +112,7 @@ impl Staying {
             Target::Elements(_) => (&all, self.shape.numel()),
         };
         let at = if let Target::Rows(_) = self.target { 0 } else { axis };
-        let places = Places { indices: list, shape: own, strides, axis: at };
+        let places = IndexedPlaces { indices: list, shape: own, strides, axis: at };
         Value::build("scatter", self.wide(own), |out: &mut [u8]| places.last(len, out))
     }
 }
@@ -268,7 +268,7 @@ impl WholeKernel for Overwrite {
                 }
                 Target::Elements(axis) => {
                     let (own, strides) = (indices.shape(), &shape.contiguous_strides());
-                    Places { indices: list, shape: own, strides, axis }.put(source, out);
+                    IndexedPlaces { indices: list, shape: own, strides, axis }.put(source, out);
                 }
             }
             Ok(())
@@ -394,7 +394,7 @@ impl WholeKernel for Accumulate {
                 }
                 Target::Elements(axis) => {
                     let (own, strides) = (indices.shape(), &shape.contiguous_strides());
-                    Places { indices: list, shape: own, strides, axis }.add_to(source, out);
+                    IndexedPlaces { indices: list, shape: own, strides, axis }.add_to(source, out);
                 }
             }
             Ok(())

@@ -154,7 +154,7 @@ impl ProductKernel for MatMul {
 }
 
 /// The products of floats with their epilogue.
-pub(in crate::ops) fn product<T: Real + Stored + gemm::Element>(
+pub(in crate::ops) fn product<T: Real + Stored + gemm::GemmElement>(
     operands: (Mat<'_, T>, Mat<'_, T>),
     batch: Batch<'_>,
     epilogue: Epilogue<'_>,
