@@ -1,8 +1,14 @@
 """Modules, layers and losses."""
 
 from . import functional, init, utils
+from .attention import *  # noqa: F403
+from .attention import __all__ as _attention
 from .layers import *  # noqa: F403
 from .layers import __all__ as _layers
 from .module import Module, Parameter
+from .rnn import *  # noqa: F403
+from .rnn import __all__ as _recurrent
+from .transformer import *  # noqa: F403
+from .transformer import __all__ as _transformers
 
-__all__ = [*_layers, "Module", "Parameter", "functional", "init", "utils"]
+__all__ = [*_layers, *_recurrent, *_attention, *_transformers, "Module", "Parameter", "functional", "init", "utils"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
@@ -14,16 +14,38 @@ from ..autograd import no_grad
 M = TypeVar("M", bound="Module")
 
 
-def Parameter(data: Tensor | None = None, requires_grad: bool = True) -> Tensor:
-    """A leaf that modules count among their parameters. It shares the memory of `data`, as in PyTorch."""
-    if isinstance(data, Tensor):
-        t = data.detach()
-        # A leaf of its own: what is detached from it later stands for it.
-        t._as_leaf(requires_grad)
-    else:
-        t = _c.tensor([] if data is None else data, None, requires_grad)
-    t._is_parameter = True
-    return t
+class _ParameterMeta(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Tensor) and bool(getattr(x, "_is_parameter", False))
+
+    def __call__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if isinstance(data, Tensor):
+            t = data.detach()
+            # A leaf of its own: what is detached from it later stands for it.
+            t._as_leaf(requires_grad)
+        else:
+            t = _c.tensor([] if data is None else data, None, requires_grad)
+        t._is_parameter = True
+        return t
+
+
+if TYPE_CHECKING:
+
+    class Parameter(Tensor):  # type: ignore[misc]
+        """A leaf that modules count among their parameters."""
+
+        def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter: ...
+
+else:
+
+    class Parameter(metaclass=_ParameterMeta):
+        """A leaf that modules count among their parameters. It shares the memory of `data`, as in PyTorch.
+
+        ```
+        p = cr.nn.Parameter(cr.ones(2))
+        assert isinstance(p, cr.nn.Parameter) and p.requires_grad
+        ```
+        """
 
 
 class Keys(NamedTuple):
@@ -31,6 +53,18 @@ class Keys(NamedTuple):
 
     missing_keys: list[str]
     unexpected_keys: list[str]
+
+
+class HookHandle:
+    """Takes a hook away again: `remove()`."""
+
+    def __init__(self, hooks: Any, hook: Any) -> None:
+        self._hooks = hooks
+        hooks[self] = hook
+
+    def remove(self) -> None:
+        """The hook is called no more."""
+        self._hooks.pop(self, None)
 
 
 class Module:
@@ -44,12 +78,16 @@ class Module:
             object.__setattr__(self, name, OrderedDict())
         object.__setattr__(self, "_not_saved", set())
         object.__setattr__(self, "_hooks", OrderedDict())
+        object.__setattr__(self, "_pre_hooks", OrderedDict())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for hook in self._pre_hooks.values():
+            new = hook(self, args)
+            args = args if new is None else new if isinstance(new, tuple) else (new,)
         out = self.forward(*args, **kwargs)
         for hook in self._hooks.values():
             new = hook(self, args, out)
@@ -58,15 +96,11 @@ class Module:
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
         """Calls `hook(module, inputs, output)` after each call; what it returns replaces the output."""
-        key = object()
-        self._hooks[key] = hook
-        hooks = self._hooks
+        return HookHandle(self._hooks, hook)
 
-        class Handle:
-            def remove(self) -> None:
-                hooks.pop(key, None)
-
-        return Handle()
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Any:
+        """Calls `hook(module, inputs)` before each call; what it returns replaces the inputs."""
+        return HookHandle(self._pre_hooks, hook)
 
     # Attributes
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .. import _functions as _f
-from .. import _making as _m
-from .._chainrule import Tensor
-from ..autograd import no_grad
+from ... import _functions as _f
+from ... import _making as _m
+from ..._chainrule import Tensor
+from ...autograd import no_grad
 
 
 def _all(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -15,20 +15,34 @@ def _all(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 @no_grad()
-def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
+def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """The norm of all tensors together, as if they were one vector."""
+    all_of = _all(tensors)
+    if not all_of:
+        return _m.zeros(())
+    total = _f.stack([t.norm(float(norm_type)) for t in all_of]).norm(float(norm_type))
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(f"get_total_norm: the norm of order {norm_type} is {float(total)}")
+    return total
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
     """Scales the gradients down so that their norm is at most `max_norm`; gives the norm before."""
     with_grad = [p for p in _all(parameters) if p.grad is not None]
     if not with_grad:
         return _m.zeros(())
-    total = _f.stack([p.grad.norm(norm_type) for p in with_grad]).norm(norm_type)
-    scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    total = get_total_norm([p.grad for p in with_grad], norm_type, error_if_nonfinite)
+    scale = (float(max_norm) / (total + 1e-6)).clamp(max=1.0)
     for p in with_grad:
         p.grad.mul_(scale)
     return total
 
 
 @no_grad()
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Cuts the elements of the gradients to [-clip_value, clip_value]."""
     for p in _all(parameters):
         if p.grad is not None:
