@@ -75,7 +75,7 @@ pub use explain::Explanation;
 pub use ir::Phase;
 #[doc(hidden)]
 pub use ir::{Id, Info, Instruction, Origin};
-pub use planned::Memory;
+pub use planned::ProgramMemory;
 pub use trace::{Graded, Remains};
 pub use validated::{Validated, Warning};
 

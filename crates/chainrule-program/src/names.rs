@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::bindings::{self, Binding};
-use crate::tensor::log::{Address, Cause, Log};
+use crate::tensor::log::{Address, Cause, TraceLog};
 
 /// Names that are in use.
 #[derive(Clone, Default)]
@@ -51,7 +51,7 @@ fn identifier(wanted: &str) -> String {
 }
 
 /// Gives results the names that statements bind them to in the source, where the source can be read and the user gave no name.
-pub(super) fn from_source(log: &Log, names: &mut HashMap<Address, String>) {
+pub(super) fn from_source(log: &TraceLog, names: &mut HashMap<Address, String>) {
     let mut files: HashMap<&str, Vec<Binding>> = HashMap::new();
     // The last op of a statement makes what is bound.
     let mut open: Option<(&str, usize, Address)> = None;

@@ -11,7 +11,7 @@ use super::ir::{Cell, Id, Info, Instruction, Maker, Origin, Out, Phase};
 use super::names::Names;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use crate::tensor::log::{self, Address, Cause, Held, Log};
+use crate::tensor::log::{self, Address, Cause, Held, TraceLog};
 use crate::tensor::node::{Leaf, lock};
 use crate::tensor::place::Script;
 use crate::tensor::value::{Meta, Value};
@@ -171,7 +171,11 @@ impl Default for Builder {
 }
 
 impl Builder {
-    fn build(mut self, log: &Log, results: &[(Arc<Value>, Option<String>)]) -> Result<Program> {
+    fn build(
+        mut self,
+        log: &TraceLog,
+        results: &[(Arc<Value>, Option<String>)],
+    ) -> Result<Program> {
         self.read_cells(log);
         self.name_all(log, results);
         for entry in &log.entries {
@@ -224,7 +228,7 @@ impl Builder {
     }
 
     /// Leaves that were met, by their stand-ins.
-    fn read_cells(&mut self, log: &Log) {
+    fn read_cells(&mut self, log: &TraceLog) {
         for (i, met) in log.leaves.iter().enumerate() {
             let name = leaf_name(&met.leaf);
             let name = name.as_deref().or(log.names.get(&Arc::as_ptr(&met.stand_in)).map(|n| &**n));
@@ -236,7 +240,7 @@ impl Builder {
         }
     }
 
-    fn write_cells(&mut self, log: &Log) {
+    fn write_cells(&mut self, log: &TraceLog) {
         for (i, met) in log.leaves.iter().enumerate() {
             if !Arc::ptr_eq(&met.stand_in, &met.after) {
                 let id = self.id(&met.after);
@@ -246,7 +250,7 @@ impl Builder {
     }
 
     /// The names of all values that have one: given by the user, or `d_x` for the gradient of `x`, or that of the output.
-    fn name_all(&mut self, log: &Log, results: &[(Arc<Value>, Option<String>)]) {
+    fn name_all(&mut self, log: &TraceLog, results: &[(Arc<Value>, Option<String>)]) {
         for (address, name) in &log.names {
             self.wanted.insert(*address, name.clone());
         }

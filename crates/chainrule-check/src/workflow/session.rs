@@ -16,7 +16,7 @@ use crate::nn::Module;
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Source, lock};
-use crate::tensor::watch::{self, Log, Watching};
+use crate::tensor::watch::{self, WatchLog, Watching};
 
 /// Watches a training loop and names the mistakes in it; see the [module's text](crate::workflow)
 /// for an example.
@@ -143,7 +143,7 @@ impl<'a> Workflow<'a> {
     }
 
     /// What happened since the last call; `None` once enough was seen.
-    fn seen(&mut self) -> Option<Log> {
+    fn seen(&mut self) -> Option<WatchLog> {
         if self.forwards >= self.most && self.evaluations >= self.most {
             self.watching = None;
         }
@@ -201,7 +201,7 @@ impl<'a> Workflow<'a> {
     }
 
     /// Looks at the gradients that a backward pass left, if there was one.
-    fn settle(&mut self, log: &Log) {
+    fn settle(&mut self, log: &WatchLog) {
         let Some(grads) = log.passes.last() else { return };
         if self.pending.own.is_empty() || self.pending.settled {
             return;

@@ -127,7 +127,7 @@ impl Listener for Metrics {
 
 /// What a line of metrics is about.
 #[derive(Clone, Copy)]
-enum Line {
+enum LogLine {
     /// A step.
     Step(u64),
     /// The file as a whole: kept.
@@ -138,25 +138,25 @@ enum Line {
     Damaged,
 }
 
-fn json_line(line: &[u8]) -> Line {
-    let Ok(row) = serde_json::from_slice::<Value>(line) else { return Line::Damaged };
+fn json_line(line: &[u8]) -> LogLine {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return LogLine::Damaged };
     match row.get("step").and_then(Value::as_u64) {
-        _ if row.get("final").is_some() => Line::End,
-        Some(step) => Line::Step(step),
-        None => Line::Damaged,
+        _ if row.get("final").is_some() => LogLine::End,
+        Some(step) => LogLine::Step(step),
+        None => LogLine::Damaged,
     }
 }
 
-fn csv_line(line: &[u8]) -> Line {
+fn csv_line(line: &[u8]) -> LogLine {
     if line == CSV_HEAD.as_bytes() {
-        return Line::Head;
+        return LogLine::Head;
     }
     let fields: Option<Vec<&str>> = str::from_utf8(line).ok().map(|line| line.split(',').collect());
     match fields.as_deref() {
         Some([step, _, value]) if value.parse::<f64>().is_ok() => {
-            step.parse().map_or(Line::Damaged, Line::Step)
+            step.parse().map_or(LogLine::Damaged, LogLine::Step)
         }
-        _ => Line::Damaged,
+        _ => LogLine::Damaged,
     }
 }
 
@@ -172,7 +172,7 @@ struct Earlier {
 }
 
 impl Earlier {
-    fn read(path: &Path, step: u64, about: fn(&[u8]) -> Line) -> Result<Earlier> {
+    fn read(path: &Path, step: u64, about: fn(&[u8]) -> LogLine) -> Result<Earlier> {
         let is_there = fs::symlink_metadata(path).is_ok();
         let mut earlier = Earlier { kept: Vec::new(), later: 0, damaged: Vec::new(), is_there };
         if !is_there {
@@ -188,10 +188,10 @@ impl Earlier {
                 continue;
             };
             match about(text) {
-                Line::Step(at) if at > step => earlier.later += 1,
-                Line::Step(_) | Line::Head => earlier.kept.extend(line),
-                Line::End => {}
-                Line::Damaged => earlier.damaged.push(number),
+                LogLine::Step(at) if at > step => earlier.later += 1,
+                LogLine::Step(_) | LogLine::Head => earlier.kept.extend(line),
+                LogLine::End => {}
+                LogLine::Damaged => earlier.damaged.push(number),
             }
         }
         Ok(earlier)

@@ -46,12 +46,12 @@ impl Contribution {
     }
 }
 
-struct Collector {
+struct ContributionCollector {
     number: u64,
     found: Vec<Contribution>,
 }
 
-impl Observer for Collector {
+impl Observer for ContributionCollector {
     fn pass(&mut self, node: &Arc<Node>, i: usize, part: &Tensor) {
         if node.inputs[i].number() == self.number {
             self.found.push(Contribution {
@@ -95,7 +95,8 @@ impl Tensor {
                 gradient: upstream,
             }]);
         }
-        let mut collector = Collector { number: t.source().number(), found: Vec::new() };
+        let mut collector =
+            ContributionCollector { number: t.source().number(), found: Vec::new() };
         let walk = Walk {
             keep_graph: true,
             targets: Some(std::slice::from_ref(t)),

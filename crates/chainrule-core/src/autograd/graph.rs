@@ -180,7 +180,7 @@ impl Observer for Gradients {
 }
 
 /// Collects the tensors from the loss down, until there are enough.
-struct Collector<'a> {
+struct GraphCollector<'a> {
     chart: &'a Chart,
     gradients: Gradients,
     tensors: Vec<GraphTensor>,
@@ -191,7 +191,7 @@ struct Collector<'a> {
     rest: Option<usize>,
 }
 
-impl Collector<'_> {
+impl GraphCollector<'_> {
     fn add(&mut self, source: &Source) -> usize {
         let number = source.number();
         if let Some(&place) = self.places.get(&number) {
@@ -315,7 +315,7 @@ impl Tensor {
         let chart = Chart::of(self);
         let mut gradients = Gradients::default();
         chart.walk("graph", self, &mut gradients)?;
-        let mut collector = Collector {
+        let mut collector = GraphCollector {
             chart: &chart,
             gradients,
             tensors: Vec::new(),

@@ -41,14 +41,14 @@ struct Link {
     port: f64,
 }
 
-struct Layout {
+struct GraphLayout {
     slots: Vec<Slot>,
     links: Vec<Link>,
     layers: Vec<Vec<usize>>,
 }
 
 pub(super) fn draw(tensors: &[GraphTensor]) -> String {
-    let mut layout = Layout::new(tensors);
+    let mut layout = GraphLayout::new(tensors);
     layout.order();
     layout.place();
     layout.write(tensors)
@@ -83,12 +83,15 @@ fn layers(tensors: &[GraphTensor]) -> Vec<usize> {
     depth
 }
 
-impl Layout {
-    fn new(tensors: &[GraphTensor]) -> Layout {
+impl GraphLayout {
+    fn new(tensors: &[GraphTensor]) -> GraphLayout {
         let depth = layers(tensors);
         let last = depth.iter().copied().max().unwrap_or(0);
-        let mut layout =
-            Layout { slots: Vec::new(), links: Vec::new(), layers: vec![Vec::new(); last + 1] };
+        let mut layout = GraphLayout {
+            slots: Vec::new(),
+            links: Vec::new(),
+            layers: vec![Vec::new(); last + 1],
+        };
         for (i, t) in tensors.iter().enumerate() {
             let lines = t.lines();
             let widest = lines.iter().map(|l| columns(l)).max().unwrap_or(0);
@@ -227,7 +230,7 @@ impl Layout {
     /// Moves the slots of a layer towards their neighbours: those on one side, or on both in the last rounds. Least squares under the
     /// condition that nothing overlaps: slots that would collide are pooled in a block that moves as one.
     fn settle(&mut self, layer: usize, one_side: bool, down: bool) {
-        struct Block {
+        struct SlotBlock {
             /// The sum of the wishes, each less the slot's offset in the block, and the sum of the weights.
             wish: f64,
             weight: f64,
@@ -239,7 +242,7 @@ impl Layout {
             let (a, b) = (&self.slots[order[k - 1]], &self.slots[order[k]]);
             offsets[k] = offsets[k - 1] + (a.width + b.width) / 2.0 + GAP_X;
         }
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<SlotBlock> = Vec::new();
         for (k, &s) in order.iter().enumerate() {
             let slot = &self.slots[s];
             let above = slot.above.iter().filter(|_| down || !one_side);
@@ -256,7 +259,7 @@ impl Layout {
                 (n, None) => (sum / n as f64, 3.0),
                 (n, Some(_)) => (sum / n as f64, 1.0),
             };
-            let mut block = Block { wish: (wish - offsets[k]) * weight, weight, start: k };
+            let mut block = SlotBlock { wish: (wish - offsets[k]) * weight, weight, start: k };
             while let Some(before) =
                 blocks.pop_if(|b| b.wish / b.weight > block.wish / block.weight)
             {
@@ -426,7 +429,7 @@ mod tests {
     #[test]
     fn nothing_overlaps_and_texts_fit() {
         let graph = tangle();
-        let mut layout = Layout::new(graph.tensors());
+        let mut layout = GraphLayout::new(graph.tensors());
         let before = layout.crossings();
         layout.order();
         assert!(layout.crossings() < before);
@@ -452,7 +455,7 @@ mod tests {
     #[test]
     fn arrows_go_down_one_layer_at_a_time() {
         let graph = tangle();
-        let layout = Layout::new(graph.tensors());
+        let layout = GraphLayout::new(graph.tensors());
         for link in &layout.links {
             assert_eq!(layout.slots[link.from].layer + 1, layout.slots[link.to].layer);
         }

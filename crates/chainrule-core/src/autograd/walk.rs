@@ -97,7 +97,7 @@ pub struct Walk<'a> {
 }
 
 /// A part of the gradient of `target`, waiting in the heap.
-struct Part {
+struct PendingPart {
     number: u64,
     /// The order of arrival, so that sums are always taken in the same order.
     arrival: u64,
@@ -107,18 +107,18 @@ struct Part {
     of: Option<Arc<Node>>,
 }
 
-impl PartialEq for Part {
+impl PartialEq for PendingPart {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
-impl Eq for Part {}
-impl PartialOrd for Part {
+impl Eq for PendingPart {}
+impl PartialOrd for PendingPart {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Part {
+impl Ord for PendingPart {
     /// Largest number first; of one number, the first to arrive.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.number.cmp(&other.number).then(other.arrival.cmp(&self.arrival))
@@ -144,14 +144,15 @@ impl Walk<'_> {
         let mut found = Found::new(self.targets);
         let mut heap = BinaryHeap::new();
         let mut arrival = 0;
-        let mut push = |heap: &mut BinaryHeap<Part>, target: Source, gradient: Tensor, of| {
-            arrival += 1;
-            heap.push(Part { number: target.number(), arrival, target, gradient, of });
-        };
+        let mut push =
+            |heap: &mut BinaryHeap<PendingPart>, target: Source, gradient: Tensor, of| {
+                arrival += 1;
+                heap.push(PendingPart { number: target.number(), arrival, target, gradient, of });
+            };
         for (root, gradient) in roots {
             push(&mut heap, root.source().clone(), gradient.clone(), None);
         }
-        while let Some(Part { number, target, gradient, of, .. }) = heap.pop() {
+        while let Some(PendingPart { number, target, gradient, of, .. }) = heap.pop() {
             let alone = of.is_none() && heap.peek().is_none_or(|next| next.number != number);
             let gradient = if alone {
                 gradient
@@ -301,7 +302,7 @@ fn slice(node: &Node) -> Option<&SliceOp> {
 fn total(
     target: &Source,
     first: (Option<Arc<Node>>, Tensor),
-    heap: &mut BinaryHeap<Part>,
+    heap: &mut BinaryHeap<PendingPart>,
 ) -> Result<Tensor> {
     let (mut whole, mut slices) = (None, SmallVec::<[(Arc<Node>, Tensor); 3]>::new());
     let mut next = Some(first);
@@ -331,7 +332,12 @@ fn total(
 }
 
 /// The mistake of an assignment where an addition is due: of the parts of tensor `number`, the one that stands for all of them.
-fn overwritten(kept: usize, first: Tensor, number: u64, heap: &mut BinaryHeap<Part>) -> Tensor {
+fn overwritten(
+    kept: usize,
+    first: Tensor,
+    number: u64,
+    heap: &mut BinaryHeap<PendingPart>,
+) -> Tensor {
     let mut parts = vec![first];
     while heap.peek().is_some_and(|next| next.number == number) {
         parts.extend(heap.pop().map(|part| part.gradient));

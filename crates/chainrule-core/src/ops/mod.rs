@@ -143,7 +143,7 @@ impl Family {
 }
 
 /// A call of an op on its inputs.
-type Call = dyn Fn(&[Tensor]) -> Result<Tensor>;
+type SampleCall = dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 /// Inputs of an op and the call on them, in f64.
 #[doc(hidden)]
@@ -151,7 +151,7 @@ pub struct Sample {
     /// What is particular about it.
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
-    pub call: Rc<Call>,
+    pub call: Rc<SampleCall>,
     /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
     pub kink: bool,
     /// Whether second derivatives exist there.

@@ -1,6 +1,6 @@
 //! One piece of memory for all values of a program, at places that were planned.
 //!
-//! A [`Place`] is a part of it. Two places may overlap; whoever makes them sees to it that no element is read as the one while it is written as
+//! A [`ArenaPlace`] is a part of it. Two places may overlap; whoever makes them sees to it that no element is read as the one while it is written as
 //! the other, and that what a place held is not wanted any more when an overlapping one is written. The plan of a program does both: see
 //! `program/plan`.
 
@@ -29,21 +29,21 @@ impl Arena {
 
 /// A part of an arena.
 #[derive(Clone)]
-pub struct Place {
+pub struct ArenaPlace {
     arena: Arc<Arena>,
     first: usize,
     blocks: usize,
 }
 
-impl Place {
+impl ArenaPlace {
     /// The blocks from `first` on.
     ///
     /// # Panics
     ///
     /// If they reach beyond the arena.
-    pub fn new(arena: &Arc<Arena>, first: usize, blocks: usize) -> Place {
+    pub fn new(arena: &Arc<Arena>, first: usize, blocks: usize) -> ArenaPlace {
         assert!(first + blocks <= arena.blocks.len(), "the arena has no such place");
-        Place { arena: arena.clone(), first, blocks }
+        ArenaPlace { arena: arena.clone(), first, blocks }
     }
 
     /// What it holds.
@@ -80,7 +80,7 @@ mod tests {
         let mut first = 0;
         let mut buffers = Vec::new();
         for (n, blocks) in sizes.into_iter().zip(blocks) {
-            let mut buffer = Buffer::at(Place::new(&arena, first, blocks));
+            let mut buffer = Buffer::at(ArenaPlace::new(&arena, first, blocks));
             buffer.as_mut_slice::<f32>(n).fill(n as f32);
             buffers.push((n, buffer));
             first += blocks;
@@ -94,6 +94,6 @@ mod tests {
     #[should_panic = "no such place"]
     fn a_place_lies_inside() {
         let arena = Arc::new(Arena::new(3).unwrap());
-        Place::new(&arena, 2, 2);
+        ArenaPlace::new(&arena, 2, 2);
     }
 }

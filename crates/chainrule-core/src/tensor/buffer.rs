@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use super::arena::Place;
+use super::arena::ArenaPlace;
 use crate::dtype::Stored;
 
 /// 64 bytes: a cache line, and one vector of the widest instructions.
@@ -17,22 +17,22 @@ pub const BLOCK: usize = size_of::<Block>();
 
 /// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: whoever makes one writes it whole.
 pub struct Buffer {
-    memory: Memory,
+    memory: BufferMemory,
 }
 
-enum Memory {
+enum BufferMemory {
     Own(Vec<Block>),
     /// A part of the arena of a program.
-    Planned(Place),
+    Planned(ArenaPlace),
 }
 
 impl Buffer {
     /// Room for nothing.
-    pub const NONE: Buffer = Buffer { memory: Memory::Own(Vec::new()) };
+    pub const NONE: Buffer = Buffer { memory: BufferMemory::Own(Vec::new()) };
 
     /// A part of an arena.
-    pub fn at(place: Place) -> Buffer {
-        Buffer { memory: Memory::Planned(place) }
+    pub fn at(place: ArenaPlace) -> Buffer {
+        Buffer { memory: BufferMemory::Planned(place) }
     }
 
     /// Room for `bytes` bytes, or `None` if there is no memory for it.
@@ -47,7 +47,7 @@ impl Buffer {
     }
 
     /// The next buffers of so many bytes on this thread are at these places, until [`Buffer::unplan`].
-    pub fn plan(places: impl Iterator<Item = (usize, Place)>) {
+    pub fn plan(places: impl Iterator<Item = (usize, ArenaPlace)>) {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));
     }
 
@@ -67,21 +67,21 @@ impl Buffer {
 
     /// Whether it is a part of an arena.
     pub fn is_planned(&self) -> bool {
-        matches!(self.memory, Memory::Planned(_))
+        matches!(self.memory, BufferMemory::Planned(_))
     }
 
     #[cold]
     fn fresh(class: Class) -> Option<Buffer> {
         let blocks = bytemuck::allocation::try_zeroed_vec(class.blocks()).ok()?;
-        Some(Buffer { memory: Memory::Own(blocks) })
+        Some(Buffer { memory: BufferMemory::Own(blocks) })
     }
 
     /// The first `len` elements.
     #[inline]
     pub fn as_slice<T: Stored>(&self, len: usize) -> &[T] {
         let blocks = match &self.memory {
-            Memory::Own(blocks) => blocks,
-            Memory::Planned(place) => place.read(),
+            BufferMemory::Own(blocks) => blocks,
+            BufferMemory::Planned(place) => place.read(),
         };
         &bytemuck::cast_slice(blocks)[..len]
     }
@@ -90,8 +90,8 @@ impl Buffer {
     #[inline]
     pub fn as_mut_slice<T: Stored>(&mut self, len: usize) -> &mut [T] {
         let blocks = match &mut self.memory {
-            Memory::Own(blocks) => blocks,
-            Memory::Planned(place) => place.write(),
+            BufferMemory::Own(blocks) => blocks,
+            BufferMemory::Planned(place) => place.write(),
         };
         &mut bytemuck::cast_slice_mut(blocks)[..len]
     }
@@ -100,7 +100,7 @@ impl Buffer {
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        let Memory::Own(blocks) = &mut self.memory else { return };
+        let BufferMemory::Own(blocks) = &mut self.memory else { return };
         let blocks = std::mem::take(blocks);
         if !blocks.is_empty() {
             // At the end of a thread its pool may be gone already: then the memory just goes back to the allocator.
@@ -142,7 +142,7 @@ struct Pool {
     free: Vec<Vec<Vec<Block>>>,
     held: usize,
     /// See [`Buffer::plan`].
-    planned: Vec<(usize, Place)>,
+    planned: Vec<(usize, ArenaPlace)>,
 }
 
 /// What one thread keeps at most, in blocks: 4 GiB.
@@ -156,15 +156,15 @@ fn most_of(blocks: usize) -> usize {
 
 impl Pool {
     #[inline]
-    fn take(&mut self, class: Class, bytes: usize) -> Option<Memory> {
+    fn take(&mut self, class: Class, bytes: usize) -> Option<BufferMemory> {
         if !self.planned.is_empty()
             && let Some(at) = self.planned.iter().position(|(size, _)| *size == bytes)
         {
-            return Some(Memory::Planned(self.planned.remove(at).1));
+            return Some(BufferMemory::Planned(self.planned.remove(at).1));
         }
         let blocks = self.free.get_mut(class.0)?.pop()?;
         self.held -= blocks.len();
-        Some(Memory::Own(blocks))
+        Some(BufferMemory::Own(blocks))
     }
 
     #[inline]

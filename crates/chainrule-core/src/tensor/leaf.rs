@@ -11,9 +11,9 @@ use crate::error::{Error, Result, raise};
 
 /// The value of a leaf, which nobody else holds while this is there.
 #[doc(hidden)]
-pub struct Held<'a>(MutexGuard<'a, Arc<Value>>);
+pub struct LeafGuard<'a>(MutexGuard<'a, Arc<Value>>);
 
-impl Held<'_> {
+impl LeafGuard<'_> {
     /// Its elements.
     #[inline]
     pub fn elements<T: Stored>(&mut self) -> &mut [T] {
@@ -126,7 +126,7 @@ impl Tensor {
 
     /// The value of a leaf to change in place, locked; a copy of it if anybody else holds it.
     #[doc(hidden)]
-    pub fn hold(&self, op: &'static str) -> Result<Held<'_>> {
+    pub fn hold(&self, op: &'static str) -> Result<LeafGuard<'_>> {
         let leaf = self.leaf(op)?;
         if log::is_on() {
             let why = "it changes a parameter in place, which a trace cannot follow; give the new value by set(), or step an optimizer of this library";
@@ -136,7 +136,7 @@ impl Tensor {
         if Arc::get_mut(&mut value).is_none_or(|value| !value.owns()) {
             *value = Arc::new(value.copied()?);
         }
-        Ok(Held(value))
+        Ok(LeafGuard(value))
     }
 
     fn leaf(&self, op: &'static str) -> Result<&Arc<Leaf>> {

@@ -19,7 +19,7 @@ use super::value::{Meta, Value};
 use crate::error::{Error, Result};
 use crate::rng::{self, Generator, Stream};
 
-/// Why an op was applied.
+/// The cause of a use of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The user's own code.
@@ -61,7 +61,7 @@ impl Held {
 }
 
 /// One use of an op.
-pub struct Entry {
+pub struct LogEntry {
     pub op: Arc<dyn Op>,
     pub inputs: SmallVec<[Held; 2]>,
     /// The result, and what the kernel gave beside it.
@@ -122,8 +122,8 @@ impl Drawn {
 
 /// All that happened during a trace.
 #[derive(Default)]
-pub struct Log {
-    pub entries: Vec<Entry>,
+pub struct TraceLog {
+    pub entries: Vec<LogEntry>,
     pub leaves: Vec<Met>,
     /// Names that the user gave to values.
     pub names: HashMap<Address, String>,
@@ -154,7 +154,7 @@ pub struct Log {
 }
 
 thread_local! {
-    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
+    static LOG: RefCell<Option<TraceLog>> = const { RefCell::new(None) };
 }
 
 /// Whether this thread is tracing.
@@ -163,7 +163,7 @@ pub fn is_on() -> bool {
     Mode::get().has(Mode::TRACE)
 }
 
-fn with<R>(f: impl FnOnce(&mut Log) -> R) -> R {
+fn with<R>(f: impl FnOnce(&mut TraceLog) -> R) -> R {
     LOG.with_borrow_mut(|log| f(log.as_mut().expect("the mode says that a log is kept")))
 }
 
@@ -172,13 +172,13 @@ pub fn keep<R>(
     inputs: &[Arc<Value>],
     script: Option<Script>,
     f: impl FnOnce() -> Result<R>,
-) -> Result<(R, Log)> {
+) -> Result<(R, TraceLog)> {
     if is_on() {
         let why = "a trace is already going on on this thread; call the function itself instead of tracing it";
         return Err(Error::argument("trace", why));
     }
     let first_generator = Generator::manual_seed(0).number();
-    let mut log = Log { start: next_number(), first_generator, script, ..Log::default() };
+    let mut log = TraceLog { start: next_number(), first_generator, script, ..TraceLog::default() };
     log.varying.extend(inputs.iter().map(Arc::as_ptr));
     LOG.set(Some(log));
     // Puts everything back, also after a panic.
@@ -207,9 +207,9 @@ pub fn keep<R>(
     Ok((result?, log))
 }
 
-impl Log {
+impl TraceLog {
     /// The line that called for an entry; of the forward op, where it is part of a reverse rule.
-    pub fn place(&self, entry: &Entry) -> Option<Place> {
+    pub fn place(&self, entry: &LogEntry) -> Option<Place> {
         match entry.cause {
             Cause::Forward | Cause::Update => entry.place.clone(),
             Cause::Rule { called, .. } if self.script.is_none() => Some(called.into()),
@@ -326,7 +326,7 @@ pub(crate) fn applied(
             outputs().map(Held::made).collect()
         };
         let cause = log.cause.unwrap_or(Cause::Forward);
-        log.entries.push(Entry { op, inputs, outputs, place, cause });
+        log.entries.push(LogEntry { op, inputs, outputs, place, cause });
     })
 }
 

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::op::{Input, MapKernel, Output};
 use super::run::{Values, output};
-use super::value::{Layout, Meta, OrCopy, Value};
+use super::value::{Layout, Meta, Value, ValueCow};
 use crate::dtype::{DType, Stored};
 use crate::error::Result;
 use crate::kernels::map::{PIECE, Rows, SHARED};
@@ -26,7 +26,7 @@ pub(super) fn map(
         return Ok(out);
     }
     let n = meta.shape.last().copied().unwrap_or(1);
-    let mut windows: SmallVec<[Window; 3]> = SmallVec::new();
+    let mut windows: SmallVec<[RowWindow; 3]> = SmallVec::new();
     let mut whole = true;
     for v in values {
         let Some(window) = row_window(v, &meta.shape, n, numel / n) else {
@@ -54,7 +54,7 @@ pub(super) fn map(
 }
 
 /// The operand as rows of `n` elements, if it is contiguous and the same for all rows, whole, or one element for each row.
-fn row_window(v: &Value, shape: &Shape, n: usize, rows: usize) -> Option<Window> {
+fn row_window(v: &Value, shape: &Shape, n: usize, rows: usize) -> Option<RowWindow> {
     let own = v.shape();
     let (step, along) = if own == shape {
         (n, 1)
@@ -67,12 +67,12 @@ fn row_window(v: &Value, shape: &Shape, n: usize, rows: usize) -> Option<Window>
     } else {
         return None;
     };
-    v.is_contiguous().then(|| Window { offset: v.start(), step, along })
+    v.is_contiguous().then(|| RowWindow { offset: v.start(), step, along })
 }
 
-/// Where the rows of one operand lie in the memory of its owner.
+/// The rows of one operand in the memory of its owner.
 #[derive(Clone, Copy)]
-struct Window {
+struct RowWindow {
     /// Of the first element.
     offset: usize,
     /// From one row to the next.
@@ -81,27 +81,27 @@ struct Window {
     along: usize,
 }
 
-impl Window {
+impl RowWindow {
     /// `high` rows and `wide` columns from row `row` and column `first` on: a copy, if neighbours are apart.
     fn part<'v>(
         &self,
         value: &'v Arc<Value>,
         [row, first]: [usize; 2],
         [high, wide]: [usize; 2],
-    ) -> Result<(OrCopy<'v>, Window)> {
+    ) -> Result<(ValueCow<'v>, RowWindow)> {
         let offset = self.offset + row * self.step + first * self.along;
         if self.along <= 1 {
-            return Ok((OrCopy::Same(value), Window { offset, ..*self }));
+            return Ok((ValueCow::Borrowed(value), RowWindow { offset, ..*self }));
         }
         let mut layout = Layout { offset, strides: [0; MAX_RANK] };
         layout.strides[..2].copy_from_slice(&[self.step as isize, self.along as isize]);
         let copy = Value::view(value, Shape::new(&[high, wide]), layout).copied()?;
-        Ok((OrCopy::Copy(copy), Window { offset: 0, step: wide, along: 1 }))
+        Ok((ValueCow::Owned(copy), RowWindow { offset: 0, step: wide, along: 1 }))
     }
 
     /// Row `r` alone.
-    fn of_row(&self, r: usize) -> Window {
-        Window { offset: self.offset + r * self.step, step: 0, along: self.along }
+    fn of_row(&self, r: usize) -> RowWindow {
+        RowWindow { offset: self.offset + r * self.step, step: 0, along: self.along }
     }
 }
 
@@ -137,12 +137,12 @@ fn broadcast(kernel: &dyn MapKernel, values: &[Arc<Value>], out: &mut Value) -> 
     let outer = &dims[..dims.len().saturating_sub(2)];
     let mut index = [0usize; MAX_RANK];
     for block in 0..outer.iter().product() {
-        let window = |(v, s): (&Arc<Value>, &Strides)| Window {
+        let window = |(v, s): (&Arc<Value>, &Strides)| RowWindow {
             offset: v.start() + (0..outer.len()).map(|a| index[a] * s[a] as usize).sum::<usize>(),
             step: if dims.len() > 1 { s[outer.len()] as usize } else { 0 },
             along: if n == 1 { 1 } else { s[dims.len() - 1] as usize },
         };
-        let windows: SmallVec<[Window; 3]> = values.iter().zip(&strides).map(window).collect();
+        let windows: SmallVec<[RowWindow; 3]> = values.iter().zip(&strides).map(window).collect();
         run_rows(kernel, &values, &windows, rows, n, out, block * rows * n)?;
         for a in (0..outer.len()).rev() {
             index[a] += 1;
@@ -213,7 +213,7 @@ fn collapse(
 fn run_rows(
     kernel: &dyn MapKernel,
     values: &[Arc<Value>],
-    windows: &[Window],
+    windows: &[RowWindow],
     rows: usize,
     n: usize,
     out: &mut Value,
@@ -221,7 +221,7 @@ fn run_rows(
 ) -> Result<()> {
     let total = rows * n;
     let dtype = out.dtype();
-    let close = |w: &Window| w.along == 0 || (w.along == 1 && [0, n].contains(&w.step));
+    let close = |w: &RowWindow| w.along == 0 || (w.along == 1 && [0, n].contains(&w.step));
     let apart = !windows.iter().all(close);
     let failed = OnceLock::new();
     let tile = |first_row: usize, first: usize, n: usize, out: Output<'_>| {
@@ -281,7 +281,7 @@ const AHEAD: usize = 2;
 fn band<T>(
     kernel: &dyn MapKernel,
     values: &[Arc<Value>],
-    windows: &[Window],
+    windows: &[RowWindow],
     top: usize,
     n: usize,
     out: &mut [T],
@@ -290,7 +290,7 @@ fn band<T>(
     let rows = out.len() / n;
     for first in (0..n).step_by(wide(n)) {
         let wide = wide(n).min(n - first);
-        let mut parts: SmallVec<[(OrCopy<'_>, Window); 3]> = SmallVec::new();
+        let mut parts: SmallVec<[(ValueCow<'_>, RowWindow); 3]> = SmallVec::new();
         for (v, w) in values.iter().zip(windows) {
             parts.push(w.part(v, [top, first], [rows, wide])?);
         }
@@ -325,11 +325,11 @@ fn ask_for(row: &Input<'_>) {
 /// The operand from row `row` and element `first` of the row on. A single row of `n` elements is cut to those: the kernels of unary maps take it
 /// whole.
 #[inline]
-fn input<'a>(value: &'a Value, w: &Window, row: usize, first: usize, n: usize) -> Input<'a> {
+fn input<'a>(value: &'a Value, w: &RowWindow, row: usize, first: usize, n: usize) -> Input<'a> {
     #[inline]
     fn rows<'a, T: Stored>(
         value: &'a Value,
-        w: &Window,
+        w: &RowWindow,
         row: usize,
         first: usize,
         n: usize,

@@ -32,7 +32,7 @@ use node::{Hook, Mode, Notes, Source, next_number};
 use value::{Meta, Value};
 
 pub use convert::{Elements, IntoTensor};
-pub use leaf::Held;
+pub use leaf::LeafGuard;
 
 /// An array of numbers with up to eight axes, and the record of how it was computed.
 ///

@@ -144,7 +144,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     }
 
     /// For an op of several results that share nothing: one op for each result, with the inputs that it takes.
-    fn parts(&self) -> SmallVec<[Part; 3]> {
+    fn parts(&self) -> SmallVec<[SeparateResult; 3]> {
         SmallVec::new()
     }
 
@@ -173,8 +173,8 @@ impl dyn Op {
     }
 }
 
-/// What gives one of the results of an op alone.
-pub struct Part {
+/// An op that gives one of the results of another op alone.
+pub struct SeparateResult {
     pub op: Arc<dyn Op>,
     /// Which inputs it takes.
     pub inputs: SmallVec<[usize; 2]>,

@@ -35,7 +35,7 @@ pub enum Reading {
     SoftmaxGrad,
     LogSoftmaxGrad,
     /// The last operand, a gradient, times a slope at the first.
-    Slope(Slope),
+    Slope(SlopeReading),
     /// `factor (x - mean) g`, of x, mean and g.
     VarGrad {
         factor: f64,
@@ -66,7 +66,7 @@ pub enum Reading {
 
 /// A slope that is read, of the result or the operand that backward has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slope {
+pub enum SlopeReading {
     /// `1 - y^2`.
     Tanh,
     /// `y (1 - y)`.

@@ -35,8 +35,8 @@ pub fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     Ok(ran.recorded(Arc::new(op), inputs, location))
 }
 
-/// An op that ran: its inputs, what it gave, and what becomes of that.
-struct Ran {
+/// An op that ran: its inputs, its outcome, and whether that goes on the tape.
+struct OpRun {
     values: Values,
     outcome: Outcome,
     flow: Flow,
@@ -52,7 +52,7 @@ enum Flow {
     Traced,
 }
 
-impl Ran {
+impl OpRun {
     fn constant(self) -> (Tensor, Extra) {
         let Outcome { value, extra } = self.outcome;
         (Tensor::from_parts(value, Source::None), extra)
@@ -84,7 +84,7 @@ impl Ran {
 
 /// The part of [`apply_extra`] that is the same for all ops, so that it is compiled once.
 #[inline(never)]
-fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<Ran> {
+fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<OpRun> {
     // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined, and every op pays for it.
     let mut values = Values::new();
     for t in inputs {
@@ -95,7 +95,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
         // Ops that a kernel calls are its own affair.
         let _guard = mode.without(Mode::TRACE).enter();
         let outcome = compute(op, &values).map_err(|e| e.at(location))?;
-        return Ok(Ran { values, outcome, flow: Flow::Traced });
+        return Ok(OpRun { values, outcome, flow: Flow::Traced });
     }
     let outcome = compute(op, &values).map_err(|e| e.at(location))?;
     let flow = match flows(op, inputs, &outcome.value) {
@@ -106,7 +106,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) ->
         let outputs = std::iter::once(&outcome.value).chain(&outcome.extra).cloned();
         watch::note(op, inputs, &values, outputs, matches!(flow, Flow::Gradient), location);
     }
-    Ok(Ran { values, outcome, flow })
+    Ok(OpRun { values, outcome, flow })
 }
 
 /// Whether a gradient can flow through a result.

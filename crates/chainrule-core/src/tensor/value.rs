@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::arena::Place;
+use super::arena::ArenaPlace;
 use super::buffer::Buffer;
 use super::foreign::Foreign;
 use crate::dtype::{DType, Element, Stored};
@@ -96,7 +96,7 @@ impl Value {
     }
 
     /// A value in an arena, with what is there.
-    pub fn placed(meta: Meta, place: Place) -> Value {
+    pub fn placed(meta: Meta, place: ArenaPlace) -> Value {
         Value { meta, storage: Storage::Own(Buffer::at(place)) }
     }
 
@@ -322,14 +322,14 @@ impl Value {
 
     /// As [`Value::contiguous`], for who needs it only for a while.
     #[inline]
-    pub fn row_major(&self) -> Result<OrCopy<'_>> {
+    pub fn row_major(&self) -> Result<ValueCow<'_>> {
         self.copied_unless(self.is_contiguous())
     }
 
     /// Itself if it is `ready`, or a copy in row-major order.
     #[inline]
-    pub fn copied_unless(&self, ready: bool) -> Result<OrCopy<'_>> {
-        Ok(if ready { OrCopy::Same(self) } else { OrCopy::Copy(self.copied()?) })
+    pub fn copied_unless(&self, ready: bool) -> Result<ValueCow<'_>> {
+        Ok(if ready { ValueCow::Borrowed(self) } else { ValueCow::Owned(self.copied()?) })
     }
 
     /// A copy of the elements in row-major order.
@@ -361,22 +361,22 @@ impl Value {
     }
 }
 
-/// A value, or a copy of it.
-pub enum OrCopy<'a> {
+/// A value by reference, or a copy of it.
+pub enum ValueCow<'a> {
     /// The value itself.
-    Same(&'a Value),
+    Borrowed(&'a Value),
     /// A copy in row-major order.
-    Copy(Value),
+    Owned(Value),
 }
 
-impl Deref for OrCopy<'_> {
+impl Deref for ValueCow<'_> {
     type Target = Value;
 
     #[inline]
     fn deref(&self) -> &Value {
         match self {
-            OrCopy::Same(value) => value,
-            OrCopy::Copy(value) => value,
+            ValueCow::Borrowed(value) => value,
+            ValueCow::Owned(value) => value,
         }
     }
 }

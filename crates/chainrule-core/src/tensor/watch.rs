@@ -50,9 +50,9 @@ pub struct Given {
     pub leaf: bool,
 }
 
-/// What one watcher has seen.
+/// The ops and reads that one watcher has seen.
 #[derive(Default)]
-pub struct Log {
+pub struct WatchLog {
     pub ran: Vec<Ran>,
     /// The values whose elements were read as plain numbers, by where they lie.
     pub read: HashMap<*const Value, Arc<Value>>,
@@ -65,18 +65,18 @@ pub struct Log {
 const MOST: usize = 100_000;
 
 thread_local! {
-    static LOGS: RefCell<Vec<Weak<RefCell<Log>>>> = const { RefCell::new(Vec::new()) };
+    static LOGS: RefCell<Vec<Weak<RefCell<WatchLog>>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A log that lasts as long as this is kept.
 pub struct Watching {
-    log: Rc<RefCell<Log>>,
+    log: Rc<RefCell<WatchLog>>,
 }
 
 impl Watching {
     /// Starts to log the ops of this thread.
     pub fn start() -> Watching {
-        let log = Rc::new(RefCell::new(Log::default()));
+        let log = Rc::new(RefCell::new(WatchLog::default()));
         LOGS.with_borrow_mut(|logs| logs.push(Rc::downgrade(&log)));
         let watching = Watching { log };
         watching.resume();
@@ -94,10 +94,10 @@ impl Watching {
     }
 
     /// What happened since this was last asked.
-    pub fn take(&self) -> Log {
+    pub fn take(&self) -> WatchLog {
         let mut log = self.log.borrow_mut();
         let leaves = log.leaves.clone();
-        std::mem::replace(&mut log, Log { leaves, ..Log::default() })
+        std::mem::replace(&mut log, WatchLog { leaves, ..WatchLog::default() })
     }
 }
 
@@ -119,7 +119,7 @@ pub fn unseen() -> ModeGuard {
 }
 
 /// Calls `f` with each log of this thread.
-fn each(f: impl Fn(&mut Log)) {
+fn each(f: impl Fn(&mut WatchLog)) {
     LOGS.with_borrow(|logs| {
         logs.iter().filter_map(Weak::upgrade).for_each(|log| f(&mut log.borrow_mut()));
     });

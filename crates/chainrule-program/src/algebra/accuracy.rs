@@ -18,7 +18,7 @@ use super::stage::Stage;
 use super::term::{Base, BaseId, Dims, Facts, Fun, TermId, Var, Vars, rising, union_of};
 use crate::dtype::DType;
 use crate::ir::{Id, Instruction, Origin, Phase};
-use crate::tensor::reading::{Fold, Reading, Slope};
+use crate::tensor::reading::{Fold, Reading, SlopeReading};
 
 /// How much larger the bound of a new form may be: orders of summation differ, cancellation is orders of magnitude.
 const SLACK: f64 = 8.0;
@@ -433,14 +433,18 @@ impl Stage {
             Reading::Log => space.apply(Fun::Log, given),
             Reading::Tanh => space.apply(Fun::Tanh, given),
             Reading::Sigmoid => space.apply(Fun::Sigmoid, given),
-            Reading::Slope(Slope::Tanh) => times(space.sub(&one, &space.pow(given, 2.0))),
-            Reading::Slope(Slope::Sigmoid) => times(space.mul(given, &space.sub(&one, given))),
-            Reading::Slope(Slope::Sqrt) => times(space.scale(&space.pow(given, -1.0), 0.5)),
-            Reading::Slope(Slope::Rsqrt) => times(space.scale(&space.pow(given, 3.0), -0.5)),
-            Reading::Slope(Slope::Reciprocal) => times(space.scale(&space.pow(given, 2.0), -1.0)),
-            Reading::Slope(Slope::Square) => times(space.scale(given, 2.0)),
-            Reading::Slope(Slope::Log1p) => times(space.pow(&space.add(&one, given), -1.0)),
-            Reading::Slope(Slope::Pow) => {
+            Reading::Slope(SlopeReading::Tanh) => times(space.sub(&one, &space.pow(given, 2.0))),
+            Reading::Slope(SlopeReading::Sigmoid) => {
+                times(space.mul(given, &space.sub(&one, given)))
+            }
+            Reading::Slope(SlopeReading::Sqrt) => times(space.scale(&space.pow(given, -1.0), 0.5)),
+            Reading::Slope(SlopeReading::Rsqrt) => times(space.scale(&space.pow(given, 3.0), -0.5)),
+            Reading::Slope(SlopeReading::Reciprocal) => {
+                times(space.scale(&space.pow(given, 2.0), -1.0))
+            }
+            Reading::Slope(SlopeReading::Square) => times(space.scale(given, 2.0)),
+            Reading::Slope(SlopeReading::Log1p) => times(space.pow(&space.add(&one, given), -1.0)),
+            Reading::Slope(SlopeReading::Pow) => {
                 let e = self.exponent(instruction)?;
                 times(space.scale(&space.pow(given, e - 1.0), e))
             }

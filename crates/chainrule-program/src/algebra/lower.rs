@@ -12,7 +12,7 @@ use super::term::{Before, Dims, Facts, Fun, ONE, Range, TermId, Var, Vars, ZERO}
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ir::{Id, Info, Instruction, Origin, Phase};
-use crate::tensor::reading::{Fold, Reading, Slope};
+use crate::tensor::reading::{Fold, Reading, SlopeReading};
 use crate::tensor::value::Value;
 
 /// Constants of more elements are not looked into.
@@ -443,37 +443,37 @@ impl Stage {
     }
 
     /// A gradient times the slope of an op on one tensor.
-    fn slope(&mut self, name: &'static str, slope: Slope, x: &[TermId]) -> Option<TermId> {
+    fn slope(&mut self, name: &'static str, slope: SlopeReading, x: &[TermId]) -> Option<TermId> {
         if !self.terms.on(RuleId::Slope) {
             return None;
         }
         let slope = match slope {
-            Slope::Tanh => {
+            SlopeReading::Tanh => {
                 let square = self.pow(x[0], 2.0);
                 self.add(&[(ONE, 1.0), (square, -1.0)])
             }
-            Slope::Sigmoid => {
+            SlopeReading::Sigmoid => {
                 let rest = self.add(&[(ONE, 1.0), (x[0], -1.0)]);
                 self.mul(x[0], rest)
             }
-            Slope::Sqrt => {
+            SlopeReading::Sqrt => {
                 let inverse = self.terms.pow(x[0], -1.0);
                 self.terms.scaled(inverse, 0.5)
             }
-            Slope::Rsqrt => {
+            SlopeReading::Rsqrt => {
                 let cube = self.terms.pow(x[0], 3.0);
                 self.terms.scaled(cube, -0.5)
             }
-            Slope::Reciprocal => {
+            SlopeReading::Reciprocal => {
                 let square = self.terms.pow(x[0], 2.0);
                 self.terms.scaled(square, -1.0)
             }
-            Slope::Square => self.terms.scaled(x[0], 2.0),
-            Slope::Log1p => {
+            SlopeReading::Square => self.terms.scaled(x[0], 2.0),
+            SlopeReading::Log1p => {
                 let above = self.add(&[(ONE, 1.0), (x[0], 1.0)]);
                 self.terms.pow(above, -1.0)
             }
-            Slope::Pow => {
+            SlopeReading::Pow => {
                 let e = self.terms.as_number(x[1])?;
                 let power = self.pow(x[0], e - 1.0);
                 self.terms.scaled(power, e)

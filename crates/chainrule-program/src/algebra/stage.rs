@@ -17,7 +17,7 @@ use crate::ir::{Id, Instruction, Maker, Origin, Phase};
 use crate::names::Names;
 use crate::shape::Shape;
 use crate::tensor::op::Kernel;
-use crate::tensor::reading::{Reading, Slope};
+use crate::tensor::reading::{Reading, SlopeReading};
 use crate::tensor::value::Layout;
 
 /// What a value costs: itself, and the values that it needs, which may serve others too.
@@ -367,11 +367,11 @@ fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 
     let taken = first.map_or(0, |id| program.info(*id).meta.shape.numel()) as f64;
     let each = match instruction.op.reading() {
         Reading::Exp | Reading::Log | Reading::Tanh | Reading::Sigmoid | Reading::Pow => 8.0,
-        Reading::Slope(Slope::Pow) | Reading::LogSoftmaxGrad => 8.0,
+        Reading::Slope(SlopeReading::Pow) | Reading::LogSoftmaxGrad => 8.0,
         Reading::Div | Reading::VarGrad { .. } => 1.5,
         Reading::Power(2.0) => 1.0,
-        Reading::Power(_) | Reading::Slope(Slope::Tanh | Slope::Sigmoid) => 2.0,
-        Reading::SoftmaxGrad | Reading::Slope(Slope::Rsqrt) => 3.0,
+        Reading::Power(_) | Reading::Slope(SlopeReading::Tanh | SlopeReading::Sigmoid) => 2.0,
+        Reading::SoftmaxGrad | Reading::Slope(SlopeReading::Rsqrt) => 3.0,
         _ => 1.0,
     };
     match instruction.op.kernel() {

@@ -5,7 +5,7 @@ mod repeats;
 mod text;
 
 use super::algebra::{Simplified, Simplify};
-use super::{Memory, Program};
+use super::{Program, ProgramMemory};
 use crate::error::Result;
 
 /// A program on its way from the trace to the simplified one. `Display` writes all of it.
@@ -49,7 +49,7 @@ impl Program {
 
 impl Explanation {
     /// The memory of a run of the simplified program, when it is fused.
-    pub fn memory(&self) -> Memory {
+    pub fn memory(&self) -> ProgramMemory {
         self.simplified.program.fused().memory()
     }
 

@@ -3,7 +3,7 @@
 use crate::Program;
 use crate::ir::Instruction;
 use crate::passes::dead;
-use crate::tensor::op::Part;
+use crate::tensor::op::SeparateResult;
 
 /// Splits what can be split, and drops the results that nobody takes.
 pub(super) fn split(program: &mut Program) {
@@ -16,7 +16,8 @@ pub(super) fn split(program: &mut Program) {
             continue;
         }
         found = true;
-        for (Part { op, inputs }, &output) in parts.into_iter().zip(&instruction.outputs) {
+        for (SeparateResult { op, inputs }, &output) in parts.into_iter().zip(&instruction.outputs)
+        {
             instructions.push(Instruction {
                 op,
                 inputs: inputs.iter().map(|&i| instruction.inputs[i]).collect(),

@@ -25,7 +25,7 @@ use crate::tensor::buffer::BLOCK;
 
 /// How much memory a run needs for what it computes for itself: without arguments, parameters and results that it hands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct ProgramMemory {
     /// The bytes of the arena.
     pub planned: usize,
     /// What is needed at the same time at most: no plan for this order of instructions can do with less.
@@ -34,9 +34,9 @@ pub struct Memory {
 
 impl Program {
     /// How much memory a run needs when it is planned, as it is after [`Program::fused`].
-    pub fn memory(&self) -> Memory {
+    pub fn memory(&self) -> ProgramMemory {
         let plan = self.plan.get_or_init(|| RunPlan::of(self));
         let actions = self.actions.get_or_init(|| Actions::of(self, plan));
-        Memory { planned: actions.size * BLOCK, lower_bound: actions.lower_bound * BLOCK }
+        ProgramMemory { planned: actions.size * BLOCK, lower_bound: actions.lower_bound * BLOCK }
     }
 }

@@ -14,7 +14,7 @@ use crate::fuse::head;
 use crate::ir::{Id, Instruction, Origin};
 use crate::kernels::copy::scatter;
 use crate::tensor::Tensor;
-use crate::tensor::arena::{Arena, Place};
+use crate::tensor::arena::{Arena, ArenaPlace};
 use crate::tensor::buffer::{BLOCK, Buffer};
 use crate::tensor::node::lock;
 use crate::tensor::op::{Array, Epilogue, Outcome, Output, Plus, UpdateKernel};
@@ -25,7 +25,7 @@ use crate::tensor::value::{Layout, Value};
 pub(crate) struct Machine {
     /// By id. Those in the arena, constants and windows on them are always there.
     pub values: Vec<Option<Arc<Value>>>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<ArenaPlace>>,
     /// Where those that are always there begin; null for others.
     starts: Vec<Start>,
     /// For each step the inputs of its instruction, if they are always there.
@@ -65,7 +65,7 @@ impl Machine {
         };
         for (info, home) in program.values.iter().zip(&actions.homes) {
             let place = match *home {
-                Home::Arena { first, blocks } => Some(Place::new(&arena, first, blocks)),
+                Home::Arena { first, blocks } => Some(ArenaPlace::new(&arena, first, blocks)),
                 _ => None,
             };
             let id = Id(machine.values.len() as u32);

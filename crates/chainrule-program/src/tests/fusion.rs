@@ -234,7 +234,7 @@ fn little_memory_is_wasted() {
     programs.push(("gpt", step(&mut adamw, [&batch[0], &batch[1]], loss)));
 
     for (name, program) in programs {
-        let Memory { planned, lower_bound } = program.memory();
+        let ProgramMemory { planned, lower_bound } = program.memory();
         assert!(lower_bound > 0 && lower_bound <= planned, "{name}");
         assert!(planned as f64 <= 1.1 * lower_bound as f64, "{name}: {planned} for {lower_bound}");
     }

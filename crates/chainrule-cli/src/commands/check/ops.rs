@@ -21,7 +21,7 @@ struct OpsSummary {
     failed: usize,
     counts: BTreeMap<&'static str, Tally>,
     largest_error: f64,
-    results: Vec<Checked>,
+    results: Vec<CheckedOp>,
 }
 
 /// How often a property was looked at, and did not hold.
@@ -33,7 +33,7 @@ struct Tally {
 
 /// One op.
 #[derive(Serialize)]
-struct Checked {
+struct CheckedOp {
     name: &'static str,
     family: String,
     samples: usize,
@@ -77,7 +77,7 @@ pub fn run(args: &CheckOps) -> Result<ExitCode> {
 
 impl OpsSummary {
     fn new(report: &OpsReport) -> OpsSummary {
-        let results: Vec<Checked> = report.ops.iter().map(Checked::new).collect();
+        let results: Vec<CheckedOp> = report.ops.iter().map(CheckedOp::new).collect();
         let mut counts: BTreeMap<&'static str, Tally> = BTreeMap::new();
         for (name, tally) in results.iter().flat_map(|op| &op.counts) {
             let sum = counts.entry(*name).or_default();
@@ -96,15 +96,15 @@ impl OpsSummary {
     }
 }
 
-impl Checked {
-    fn new(op: &OpReport) -> Checked {
+impl CheckedOp {
+    fn new(op: &OpReport) -> CheckedOp {
         let tally = |Count { checked, failed }| Tally { checked, failed };
         let failures = op.failures.iter().map(|f| FailedProperty {
             property: f.property.name(),
             sample: f.sample,
             what: f.what.clone(),
         });
-        Checked {
+        CheckedOp {
             name: op.name,
             family: format!("{:?}", op.family).to_lowercase(),
             samples: op.samples,

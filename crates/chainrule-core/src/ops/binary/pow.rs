@@ -147,7 +147,7 @@ impl Op for PowGrad {
     }
 
     fn reading(&self) -> Reading {
-        Reading::Slope(reading::Slope::Pow)
+        Reading::Slope(reading::SlopeReading::Pow)
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {

@@ -276,8 +276,8 @@ fn bools(rows: &[&str]) -> Tensor {
 }
 
 pub(super) fn samples(g: &mut Generator) -> Vec<Sample> {
-    type Case = (&'static str, &'static [usize], &'static [usize], usize, bool);
-    let cases: [Case; 10] = [
+    type AttentionOptionsCase = (&'static str, &'static [usize], &'static [usize], usize, bool);
+    let cases: [AttentionOptionsCase; 10] = [
         ("two heads", &[2, 3, 4], &[2, 5, 4], 3, false),
         ("causal", &[2, 2, 6, 4], &[2, 2, 6, 4], 4, true),
         ("causal, fewer keys than queries", &[7, 3], &[4, 3], 2, true),

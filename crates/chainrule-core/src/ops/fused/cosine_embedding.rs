@@ -16,11 +16,11 @@ pub struct CosineEmbedding {
 
 /// Of the cosines.
 #[derive(Clone, Copy, Debug, Parameters)]
-struct Embedded {
+struct EmbeddedCosine {
     margin: f64,
 }
 
-impl Pointwise for Embedded {
+impl Pointwise for EmbeddedCosine {
     const ID: OpId = OpId::cosine_embedding;
     const NAME: &'static str = "cosine_embedding";
     const GRAD: &'static str = "cosine_embedding_grad";
@@ -101,7 +101,7 @@ methods! {
     /// assert!((loss.item() - 0.75).abs() < 1e-11);
     /// ```
     pub fn cosine_embedding_with / try_cosine_embedding_with(&self, other: &Tensor, target: &Tensor, options: &CosineEmbedding) -> Tensor {
-        const NAME: &str = Embedded::NAME;
+        const NAME: &str = EmbeddedCosine::NAME;
         let CosineEmbedding { reduction, margin } = *options;
         if !margin.is_finite() {
             return Err(Error::argument(NAME, format!("the margin must be a number; it is {margin}")));
@@ -115,7 +115,7 @@ methods! {
         let dtype = float_inputs(NAME, &[Meta::new(shape, self.dtype().promote(other.dtype()))])?;
         let cosines = cosine(&self.try_to_dtype(dtype)?, &other.try_to_dtype(dtype)?)?;
         let target = target.detach().try_to_dtype(dtype)?;
-        pointwise(Embedded { margin }, &cosines, &target, reduction)
+        pointwise(EmbeddedCosine { margin }, &cosines, &target, reduction)
     }
 }
 

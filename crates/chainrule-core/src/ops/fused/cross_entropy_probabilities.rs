@@ -147,18 +147,18 @@ impl WholeKernel for SoftCrossEntropy {
     }
 }
 
-/// What a row gives to the classes, for kernels.
-struct Given<T> {
+/// The shares of the classes in the loss of a row, for kernels.
+struct RowShare<T> {
     own: T,
     share: T,
     weight: Option<Vec<T>>,
     row: Vec<T>,
 }
 
-impl<T: Row> Given<T> {
+impl<T: Row> RowShare<T> {
     fn new(op: &SoftCrossEntropy, classes: usize) -> Self {
         let s = op.label_smoothing;
-        Given {
+        RowShare {
             own: T::from_f64(1.0 - s),
             share: T::from_f64(s / classes.max(1) as f64),
             weight: op.weight.as_ref().map(elements),
@@ -188,7 +188,7 @@ impl SoftCrossEntropy {
         logp: &mut [T],
     ) {
         softmax::log_softmax_rows(x, classes, logp);
-        let mut given = Given::new(self, classes);
+        let mut given = RowShare::new(self, classes);
         let mut loss = |row: usize| {
             let part = row * classes..(row + 1) * classes;
             -T::row_dot(&logp[part.clone()], given.of(&targets[part]))
@@ -266,7 +266,7 @@ impl SoftGrad {
         let divisor = self.op.divisor(rows);
         let each = self.op.reduction == Reduction::None;
         let scale = |row: usize| T::from_f64(g[if each { row } else { 0 }].to_f64() / divisor);
-        let mut given = Given::new(&self.op, classes);
+        let mut given = RowShare::new(&self.op, classes);
         if self.to_target {
             let ones = vec![T::ONE; classes];
             given.share = T::ZERO;

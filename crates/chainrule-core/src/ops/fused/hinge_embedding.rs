@@ -22,11 +22,11 @@ impl Default for HingeEmbedding {
 }
 
 #[derive(Clone, Copy, Debug, Parameters)]
-struct Embedded {
+struct EmbeddedHinge {
     margin: f64,
 }
 
-impl Pointwise for Embedded {
+impl Pointwise for EmbeddedHinge {
     const ID: OpId = OpId::hinge_embedding;
     const NAME: &'static str = "hinge_embedding";
     const GRAD: &'static str = "hinge_embedding_grad";
@@ -102,7 +102,7 @@ methods! {
         if !margin.is_finite() {
             return Err(Error::argument("hinge_embedding", format!("the margin must be a number; it is {margin}")));
         }
-        pointwise(Embedded { margin }, self, &target.detach(), reduction)
+        pointwise(EmbeddedHinge { margin }, self, &target.detach(), reduction)
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) const ENTRY: Entry = Entry {
             let away = signs(g, s) * between(g, 0.2, 0.9, s);
             (away + 1.0, signs(g, s))
         };
-        let mut out = loss_samples::<Embedded>(g, draw, |x, t, reduction| {
+        let mut out = loss_samples::<EmbeddedHinge>(g, draw, |x, t, reduction| {
             x.try_hinge_embedding_with(t, &HingeEmbedding { reduction, margin: 1.0 })
         });
         out.push(Sample::new("a target that is neither", vec![normal(g, [3]) * 0.1], |x| {

@@ -9,16 +9,16 @@ use crate::ops::linalg::matmul::product;
 use crate::ops::prelude::*;
 use crate::ops::reduce::sum::Sum;
 use crate::tensor::node::Source;
-use crate::tensor::op::{Definition, Epilogue, Part, Plus, ProductKernel};
-use crate::tensor::value::OrCopy;
+use crate::tensor::op::{Definition, Epilogue, Plus, ProductKernel, SeparateResult};
+use crate::tensor::value::ValueCow;
 
 /// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there is one.
 #[derive(Debug, Clone, Copy, Parameters)]
-pub(crate) struct Linear {
+pub(crate) struct LinearOp {
     bias: bool,
 }
 
-impl Op for Linear {
+impl Op for LinearOp {
     fn name(&self) -> &'static str {
         "linear"
     }
@@ -102,7 +102,7 @@ impl Op for Linear {
     }
 }
 
-impl WholeKernel for Linear {
+impl WholeKernel for LinearOp {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let mut value = Value::uninit(self.name(), out)?;
         let inputs: SmallVec<[&Value; 3]> = inputs.iter().map(|input| &**input).collect();
@@ -115,7 +115,7 @@ impl WholeKernel for Linear {
     }
 }
 
-impl ProductKernel for Linear {
+impl ProductKernel for LinearOp {
     fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()> {
         let (x, weight) = (rows(inputs[0])?, rows(inputs[1])?);
         let bias = if self.bias { Some(inputs[2].row_major()?) } else { None };
@@ -142,7 +142,7 @@ impl ProductKernel for Linear {
 
 /// A value as a matrix: the axes before the last are its rows.
 struct MatrixOf<'a> {
-    value: OrCopy<'a>,
+    value: ValueCow<'a>,
     rows: usize,
     row_stride: isize,
 }
@@ -215,12 +215,12 @@ impl Op for LinearGrad {
         Kernel::Whole(self)
     }
 
-    fn parts(&self) -> SmallVec<[Part; 3]> {
+    fn parts(&self) -> SmallVec<[SeparateResult; 3]> {
         let product = |i: usize| {
             let mut wants = [false; 3];
             wants[i] = true;
             let op = Arc::new(LinearGrad { wants, ..*self });
-            Part { op, inputs: smallvec![0, 1, 2] }
+            SeparateResult { op, inputs: smallvec![0, 1, 2] }
         };
         let wanted = (0..3).filter(|&i| self.wants[i]);
         let part = |i: usize| match i {
@@ -232,7 +232,7 @@ impl Op for LinearGrad {
                         .filter(|&a| a < last)
                         .collect::<SmallVec<[usize; 8]>>(),
                 );
-                Part { op: Arc::new(Sum { axes, keepdim: false }), inputs: smallvec![0] }
+                SeparateResult { op: Arc::new(Sum { axes, keepdim: false }), inputs: smallvec![0] }
             }
             _ => product(i),
         };
@@ -329,7 +329,7 @@ methods! {
     pub fn linear / try_linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![self, weight];
         inputs.extend(bias);
-        let op = Linear { bias: bias.is_some() };
+        let op = LinearOp { bias: bias.is_some() };
         let dtype = inputs[1..].iter().fold(self.dtype(), |d, t| d.promote(t.dtype()));
         if inputs.iter().all(|t| t.dtype() == dtype) {
             return apply(op, &inputs);
@@ -451,9 +451,9 @@ mod tests {
     fn views_of_even_rows_are_not_copied() {
         let x = Tensor::arange(0, 24).to_dtype(DType::F32).reshape([2, 3, 4]);
         for view in [x.narrow(2, 1, 2), x.transpose(1, 2).narrow(0, 0, 1), x.narrow(0, 1, 1)] {
-            assert!(matches!(rows(&view.value()).unwrap().value, OrCopy::Same(_)));
+            assert!(matches!(rows(&view.value()).unwrap().value, ValueCow::Borrowed(_)));
         }
         let uneven = x.narrow(1, 0, 2);
-        assert!(matches!(rows(&uneven.value()).unwrap().value, OrCopy::Copy(_)));
+        assert!(matches!(rows(&uneven.value()).unwrap().value, ValueCow::Owned(_)));
     }
 }

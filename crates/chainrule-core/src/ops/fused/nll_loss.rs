@@ -287,8 +287,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 fn samples(g: &mut Generator) -> Vec<Sample> {
     let weight = between(g, 0.5, 2.0, [4]);
-    type Case<'a> = (&'static str, &'a [usize], Reduction, Option<i64>, bool);
-    let cases: [Case<'_>; 10] = [
+    type NllLossCase<'a> = (&'static str, &'a [usize], Reduction, Option<i64>, bool);
+    let cases: [NllLossCase<'_>; 10] = [
         ("a small batch", &[3, 4], Reduction::Mean, None, false),
         ("each row", &[3, 4], Reduction::None, None, false),
         ("summed", &[33, 4], Reduction::Sum, None, false),
@@ -300,7 +300,7 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
         ("mean of the batch", &[2, 4, 3], Reduction::BatchMean, Some(1), false),
         ("no rows", &[0, 4], Reduction::Sum, None, false),
     ];
-    let sample = |(note, shape, reduction, ignore_index, weighted): Case<'_>| {
+    let sample = |(note, shape, reduction, ignore_index, weighted): NllLossCase<'_>| {
         let weight = if weighted { Some(weight.clone()) } else { None };
         let options = NllLoss { reduction, ignore_index, weight };
         let x = normal(g, shape);

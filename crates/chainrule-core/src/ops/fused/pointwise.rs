@@ -67,7 +67,7 @@ struct LossValue<L>(L);
 
 /// Its derivative by the prediction.
 #[derive(Clone, Copy)]
-struct Slope<L>(L);
+struct LossSlope<L>(L);
 
 /// Its derivative by the target.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl<L: Pointwise> PairFn for LossValue<L> {
     }
 }
 
-impl<L: Pointwise> PairFn for Slope<L> {
+impl<L: Pointwise> PairFn for LossSlope<L> {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
         self.0.slope::<FMA, T>(x, t)
@@ -249,7 +249,7 @@ impl<L: Pointwise> PointwiseGrad<L> {
             _ => (T::from_f64(g[0].to_f64() / divisor), None),
         };
         match self.target {
-            false => map_pairs(x, t, scale, g, out, Slope(self.loss)),
+            false => map_pairs(x, t, scale, g, out, LossSlope(self.loss)),
             true => map_pairs(x, t, scale, g, out, TargetSlope(self.loss)),
         }
     }
@@ -320,14 +320,14 @@ pub(super) fn together(a: Option<Tensor>, b: Option<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// How a loss is called in its samples.
-type Call = fn(&Tensor, &Tensor, Reduction) -> Result<Tensor>;
+/// The call of a loss in its samples.
+type LossCall = fn(&Tensor, &Tensor, Reduction) -> Result<Tensor>;
 
 /// Samples of a loss: every reduction, 0-d, empty, several blocks. `draw` makes a prediction and a target.
 pub(super) fn loss_samples<L: Pointwise>(
     g: &mut Generator,
     draw: impl Fn(&mut Generator, &[usize]) -> (Tensor, Tensor),
-    call: Call,
+    call: LossCall,
 ) -> Vec<Sample> {
     let cases: [(&str, &[usize], Reduction); 7] = [
         ("matrix", &[3, 5], Reduction::Mean),

@@ -193,8 +193,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx[i, indices[i, j, k], k] += g[i, j, k]",
     at_kinks: "",
     samples: |g| {
-        type Case<'a> = (&'a str, &'a [usize], i64, &'a [usize], &'a [i64]);
-        let cases: [Case<'static>; 7] = [
+        type GatherCase<'a> = (&'a str, &'a [usize], i64, &'a [usize], &'a [i64]);
+        let cases: [GatherCase<'static>; 7] = [
             ("a column", &[3, 4], 1, &[3, 1], &[2, 0, 3]),
             ("repeated in a row", &[2, 3], -1, &[2, 4], &[0, 0, 2, 0, 1, 1, 1, 2]),
             ("rows, fewer columns", &[3, 4], 0, &[2, 3], &[2, 0, 1, 2, 1, 1]),

@@ -53,19 +53,19 @@ pub(super) use ix;
 /// An index taken apart: what slices do comes first, then the arrays of positions.
 pub(super) struct Plan {
     slices: Vec<Slice>,
-    arrays: Vec<Array>,
+    arrays: Vec<IndexArray>,
 }
 
 /// Positions along neighbouring axes of the sliced tensor, taken as one: of one axis, or of all those of a mask.
-struct Array {
+struct IndexArray {
     first: usize,
     last: usize,
     /// i64.
     positions: Tensor,
 }
 
-/// Where the arrays point.
-pub(super) struct Places {
+/// The positions that the arrays point to.
+pub(super) struct IndexedPositions {
     /// The first and the last axis with an array. All axes from one to the other are taken as one.
     first: usize,
     last: usize,
@@ -110,7 +110,7 @@ impl Plan {
                 Index::Tensor(t) => {
                     expect_indices(op, &t.meta())?;
                     plan.slices.push(Slice::from(..));
-                    plan.arrays.push(Array { first: to, last: to, positions: t.clone() });
+                    plan.arrays.push(IndexArray { first: to, last: to, positions: t.clone() });
                     (from, to) = (from + 1, to + 1);
                 }
             }
@@ -131,7 +131,7 @@ impl Plan {
             // A new axis with one position, or with none.
             let positions = Tensor::from(vec![0i64; mask.try_item()? as usize]);
             self.slices.push(Slice::NewAxis);
-            self.arrays.push(Array { first: to, last: to, positions });
+            self.arrays.push(IndexArray { first: to, last: to, positions });
             return Ok(1);
         }
         let own = &shape[from..];
@@ -142,7 +142,7 @@ impl Plan {
         }
         self.slices.extend(vec![Slice::from(..); mask.rank()]);
         let positions = Tensor::from(nonzero::places(mask)?);
-        self.arrays.push(Array { first: to, last: to + mask.rank() - 1, positions });
+        self.arrays.push(IndexArray { first: to, last: to + mask.rank() - 1, positions });
         Ok(mask.rank())
     }
 
@@ -173,12 +173,12 @@ impl Plan {
     }
 
     /// Where the arrays point in a tensor of `shape`; `None` without arrays.
-    pub fn places(&self, op: &'static str, shape: &Shape) -> Result<Option<Places>> {
+    pub fn places(&self, op: &'static str, shape: &Shape) -> Result<Option<IndexedPositions>> {
         let ([one, ..], Some(end)) = (&self.arrays[..], self.arrays.last()) else {
             return Ok(None);
         };
         let (first, last) = (one.first, end.last);
-        let check = |a: &Array| {
+        let check = |a: &IndexArray| {
             let size = shape[a.first..=a.last].iter().product();
             wrapped(op, &a.positions, size, format!("axis {}", a.first))
         };
@@ -202,7 +202,7 @@ impl Plan {
             flat = flat.try_unsqueeze(1)?.try_add(&row)?.try_flatten(0, 1)?;
         }
         let between = free.iter().map(|&a| shape[a]).collect();
-        Ok(Some(Places { first, last, flat, common, between }))
+        Ok(Some(IndexedPositions { first, last, flat, common, between }))
     }
 }
 
@@ -213,7 +213,7 @@ fn counts_up(indices: &Tensor) -> bool {
     list.iter().enumerate().all(|(i, x)| i as i64 == *x)
 }
 
-impl Places {
+impl IndexedPositions {
     /// Sizes with all axes from the first to the last array as one, of `count` positions; those before and after as one each.
     pub fn merged(&self, shape: &Shape, count: usize) -> [usize; 3] {
         [shape[..self.first].iter().product(), count, shape[self.last + 1..].iter().product()]
@@ -291,10 +291,10 @@ methods! {
 }
 
 /// Indices for a tensor of three axes of at least 3 positions each.
-type Case = (&'static str, fn() -> Vec<Index>);
+type IndexCase = (&'static str, fn() -> Vec<Index>);
 
 /// One of each kind, which the samples of `index` and `index_put` share; they are for shape `[3, 4, 5]`.
-pub(super) const CASES: [Case; 9] = [
+pub(super) const CASES: [IndexCase; 9] = [
     ("rows, one of them twice", || ix![&Tensor::from([2i64, 0, -1])].to_vec()),
     ("last axis, a matrix of indices", || {
         vec![Slice::Ellipsis.into(), (&Tensor::from([[4i64, 0], [-2, 4]])).into()]

@@ -31,8 +31,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g; dsource[.., k, ..] = g[.., indices[k], ..]",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], i64, &'static [i64], &'static [usize]);
-        let cases: [Case; 5] = [
+        type IndexAddCase = (&'static str, &'static [usize], i64, &'static [i64], &'static [usize]);
+        let cases: [IndexAddCase; 5] = [
             ("rows, one of them twice", &[4, 3], 0, &[2, 0, 2], &[3, 3]),
             ("columns", &[2, 3], -1, &[1, 1, 0, 2], &[2, 4]),
             ("middle axis", &[2, 3, 17], 1, &[2, 1], &[2, 2, 17]),

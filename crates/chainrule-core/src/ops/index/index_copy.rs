@@ -51,8 +51,9 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g with 0 at the positions named; dsource[.., k, ..] = g[.., indices[k], ..], but 0 where a later one overwrote it",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], i64, &'static [i64], &'static [usize]);
-        let cases: [Case; 5] = [
+        type IndexCopyCase =
+            (&'static str, &'static [usize], i64, &'static [i64], &'static [usize]);
+        let cases: [IndexCopyCase; 5] = [
             ("rows, one of them twice", &[4, 3], 0, &[2, 0, 2], &[3, 3]),
             ("columns", &[2, 4], -1, &[1, 3, 0], &[2, 3]),
             ("middle axis", &[2, 3, 17], 1, &[2, 1], &[2, 2, 17]),

@@ -52,8 +52,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g with 0 at the places named; dsource[i, j, k] = g[i, indices[i, j, k], k], but 0 where a later one overwrote it",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], i64, &'static [usize], &'static [i64]);
-        let cases: [Case; 6] = [
+        type ScatterCase = (&'static str, &'static [usize], i64, &'static [usize], &'static [i64]);
+        let cases: [ScatterCase; 6] = [
             ("a column", &[3, 4], 1, &[3, 1], &[2, 0, 3]),
             ("a place named twice", &[2, 3], -1, &[2, 3], &[0, 2, 0, 1, 1, 1]),
             ("rows, fewer columns", &[3, 4], 0, &[2, 3], &[2, 0, 1, 2, 1, 1]),

@@ -31,8 +31,9 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g; dsource[i, j, k] = g[i, indices[i, j, k], k]",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], i64, &'static [usize], &'static [i64]);
-        let cases: [Case; 5] = [
+        type ScatterAddCase =
+            (&'static str, &'static [usize], i64, &'static [usize], &'static [i64]);
+        let cases: [ScatterAddCase; 5] = [
             ("a place named twice", &[2, 3], -1, &[2, 4], &[0, 0, 2, 0, 1, 1, 1, 2]),
             ("rows, fewer columns", &[3, 4], 0, &[2, 3], &[2, 0, 1, 2, 1, 1]),
             ("middle axis", &[2, 3, 2], 1, &[1, 2, 2], &[2, 0, 2, 1]),

@@ -59,8 +59,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx.flatten()[indices[..]] += g[..]",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], &'static [usize], &'static [i64]);
-        let cases: [Case; 4] = [
+        type TakeCase = (&'static str, &'static [usize], &'static [usize], &'static [i64]);
+        let cases: [TakeCase; 4] = [
             ("one of them twice", &[2, 3], &[4], &[5, 0, -1, 2]),
             ("a matrix of indices", &[6], &[2, 2], &[1, -6, 3, 3]),
             ("0-d", &[], &[2], &[0, -1]),

@@ -61,8 +61,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "da = g * b and db = g * a, summed over what they lack",
     at_kinks: "",
     samples: |g| {
-        type Call = fn(&Tensor, &Tensor) -> Result<Tensor>;
-        let cases: [(&str, &[usize], &[usize], Call); 6] = [
+        type ProductCall = fn(&Tensor, &Tensor) -> Result<Tensor>;
+        let cases: [(&str, &[usize], &[usize], ProductCall); 6] = [
             ("dot", &[5], &[5], |a, b| a.try_dot(b)),
             ("dot of nothing", &[0], &[0], |a, b| a.try_dot(b)),
             ("mv", &[3, 4], &[4], |a, b| a.try_mv(b)),

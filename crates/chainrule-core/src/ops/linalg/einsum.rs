@@ -8,15 +8,15 @@ use equation::{Equation, Label, error};
 const NAME: &str = "einsum";
 
 /// A tensor whose axes have labels, each of them once.
-struct Operand {
+struct LabelledOperand {
     tensor: Tensor,
     labels: Vec<Label>,
 }
 
-impl Operand {
+impl LabelledOperand {
     /// The operand with repeated labels brought down to the diagonal.
-    fn new(i: usize, tensor: &Tensor, labels: &[Label]) -> Result<Operand> {
-        let mut this = Operand { tensor: tensor.clone(), labels: labels.to_vec() };
+    fn new(i: usize, tensor: &Tensor, labels: &[Label]) -> Result<LabelledOperand> {
+        let mut this = LabelledOperand { tensor: tensor.clone(), labels: labels.to_vec() };
         let twice = |labels: &[Label]| {
             labels.iter().enumerate().find_map(|(a, label)| {
                 let b = labels[a + 1..].iter().position(|l| l == label)?;
@@ -48,7 +48,7 @@ impl Operand {
     }
 
     /// Without the axes of size 1 that another operand stretches.
-    fn squeezed(self, sizes: &[(Label, usize)]) -> Result<Operand> {
+    fn squeezed(self, sizes: &[(Label, usize)]) -> Result<LabelledOperand> {
         let shape = self.tensor.shape();
         let full = |l: Label| sizes.iter().find(|(m, _)| *m == l).is_some_and(|(_, n)| *n == 1);
         let kept = |a: &usize| shape[*a] != 1 || full(self.labels[*a]);
@@ -58,18 +58,21 @@ impl Operand {
         }
         let dims: Vec<usize> = kept.iter().map(|&a| shape[a]).collect();
         let labels = kept.iter().map(|&a| self.labels[a]).collect();
-        Ok(Operand { tensor: self.tensor.try_reshape(dims)?, labels })
+        Ok(LabelledOperand { tensor: self.tensor.try_reshape(dims)?, labels })
     }
 
     /// Summed over the labels that `keep` does not want.
-    fn summed(self, keep: impl Fn(Label) -> bool) -> Result<Operand> {
+    fn summed(self, keep: impl Fn(Label) -> bool) -> Result<LabelledOperand> {
         let gone: Vec<i64> =
             (0..self.labels.len()).filter(|&a| !keep(self.labels[a])).map(|a| a as i64).collect();
         if gone.is_empty() {
             return Ok(self);
         }
         let tensor = self.tensor.try_sum(gone.as_slice(), false)?;
-        Ok(Operand { tensor, labels: self.labels.into_iter().filter(|l| keep(*l)).collect() })
+        Ok(LabelledOperand {
+            tensor,
+            labels: self.labels.into_iter().filter(|l| keep(*l)).collect(),
+        })
     }
 
     /// The tensor with its axes in the order of `labels`, which are all of them.
@@ -94,7 +97,7 @@ impl Operand {
 }
 
 /// The size of each label, if the operands agree; size 1 stretches.
-fn sizes(operands: &[Operand]) -> Result<Vec<(Label, usize)>> {
+fn sizes(operands: &[LabelledOperand]) -> Result<Vec<(Label, usize)>> {
     let mut out: Vec<(Label, usize, usize)> = Vec::new();
     for (i, operand) in operands.iter().enumerate() {
         for (&label, &n) in operand.labels.iter().zip(operand.tensor.shape().iter()) {
@@ -114,7 +117,11 @@ fn sizes(operands: &[Operand]) -> Result<Vec<(Label, usize)>> {
 }
 
 /// The product of two operands, summed over the labels that `keep` does not want.
-fn contract(a: Operand, b: Operand, keep: impl Fn(Label) -> bool) -> Result<Operand> {
+fn contract(
+    a: LabelledOperand,
+    b: LabelledOperand,
+    keep: impl Fn(Label) -> bool,
+) -> Result<LabelledOperand> {
     let a = a.summed(|l| b.has(l) || keep(l))?;
     let b = b.summed(|l| a.has(l) || keep(l))?;
     let of_a = |wanted: &dyn Fn(Label) -> bool| -> Vec<Label> {
@@ -153,11 +160,14 @@ fn contract(a: Operand, b: Operand, keep: impl Fn(Label) -> bool) -> Result<Oper
     } else {
         a.grouped(&[&shared, &left, &inner])?.try_matmul(&b.grouped(&[&shared, &inner, &right])?)?
     };
-    Ok(Operand { tensor: product.try_reshape(out)?, labels })
+    Ok(LabelledOperand { tensor: product.try_reshape(out)?, labels })
 }
 
 /// The pair of operands whose product is the smallest; the first of them where there are several.
-fn cheapest(operands: &[Operand], keep: impl Fn(Label, usize, usize) -> bool) -> (usize, usize) {
+fn cheapest(
+    operands: &[LabelledOperand],
+    keep: impl Fn(Label, usize, usize) -> bool,
+) -> (usize, usize) {
     let mut best = (f64::INFINITY, (0, 1));
     for i in 0..operands.len() {
         for j in i + 1..operands.len() {
@@ -210,7 +220,7 @@ impl Tensor {
         let equation = Equation::read(equation, &shapes)?;
         let labelled = operands.iter().zip(&equation.inputs).enumerate();
         let mut left = labelled
-            .map(|(i, (t, labels))| Operand::new(i, t, labels))
+            .map(|(i, (t, labels))| LabelledOperand::new(i, t, labels))
             .collect::<Result<Vec<_>>>()?;
         let sizes = sizes(&left)?;
         left = left.into_iter().map(|o| o.squeezed(&sizes)).collect::<Result<_>>()?;
@@ -226,7 +236,7 @@ impl Tensor {
             let b = left.remove(j);
             let a = std::mem::replace(
                 &mut left[i],
-                Operand { tensor: b.tensor.clone(), labels: Vec::new() },
+                LabelledOperand { tensor: b.tensor.clone(), labels: Vec::new() },
             );
             let keep = |l: Label| wanted(l) || left.iter().any(|o| o.has(l));
             left[i] = contract(a, b, keep)?;

@@ -5,7 +5,7 @@ use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 use crate::tensor::op::{Epilogue, Plus, ProductKernel};
-use crate::tensor::value::{Layout, OrCopy};
+use crate::tensor::value::{Layout, ValueCow};
 
 /// The product of matrices in the last two axes; the axes before them broadcast.
 #[derive(Debug, Clone, Copy, Parameters)]
@@ -121,7 +121,7 @@ impl WholeKernel for MatMul {
             self.multiply(&[&inputs[0], &inputs[1]], Epilogue::default(), &mut value)?;
             return Ok(value.into());
         }
-        let (a, b) = (Operand::of(&inputs[0])?, Operand::of(&inputs[1])?);
+        let (a, b) = (ProductOperand::of(&inputs[0])?, ProductOperand::of(&inputs[1])?);
         let (a_strides, b_strides) = strides(&a, &b, &out.shape);
         let products = batch(&out.shape, &a_strides, &b_strides);
         let Output::I64(o) = output(&mut value) else { unreachable!("infer admits no bools") };
@@ -136,7 +136,7 @@ impl WholeKernel for MatMul {
 
 impl ProductKernel for MatMul {
     fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()> {
-        let (a, b) = (Operand::of(inputs[0])?, Operand::of(inputs[1])?);
+        let (a, b) = (ProductOperand::of(inputs[0])?, ProductOperand::of(inputs[1])?);
         let shape = *out.shape();
         let (a_strides, b_strides) = strides(&a, &b, &shape);
         let products = batch(&shape, &a_strides, &b_strides);
@@ -171,20 +171,20 @@ pub(in crate::ops) fn product<T: Real + Stored + gemm::GemmElement>(
 }
 
 /// An operand and how it lies.
-struct Operand<'a> {
-    value: OrCopy<'a>,
+struct ProductOperand<'a> {
+    value: ValueCow<'a>,
     layout: Layout,
 }
 
-impl<'a> Operand<'a> {
+impl<'a> ProductOperand<'a> {
     /// The value, copied if it steps backward along an axis: products take strides from 0 up.
     fn of(value: &'a Value) -> Result<Self> {
         let layout = value.layout();
         if layout.strides.iter().all(|&s| s >= 0) {
-            return Ok(Operand { value: OrCopy::Same(value), layout });
+            return Ok(ProductOperand { value: ValueCow::Borrowed(value), layout });
         }
         let copy = value.copied()?;
-        Ok(Operand { layout: copy.layout(), value: OrCopy::Copy(copy) })
+        Ok(ProductOperand { layout: copy.layout(), value: ValueCow::Owned(copy) })
     }
 
     /// The first matrix.
@@ -216,7 +216,7 @@ impl<'a> Operand<'a> {
 }
 
 /// The strides of the batch axes of both operands.
-fn strides(a: &Operand<'_>, b: &Operand<'_>, out: &Shape) -> (Strides, Strides) {
+fn strides(a: &ProductOperand<'_>, b: &ProductOperand<'_>, out: &Shape) -> (Strides, Strides) {
     let batch = out.rank() - 2;
     (a.batch_strides(batch), b.batch_strides(batch))
 }

@@ -59,7 +59,7 @@ impl Op for ExtremeAt {
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let positions = at.extra(0);
         let g = cotangent.try_reshape(positions.shape())?;
-        let place = Place { axis: self.axis, count: at.input_shape(0)[self.axis] };
+        let place = PlaceAlong { axis: self.axis, count: at.input_shape(0)[self.axis] };
         Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
     }
 
@@ -118,12 +118,12 @@ impl WholeKernel for ExtremeAt {
 
 /// Elements put at their positions along an axis, among zeros. The inputs: the elements and the positions, both with the axis of size 1.
 #[derive(Debug, Parameters)]
-pub(super) struct Place {
+pub(super) struct PlaceAlong {
     pub axis: usize,
     pub count: usize,
 }
 
-impl Op for Place {
+impl Op for PlaceAlong {
     fn name(&self) -> &'static str {
         "place"
     }
@@ -156,13 +156,13 @@ impl Op for Place {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let place = Place { axis: self.axis, count: self.count };
+        let place = PlaceAlong { axis: self.axis, count: self.count };
         let dx = tangents[0].as_ref().expect("the only tangent");
         apply(place, &[dx, &at.input(1)])
     }
 }
 
-impl WholeKernel for Place {
+impl WholeKernel for PlaceAlong {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (g, at) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let at: &[i64] = at.slice().expect("made contiguous");
@@ -177,7 +177,7 @@ impl WholeKernel for Place {
     }
 }
 
-/// The elements at positions along an axis, which is left with size 1: the reverse of [`Place`].
+/// The elements at positions along an axis, which is left with size 1: the reverse of [`PlaceAlong`].
 #[derive(Debug, Parameters)]
 struct Pick {
     axis: usize,
@@ -209,7 +209,7 @@ impl Op for Pick {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let place = Place { axis: self.axis, count: at.input_shape(0)[self.axis] };
+        let place = PlaceAlong { axis: self.axis, count: at.input_shape(0)[self.axis] };
         Ok(smallvec![Some(apply(place, &[cotangent, &at.input(1)])?), None])
     }
 
@@ -283,7 +283,7 @@ pub(super) const ENTRY: Entry = Entry {
                 let inside = next.try_lt(count as i64)?.try_to_dtype(DType::I64)?;
                 let next = next.try_mul(&inside)?;
                 let g = g.try_reshape(positions.shape())?;
-                Ok(smallvec![Some(apply(Place { axis, count }, &[&g, &next])?)])
+                Ok(smallvec![Some(apply(PlaceAlong { axis, count }, &[&g, &next])?)])
             },
         },
     ],

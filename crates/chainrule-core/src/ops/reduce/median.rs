@@ -1,7 +1,7 @@
 //! `median`: the middle element, along an axis or of all.
 
 use super::max::{are_extreme, nothing_to_pick};
-use super::max_axis::{Place, picked_tangent};
+use super::max_axis::{PlaceAlong, picked_tangent};
 use super::recurrence::along;
 use crate::kernels::sort::{self, Part, Sorted};
 use crate::ops::prelude::*;
@@ -57,7 +57,7 @@ impl Op for Median {
         }
         let positions = at.extra(0);
         let g = cotangent.try_reshape(positions.shape())?;
-        let place = Place { axis: self.axis, count: at.input_shape(0)[self.axis] };
+        let place = PlaceAlong { axis: self.axis, count: at.input_shape(0)[self.axis] };
         Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
     }
 
@@ -184,7 +184,7 @@ pub(super) const ENTRY: Entry = Entry {
                 let (positions, count) = (at.extra(0), at.input_shape(0)[axis]);
                 let g = g.try_reshape(positions.shape())?;
                 let at = Tensor::try_full(positions.shape(), (count / 2) as f64, DType::I64)?;
-                Ok(smallvec![Some(apply(Place { axis, count }, &[&g, &at])?)])
+                Ok(smallvec![Some(apply(PlaceAlong { axis, count }, &[&g, &at])?)])
             },
         },
     ],

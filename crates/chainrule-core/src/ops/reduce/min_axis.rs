@@ -1,6 +1,6 @@
 //! `min_axis`: the smallest element over one axis and where it stands: `max_axis` at the other end.
 
-use super::max_axis::{ExtremeAt, Place, axis_of, to_all};
+use super::max_axis::{ExtremeAt, PlaceAlong, axis_of, to_all};
 use crate::ops::prelude::*;
 
 methods! {
@@ -46,7 +46,7 @@ pub(super) const ENTRY: Entry = Entry {
             what: "the gradient goes to the first element of the axis",
             rule: |op, at, g, _| {
                 let (axis, positions) = (axis_of(op)?, at.extra(0));
-                let place = Place { axis, count: at.input_shape(0)[axis] };
+                let place = PlaceAlong { axis, count: at.input_shape(0)[axis] };
                 let g = g.try_reshape(positions.shape())?;
                 Ok(smallvec![Some(apply(place, &[&g, &positions.zeros_like()])?)])
             },

@@ -109,8 +109,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx = g * (x - mean) / ((n - correction) * std)",
     at_kinks: "where all elements are equal the gradient is 0; with correction >= n the result is an infinity or NaN",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], &'static [i64], usize, bool);
-        let cases: [Case; 6] = [
+        type StdCase = (&'static str, &'static [usize], &'static [i64], usize, bool);
+        let cases: [StdCase; 6] = [
             ("last axis", &[3, 17], &[-1], 1, false),
             ("first axis, kept", &[5, 4], &[0], 0, true),
             ("middle axis", &[2, 3, 4], &[1], 1, false),

@@ -194,8 +194,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "each element of g is added at the place that it came from; the constant's go nowhere",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], &'static [(i64, [i64; 2])], PadMode);
-        let cases: [Case; 13] = [
+        type PadCase = (&'static str, &'static [usize], &'static [(i64, [i64; 2])], PadMode);
+        let cases: [PadCase; 13] = [
             ("zeros around a matrix", &[3, 4], &[(0, [1, 2]), (1, [2, 1])], PadMode::Constant(0.0)),
             ("another number", &[2, 3, 2], &[(1, [0, 2])], PadMode::Constant(-1.5)),
             ("cut and filled", &[5, 3], &[(0, [-2, 1]), (-1, [1, -1])], PadMode::Constant(1.0)),

@@ -98,8 +98,8 @@ pub(super) const ENTRY: Entry = Entry {
     gradient: "dx[.., k, ..] = g[.., (k + shift) mod n, ..]",
     at_kinks: "",
     samples: |g| {
-        type Case = (&'static str, &'static [usize], &'static [i64], &'static [i64]);
-        let cases: [Case; 7] = [
+        type RollCase = (&'static str, &'static [usize], &'static [i64], &'static [i64]);
+        let cases: [RollCase; 7] = [
             ("a vector", &[5], &[2], &[0]),
             ("several axes", &[3, 4, 5], &[1, -2], &[0, 2]),
             ("middle axis", &[2, 3, 17], &[-1], &[1]),

@@ -63,7 +63,7 @@ struct Log1pSlope;
 impl Slope for Log1pSlope {
     const NAME: &'static str = "log1p_grad";
     const NUMPY: &'static str = "{1} / ({0} + 1)";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Log1p);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Log1p);
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

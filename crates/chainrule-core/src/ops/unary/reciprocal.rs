@@ -64,7 +64,7 @@ struct ReciprocalSlope;
 impl Slope for ReciprocalSlope {
     const NAME: &'static str = "reciprocal_grad";
     const NUMPY: &'static str = "-({1} * ({0} * {0}))";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Reciprocal);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Reciprocal);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

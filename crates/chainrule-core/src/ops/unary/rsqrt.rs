@@ -64,7 +64,7 @@ struct RsqrtSlope;
 impl Slope for RsqrtSlope {
     const NAME: &'static str = "rsqrt_grad";
     const NUMPY: &'static str = "{1} * (-0.5 * ({0} * {0} * {0}))";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Rsqrt);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Rsqrt);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

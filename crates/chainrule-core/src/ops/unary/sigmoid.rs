@@ -65,7 +65,7 @@ struct SigmoidSlope;
 impl Slope for SigmoidSlope {
     const NAME: &'static str = "sigmoid_grad";
     const NUMPY: &'static str = "{1} * ({0} * (1 - {0}))";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Sigmoid);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Sigmoid);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

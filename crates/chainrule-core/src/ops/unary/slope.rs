@@ -18,7 +18,7 @@ pub(super) trait Slope: Debug + Send + Sync + 'static {
     const NUMPY: &'static str;
 
     /// The slope as the algebra of programs reads it.
-    const READING: Option<reading::Slope> = None;
+    const READING: Option<reading::SlopeReading> = None;
 
     /// `g` times the slope at `s`: the kernel.
     fn scale<T: Real>(s: T, g: T) -> T;
@@ -39,7 +39,7 @@ pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
     fn numpy(&self) -> &'static str;
 
     /// The slope as the algebra of programs reads it.
-    fn reading(&self) -> Option<reading::Slope> {
+    fn reading(&self) -> Option<reading::SlopeReading> {
         None
     }
 
@@ -62,7 +62,7 @@ impl<S: Slope> Curve for PhantomData<S> {
         S::NUMPY
     }
 
-    fn reading(&self) -> Option<reading::Slope> {
+    fn reading(&self) -> Option<reading::SlopeReading> {
         S::READING
     }
 

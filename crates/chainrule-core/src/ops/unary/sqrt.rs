@@ -63,7 +63,7 @@ struct SqrtSlope;
 impl Slope for SqrtSlope {
     const NAME: &'static str = "sqrt_grad";
     const NUMPY: &'static str = "{1} / ({0} + {0})";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Sqrt);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Sqrt);
 
     #[inline(always)]
     fn scale<T: Real>(y: T, g: T) -> T {

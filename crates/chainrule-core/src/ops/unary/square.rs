@@ -65,7 +65,7 @@ struct SquareSlope;
 impl Slope for SquareSlope {
     const NAME: &'static str = "square_grad";
     const NUMPY: &'static str = "{1} * ({0} + {0})";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Square);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Square);
 
     #[inline(always)]
     fn scale<T: Real>(x: T, g: T) -> T {

@@ -64,7 +64,7 @@ struct TanhSlope;
 impl Slope for TanhSlope {
     const NAME: &'static str = "tanh_grad";
     const NUMPY: &'static str = "{1} * ((1 - {0}) * (1 + {0}))";
-    const READING: Option<reading::Slope> = Some(reading::Slope::Tanh);
+    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Tanh);
 
     /// As a product, which keeps its digits where `y` is near 1.
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::node::{Source, lock};
 use crate::tensor::value::Meta;
-use crate::tensor::{Held, Tensor};
+use crate::tensor::{LeafGuard, Tensor};
 
 /// The state of one parameter; empty until its first update. It lasts as leaves, which a program shares with the optimizer.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl State {
     }
 
     /// The arrays to change in place.
-    pub fn hold(&self, op: &'static str) -> Result<SmallVec<[Held<'_>; 3]>> {
+    pub fn hold(&self, op: &'static str) -> Result<SmallVec<[LeafGuard<'_>; 3]>> {
         self.slots.iter().map(|slot| slot.hold(op)).collect()
     }
 
