@@ -22,6 +22,7 @@ pub fn _grad(
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
     let (outputs, inputs) = (all_of(&outputs), all_of(&inputs));
+    run(chainrule::check_lent)?;
     if !create_graph {
         crate::session::walked();
     }

@@ -1,6 +1,6 @@
 //! Exchange of memory by DLPack: capsules of the older protocol and of the versioned one, which says what may be written to.
 
-use chainrule::{DType, Tensor};
+use chainrule::{DType, Lent, Tensor};
 use dlpark::allocation::dynamic::Allocation;
 use dlpark::ffi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase, python};
@@ -21,8 +21,12 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
     PyBufferError::new_err(format!("__dlpack__: {error}"))
 }
 
-/// The memory of a tensor, kept alive by what is returned.
-fn managed<M: ManagedTensorBase>(t: &Tensor, flags: DlpackFlags) -> PyResult<Managed<M>> {
+/// The memory of a tensor, kept alive by what is returned. Where it is `shared`, a checksum tells whether the consumer writes into it.
+fn managed<M: ManagedTensorBase>(
+    t: &Tensor,
+    flags: DlpackFlags,
+    shared: bool,
+) -> PyResult<Managed<M>> {
     let memory = run(|| t.memory())?;
     let rank = memory.shape().len();
     let mut allocation = Allocation::<M>::allocate(2 * rank).map_err(refused)?;
@@ -31,7 +35,12 @@ fn managed<M: ManagedTensorBase>(t: &Tensor, flags: DlpackFlags) -> PyResult<Man
     allocation.extra_mut().iter_mut().zip(all).for_each(|(to, n)| *to = n);
     let address = memory.address();
     let (_, dtype) = TYPES[TYPES.iter().position(|(d, _)| *d == memory.dtype()).unwrap_or(0)];
-    let mut made = allocation.initialize(Box::new(memory), rank).map_err(refused)?;
+    // A copy that nobody else has may be written to.
+    let keeper: Box<dyn Send + Sync> = match shared {
+        true => Box::new(Lent::new(memory)),
+        false => Box::new(memory),
+    };
+    let mut made = allocation.initialize(Box::new(keeper), rank).map_err(refused)?;
     let extra = made.extra_mut().as_mut_ptr();
     made.set_data(address.cast_mut().cast()).set_device(DLDevice::CPU).set_dtype(dtype);
     made.tensor_mut().shape = extra;
@@ -46,7 +55,9 @@ fn managed<M: ManagedTensorBase>(t: &Tensor, flags: DlpackFlags) -> PyResult<Man
 
 #[pymethods]
 impl PyTensor {
-    /// A capsule over the memory of the tensor, marked as read-only. The older protocol has no such mark and gets a copy.
+    /// A capsule that is marked as read-only, over a copy of its own: some consumers write in spite of the mark, and the tape may hold these
+    /// elements. With `copy=False` it is over the memory of the tensor, and a consumer that writes into it makes the next backward pass an
+    /// error. The older protocol has no mark and gets a copy that may be written to, as does `copy=True`.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -78,12 +89,13 @@ impl PyTensor {
                 "the consumer speaks a version without read-only memory, which needs a copy; copy=False forbids it",
             ));
         }
-        let copy = old || copy == Some(true);
-        let t = if copy { run(|| copied(&t))? } else { t };
-        let flags = if copy { DlpackFlags::IS_COPIED } else { DlpackFlags::READ_ONLY };
+        let may_write = old || copy == Some(true);
+        let shared = !may_write && copy == Some(false);
+        let t = if shared { t } else { run(|| copied(&t))? };
+        let flags = if may_write { DlpackFlags::IS_COPIED } else { DlpackFlags::READ_ONLY };
         match old {
-            true => managed::<DLManagedTensor>(&t, DlpackFlags::empty())?.into_pyobject(py),
-            false => managed::<DLManagedTensorVersioned>(&t, flags)?.into_pyobject(py),
+            true => managed::<DLManagedTensor>(&t, DlpackFlags::empty(), shared)?.into_pyobject(py),
+            false => managed::<DLManagedTensorVersioned>(&t, flags, shared)?.into_pyobject(py),
         }
     }
 

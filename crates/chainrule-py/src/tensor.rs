@@ -333,6 +333,7 @@ impl PyTensor {
     ) -> PyResult<()> {
         let t = self.tensor();
         let upstream = gradient.map(|g| g.get().tensor());
+        run(chainrule::check_lent)?;
         if !retain_graph.unwrap_or(create_graph) {
             session::walked();
         }

@@ -60,6 +60,48 @@ def test_dlpack():
         cr.ones(1, requires_grad=True).__dlpack__()
 
 
+def test_consumers_that_write_into_capsules_change_nothing():
+    torch = pytest.importorskip("torch")
+    w = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    loss = (w * w).sum()
+    torch.from_dlpack(w.detach()).zero_()
+    torch.from_dlpack(w.detach(), copy=True).zero_()
+    loss.backward()
+    assert w.grad.tolist() == [2, 4, 6] and w.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("lives", [True, False])
+@pytest.mark.parametrize("how", ["backward", "grad"])
+def test_writes_into_shared_memory_are_told(lives, how):
+    torch = pytest.importorskip("torch")
+    w = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    loss = (w * w).sum()
+    t = torch.from_dlpack(w.detach(), copy=False)
+    assert t.data_ptr() == w.data_ptr()
+    go = loss.backward if how == "backward" else lambda: cr.autograd.grad(loss, w)
+    t.zero_()
+    if not lives:
+        del t
+    with pytest.raises((ValueError, RuntimeError), match="wrote into the read-only memory"):
+        go()
+    if lives:
+        t.copy_(torch.tensor([1.0, 2.0, 3.0]))
+        go()
+        del t
+    # The next one is not concerned.
+    x = cr.tensor(3.0, requires_grad=True)
+    (x * x).backward()
+    assert x.grad.item() == 6
+
+
+def test_bools_of_any_byte():
+    a = np.array([0, 1, 2, 255, 0, 128], dtype=np.uint8).view(bool)
+    for x in (cr.from_numpy(a), cr.tensor(a), cr.from_dlpack(a), cr.from_numpy(a[::-1]).flip(0)):
+        assert x.tolist() == [False, True, True, True, False, True]
+        assert x.sum().item() == 4 and x.count_nonzero().item() == 4 and x.to(cr.float32).sum().item() == 4
+        assert (x == True).sum().item() == 4 and (~x).sum().item() == 2  # noqa: E712
+
+
 def test_safetensors(tmp_path):
     path = tmp_path / "a.safetensors"
     state = {"w": cr.randn(2, 3), "n": cr.tensor(3)}
@@ -68,6 +110,10 @@ def test_safetensors(tmp_path):
     assert set(again) == {"w", "n"} and cr.equal(again["w"], state["w"])
     with pytest.raises(FileNotFoundError):
         cr.load(tmp_path / "none")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises((ValueError, OSError), match="damaged"):
+        cr.load(path)
     path.write_bytes(b"rubbish")
     with pytest.raises((ValueError, OSError)):
         cr.load(path)

@@ -2,6 +2,8 @@
 //!
 //! This is the seam for bindings to other languages and for exchange without a copy. Nothing in the library itself needs it.
 
+mod lent;
+
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use super::{Tensor, log, watch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{IntoShape, MAX_RANK, Shape, Strides};
+
+pub use self::lent::{Lent, check_lent};
 
 /// The memory of a tensor, kept alive and unchanged as long as this is there.
 pub struct Memory {
@@ -113,12 +117,13 @@ impl Tensor {
 
     /// A constant over memory of somebody else, without a copy. `strides` count elements.
     ///
-    /// Errors if the address does not suit the type or the sizes overflow.
+    /// Bools with bytes other than 0 and 1 are true, and copied. Errors if the address does not suit the type or the sizes overflow.
     ///
     /// # Safety
     ///
-    /// As long as `owner` lives, every element that shape and strides reach from `first` must be readable memory of that type (a bool is a
-    /// byte of 0 or 1), and nobody may write to it.
+    /// As long as `owner` lives, all memory from the lowest to the highest element that shape and strides reach from `first` must be
+    /// readable and initialized, and nobody may write to it. `first` must have provenance over all of that range, also over what lies before
+    /// it where strides are negative: it must not come from a slice that begins at `first`.
     pub unsafe fn from_foreign(
         first: *const u8,
         shape: impl IntoShape,
@@ -148,8 +153,21 @@ impl Tensor {
         let mut all = [0isize; MAX_RANK];
         all[..strides.len()].copy_from_slice(strides);
         let layout = Layout { offset: before, strides: all };
+        let base = if dtype == DType::Bool { plain_bools(base)? } else { base };
         Ok(Tensor::constant(Value::view(&base, shape, layout)))
     }
+}
+
+/// A value of bools in which each byte is 0 or 1, as kernels take it for granted.
+fn plain_bools(value: Arc<Value>) -> Result<Arc<Value>> {
+    let bytes = value.strided::<u8>();
+    if bytes.iter().all(|&byte| byte <= 1) {
+        return Ok(value);
+    }
+    let plain = Value::build::<u8>("from_foreign", *value.shape(), |out| {
+        out.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = u8::from(byte != 0));
+    });
+    Ok(plain?.share())
 }
 
 /// How many elements lie before the first, and how many there are from the lowest to the highest.
@@ -193,7 +211,8 @@ mod tests {
     use super::*;
 
     fn over(data: Vec<f32>, at: usize, shape: &[usize], strides: &[isize]) -> Tensor {
-        let first = data[at..].as_ptr().cast();
+        // Not of the slice that begins there: strides may reach before it.
+        let first = data.as_ptr().wrapping_add(at).cast();
         // SAFETY: the vector moves into the owner, its elements stay where they are; the callers stay inside it.
         unsafe { Tensor::from_foreign(first, shape, strides, DType::F32, Box::new(data)) }.unwrap()
     }
@@ -217,6 +236,45 @@ mod tests {
                 Tensor::full([n], 1.5, DType::F32).exp().sum_all().item()
             );
         }
+    }
+
+    #[test]
+    fn bools_of_any_byte_count_as_one() {
+        let bytes = vec![0u8, 1, 2, 255, 0, 128];
+        let first = bytes.as_ptr();
+        // SAFETY: the vector moves into the owner, its elements stay where they are.
+        let x = unsafe {
+            Tensor::from_foreign(first, [3, 2], &[2, 1], DType::Bool, Box::new(bytes)).unwrap()
+        };
+        assert_eq!(x.to_vec::<bool>(), [false, true, true, true, false, true]);
+        let numbers = x.to_dtype(DType::I64);
+        assert_eq!((numbers.sum_all().item(), x.count_nonzero(0).sum_all().item()), (4.0, 4.0));
+        assert_eq!(
+            x.eq(&Tensor::from([true, true])).to_vec::<bool>(),
+            [false, true, true, true, false, true]
+        );
+    }
+
+    /// A reader that writes, while it has the memory and after it gave it back.
+    #[test]
+    fn writes_into_lent_memory_are_told() {
+        let write = |memory: &Memory, x: f32| {
+            // SAFETY: not sound in general, which is what is tested; nobody reads at the same time.
+            unsafe { memory.address().cast_mut().cast::<f32>().write_volatile(x) }
+        };
+        let x = Tensor::from([1.0f32, 2.0, 3.0]);
+        let lent = Lent::new(x.memory().unwrap());
+        assert!(check_lent().is_ok());
+        write(lent.memory(), 7.0);
+        assert!(check_lent().unwrap_err().to_string().contains("wrote into the read-only memory"));
+        write(lent.memory(), 1.0);
+        assert!(check_lent().is_ok());
+        write(lent.memory(), 7.0);
+        drop(lent);
+        assert!(check_lent().is_err());
+        assert!(check_lent().is_ok());
+        drop(Lent::new(x.memory().unwrap()));
+        assert!(check_lent().is_ok());
     }
 
     #[test]
