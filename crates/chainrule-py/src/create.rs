@@ -217,6 +217,12 @@ pub fn _full(
         return run(|| Tensor::try_full(&shape.0[..], x, to.0)).map(PyTensor::from);
     }
     let value = value.alone();
+    if value.numel() != 1 {
+        return Err(PyValueError::new_err(format!(
+            "full: one number is wanted, not a tensor of shape {}; use expand to repeat a tensor",
+            value.shape()
+        )));
+    }
     let to = dtype.map_or(value.dtype(), |d| d.0);
     run(|| {
         let value = value.detach().try_to_dtype(to)?;

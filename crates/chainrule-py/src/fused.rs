@@ -438,8 +438,12 @@ pub fn _adaptive_pool(
     work(py, x.numel(), || match (max, &sizes[..]) {
         (true, &[n]) => x.try_adaptive_max_pool1d(n),
         (false, &[n]) => x.try_adaptive_avg_pool1d(n),
-        (true, _) => x.try_adaptive_max_pool2d([sizes[0], sizes[1]]),
-        (false, _) => x.try_adaptive_avg_pool2d([sizes[0], sizes[1]]),
+        (true, &[rows, columns]) => x.try_adaptive_max_pool2d([rows, columns]),
+        (false, &[rows, columns]) => x.try_adaptive_avg_pool2d([rows, columns]),
+        _ => {
+            let why = format!("one or two sizes are wanted, not {}", sizes.len());
+            Err(chainrule::Error::argument("adaptive_pool", why))
+        }
     })
     .map(PyTensor::from)
 }

@@ -36,6 +36,14 @@ def _matrices(op: str, A: Tensor, square: bool = False) -> Tensor:
     return A
 
 
+def _finite(name: str, x: Any, half: str = "") -> Any:
+    """The matrix, of which `half` is read; an error for NaN and infinities, on which LAPACK may not converge, or not end."""
+    read = {"": x, "L": np.tril(x), "U": np.triu(x)}[half]
+    if not np.isfinite(read).all():
+        raise ValueError(f"{name}: the matrix holds values that are not finite; take them out, or look where they come from")
+    return x
+
+
 def _parts(A: Tensor, name: str, compute: Callable[[Any], Sequence[Any]], rule: Callable[..., Tensor]) -> list[Tensor]:
     """Several results of one function: they travel as one row, and `rule(A, gradients)` gives the gradient of A."""
     shapes: list[tuple[int, ...]] = []
@@ -104,7 +112,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     def rule(A: Tensor, gU: Tensor, gS: Tensor, gV: Tensor) -> Tensor:
         return _svd_rule(A, gU.narrow(-1, 0, k), gS, gV.narrow(-2, 0, k))
 
-    return SVD(*_parts(A, "svd", lambda x: np.linalg.svd(x, full_matrices=full_matrices), rule))
+    return SVD(*_parts(A, "svd", lambda x: np.linalg.svd(_finite("svd", x), full_matrices=full_matrices), rule))
 
 
 def svdvals(A: Tensor) -> Tensor:
@@ -114,7 +122,7 @@ def svdvals(A: Tensor) -> Tensor:
         U, _, Vh = svd(A, full_matrices=False)
         return (U * gS.unsqueeze(-2)) @ Vh
 
-    return _parts(_matrices("svdvals", A), "svdvals", lambda x: [np.linalg.svd(x, compute_uv=False)], rule)[0]
+    return _parts(_matrices("svdvals", A), "svdvals", lambda x: [np.linalg.svd(_finite("svdvals", x), compute_uv=False)], rule)[0]
 
 
 def _triangle(UPLO: str) -> Literal["L", "U"]:
@@ -131,7 +139,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
         L, V = eigh(A, half)
         return V @ (_skew(V.mT @ gV) / (2 * _differences(L)) + gL.diag_embed()) @ V.mT
 
-    return Eigh(*_parts(_matrices("eigh", A, True), "eigh", lambda x: np.linalg.eigh(x, half), rule))
+    return Eigh(*_parts(_matrices("eigh", A, True), "eigh", lambda x: np.linalg.eigh(_finite("eigh", x, half), half), rule))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -142,7 +150,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
         V = eigh(A, half).eigenvectors
         return (V * gL.unsqueeze(-2)) @ V.mT
 
-    return _parts(_matrices("eigvalsh", A, True), "eigvalsh", lambda x: [np.linalg.eigvalsh(x, half)], rule)[0]
+    return _parts(_matrices("eigvalsh", A, True), "eigvalsh", lambda x: [np.linalg.eigvalsh(_finite("eigvalsh", x, half), half)], rule)[0]
 
 
 def _small(S: Tensor, atol: Any, rtol: Any, size: int) -> Any:
@@ -165,7 +173,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     def compute(x: Any) -> list[Any]:
         if hermitian:
             x = np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2)
-        U, S, V = np.linalg.svd(x, full_matrices=False)
+        U, S, V = np.linalg.svd(_finite("pinv", x), full_matrices=False)
         low = _small(_c.tensor(S), atol, rtol, max(x.shape[-2:])).numpy()
         inverse = np.divide(1, S, out=np.zeros_like(S), where=low < S)
         return [np.swapaxes(V, -1, -2) * inverse[..., None, :] @ np.swapaxes(U, -1, -2)]

@@ -119,6 +119,9 @@ def _counts(x: Tensor, out: Tensor, kernel: list[int], stride: list[int], paddin
 def _adaptive(max: bool, axes: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     wanted = [output_size] * axes if output_size is None or isinstance(output_size, int) else list(output_size)
     wanted = wanted * axes if len(wanted) == 1 else wanted
+    if len(wanted) != axes:
+        name = f"adaptive_{'max' if max else 'avg'}_pool{axes}d"
+        raise ValueError(f"{name}: output_size {tuple(wanted)} has {len(wanted)} sizes where {axes} {'is' if axes == 1 else 'are'} wanted")
     have = input.shape[input.ndim - axes :]
     sizes = [n if m is None else m for n, m in zip(have, wanted)]
     batched = input.ndim == axes + 2
