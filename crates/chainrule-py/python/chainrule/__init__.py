@@ -24,11 +24,13 @@ from ._chainrule import (
     set_num_threads,
 )
 from ._methods import attach as _attach
+from ._filling import attach as _attach_filling
 from ._random import attach as _attach_to_generators
 from ._random import fork_rng, get_rng_state, initial_seed, seed, set_rng_state
 from ._size import Size
 
 _attach()
+_attach_filling()
 _attach_to_generators()
 
 float32 = float = _chainrule._dtype("float32")
@@ -60,6 +62,7 @@ from ._dtypes import finfo, iinfo  # noqa: E402
 from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import typed as _typed  # noqa: E402
 from .amp import autocast  # noqa: E402
+from .func import vmap  # noqa: E402
 
 _attach_older()
 globals().update(_typed(False))
@@ -88,5 +91,5 @@ __all__ = [
     "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
     "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
     "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
-    "pi", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils",
+    "pi", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils", "vmap",
 ]

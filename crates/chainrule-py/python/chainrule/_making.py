@@ -164,8 +164,7 @@ def normal(mean: Any, std: Any, size: Shape | None = None, *, generator: Generat
         out = _t(m + s)
         found: Tensor = _c._randn(out._dims, out.dtype, generator) * s + m
         return found
-    drawn: Tensor = _c._randn(size, dtype, generator) * std + mean
-    return drawn
+    return empty(size, dtype=dtype).normal_(float(mean), float(std), generator=generator)
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -173,8 +172,9 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     return (_c._rand(input._dims, input.dtype, generator) < input)._to_dtype(input.dtype)
 
 
-def as_tensor(data: Any, dtype: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor as it is, an array without a copy, anything else as a new tensor."""
+    _on(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data._to_dtype(dtype)
     if type(data).__module__ == "numpy" and hasattr(data, "strides") and data.ndim:

@@ -303,14 +303,6 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return self._assign(src)
 
 
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
-    return self._assign(_c._randn(tuple(self.shape), self.dtype, generator) * std + mean)
-
-
-def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
-    return self._assign(_c._rand(tuple(self.shape), self.dtype, generator) * (b - a) + a)
-
-
 def _new(name: str) -> Any:
     def method(self: Tensor, *args: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
         from . import _making

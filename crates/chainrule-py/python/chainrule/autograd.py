@@ -97,10 +97,14 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` for each of `inputs`, without touching any `.grad`."""
+    if is_grads_batched or not only_inputs:
+        raise ValueError("grad: is_grads_batched=True and only_inputs=False are not there; take func.jacrev, or backward")
     ys, xs = _many(outputs), _many(inputs)
     ups = _many(grad_outputs) if grad_outputs is not None else [None] * len(ys)
     if len(ups) != len(ys):
@@ -120,62 +124,6 @@ def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retai
     ups = _many(grad_tensors) if grad_tensors is not None else [None] * len(ys)
     for i, (y, up) in enumerate(zip(ys, ups, strict=True)):
         y.backward(up, retain_graph or create_graph or i + 1 < len(ys), create_graph)
-
-
-class Context:
-    """What `forward` leaves for `backward`."""
-
-    def __init__(self) -> None:
-        self.saved_tensors: tuple[Any, ...] = ()
-        self.needs_input_grad: tuple[bool, ...] = ()
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keeps tensors for `backward`, which finds them in `saved_tensors`."""
-        self.saved_tensors = tensors
-
-    def mark_non_differentiable(self, *_: Any) -> None:
-        """Accepted for PyTorch's sake."""
-
-
-class Function:
-    """A function with a reverse rule of its own: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, grad)`.
-
-    `forward` gives one tensor. `chainrule.check.gradcheck` tells whether the two agree, and if not, why.
-    """
-
-    @staticmethod
-    def forward(ctx: Context, *args: Any) -> Tensor:
-        """The value; what happens in it is not recorded."""
-        raise NotImplementedError
-
-    @staticmethod
-    def backward(ctx: Context, *grad_outputs: Tensor) -> Any:
-        """The gradients of all arguments of `forward`; None for what has none."""
-        raise NotImplementedError
-
-    @classmethod
-    def apply(cls, *args: Any) -> Tensor:
-        """The value, recorded with this reverse rule."""
-        tensors = [a for a in args if isinstance(a, Tensor)]
-        places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-        ctx = Context()
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-
-        def run(*inputs: Tensor) -> Tensor:
-            all_args = list(args)
-            for i, t in zip(places, inputs):
-                all_args[i] = t
-            with no_grad():
-                return cls.forward(ctx, *all_args)
-
-        def reverse(cotangent: Tensor, *_: Tensor) -> list[Any]:
-            grads = cls.backward(ctx, cotangent)
-            grads = grads if isinstance(grads, (tuple, list)) else (grads,)
-            if len(grads) != len(args):
-                raise ValueError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
-            return [grads[i] for i in places]
-
-        return _c._apply_custom(cls.__name__, run, reverse, tensors)
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = False, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
@@ -234,3 +182,18 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = F
 
 
 from ._legacy import Variable as Variable  # noqa: E402
+from ._custom import Context as Context  # noqa: E402
+from ._custom import Function as Function  # noqa: E402
+from ._custom import once_differentiable as once_differentiable  # noqa: E402
+
+
+def detect_anomaly(mode: bool = True, check_nan: bool = True) -> Any:
+    """A block without effect: `loss.first_non_finite()` names the first op whose value, or gradient, is not finite."""
+    import contextlib
+    import warnings
+
+    warnings.warn("detect_anomaly has no effect: loss.first_non_finite() names the op where NaN or infinity begins", RuntimeWarning, stacklevel=2)
+    return contextlib.nullcontext()
+
+
+set_detect_anomaly = detect_anomaly

@@ -1,4 +1,4 @@
-"""Derivatives as functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`."""
+"""Derivatives as functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`; a function over the rows of its arguments; a module of other parameters."""
 
 from __future__ import annotations
 
@@ -124,3 +124,79 @@ def hvp(func: Callable[..., Any], x: Tensor, v: Tensor) -> Tensor:
         x = x._apart()
         (g,) = autograd.grad(func(x), x, create_graph=True, materialize_grads=True)
         return autograd.grad((g * v).sum(), x, materialize_grads=True)[0]  # type: ignore[no-any-return]
+
+
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Callable[..., Any]:
+    """A function that calls `func` for each index along an axis of its arguments, and stacks the results.
+
+    `in_dims` is the axis of all arguments, or a tuple of one for each; None for an argument that is
+    the same for all. The calls are made one after the other, so random numbers differ among them.
+
+    ```
+    dots = cr.func.vmap(cr.dot)
+    assert dots(cr.ones(3, 2), cr.ones(3, 2)).tolist() == [2, 2, 2]
+    ```
+    """
+    from ._nest import put_back, taken
+
+    def run(*args: Any) -> Any:
+        dims = (in_dims,) * len(args) if not isinstance(in_dims, (tuple, list)) else tuple(in_dims)
+        if len(dims) != len(args):
+            raise ValueError(f"vmap: {len(dims)} in_dims for {len(args)} arguments")
+        nests: list[tuple[Any, list[Any], Any]] = []
+        for arg, dim in zip(args, dims):
+            tensors: list[Any] = []
+            nests.append((taken(arg, tensors), tensors, dim))
+        sizes = {int(t.shape[dim]) for _, tensors, dim in nests if dim is not None for t in tensors}
+        if len(sizes) != 1:
+            raise ValueError(f"vmap: the arguments have {sorted(sizes)} rows, and all need equally many" if sizes else "vmap: no argument has rows")
+        rows: list[list[Any]] = []
+        nest: Any = None
+        for i in range(sizes.pop()):
+            outs: list[Any] = []
+            here = [put_back(n, tensors if dim is None else [t.select(dim, i) for t in tensors]) for n, tensors, dim in nests]
+            nest = taken(func(*here), outs)
+            rows.append(outs)
+        if nest is None and not rows:
+            raise ValueError("vmap: there are no rows, and nothing tells what the function would give")
+        ways = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(rows[0])
+        return put_back(nest, [stack(column, dim) for column, dim in zip(zip(*rows), ways)])
+
+    return run
+
+
+def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
+    """The module's result with these parameters and buffers in place of its own, which stay as they are.
+
+    ```
+    m = cr.nn.Linear(2, 1)
+    w = {name: cr.zeros_like(p) for name, p in m.named_parameters()}
+    assert cr.func.functional_call(m, w, cr.ones(1, 2)).item() == 0
+    ```
+    """
+    given: dict[str, Any] = {}
+    many = isinstance(parameter_and_buffer_dicts, (tuple, list))
+    for part in parameter_and_buffer_dicts if many else [parameter_and_buffer_dicts]:
+        given.update(part)
+    homes: list[tuple[dict[str, Any], str, Any]] = []
+    new: dict[int, Any] = {}
+    for name, value in given.items():
+        at, _, leaf = name.rpartition(".")
+        owner = module.get_submodule(at)
+        home = next((h for h in (owner._parameters, owner._buffers) if leaf in h), None)
+        if home is None:
+            raise ValueError(f"functional_call: {type(module).__name__} has no parameter or buffer '{name}'")
+        new[id(home[leaf])] = value
+        homes.append((home, leaf, value))
+    if tie_weights:
+        for m in module.modules():
+            for home in (m._parameters, m._buffers):
+                homes += [(home, k, new[id(t)]) for k, t in home.items() if t is not None and id(t) in new]
+    before = [(home, leaf, home[leaf]) for home, leaf, _ in homes]
+    try:
+        for home, leaf, value in homes:
+            home[leaf] = value
+        return module(*(args if isinstance(args, tuple) else () if args is None else (args,)), **(kwargs or {}))
+    finally:
+        for home, leaf, value in reversed(before):
+            home[leaf] = value

@@ -1,27 +1,125 @@
-"""Files: tensors by name in the safetensors format."""
+"""Files: tensors, and nests of them, in the safetensors format."""
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from . import _chainrule as _c
 from ._chainrule import Tensor
 
-
-def save(obj: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors by name (a `state_dict`), or one tensor, to a safetensors file; whole or not at all."""
-    tensors = {"tensor": obj} if isinstance(obj, Tensor) else dict(obj)
-    for name, t in tensors.items():
-        if not isinstance(t, Tensor):
-            raise TypeError(f"save: '{name}' is no tensor but {type(t).__name__}")
-    _c._safetensors_save(os.fspath(path), list(tensors.items()), dict(metadata or {}))
+NEST = "chainrule.nest"
 
 
-def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Reads tensors by name from a safetensors file."""
-    return dict(_c._safetensors_load(os.fspath(path)))
+def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
+    """Writes a tensor, tensors by name (a `state_dict`), or any nest of dictionaries, lists and tuples of tensors, numbers, strings and None.
+
+    The file is in the safetensors format: one with tensors by name can be read by any program that knows it, and the nest
+    stands in its metadata. It is written whole or not at all. `f` is a path, or a file that is open for writing bytes.
+
+    ```
+    import io
+    opt = cr.optim.Adam([cr.ones(2, requires_grad=True)])
+    file = io.BytesIO()
+    cr.save({"optimizer": opt.state_dict(), "epoch": 3}, file)
+    file.seek(0)
+    assert cr.load(file)["epoch"] == 3
+    ```
+    """
+    tensors: dict[str, Tensor] = {}
+    more = dict(metadata or {})
+    if isinstance(obj, Mapping) and obj and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items()):
+        tensors.update(obj)
+    else:
+        more[NEST] = json.dumps(_taken(obj, "", tensors))
+    if hasattr(f, "write"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tensors"
+            _c._safetensors_save(str(path), list(tensors.items()), more)
+            f.write(path.read_bytes())
+        return
+    _c._safetensors_save(os.fspath(f), list(tensors.items()), more)
+
+
+def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """The nest as JSON; tensors go into the dictionary, by the path to them."""
+    if isinstance(x, np.generic):
+        x = x.item()
+    if x is None or isinstance(x, (bool, int, str)):
+        return x
+    if isinstance(x, float):
+        return x if np.isfinite(x) else {"float": repr(x)}
+    if isinstance(x, (Tensor, np.ndarray)):
+        key = name or "tensor"
+        while key in tensors:
+            key += "'"
+        tensors[key] = x.detach() if isinstance(x, Tensor) else _c.tensor(x)
+        return {"tensor": key}
+    if isinstance(x, _c.dtype):
+        return {"dtype": x.name}
+    if isinstance(x, Mapping):
+        return {"dict": [[_key(k, name), _taken(v, f"{name}.{k}" if name else str(k), tensors)] for k, v in x.items()]}
+    if isinstance(x, (list, tuple)):
+        parts = [_taken(v, f"{name}.{i}" if name else str(i), tensors) for i, v in enumerate(x)]
+        return parts if isinstance(x, list) else {"tuple": parts}
+    hint = "; save its state_dict()" if hasattr(x, "state_dict") else ""
+    raise TypeError(f"save: '{name}' is no tensor but {type(x).__name__}{hint}" if name else f"save: {type(x).__name__} is no tensor and no nest of them{hint}")
+
+
+def _key(k: Any, name: str) -> Any:
+    if isinstance(k, (str, int)):
+        return k
+    if isinstance(k, tuple) and all(isinstance(p, (str, int)) for p in k):
+        return {"tuple": list(k)}
+    raise TypeError(f"save: a key of '{name}' is {type(k).__name__}; keys are strings and integers")
+
+
+def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
+    """Reads what `save` wrote, or the tensors of any safetensors file by name. No code of the file is run.
+
+    `map_location` may name the processor, the one device; `weights_only` and `mmap` have no effect.
+    """
+    if map_location is not None and not callable(map_location) and not isinstance(map_location, Mapping):
+        from ._devices import device
+
+        device(map_location)
+    if hasattr(f, "read"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tensors"
+            path.write_bytes(f.read())
+            return load(path)
+    tensors = dict(_c._safetensors_load(os.fspath(f)))
+    nest = _metadata(f).get(NEST)
+    return tensors if nest is None else _put_back(json.loads(nest), tensors)
+
+
+def _metadata(path: Any) -> dict[str, str]:
+    """The texts at the beginning of a file that has been read, and is sound."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    return dict(header.get("__metadata__") or {})
+
+
+def _put_back(x: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(x, list):
+        return [_put_back(v, tensors) for v in x]
+    if not isinstance(x, dict):
+        return x
+    ((kind, value),) = x.items()
+    if kind == "tensor":
+        return tensors[value]
+    if kind == "tuple":
+        return tuple(_put_back(v, tensors) for v in value)
+    if kind == "dict":
+        return {_put_back(k, tensors): _put_back(v, tensors) for k, v in value}
+    return _c._dtype(value) if kind == "dtype" else float(value)
 
 
 def from_torch(state_dict: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -6,9 +6,11 @@ from .attention import __all__ as _attention
 from .layers import *  # noqa: F403
 from .layers import __all__ as _layers
 from .module import Module, Parameter
+from .more_layers import *  # noqa: F403
+from .more_layers import __all__ as _more
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _recurrent
 from .transformer import *  # noqa: F403
 from .transformer import __all__ as _transformers
 
-__all__ = [*_layers, *_recurrent, *_attention, *_transformers, "Module", "Parameter", "functional", "init", "utils"]
+__all__ = [*_layers, *_more, *_recurrent, *_attention, *_transformers, "Module", "Parameter", "functional", "init", "utils"]

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Generator, Tensor
+from ._more_functional import *  # noqa: F403
 from ._pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool1d as adaptive_max_pool1d,
     adaptive_max_pool2d as adaptive_max_pool2d, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, max_pool1d as max_pool1d,

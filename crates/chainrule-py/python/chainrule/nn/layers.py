@@ -15,6 +15,11 @@ from . import init
 from .module import Module, Parameter
 
 
+def _bound(fan: int) -> float:
+    """The largest weight at the beginning, `1 / sqrt(fan)`, rounded as PyTorch's way to it rounds."""
+    return math.sqrt(3.0) * (math.sqrt(2.0 / (1.0 + math.sqrt(5.0) ** 2)) / math.sqrt(fan)) if fan else 0.0
+
+
 def _uniform(bound: float, *size: int, dtype: Any = None) -> Tensor:
     return Parameter(_m.empty(*size, dtype=dtype).uniform_(-bound, bound))
 
@@ -25,11 +30,11 @@ class Linear(Module):
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         bound = 1.0 / math.sqrt(in_features) if in_features else 0.0
-        self.weight = _uniform(bound, out_features, in_features, dtype=dtype)
+        self.weight = _uniform(_bound(in_features), out_features, in_features, dtype=dtype)
         self.register_parameter("bias", _uniform(bound, out_features, dtype=dtype) if bias else None)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -45,12 +50,44 @@ class Embedding(Module):
 
     weight: Tensor
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
+        if max_norm is not None or scale_grad_by_freq:
+            raise ValueError("Embedding: max_norm and scale_grad_by_freq are not there")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"Embedding: padding_idx {padding_idx} is outside of {num_embeddings} rows")
+        padding_idx = padding_idx % num_embeddings if padding_idx is not None else None
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = Parameter(_m.randn(num_embeddings, embedding_dim, dtype=dtype))
+        if _weight is not None:
+            self.weight = Parameter(_weight, not _freeze)
+            return
+        self.weight = Parameter(_m.randn(num_embeddings, embedding_dim, dtype=dtype, device=device))
         if padding_idx is not None:
             self.weight.data[padding_idx] = 0.0
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Embedding:
+        """A table of these rows, which are not trained unless `freeze=False`."""
+        if embeddings.ndim != 2:
+            raise ValueError(f"from_pretrained: shape {tuple(embeddings.shape)}: a matrix of rows is needed")
+        rows, size = embeddings.shape
+        return cls(rows, size, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
     def forward(self, input: Tensor) -> Tensor:
         """The rows."""
@@ -76,18 +113,33 @@ class _Conv(Module):
         dilation: Any = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
         dtype: Any = None,
-        output_padding: Any = 0,
     ) -> None:
         super().__init__()
         kernel = [kernel_size] * self.axes if isinstance(kernel_size, int) else list(kernel_size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, tuple(kernel)
-        self.stride, self.padding, self.dilation, self.groups, self.output_padding = stride, padding, dilation, groups, output_padding
+        self.stride, self.padding, self.dilation, self.groups, self.padding_mode = stride, padding, dilation, groups, padding_mode
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular") or (padding_mode != "zeros" and isinstance(padding, str)):
+            raise ValueError(f"{type(self).__name__}: padding_mode is 'zeros', or with numbers as padding 'reflect', 'replicate' or 'circular'")
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(f"{type(self).__name__}: {in_channels} and {out_channels} channels are no multiples of {groups} groups")
         shape = [in_channels, out_channels // groups] if self.transposed else [out_channels, in_channels // groups]
         fan = shape[1] * math.prod(kernel)
         bound = 1.0 / math.sqrt(fan) if fan else 0.0
-        self.weight = _uniform(bound, *shape, *kernel, dtype=dtype)
+        self.weight = _uniform(_bound(fan), *shape, *kernel, dtype=dtype)
         self.register_parameter("bias", _uniform(bound, out_channels, dtype=dtype) if bias else None)
+
+    def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
+        """The input with what is around it, where that is no zeros, and the padding that is left."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        each = [self.padding] * self.axes if isinstance(self.padding, int) else list(self.padding)
+        around = [n for p in reversed(each) for n in (p, p)]
+        if input.ndim == self.axes + 1:
+            return F.pad(input.unsqueeze(0), around, self.padding_mode).squeeze(0), 0
+        return F.pad(input, around, self.padding_mode), 0
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -100,7 +152,8 @@ class Conv1d(_Conv):
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution."""
-        return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        x, padding = self._padded(input)
+        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Conv):
@@ -108,23 +161,46 @@ class Conv2d(_Conv):
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution."""
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        x, padding = self._padded(input)
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-class ConvTranspose1d(_Conv):
+class _ConvTranspose(_Conv):
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f"{type(self).__name__}: padding_mode is 'zeros'")
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype=dtype)
+        self.output_padding = output_padding
+
+
+class ConvTranspose1d(_ConvTranspose):
     """The transpose of `Conv1d`."""
 
-    axes, transposed = 1, True
+    axes = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution."""
         return F.conv_transpose1d(input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
 
 
-class ConvTranspose2d(_Conv):
+class ConvTranspose2d(_ConvTranspose):
     """The transpose of `Conv2d`."""
-
-    transposed = True
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution."""
@@ -136,7 +212,8 @@ class _BatchNorm(Module):
     bias: Tensor | None
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True, dtype: Any = None
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
+        device: Any = None, dtype: Any = None,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum, self.track_running_stats = num_features, eps, momentum, track_running_stats
@@ -176,7 +253,8 @@ class LayerNorm(Module):
     bias: Tensor | None
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, dtype: Any = None
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -198,7 +276,7 @@ class RMSNorm(Module):
 
     weight: Tensor | None
 
-    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, dtype: Any = None) -> None:
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
@@ -215,7 +293,7 @@ class GroupNorm(Module):
     weight: Tensor | None
     bias: Tensor | None
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None) -> None:
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.register_parameter("weight", Parameter(_m.ones(num_channels, dtype=dtype)) if affine else None)
@@ -372,6 +450,16 @@ class ModuleDict(Module):
         return self._modules.items()
 
 
+def _modern(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """PyTorch's older `size_average` and `reduce` as `reduction`."""
+    if "reduction" not in names or not {"size_average", "reduce"} & set(options):
+        return options
+    average, reduce = options.pop("size_average", None), options.pop("reduce", None)
+    if average is not None or reduce is not None:
+        options["reduction"] = "none" if reduce is False else "sum" if average is False else "mean"
+    return options
+
+
 def _of(name: str, function: Any, **defaults: Any) -> type[Module]:
     """A module that calls a function, with its options as arguments."""
 
@@ -380,7 +468,7 @@ def _of(name: str, function: Any, **defaults: Any) -> type[Module]:
     class Layer(Module):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__()
-            given = dict(zip(names, args)) | kwargs
+            given = dict(zip(names, args)) | _modern(kwargs, names)
             unknown = set(given) - set(names)
             if unknown or len(args) > len(names):
                 raise TypeError(f"{name}: its arguments are {names}, got {sorted(unknown) or args}")

@@ -44,7 +44,7 @@ class _Weight:
                 module.__dict__.pop(name, None)
                 for part in hook.parts():
                     delattr(module, f"{name}_{part}")
-                setattr(module, name, Parameter(value))
+                setattr(module, name, Parameter(value.clone()))
                 return
         raise ValueError(f"{type(module).__name__}: '{name}' is not computed in this way")
 
@@ -83,7 +83,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     hook, weight = _Length(name, dim), getattr(module, name)
     hook.install(module)
     module.register_parameter(name + "_g", Parameter(hook.length(weight.detach()).clone()))
-    module.register_parameter(name + "_v", Parameter(weight.detach()))
+    module.register_parameter(name + "_v", Parameter(weight.detach().clone()))
     hook(module, ())
     return module
 
@@ -127,7 +127,7 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
     axis = int(getattr(module, "transposed", False)) if dim is None else dim
     hook, weight = _Spectral(name, n_power_iterations, eps, axis), getattr(module, name)
     hook.install(module)
-    module.register_parameter(name + "_orig", Parameter(weight.detach()))
+    module.register_parameter(name + "_orig", Parameter(weight.detach().clone()))
     rows, columns = hook.matrix(weight.detach()).shape
     for part, n in (("u", rows), ("v", columns)):
         module.register_buffer(f"{name}_{part}", normalize(_m.randn(n, dtype=weight.dtype), dim=0, eps=eps))

@@ -1,0 +1,161 @@
+"""Functions with a reverse rule of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from . import _chainrule as _c
+from . import _functions as _f
+from ._chainrule import Tensor
+from .autograd import no_grad
+
+
+class Context:
+    """What `forward` leaves for `backward`: tensors by `save_for_backward`, and anything else as an attribute."""
+
+    def __init__(self) -> None:
+        self.saved_tensors: tuple[Any, ...] = ()
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self._apart: list[Tensor] = []
+        self._fills = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keeps tensors for `backward`, which finds them in `saved_tensors`."""
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Says that these outputs have no gradient."""
+        self._apart = list(tensors)
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros for outputs that nobody used (the default); there are always zeros here."""
+        self._fills = value
+
+
+class Function:
+    """A function with a reverse rule of its own: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, *grads)`.
+
+    `forward` gives a tensor, or several in a tuple, and `backward` gets a gradient for each of them; it gives one for each argument of
+    `forward`, None for what has none. Or `forward(...)` has no context, and `setup_context(ctx, inputs, output)` keeps what is needed.
+    `chainrule.check.gradcheck` tells whether the two agree, and if not, why.
+
+    ```
+    class Halves(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x / 2, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return a / 2 + b * 2
+
+    x = cr.ones(3, requires_grad=True)
+    y, z = Halves.apply(x)
+    (y + z).sum().backward()
+    assert x.grad.tolist() == [2.5] * 3
+    ```
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """The value; what happens in it is not recorded."""
+        raise NotImplementedError("a Function defines forward")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Keeps what `backward` needs, where `forward` has no context."""
+        raise NotImplementedError("no setup_context")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of all arguments of `forward`; None for what has none."""
+        raise NotImplementedError("a Function defines backward")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """The value, recorded with this reverse rule."""
+        places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx = Context()
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        parts = _Parts(cls.__name__, ctx)
+
+        def run(*inputs: Tensor) -> Tensor:
+            all_args = list(args)
+            for i, t in zip(places, inputs):
+                all_args[i] = t
+            with no_grad():
+                if cls.setup_context is Function.setup_context:
+                    out = cls.forward(ctx, *all_args)
+                else:
+                    out = cls.forward(*all_args)
+                    cls.setup_context(ctx, tuple(all_args), out)
+            return parts.joined(out)
+
+        def reverse(cotangent: Tensor, *_: Tensor) -> list[Any]:
+            grads = cls.backward(ctx, *parts.cotangents(cotangent))
+            grads = grads if isinstance(grads, (tuple, list)) else (grads,)
+            if len(grads) != len(args):
+                raise ValueError(f"{cls.__name__}.backward gave {len(grads)} gradients for {len(args)} arguments of forward")
+            return [grads[i] for i in places]
+
+        return parts.taken(_c._apply_custom(cls.__name__, run, reverse, [args[i] for i in places]))
+
+
+class _Parts:
+    """Several outputs of a function as one tensor, and back. Outputs that have no gradient stay beside it."""
+
+    def __init__(self, name: str, ctx: Context) -> None:
+        self._name, self._ctx = name, ctx
+        self._alone = True
+        self._outs: list[Any] = []
+        self._places: list[int] = []
+
+    def joined(self, out: Any) -> Tensor:
+        """The output itself, or all that have gradients in a row."""
+        self._alone = isinstance(out, Tensor)
+        self._outs = [out] if self._alone else list(out)
+        self._places = [i for i, t in enumerate(self._outs) if isinstance(t, Tensor) and t.is_floating_point() and not self._is_apart(t)]
+        if self._alone and self._places:
+            return self._outs[0]  # type: ignore[no-any-return]
+        flowing = [self._outs[i] for i in self._places]
+        if len({t.dtype for t in flowing}) > 1:
+            raise TypeError(f"{self._name}.forward gave tensors of {' and '.join(t.dtype.name for t in flowing)}; all that have gradients are of one dtype")
+        return _f.cat([t.reshape(-1) for t in flowing]) if flowing else _c._full((0,), 0.0, None)
+
+    def _is_apart(self, t: Tensor) -> bool:
+        return any(t is a for a in self._ctx._apart)
+
+    def cotangents(self, cotangent: Tensor) -> list[Any]:
+        """The gradients of all outputs; zeros where there is none."""
+        if self._alone:
+            return [cotangent]
+        out: list[Any] = [t * 0 if isinstance(t, Tensor) else None for t in self._outs]
+        at = 0
+        for i in self._places:
+            n = math.prod(self._outs[i].shape)
+            out[i] = cotangent[at : at + n].reshape(self._outs[i].shape)
+            at += n
+        return out
+
+    def taken(self, row: Tensor) -> Any:
+        """The outputs as `forward` gave them."""
+        if self._alone and self._places:
+            return row
+        at = 0
+        outs = [t.detach() if isinstance(t, Tensor) else t for t in self._outs]
+        for i in self._places:
+            shape = self._outs[i].shape
+            n = math.prod(shape)
+            outs[i] = row[at : at + n].reshape(shape)
+            at += n
+        return outs[0] if self._alone else tuple(outs)
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The reverse rule as it is: here it can be differentiated again where its own ops can."""
+    return function
+
+
+__all__ = ["Context", "Function", "once_differentiable"]

@@ -1,0 +1,308 @@
+"""Further layers: sizes and pads of images, norms of samples, dropout of channels, similarities and losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _making as _m
+from .._chainrule import Tensor
+from . import _more_functional as M
+from . import functional as F
+from .layers import _BatchNorm, _of, _uniform
+from .module import Module, Parameter
+
+
+class Upsample(Module):
+    """Images (or signals) in another `size`, or `scale_factor` times as large: modes 'nearest', 'linear', 'bilinear'.
+
+    ```
+    assert cr.nn.Upsample(scale_factor=2)(cr.ones(1, 3, 4, 4)).shape == (1, 3, 8, 8)
+    ```
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The images in the other size."""
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+
+    def extra_repr(self) -> str:
+        what = f"scale_factor={self.scale_factor}" if self.scale_factor is not None else f"size={self.size}"
+        return f"{what}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """`Upsample` with mode 'nearest'."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    """`Upsample` with mode 'bilinear' whose corners stay where they are."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class PixelShuffle(Module):
+    """`[..., C r^2, H, W]` as `[..., C, H r, W r]`."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The images."""
+        return M.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """`[..., C, H r, W r]` as `[..., C r^2, H, W]`."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The channels."""
+        return M.pixel_unshuffle(input, self.downscale_factor)
+
+
+class _Pad(Module):
+    axes = 2
+    mode = "constant"
+
+    def __init__(self, padding: int | Sequence[int], value: float = 0.0) -> None:
+        super().__init__()
+        self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
+        if len(self.padding) != 2 * self.axes:
+            raise ValueError(f"{type(self).__name__}: {2 * self.axes} numbers, or one, not {self.padding}")
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input with elements around."""
+        if self.mode != "constant" and input.ndim == self.axes + 1:
+            return F.pad(input.unsqueeze(0), self.padding, self.mode).squeeze(0)
+        return F.pad(input, self.padding, self.mode, self.value)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}" if self.mode != "constant" or type(self).__name__[0] == "Z" else f"padding={self.padding}, value={self.value}"
+
+
+def _pads() -> dict[str, type[Module]]:
+    """Pads by name: of a constant, of zeros, of the edge, mirrored and round."""
+    out: dict[str, type[Module]] = {}
+    kinds = (("Constant", "constant"), ("Zero", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"), ("Circular", "circular"))
+    for kind, mode in kinds:
+        for axes in (1, 2):
+            doc = f"Elements around the last {axes} axes, mode '{mode}': `padding` before and after each, the last axis first."
+            name = f"{kind}Pad{axes}d"
+            out[name] = type(name, (_Pad,), {"axes": axes, "mode": mode, "__doc__": doc, "__module__": __name__})
+    return out
+
+
+globals().update(_pads())
+
+
+class Unfold(Module):
+    """The windows of images as columns: `[batch, channels * window, windows]`."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The columns."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class Unflatten(Module):
+    """One axis as several."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input with more axes."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class _ChannelDropout(Module):
+    function: Any = None
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"{type(self).__name__}: p is a probability, got {p}")
+        self.p, self.inplace = p, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input with channels of zeros."""
+        return type(self).function(input, self.p, self.training, self.inplace)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout1d(_ChannelDropout):
+    """Channels of `[batch, channels, length]` set to 0 with probability `p` in training."""
+
+    function = staticmethod(M.dropout1d)
+
+
+class Dropout2d(_ChannelDropout):
+    """Channels of `[batch, channels, height, width]` set to 0 with probability `p` in training."""
+
+    function = staticmethod(M.dropout2d)
+
+
+class _InstanceNorm(_BatchNorm):
+    """Mean 0 and variance 1 in each channel of each sample."""
+
+    spatial = 2
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if track_running_stats:
+            raise ValueError(f"{type(self).__name__}: track_running_stats=True is not there: each sample is normalised by itself")
+        super().__init__(num_features, eps, momentum, affine, False, dtype=dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        batched = input.ndim == self.spatial + 2
+        if not batched and input.ndim != self.spatial + 1:
+            raise ValueError(f"{type(self).__name__}: shape {tuple(input.shape)}: {self.spatial + 2} axes, or {self.spatial + 1} without a batch")
+        x = input if batched else input.unsqueeze(0)
+        if x.shape[1] != self.num_features:
+            raise ValueError(f"{type(self).__name__}: shape {tuple(input.shape)}: {x.shape[1]} channels, and num_features is {self.num_features}")
+        out = F.instance_norm(x, None, None, self.weight, self.bias, True, 0.1, self.eps)
+        return out if batched else out.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Mean 0 and variance 1 in each channel of each signal."""
+
+    spatial = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Mean 0 and variance 1 in each channel of each image."""
+
+
+class PReLU(Module):
+    """`x` above 0, `weight * x` below; the slope is learned, one for all or one for each channel."""
+
+    weight: Tensor
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.weight = Parameter(_m.full((num_parameters,), init, dtype=dtype))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Bilinear(Module):
+    """`x1^T weight[k] x2 + bias[k]` for each output k."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        bound = 1 / math.sqrt(in1_features)
+        self.weight = _uniform(bound, out_features, in1_features, in2_features, dtype=dtype)
+        self.register_parameter("bias", _uniform(bound, out_features, dtype=dtype) if bias else None)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """The form."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+
+class Softmax2d(Module):
+    """The softmax over the channels, the third axis from the right."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Probabilities."""
+        return input.softmax(-3)
+
+
+class LocalResponseNorm(Module):
+    """Each channel divided by the squares of those around it."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return M.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class DataParallel(Module):
+    """The module itself: there is one device. Its parameters have the names that PyTorch's wrapper gives them."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's result."""
+        return self.module(*args, **kwargs)
+
+
+Softmin = _of("Softmin", F.softmin, dim=-1)
+Threshold = _of("Threshold", F.threshold, threshold=0.0, value=0.0)
+Hardshrink = _of("Hardshrink", M.hardshrink, lambd=0.5)
+Softshrink = _of("Softshrink", M.softshrink, lambd=0.5)
+Tanhshrink = _of("Tanhshrink", M.tanhshrink)
+CosineSimilarity = _of("CosineSimilarity", F.cosine_similarity, dim=1, eps=1e-8)
+PairwiseDistance = _of("PairwiseDistance", F.pairwise_distance, p=2.0, eps=1e-6, keepdim=False)
+MarginRankingLoss = _of("MarginRankingLoss", M.margin_ranking_loss, margin=0.0, reduction="mean")
+TripletMarginLoss = _of("TripletMarginLoss", M.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean")
+TripletMarginWithDistanceLoss = _of(
+    "TripletMarginWithDistanceLoss", M.triplet_margin_with_distance_loss, distance_function=None, margin=1.0, swap=False, reduction="mean"
+)
+SoftMarginLoss = _of("SoftMarginLoss", M.soft_margin_loss, reduction="mean")
+MultiLabelSoftMarginLoss = _of("MultiLabelSoftMarginLoss", M.multilabel_soft_margin_loss, weight=None, reduction="mean")
+GaussianNLLLoss = _of("GaussianNLLLoss", M.gaussian_nll_loss, full=False, eps=1e-6, reduction="mean")
+PoissonNLLLoss = _of("PoissonNLLLoss", M.poisson_nll_loss, log_input=True, full=False, eps=1e-8, reduction="mean")
+
+_HERE = list(globals().items())
+__all__ = [n for n, v in _HERE if isinstance(v, type) and issubclass(v, Module) and n[0] != "_" and n != "Module"]
