@@ -239,7 +239,7 @@ impl Cli {
     /// Reads the command line of the process. On a mistake, prints what is wrong and ends the process
     /// with status 2; on `--help` and `--version` with status 0.
     pub fn read() -> Cli {
-        Self::try_read(std::env::args_os()).unwrap_or_else(|error| match error.kind() {
+        Self::read_from(std::env::args_os()).unwrap_or_else(|error| match error.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
@@ -256,7 +256,7 @@ impl Cli {
     }
 
     /// Reads a command line; the first word is the name of the program.
-    pub fn try_read<W>(words: impl IntoIterator<Item = W>) -> Result<Cli, clap::Error>
+    pub fn read_from<W>(words: impl IntoIterator<Item = W>) -> Result<Cli, clap::Error>
     where
         W: Into<OsString> + Clone,
     {

@@ -133,8 +133,9 @@ impl<'a> Trainer<'a> {
         &self.rest.last_metrics
     }
 
-    /// The loss of the next batches and their gradients, and nothing else: a look whether all fits together. The place in the data moves on.
-    pub fn try_step(&mut self) -> Result<f64> {
+    /// The loss of the next batch, with its gradients and without an update: a trial whether all fits
+    /// together. The place in the data moves on.
+    pub fn trial_loss(&mut self) -> Result<f64> {
         self.task.module().train();
         let batch = self.rest.draw()?;
         self.task.gradients(&batch)?.try_item()

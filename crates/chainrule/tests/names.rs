@@ -1,5 +1,5 @@
-//! One name, one thing: no crate defines two types of one name outside its tests, and no two public
-//! types have one name.
+//! One name, one thing: no crate defines two types of one name outside its tests, no two public types
+//! have one name, and `try_x` is `x` with its error returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -178,6 +178,69 @@ fn a_crate_gives_each_name_to_one_type() {
     assert!(count > 1000, "{count} types found");
     assert!(wrong.is_empty(), "one name, one thing:\n{}", wrong.join("\n"));
     assert!(exceptions.is_empty(), "not needed any more: {exceptions:?}");
+}
+
+/// The methods of a source: the number of the block that each is in, its name and its parameters.
+fn methods(source: &str) -> Vec<(usize, String, String)> {
+    let mut block = 0;
+    let mut found = Vec::new();
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        let (rest, _) = without_visibility(line);
+        if rest.starts_with("impl") || rest.starts_with("trait ") {
+            block += 1;
+        }
+        let Some(function) = rest.strip_prefix("fn ") else { continue };
+        let mut text = function.to_owned();
+        while !text.trim_end().ends_with(['{', ';', '}'])
+            && let Some(more) = lines.next()
+        {
+            text.push_str(more.trim());
+        }
+        let name = text[..text.find(|c| !is_name(c)).unwrap_or(text.len())].to_owned();
+        let result = text.rfind("->").unwrap_or(text.len());
+        let parameters = text[name.len()..result].replace([' ', '{', ';'], "").replace(",)", ")");
+        found.push((block, name, parameters));
+    }
+    found
+}
+
+/// The sources below a folder.
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, out),
+            false if path.extension().is_some_and(|e| e == "rs") => out.push(path),
+            false => {}
+        }
+    }
+}
+
+#[test]
+fn try_takes_the_same_arguments() {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(crates()).unwrap() {
+        let folder = entry.unwrap().path().join("src");
+        if folder.is_dir() {
+            sources(&folder, &mut files);
+        }
+    }
+    let (mut pairs, mut wrong) = (0, Vec::new());
+    for file in files {
+        let all = methods(&read(&file));
+        for (block, name, parameters) in &all {
+            let Some(plain) = name.strip_prefix("try_") else { continue };
+            for (_, _, others) in all.iter().filter(|(b, n, _)| b == block && n == plain) {
+                pairs += 1;
+                if others != parameters {
+                    wrong.push(format!("{}: {name}{parameters}, {plain}{others}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(pairs > 40, "{pairs} pairs");
+    assert!(wrong.is_empty(), "other arguments:\n{}", wrong.join("\n"));
 }
 
 /// The paths that the tree of a `use` names, each with the name that it gets.

@@ -4,7 +4,7 @@ use super::train::Common;
 use super::*;
 
 fn read(words: &str) -> Result<Cli, clap::Error> {
-    Cli::try_read(std::iter::once("chainrule").chain(words.split_whitespace()))
+    Cli::read_from(std::iter::once("chainrule").chain(words.split_whitespace()))
 }
 
 fn train(words: &str) -> TrainNames {

@@ -328,7 +328,7 @@ impl<'a> Session<'a> {
 
     /// One loss and its gradients, and what would be done.
     fn dry_run(&self, task: &dyn Task, mut trainer: Trainer<'_>) -> Result<Outcome> {
-        let loss = trainer.try_step()?;
+        let loss = trainer.trial_loss()?;
         if self.args.json {
             output::json(&json!({
                 "dry_run": true, "steps": self.settings.steps, "first_loss": loss,
