@@ -41,10 +41,12 @@ impl<L: Layer> Layer for Residual<L> {
 /// Modules in a list, named `0`, `1`, ...; it has no forward of its own. Reads like a slice.
 ///
 /// ```
-/// use chainrule::nn::{Layer, Linear, Module, ModuleList};
+/// use chainrule::nn::{Layer, Linear, LinearOptions, Module, ModuleList};
 /// use chainrule::{Generator, Tensor};
 /// let g = &mut Generator::manual_seed(0);
-/// let layers: ModuleList<Linear> = (0..3).map(|_| Linear::with_options(4, 4, LinearOptions::default().no_bias(), g)).collect();
+/// let no_bias = LinearOptions::default().no_bias();
+/// let layers: ModuleList<Linear> =
+///     (0..3).map(|_| Linear::with_options(4, 4, no_bias, g)).collect();
 /// let x = layers.iter().fold(Tensor::ones([1, 4]), |x, layer| layer.forward(&x).tanh());
 /// assert_eq!((x.shape().to_vec(), layers.len(), layers.parameter_count()), (vec![1, 4], 3, 48));
 /// assert_eq!(layers.named_parameters()[1].0, "1.weight");

@@ -113,7 +113,7 @@ pub type StateDict = BTreeMap<String, Tensor>;
 /// Something with named parameters and buffers; mostly written by `#[derive(Module)]`.
 ///
 /// ```
-/// use chainrule::nn::{Linear, Module};
+/// use chainrule::nn::{Linear, LinearOptions, Module};
 /// use chainrule::Generator;
 ///
 /// #[derive(Module)]
@@ -123,7 +123,11 @@ pub type StateDict = BTreeMap<String, Tensor>;
 /// }
 ///
 /// let g = &mut Generator::manual_seed(0);
-/// let net = Net { first: Linear::new(3, 4, g), second: Linear::with_options(4, 2, LinearOptions::default().no_bias(), g) };
+/// let no_bias = LinearOptions::default().no_bias();
+/// let net = Net {
+///     first: Linear::new(3, 4, g),
+///     second: Linear::with_options(4, 2, no_bias, g),
+/// };
 /// let names: Vec<String> = net.named_parameters().into_iter().map(|(name, _)| name).collect();
 /// assert_eq!(names, ["first.weight", "first.bias", "second.weight"]);
 /// assert_eq!(net.parameter_count(), 3 * 4 + 4 + 4 * 2);
