@@ -16,7 +16,7 @@ def test_nests_are_saved(tmp_path):
     o.step()
     state = {
         "model": m.state_dict(), "optimizer": o.state_dict(), "epoch": 3, "rng": cr.get_rng_state(), 1: None, "dtype": cr.float64,
-        "nest": [1.5, math.inf, (cr.ones(2), "a"), True, np.float32(0.5), np.arange(3)],
+        "nest": [1.5, math.inf, (cr.ones(2), "a"), True, np.float32(0.5), np.arange(3, dtype=np.int32)],
     }
     path = tmp_path / "run.pt"
     cr.save(state, path)
@@ -24,6 +24,7 @@ def test_nests_are_saved(tmp_path):
     assert list(again) == list(state) and again[1] is None and again["dtype"] == cr.float64
     assert again["nest"][:2] == [1.5, math.inf] and again["nest"][2][1] == "a" and again["nest"][3] is True
     assert again["nest"][2][0].tolist() == [1, 1] and again["nest"][5].tolist() == [0, 1, 2]
+    assert isinstance(again["nest"][5], np.ndarray) and again["nest"][5].dtype == np.int32
     n = cr.nn.Linear(2, 3)
     p = cr.optim.Adam(n.parameters())
     n.load_state_dict(again["model"])
@@ -158,3 +159,75 @@ def test_parts_that_are_computed_again():
     want = run(net)
     assert run(lambda x: checkpoint_sequential(net, 3, x)) == want
     assert run(lambda x: net[1:](checkpoint(net[0], x, use_reentrant=False))) == want
+
+
+def test_an_axis_that_is_not_given_is_that_of_pytorch():
+    torch = torch_or_skip()
+    for shape in ((3,), (2, 3), (2, 3, 4)):
+        a = np.random.default_rng(0).normal(size=shape)
+        for name in ("softmax", "log_softmax"):
+            with pytest.warns(UserWarning):
+                ours, theirs = (getattr(m.nn.functional, name)(m.tensor(a)) for m in (cr, torch))
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12)
+
+
+def test_small_things():
+    assert cr.randint(10, size=(3,)).shape == (3,) and cr.Tensor(2, 3).shape == (2, 3) and cr.Tensor([2, 3]).tolist() == [2, 3]
+    x = cr.ones(2, 3)
+    assert cr.FloatTensor(x.size()).shape == (2, 3) and cr.zeros(2, dtype=float).dtype == cr.float64 and isinstance(cr.Tensor(3), cr.Tensor)
+    y = cr.tensor([-1.0, 2.0])
+    assert cr.nn.functional.relu_(y) is y and y.tolist() == [0, 2]
+    with pytest.raises(TypeError, match="x.bool"):
+        x.byte()
+    cr.use_deterministic_algorithms(True)
+    cr.set_float32_matmul_precision("high")
+    assert cr.normal(cr.zeros(3)).shape == (3,)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_mode_and_trapezoid_beside_torch(dim, keepdim):
+    torch = torch_or_skip()
+    a = np.random.default_rng(0).integers(0, 3, (4, 6))
+    ours, theirs = cr.tensor(a).mode(dim, keepdim), torch.tensor(a).mode(dim, keepdim)
+    np.testing.assert_array_equal(ours.values.numpy(), theirs.values.numpy())
+    assert (np.take_along_axis(a, (ours.indices if keepdim else ours.indices.unsqueeze(dim)).numpy(), dim).squeeze() == ours.values.numpy().squeeze()).all()
+    x = np.sort(np.random.default_rng(1).normal(size=a.shape[dim]))
+    for points in ((), (x,)):
+        got, want = (m.trapezoid(m.tensor(a * 1.0), *map(m.tensor, points), dim=dim).numpy() for m in (cr, torch))
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_a_model_cast_after_its_optimizer_was_made():
+    torch = torch_or_skip()
+
+    def run(m):
+        m.manual_seed(0)
+        net = m.nn.Sequential(m.nn.Linear(3, 4), m.nn.Tanh(), m.nn.Linear(4, 1))
+        o = m.optim.Adam(net.parameters(), lr=0.1)
+        net.double()
+        for _ in range(4):
+            o.zero_grad()
+            net(m.ones(2, 3, dtype=m.float64)).sum().backward()
+            o.step()
+        return [p.detach().numpy() for p in net.parameters()]
+
+    for a, b in zip(run(cr), run(torch)):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_chained_schedules():
+    torch = torch_or_skip()
+
+    def run(m):
+        o = m.optim.SGD([m.ones(1, requires_grad=True)], lr=1.0)
+        first, second = m.optim.lr_scheduler.ExponentialLR(o, 0.9), m.optim.lr_scheduler.MultiStepLR(o, [2, 4], 0.5)
+        rates = []
+        for _ in range(6):
+            o.step()
+            first.step()
+            second.step()
+            rates.append(o.param_groups[0]["lr"])
+        return rates
+
+    assert run(cr) == pytest.approx(run(torch), rel=1e-12)

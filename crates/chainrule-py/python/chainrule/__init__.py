@@ -61,10 +61,14 @@ from ._dtypes import ABSENT as _ABSENT  # noqa: E402
 from ._dtypes import finfo, iinfo  # noqa: E402
 from ._legacy import attach as _attach_older  # noqa: E402
 from ._legacy import typed as _typed  # noqa: E402
+from . import _switches  # noqa: E402
+from ._switches import *  # noqa: E402, F403
+from ._switches import attach as _attach_switches  # noqa: E402
 from .amp import autocast  # noqa: E402
 from .func import vmap  # noqa: E402
 
 _attach_older()
+_attach_switches()
 globals().update(_typed(False))
 globals().update(_ABSENT)
 
@@ -87,7 +91,7 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_functions.__all__, *_functions_of_one.__all__, *_making.__all__,
+    *_functions.__all__, *_functions_of_one.__all__, *_making.__all__, *_switches.__all__,
     "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
     "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
     "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",

@@ -142,9 +142,10 @@ def new(self: Tensor, *args: Any) -> Any:
 
 def new_method(name: str) -> Any:
     """A conversion to a dtype that is not there."""
+    instead = "take x.float()" if "float" in name else "take x.bool() for a mask, x.long() for numbers"
 
     def method(self: Tensor) -> Tensor:
-        return self._to_dtype(AbsentDtype(name))
+        raise TypeError(f"there is no dtype chainrule.{name}; there are bool, int64, float32 and float64: {instead}")
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"An error: there is no dtype {name}."

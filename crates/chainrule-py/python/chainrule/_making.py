@@ -145,6 +145,8 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
     _on(device)
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     out = _c._randint(low, high, size, generator)
     return out if dtype is None else out._to_dtype(dtype)
 
@@ -156,7 +158,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     return out if dtype is None else out._to_dtype(dtype)
 
 
-def normal(mean: Any, std: Any, size: Shape | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+def normal(mean: Any, std: Any = 1.0, size: Shape | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Normal numbers of this mean and standard deviation. Without a gradient."""
     _on(device)
     if size is None:

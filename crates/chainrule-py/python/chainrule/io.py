@@ -59,8 +59,13 @@ def _taken(x: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         key = name or "tensor"
         while key in tensors:
             key += "'"
-        tensors[key] = x.detach() if isinstance(x, Tensor) else _c.tensor(x)
-        return {"tensor": key}
+        if isinstance(x, Tensor):
+            tensors[key] = x.detach()
+            return {"tensor": key}
+        if x.dtype.kind not in "biuf":
+            raise TypeError(f"save: '{name}' is an array of {x.dtype}, and of numbers only can be saved")
+        tensors[key] = _c.tensor(x)
+        return {"array": [key, x.dtype.str]}
     if isinstance(x, _c.dtype):
         return {"dtype": x.name}
     if isinstance(x, Mapping):
@@ -115,6 +120,8 @@ def _put_back(x: Any, tensors: dict[str, Tensor]) -> Any:
     ((kind, value),) = x.items()
     if kind == "tensor":
         return tensors[value]
+    if kind == "array":
+        return tensors[value[0]].numpy().astype(value[1])
     if kind == "tuple":
         return tuple(_put_back(v, tensors) for v in value)
     if kind == "dict":

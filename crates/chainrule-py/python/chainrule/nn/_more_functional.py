@@ -173,7 +173,23 @@ def triplet_margin_with_distance_loss(
     return _reduced("triplet_margin_with_distance_loss", (near - far + margin).clamp(min=0), reduction)
 
 
+def _in_place(name: str) -> Callable[..., Tensor]:
+    """An activation that writes its result into its input, under PyTorch's name for that."""
+
+    def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
+        from . import functional
+
+        return getattr(functional, name)(input, *args, inplace=True, **options)  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name + "_"
+    function.__doc__ = f"`{name}`, and the input becomes the result."
+    return function
+
+
+relu_, leaky_relu_, elu_, celu_, selu_, hardtanh_, threshold_ = map(_in_place, "relu leaky_relu elu celu selu hardtanh threshold".split())
+
 __all__ = [
+    "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "selu_", "threshold_",
     "dropout1d", "dropout2d", "gaussian_nll_loss", "gumbel_softmax", "hardshrink", "local_response_norm", "margin_ranking_loss",
     "multilabel_soft_margin_loss", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "soft_margin_loss", "softshrink", "tanhshrink",
     "triplet_margin_loss", "triplet_margin_with_distance_loss",

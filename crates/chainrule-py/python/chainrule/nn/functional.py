@@ -121,9 +121,20 @@ def logsigmoid(input: Tensor) -> Tensor:
     return input.logsigmoid()
 
 
-def softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def _axis(op: str, input: Tensor, dim: int | None) -> int:
+    """The axis; where none is given that which PyTorch takes, with a warning."""
+    if dim is not None:
+        return dim
+    import warnings
+
+    dim = 0 if input.ndim in (0, 1, 3) else 1
+    warnings.warn(f"{op}: no dim is given, and {dim} is taken; say which", UserWarning, stacklevel=3)
+    return dim
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """`exp(x)` divided by its sum along an axis."""
-    return input.softmax(dim, dtype)
+    return input.softmax(_axis("softmax", input, dim), dtype)
 
 
 def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
@@ -131,9 +142,9 @@ def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return (-input).softmax(dim, dtype)
 
 
-def log_softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`."""
-    return input.log_softmax(dim, dtype)
+    return input.log_softmax(_axis("log_softmax", input, dim), dtype)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -1,0 +1,107 @@
+"""Settings of PyTorch that scripts make at their beginning, and functions that few of them use."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+from ._devices import device as _device
+
+
+def use_deterministic_algorithms(mode: bool = True, *, warn_only: bool = False) -> None:
+    """Nothing: the same seed gives the same bits already."""
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Yes."""
+    return True
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Nothing: products of float32 are taken in float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"set_float32_matmul_precision: 'highest', 'high' or 'medium', not {precision!r}")
+
+
+def get_float32_matmul_precision() -> str:
+    """`'highest'`: products of float32 are taken in float32."""
+    return "highest"
+
+
+def set_default_device(device: Any) -> None:
+    """The processor, the one device; an error for others."""
+    if device is not None:
+        _device(device)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The dtype of floats, by the name or the class of PyTorch's typed constructor."""
+    from ._legacy import dtype_of_name
+
+    _c.set_default_dtype(dtype_of_name(t))
+
+
+def set_num_interop_threads(n: int) -> None:
+    """Nothing: ops run one after the other."""
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether nothing is recorded."""
+    return not _c.is_grad_enabled()
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The integral by trapezoids along an axis: of width `dx`, or between the points `x`.
+
+    ```
+    assert cr.trapezoid(cr.tensor([1.0, 2.0, 4.0])).item() == 4.5
+    ```
+    """
+    n = y.shape[dim]
+    means: Tensor = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
+    if x is None:
+        return means.sum(dim) * dx
+    widths = x.narrow(-1 if x.ndim == 1 else dim, 1, n - 1) - x.narrow(-1 if x.ndim == 1 else dim, 0, n - 1)
+    if x.ndim == 1:
+        axis = dim % y.ndim
+        widths = widths.reshape(tuple(n - 1 if i == axis else 1 for i in range(y.ndim)))
+    return (means * widths).sum(dim)
+
+
+trapz = trapezoid
+
+
+class Mode(NamedTuple):
+    """The values that are there most often, and a place of each."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Mode:
+    """The value that is most often along an axis, the smallest of several, and the last place where it stands. Without a gradient."""
+    x = input.detach()
+    if x.ndim == 0:
+        return Mode(x.clone(), _c.tensor(0))
+    x = x.movedim(dim, -1)
+    ordered = x.sort(-1).values
+    times = (ordered.unsqueeze(-1) == ordered.unsqueeze(-2)).sum(-1)
+    # Of equal counts the first, which belongs to the smallest value.
+    best = times.argmax(-1, keepdim=True)
+    values = ordered.gather(-1, best)
+    places = _c._arange(0, x.shape[-1], 1, "int64")
+    at = _c._where(x == values, places, -1).amax(-1, keepdim=True)
+    values, at = values.movedim(-1, dim), at.movedim(-1, dim)
+    return Mode(values, at) if keepdim else Mode(values.squeeze(dim), at.squeeze(dim))
+
+
+def attach() -> None:
+    """Gives the native class the methods of this module."""
+    setattr(Tensor, "mode", mode)
+
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "is_inference_mode_enabled", "mode", "set_default_device",
+    "set_default_tensor_type", "set_float32_matmul_precision", "set_num_interop_threads", "trapezoid", "trapz", "use_deterministic_algorithms",
+]
