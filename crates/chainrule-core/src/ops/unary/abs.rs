@@ -37,7 +37,7 @@ impl Op for Abs {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<AbsSlope>(&at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(AbsSlope, &at.input(0), cotangent)?)])
     }
 
     /// By way of two comparisons: `dx` where x > 0, less `dx` where x < 0.
@@ -61,28 +61,23 @@ impl MapKernel for Abs {
 }
 
 /// The sign of the input: 0 at 0 and at NaN.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct AbsSlope;
 
 impl Slope for AbsSlope {
-    const NAME: &'static str = "abs_grad";
-    const NUMPY: &'static str = "{1} * np.sign({0})";
+    fn grad_name(&self) -> &'static str {
+        "abs_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * np.sign({0})"
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(x: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         let above = if T::ZERO < x { T::ONE } else { T::ZERO };
         let below = if x < T::ZERO { T::ONE } else { T::ZERO };
         g * (above - below)
-    }
-
-    fn bend(x: &Tensor) -> Result<Tensor> {
-        Ok(x.zeros_like())
-    }
-
-    fn forward(x: &Tensor, _: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let above = x.try_gt(0)?.try_to_dtype(x.dtype())?;
-        let below = x.try_lt(0)?.try_to_dtype(x.dtype())?;
-        Ok((above.try_sub(below)?, Some(x.zeros_like())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `clamp`, `clamp_min`, `clamp_max`: elements held between bounds. Bounds that are tensors are `clamp_tensors` beside the binary ops.
 
-use super::slope::{Curve, scaled_by};
+use super::slope::{Slope, scaled};
 use crate::kernels::map;
 use crate::kernels::math::Real;
 use crate::ops::binary::clamp_tensors;
@@ -39,7 +39,7 @@ impl Op for Clamp {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: it moves with the input only where it lies strictly between the bounds.
@@ -82,7 +82,7 @@ impl MapKernel for Clamp {
 }
 
 /// 1 strictly between the bounds, else 0; the gradient is picked, not multiplied.
-impl Curve for Clamp {
+impl Slope for Clamp {
     fn grad_name(&self) -> &'static str {
         self.grad_name
     }
@@ -97,21 +97,6 @@ impl Curve for Clamp {
         let below = self.max.is_none_or(|max| x < T::from_f64(max));
         // With one bound only, NaN is stopped by that one.
         if above & below { g } else { T::ZERO }
-    }
-
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        Ok(x.zeros_like())
-    }
-
-    fn forward(&self, x: &Tensor, _: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let mut slope = x.ones_like();
-        if let Some(min) = self.min {
-            slope = x.try_gt(min)?.try_where(&slope, 0.0)?;
-        }
-        if let Some(max) = self.max {
-            slope = x.try_lt(max)?.try_where(&slope, 0.0)?;
-        }
-        Ok((slope, Some(x.zeros_like())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `elu`: the exponential linear unit.
 
-use super::slope::{Curve, scaled_by};
+use super::slope::{Slope, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -39,7 +39,7 @@ impl Op for Elu {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result, where `x <= 0`: `(y + scale alpha) / width`.
@@ -66,7 +66,7 @@ impl MapKernel for Elu {
 }
 
 /// `scale` above 0, else `scale alpha / width e^(x / width)`; from the input.
-impl Curve for Elu {
+impl Slope for Elu {
     fn grad_name(&self) -> &'static str {
         self.grad_name
     }
@@ -82,20 +82,12 @@ impl Curve for Elu {
         g * if x > T::ZERO { T::from_f64(self.scale) } else { below }
     }
 
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        let factor = self.scale * self.alpha / self.width / self.width;
-        let below = x.try_div(self.width)?.try_exp()? * factor;
-        x.try_gt(0)?.try_where(&x.like(0.0), below)
-    }
-
-    /// By way of the value: a step of `x` moves `e^(x / width)`, which is 1 + expm1, by itself times `dx / width`.
-    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+    /// The exponent is cut at 0: an overflow above it would make the gradient there NaN.
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
         let above = x.try_gt(0)?;
-        let value = apply(*self, &[&x.detach()])?;
-        let below = (value + self.scale * self.alpha) / self.width;
-        let slope = above.try_where(&below.like(self.scale), &below)?;
-        let bent = dx.map(|dx| above.try_where(&dx.like(0.0), dx.try_mul(below / self.width)?));
-        Ok((slope, bent.transpose()?))
+        let power = above.try_where(&x.like(0.0), x)?.try_div(self.width)?.try_exp()?;
+        let below = power * (self.scale * self.alpha / self.width);
+        g.try_mul(above.try_where(&below.like(self.scale), &below)?).map(Some)
     }
 }
 

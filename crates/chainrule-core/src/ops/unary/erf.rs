@@ -35,7 +35,7 @@ impl Op for Erf {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<ErfSlope>(&at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(ErfSlope, &at.input(0), cotangent)?)])
     }
 
     /// By way of the inverse of the bell: `dx * 2 / sqrt(pi) / e^(x^2)`.
@@ -55,26 +55,25 @@ impl MapKernel for Erf {
 }
 
 /// The bell `2 / sqrt(pi) e^(-x^2)`, from the input `x`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 pub(super) struct ErfSlope;
 
 impl Slope for ErfSlope {
-    const NAME: &'static str = "erf_grad";
-    const NUMPY: &'static str = "{1} * (2 / math.sqrt(math.pi)) * np.exp(-{0} * {0})";
+    fn grad_name(&self) -> &'static str {
+        "erf_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * (2 / math.sqrt(math.pi)) * np.exp(-{0} * {0})"
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(x: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         g * (T::from_f64(FRAC_2_SQRT_PI) * (-(x * x)).exp::<false>())
     }
 
-    fn bend(x: &Tensor) -> Result<Tensor> {
-        scaled::<ErfSlope>(x, &x.try_mul(-2)?)
-    }
-
-    fn forward(x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = x.try_square()?.try_neg()?.try_exp()?.try_mul(FRAC_2_SQRT_PI)?;
-        let bent = dx.map(|dx| slope.try_mul(x)?.try_mul(dx)?.try_mul(-2)).transpose()?;
-        Ok((slope, bent))
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        x.try_square()?.try_neg()?.try_exp()?.try_mul(FRAC_2_SQRT_PI)?.try_mul(g).map(Some)
     }
 }
 

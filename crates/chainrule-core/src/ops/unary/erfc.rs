@@ -36,7 +36,7 @@ impl Op for Erfc {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<ErfSlope>(&at.input(0), cotangent)?.try_neg()?)])
+        Ok(smallvec![Some(scaled(ErfSlope, &at.input(0), cotangent)?.try_neg()?)])
     }
 
     /// By way of the inverse of the bell: `-dx * 2 / sqrt(pi) / e^(x^2)`.

@@ -35,7 +35,7 @@ impl Op for Exp2 {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<Exp2Slope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(Exp2Slope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: `2^x = e^(x ln 2)`.
@@ -56,25 +56,25 @@ impl MapKernel for Exp2 {
 }
 
 /// `y ln 2`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct Exp2Slope;
 
 impl Slope for Exp2Slope {
-    const NAME: &'static str = "exp2_grad";
-    const NUMPY: &'static str = "{1} * ({0} * math.log(2))";
+    fn grad_name(&self) -> &'static str {
+        "exp2_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * ({0} * math.log(2))"
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         g * (y * T::from_f64(LN_2))
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        Tensor::try_full(y.shape(), LN_2, y.dtype())
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let bent = dy.map(|dy| dy.try_mul(LN_2)).transpose()?;
-        Ok((y.try_mul(LN_2)?, bent))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_mul(y.try_mul(LN_2)?).map(Some)
     }
 }
 

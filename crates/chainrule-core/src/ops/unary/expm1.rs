@@ -37,7 +37,7 @@ impl Op for Expm1 {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<Expm1Slope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(Expm1Slope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: `e^x dx`.
@@ -57,24 +57,25 @@ impl MapKernel for Expm1 {
 }
 
 /// `y + 1`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct Expm1Slope;
 
 impl Slope for Expm1Slope {
-    const NAME: &'static str = "expm1_grad";
-    const NUMPY: &'static str = "{1} * ({0} + 1)";
+    fn grad_name(&self) -> &'static str {
+        "expm1_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * ({0} + 1)"
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         g * (y + T::ONE)
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        Ok(y.ones_like())
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        Ok((y.try_add(1)?, dy.cloned()))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_mul(y.try_add(1)?).map(Some)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use super::slope::{Curve, scaled_by};
+use super::slope::{Slope, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -35,7 +35,7 @@ impl Op for Gelu {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the complement: `Phi(x) = erfc(-x / sqrt 2) / 2`.
@@ -65,7 +65,7 @@ impl MapKernel for Gelu {
 }
 
 /// `Phi(x) + x phi(x)`, from the input.
-impl Curve for Gelu {
+impl Slope for Gelu {
     fn grad_name(&self) -> &'static str {
         "gelu_grad"
     }
@@ -80,18 +80,10 @@ impl Curve for Gelu {
         g * (power * T::from_f64(HEIGHT)).mul_add::<FMA>(x, below)
     }
 
-    /// `(2 - x^2) phi(x)`, since `phi' = -x phi`.
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        (2.0 - x.try_square()?).try_mul(density(x)?)
-    }
-
-    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let phi = density(x)?;
-        let lift = x.try_mul(&phi)?;
-        let slope = x.try_mul(-FRAC_1_SQRT_2)?.try_erfc()? * 0.5 + &lift;
-        // Of Phi, of the factor x, and of the density in turn.
-        let bent = dx.map(|dx| (dx * &phi + dx * &phi).try_sub(dx * x * lift));
-        Ok((slope, bent.transpose()?))
+    /// By way of the complement: `Phi(x) = erfc(-x / sqrt 2) / 2`.
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        let below = x.try_mul(-FRAC_1_SQRT_2)?.try_erfc()? * 0.5;
+        g.try_mul(below + x * density(x)?).map(Some)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `gelu_tanh`: the Gaussian error linear unit by way of tanh, as in GPT.
 
-use super::slope::{Curve, logistic, scaled_by};
+use super::slope::{Slope, logistic, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -35,7 +35,7 @@ impl Op for GeluTanh {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: `s + y sigmoid(-2 u) 2 u'`.
@@ -71,7 +71,7 @@ impl MapKernel for GeluTanh {
 }
 
 /// `s + x s (1 - s) 2 u'`, from the input, with `s = sigmoid(2 u)`.
-impl Curve for GeluTanh {
+impl Slope for GeluTanh {
     fn grad_name(&self) -> &'static str {
         "gelu_tanh_grad"
     }
@@ -90,29 +90,12 @@ impl Curve for GeluTanh {
         g * turn.mul_add::<FMA>(slope, s)
     }
 
-    /// In `v = 2 u`: `s' (2 v' + x v'') + x s'' v'^2`, where `s'' = s' (1 - 2 s)`.
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        let (u, du) = inner(x)?;
-        let s = u.try_mul(2.0)?.try_sigmoid()?;
-        let slope = &s * (1.0 - &s);
-        let dv = du * 2.0;
-        let ddv = x * (12.0 * CUBE * SCALE);
-        let curl = x * (1.0 - s * 2.0) * dv.try_square()?;
-        slope.try_mul(dv * 2.0 + x * ddv + curl)
-    }
-
-    /// By way of tanh: `(1 + t) / 2 + x t' / 2`, and the rule of the product.
-    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+    /// By way of tanh: `(1 + t) / 2 + x t' / 2`.
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
         let (u, du) = inner(x)?;
         let t = u.try_tanh()?;
-        let dt = (1.0 - t.try_square()?) * &du;
-        let slope = (&t + 1.0 + x * &dt).try_mul(0.5)?;
-        let bent = dx.map(|dx| {
-            let ddu = x * (6.0 * CUBE * SCALE);
-            let ddt = (1.0 - t.try_square()?) * ddu - &t * &dt * &du * 2.0;
-            dx.try_mul(dt + x * ddt * 0.5)
-        });
-        Ok((slope, bent.transpose()?))
+        let dt = (1.0 - t.try_square()?) * du;
+        g.try_mul((t + 1.0 + x * dt).try_mul(0.5)?).map(Some)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `hardsigmoid`: the logistic function in three straight pieces.
 
-use super::slope::{Curve, scaled_by};
+use super::slope::{Slope, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -30,7 +30,7 @@ impl Op for Hardsigmoid {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: it moves where it lies strictly between 0 and 1.
@@ -58,7 +58,7 @@ impl MapKernel for Hardsigmoid {
 }
 
 /// 1/6 strictly between the kinks, else 0; from the input.
-impl Curve for Hardsigmoid {
+impl Slope for Hardsigmoid {
     fn grad_name(&self) -> &'static str {
         "hardsigmoid_grad"
     }
@@ -70,16 +70,6 @@ impl Curve for Hardsigmoid {
     #[inline(always)]
     fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         if x.abs() < T::from_f64(3.0) { g / T::from_f64(6.0) } else { T::ZERO }
-    }
-
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        Ok(x.zeros_like())
-    }
-
-    fn forward(&self, x: &Tensor, _: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let rising = x.try_gt(-3)?.try_logical_and(x.try_lt(3)?)?;
-        let slope = rising.try_where(&x.like(1.0 / 6.0), 0.0)?;
-        Ok((slope, Some(x.zeros_like())))
     }
 }
 

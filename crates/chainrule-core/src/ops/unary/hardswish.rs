@@ -1,6 +1,6 @@
 //! `hardswish`: x times its hardsigmoid.
 
-use super::slope::{Curve, scaled_by};
+use super::slope::{Slope, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -30,7 +30,7 @@ impl Op for Hardswish {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// Piece by piece: all of the tangent from 3 on, nothing up to -3, `(2 x + 3) / 6` of it between.
@@ -61,7 +61,7 @@ impl MapKernel for Hardswish {
 }
 
 /// 0, `x / 3 + 1/2`, 1; from the input.
-impl Curve for Hardswish {
+impl Slope for Hardswish {
     fn grad_name(&self) -> &'static str {
         "hardswish_grad"
     }
@@ -78,17 +78,10 @@ impl Curve for Hardswish {
         if x >= three { g } else { below }
     }
 
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        x.try_abs()?.try_lt(3)?.try_where(&x.like(1.0 / 3.0), 0.0)
-    }
-
-    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let (above, below) = (x.try_ge(3)?, x.try_le(-3)?);
-        let between = below.try_where(&x.like(0.0), (x * 2.0 + 3.0) / 6.0)?;
-        let slope = above.try_where(&x.like(1.0), between)?;
-        let flat = above.try_logical_or(below)?;
-        let bent = dx.map(|dx| flat.try_where(&dx.zeros_like(), dx / 3.0)).transpose()?;
-        Ok((slope, bent))
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        let between = g.try_mul(x / 3.0 + 0.5)?;
+        let rising = x.try_le(-3)?.try_where(&g.zeros_like(), between)?;
+        x.try_ge(3)?.try_where(g, rising).map(Some)
     }
 }
 

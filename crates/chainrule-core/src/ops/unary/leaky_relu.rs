@@ -1,6 +1,6 @@
 //! `leaky_relu`: the rectifier with a small slope below 0.
 
-use super::slope::{Curve, scaled_by};
+use super::slope::{Slope, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -32,7 +32,7 @@ impl Op for LeakyRelu {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// As the sum of two parts: `slope * x + (1 - slope) * relu(x)`.
@@ -57,7 +57,7 @@ impl MapKernel for LeakyRelu {
 }
 
 /// 1 above 0, else the slope; from the input.
-impl Curve for LeakyRelu {
+impl Slope for LeakyRelu {
     fn grad_name(&self) -> &'static str {
         "leaky_relu_grad"
     }
@@ -69,15 +69,6 @@ impl Curve for LeakyRelu {
     #[inline(always)]
     fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         if x > T::ZERO { g } else { g * T::from_f64(self.slope) }
-    }
-
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
-        Ok(x.zeros_like())
-    }
-
-    fn forward(&self, x: &Tensor, _: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = x.try_gt(0)?.try_where(&x.ones_like(), self.slope)?;
-        Ok((slope, Some(x.zeros_like())))
     }
 }
 

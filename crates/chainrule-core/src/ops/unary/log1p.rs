@@ -37,7 +37,7 @@ impl Op for Log1p {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<Log1pSlope>(&at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(Log1pSlope, &at.input(0), cotangent)?)])
     }
 
     /// By way of the reciprocal: `dx * (1 / (1 + x))`.
@@ -57,27 +57,29 @@ impl MapKernel for Log1p {
 }
 
 /// `1 / (1 + x)`, from the input `x`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct Log1pSlope;
 
 impl Slope for Log1pSlope {
-    const NAME: &'static str = "log1p_grad";
-    const NUMPY: &'static str = "{1} / ({0} + 1)";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Log1p);
+    fn grad_name(&self) -> &'static str {
+        "log1p_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} / ({0} + 1)"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Log1p)
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(x: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         g / (x + T::ONE)
     }
 
-    fn bend(x: &Tensor) -> Result<Tensor> {
-        x.try_add(1)?.try_square()?.try_reciprocal()?.try_neg()
-    }
-
-    fn forward(x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = x.try_add(1)?.try_reciprocal()?;
-        let bent = dx.map(|dx| dx.try_mul(&slope)?.try_mul(&slope)?.try_neg()).transpose()?;
-        Ok((slope, bent))
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_div(x.try_add(1)?).map(Some)
     }
 }
 

@@ -35,7 +35,7 @@ impl Op for Log2 {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<Log2Slope>(&at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(Log2Slope, &at.input(0), cotangent)?)])
     }
 
     /// By way of the reciprocal: `dx * (1 / x) * log2(e)`.
@@ -55,26 +55,25 @@ impl MapKernel for Log2 {
 }
 
 /// `1 / (x ln 2)`, from the input `x`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct Log2Slope;
 
 impl Slope for Log2Slope {
-    const NAME: &'static str = "log2_grad";
-    const NUMPY: &'static str = "{1} / ({0} * math.log(2))";
+    fn grad_name(&self) -> &'static str {
+        "log2_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} / ({0} * math.log(2))"
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(x: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         g / (x * T::from_f64(LN_2))
     }
 
-    fn bend(x: &Tensor) -> Result<Tensor> {
-        x.try_square()?.try_mul(-LN_2)?.try_reciprocal()
-    }
-
-    fn forward(x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = x.try_mul(LN_2)?.try_reciprocal()?;
-        let bent = dx.map(|dx| dx.try_mul(&slope)?.try_div(x)?.try_neg()).transpose()?;
-        Ok((slope, bent))
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_div(x.try_mul(LN_2)?).map(Some)
     }
 }
 

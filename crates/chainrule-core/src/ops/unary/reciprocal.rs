@@ -37,7 +37,7 @@ impl Op for Reciprocal {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<ReciprocalSlope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(ReciprocalSlope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: `-dx / x^2`.
@@ -58,27 +58,29 @@ impl MapKernel for Reciprocal {
 }
 
 /// `-y^2`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct ReciprocalSlope;
 
 impl Slope for ReciprocalSlope {
-    const NAME: &'static str = "reciprocal_grad";
-    const NUMPY: &'static str = "-({1} * ({0} * {0}))";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Reciprocal);
+    fn grad_name(&self) -> &'static str {
+        "reciprocal_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "-({1} * ({0} * {0}))"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Reciprocal)
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         -(g * (y * y))
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        y.try_mul(-2.0)
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = (y * y).try_neg()?;
-        let bent = dy.map(|dy| (y * dy + dy * y).try_neg()).transpose()?;
-        Ok((slope, bent))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        (y * y).try_mul(g)?.try_neg().map(Some)
     }
 }
 

@@ -37,7 +37,7 @@ impl Op for Relu {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<ReluSlope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(ReluSlope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: nothing where x <= 0.
@@ -58,25 +58,21 @@ impl MapKernel for Relu {
 }
 
 /// 1 where the result is above 0 or NaN, else 0; the gradient is picked, not multiplied.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct ReluSlope;
 
 impl Slope for ReluSlope {
-    const NAME: &'static str = "relu_grad";
-    const NUMPY: &'static str = "np.where({0} <= 0, 0, {1})";
+    fn grad_name(&self) -> &'static str {
+        "relu_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "np.where({0} <= 0, 0, {1})"
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         if y <= T::ZERO { T::ZERO } else { g }
-    }
-
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        Ok(y.zeros_like())
-    }
-
-    fn forward(y: &Tensor, _: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = y.try_le(0)?.try_where(&y.zeros_like(), 1)?;
-        Ok((slope, Some(y.zeros_like())))
     }
 }
 

@@ -37,7 +37,7 @@ impl Op for Rsqrt {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<RsqrtSlope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(RsqrtSlope, &at.output(), cotangent)?)])
     }
 
     /// By way of the root of the input: `-dx / 2 / sqrt(x)^3`.
@@ -58,27 +58,29 @@ impl MapKernel for Rsqrt {
 }
 
 /// `-y^3 / 2`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct RsqrtSlope;
 
 impl Slope for RsqrtSlope {
-    const NAME: &'static str = "rsqrt_grad";
-    const NUMPY: &'static str = "{1} * (-0.5 * ({0} * {0} * {0}))";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Rsqrt);
+    fn grad_name(&self) -> &'static str {
+        "rsqrt_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * (-0.5 * ({0} * {0} * {0}))"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Rsqrt)
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         g * (T::from_f64(-0.5) * (y * y * y))
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        y.try_square()?.try_mul(-1.5)
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let half = y * -0.5;
-        let bent = dy.map(|dy| (&half * 3.0 * dy).try_mul(y)).transpose()?;
-        Ok(((&half * y).try_mul(y)?, bent))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        (y * y * y).try_mul(-0.5)?.try_mul(g).map(Some)
     }
 }
 

@@ -37,7 +37,7 @@ impl Op for Sigmoid {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<SigmoidSlope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(SigmoidSlope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: `dx / (e^(x/2) + e^(-x/2))^2`.
@@ -59,27 +59,29 @@ impl MapKernel for Sigmoid {
 }
 
 /// `y (1 - y)`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct SigmoidSlope;
 
 impl Slope for SigmoidSlope {
-    const NAME: &'static str = "sigmoid_grad";
-    const NUMPY: &'static str = "{1} * ({0} * (1 - {0}))";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Sigmoid);
+    fn grad_name(&self) -> &'static str {
+        "sigmoid_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * ({0} * (1 - {0}))"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Sigmoid)
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         g * (y * (T::ONE - y))
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        y.try_mul(-2.0)?.try_add(1.0)
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let rest = 1.0 - y;
-        let bent = dy.map(|dy| (dy * &rest).try_sub(dy * y)).transpose()?;
-        Ok((y.try_mul(&rest)?, bent))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_mul(y * (1.0 - y)).map(Some)
     }
 }
 
@@ -129,7 +131,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "derivative taken at the wrong point",
             what: "sigmoid was applied to its own result: the derivative was taken there instead of at the input",
             rule: |_, at, g, _| {
-                scaled::<SigmoidSlope>(&at.output().try_sigmoid()?, g).map(|dx| smallvec![Some(dx)])
+                scaled(SigmoidSlope, &at.output().try_sigmoid()?, g).map(|dx| smallvec![Some(dx)])
             },
         },
     ],

@@ -1,6 +1,6 @@
 //! `silu`: x times its logistic function, also called swish.
 
-use super::slope::{Curve, logistic, scaled_by};
+use super::slope::{Slope, logistic, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -30,7 +30,7 @@ impl Op for Silu {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// By way of the result: `s + y sigmoid(-x)`.
@@ -55,7 +55,7 @@ impl MapKernel for Silu {
 }
 
 /// `s + x s'`, from the input, with `s = sigmoid(x)` and `s' = s (1 - s)`.
-impl Curve for Silu {
+impl Slope for Silu {
     fn grad_name(&self) -> &'static str {
         "silu_grad"
     }
@@ -70,22 +70,9 @@ impl Curve for Silu {
         g * x.mul_add::<FMA>(slope, s)
     }
 
-    /// `2 s' + x s''`, where `s'' = s' (1 - 2 s)`.
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
         let s = x.try_sigmoid()?;
-        let slope = &s * (1.0 - &s);
-        slope.try_mul(x.try_mul(1.0 - s * 2.0)? + 2.0)
-    }
-
-    /// With `c = 1 - s`, which is `sigmoid(-x)`: `s + x s c`, by the rule of the product.
-    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let (s, c) = (x.try_sigmoid()?, x.try_neg()?.try_sigmoid()?);
-        let slope = s.try_add(x * &s * &c)?;
-        let bent = dx.map(|dx| {
-            let ds = dx * &s * &c;
-            (&ds + dx * &s * &c).try_add(x * &ds * &c - x * &s * &ds)
-        });
-        Ok((slope, bent.transpose()?))
+        g.try_mul(&s + x * (&s * (1.0 - &s))).map(Some)
     }
 }
 
@@ -133,7 +120,7 @@ pub(super) const ENTRY: Entry = Entry {
             what: "the slope was taken at the result instead of at the input",
             rule: |_, at, g, _| {
                 let y = at.input(0).try_silu()?;
-                Ok(smallvec![Some(scaled_by(Silu, &y, g)?)])
+                Ok(smallvec![Some(scaled(Silu, &y, g)?)])
             },
         },
     ],

@@ -1,38 +1,16 @@
-//! `g * slope(s)` in one pass: the backward of an op on one tensor, from the input or the result that it saved.
-//!
-//! [`Slope`] is for the simple ones; [`Curve`] for those with parameters, or whose loop calls exp and its kin.
+//! `g * slope(s)` in one pass: the backward of an op on one tensor, from the input or the result
+//! that it saved.
 
 use std::fmt::Debug;
-use std::marker::PhantomData;
 
 use crate::kernels::map::{self, Function2};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
+use crate::tensor::is_grad_enabled;
 
-/// The slope of a unary op, as a function of what the op saved.
-pub(super) trait Slope: Debug + Send + Sync + 'static {
+/// The slope of a unary op, as a function of the value that the op saved.
+pub(super) trait Slope: Parameters + Debug + Copy + Send + Sync + 'static {
     /// The name of the backward in listings: `tanh_grad`.
-    const NAME: &'static str;
-
-    /// As [`Op::numpy`], of the saved value and the gradient.
-    const NUMPY: &'static str;
-
-    /// The slope as the algebra of programs reads it.
-    const READING: Option<reading::SlopeReading> = None;
-
-    /// `g` times the slope at `s`: the kernel.
-    fn scale<T: Real>(s: T, g: T) -> T;
-
-    /// The derivative of the slope with respect to `s`, for the reverse rule of the backward.
-    fn bend(s: &Tensor) -> Result<Tensor>;
-
-    /// The slope, and its tangent for the tangent `ds`: for the forward rule of the backward, written independently.
-    fn forward(s: &Tensor, ds: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)>;
-}
-
-/// As [`Slope`], with parameters in its fields, and with the fused multiply-add where there is one.
-pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
-    /// The name of the backward in listings: `elu_grad`.
     fn grad_name(&self) -> &'static str;
 
     /// As [`Op::numpy`], of the saved value and the gradient.
@@ -43,60 +21,33 @@ pub(super) trait Curve: Parameters + Debug + Copy + Send + Sync + 'static {
         None
     }
 
-    /// `g` times the slope at `s`: the kernel, always inlined and without branches.
+    /// `g` times the slope at `s`: the kernel, always inlined and without branches, with the fused
+    /// multiply-add where there is one.
     fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T;
 
-    /// As [`Slope::bend`].
-    fn bend(&self, s: &Tensor) -> Result<Tensor>;
-
-    /// As [`Slope::forward`].
-    fn forward(&self, s: &Tensor, ds: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)>;
-}
-
-impl<S: Slope> Curve for PhantomData<S> {
-    fn grad_name(&self) -> &'static str {
-        S::NAME
-    }
-
-    fn numpy(&self) -> &'static str {
-        S::NUMPY
-    }
-
-    fn reading(&self) -> Option<reading::SlopeReading> {
-        S::READING
-    }
-
-    #[inline(always)]
-    fn scale<const FMA: bool, T: Real>(self, s: T, g: T) -> T {
-        S::scale(s, g)
-    }
-
-    fn bend(&self, s: &Tensor) -> Result<Tensor> {
-        S::bend(s)
-    }
-
-    fn forward(&self, s: &Tensor, ds: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        S::forward(s, ds)
+    /// The same in primitive ops, from which the derivatives of the backward come; none for a slope
+    /// that is constant between its jumps.
+    fn in_steps(&self, s: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        let _ = (s, g);
+        Ok(None)
     }
 }
 
 /// The op `g * slope(s)`, linear in `g`.
 #[derive(Debug, Clone, Copy, Parameters)]
-struct Scaled<C>(C);
+struct Scaled<S>(S);
 
-/// `g * slope(s)`, recorded if a gradient can flow.
+/// `g * slope(s)`: by the kernel, or in primitive ops where it will be differentiated.
 #[track_caller]
-pub(super) fn scaled<S: Slope>(s: &Tensor, g: &Tensor) -> Result<Tensor> {
-    scaled_by(PhantomData::<S>, s, g)
+pub(super) fn scaled(slope: impl Slope, s: &Tensor, g: &Tensor) -> Result<Tensor> {
+    let recorded = is_grad_enabled() && (s.requires_grad() || g.requires_grad());
+    if recorded && let Some(steps) = slope.in_steps(s, g)? {
+        return Ok(steps);
+    }
+    apply(Scaled(slope), &[s, g])
 }
 
-/// The same for a slope with parameters.
-#[track_caller]
-pub(super) fn scaled_by(curve: impl Curve, s: &Tensor, g: &Tensor) -> Result<Tensor> {
-    apply(Scaled(curve), &[s, g])
-}
-
-impl<C: Curve> Op for Scaled<C> {
+impl<S: Slope> Op for Scaled<S> {
     fn name(&self) -> &'static str {
         self.0.grad_name()
     }
@@ -128,40 +79,45 @@ impl<C: Curve> Op for Scaled<C> {
         Kernel::Map(self)
     }
 
-    fn saves(&self, wanted: Wanted) -> Saves {
-        Saves::input(0).and(Saves::input(1).when(wanted.get(0)))
+    fn saves(&self, _: Wanted) -> Saves {
+        Saves::input(0)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let s = at.input(0);
-        let ds = wanted
-            .get(0)
-            .then(|| cotangent.try_mul(at.input(1))?.try_mul(&self.0.bend(&s)?))
-            .transpose()?;
-        let dg = wanted.get(1).then(|| scaled_by(self.0, &s, cotangent)).transpose()?;
+        self.expect_flat(wanted.get(0), &s)?;
+        let ds = wanted.get(0).then(|| s.zeros_like());
+        let dg = wanted.get(1).then(|| scaled(self.0, &s, cotangent)).transpose()?;
         Ok(smallvec![ds, dg])
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let (slope, bent) = self.0.forward(&at.input(0), tangents[0].as_ref())?;
-        let by_s = bent.map(|ds| at.input(1).try_mul(&ds)).transpose()?;
-        let by_g = tangents[1].as_ref().map(|dg| slope.try_mul(dg)).transpose()?;
-        match (by_s, by_g) {
-            (Some(a), Some(b)) => a.try_add(&b),
-            (Some(d), None) | (None, Some(d)) => Ok(d),
-            (None, None) => unreachable!("at least one tangent is given"),
-        }
+        let s = at.input(0);
+        self.expect_flat(tangents[0].is_some(), &s)?;
+        tangents[1].as_ref().map_or_else(|| Ok(s.zeros_like()), |dg| scaled(self.0, &s, dg))
     }
 }
 
-impl<C: Curve> Function2 for Scaled<C> {
+impl<S: Slope> Scaled<S> {
+    /// The error if the slope changes with `s` and `s` is asked for: [`scaled`] records that case
+    /// in primitive ops.
+    fn expect_flat(&self, asked: bool, s: &Tensor) -> Result<()> {
+        if asked && self.0.in_steps(&s.detach(), &s.detach())?.is_some() {
+            let why = "this kernel is differentiated in primitive ops, which were not recorded";
+            return Err(Error::gradient(self.name(), why));
+        }
+        Ok(())
+    }
+}
+
+impl<S: Slope> Function2 for Scaled<S> {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, s: T, g: T) -> T {
         self.0.scale::<FMA, T>(s, g)
     }
 }
 
-impl<C: Curve> MapKernel for Scaled<C> {
+impl<S: Slope> MapKernel for Scaled<S> {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         match (inputs, out) {
             ([Input::F32(s), Input::F32(g)], Output::F32(out)) => {

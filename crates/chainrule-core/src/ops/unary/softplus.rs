@@ -1,6 +1,6 @@
 //! `softplus`: the smooth rectifier.
 
-use super::slope::{Curve, logistic, scaled_by};
+use super::slope::{Slope, logistic, scaled};
 use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -37,7 +37,7 @@ impl Op for Softplus {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled_by(*self, &at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
     /// `dx / (1 + e^-bx)`, and `dx` itself beyond the threshold.
@@ -67,7 +67,7 @@ impl MapKernel for Softplus {
 }
 
 /// `sigmoid(beta x)`, and 1 beyond the threshold; from the input.
-impl Curve for Softplus {
+impl Slope for Softplus {
     fn grad_name(&self) -> &'static str {
         "softplus_grad"
     }
@@ -83,24 +83,9 @@ impl Curve for Softplus {
         if z > T::from_f64(self.threshold) { g } else { g * s }
     }
 
-    fn bend(&self, x: &Tensor) -> Result<Tensor> {
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
         let z = x.try_mul(self.beta)?;
-        let s = z.try_sigmoid()?;
-        let bent = (&s * (1.0 - &s)).try_mul(self.beta)?;
-        z.try_gt(self.threshold)?.try_where(&bent.like(0.0), bent)
-    }
-
-    /// By way of powers: `1 / (1 + e^-z)`, by the rule of the quotient.
-    fn forward(&self, x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let z = x.try_mul(self.beta)?;
-        let beyond = z.try_gt(self.threshold)?;
-        let whole = z.try_neg()?.try_exp()? + 1.0;
-        let slope = beyond.try_where(&z.like(1.0), whole.try_reciprocal()?)?;
-        let bent = dx.map(|dx| {
-            let rise = dx.try_mul((&whole - 1.0) * self.beta)?;
-            beyond.try_where(&z.like(0.0), rise / whole.try_square()?)
-        });
-        Ok((slope, bent.transpose()?))
+        z.try_gt(self.threshold)?.try_where(g, g.try_mul(z.try_sigmoid()?)?).map(Some)
     }
 }
 

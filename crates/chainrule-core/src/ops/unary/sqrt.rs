@@ -37,7 +37,7 @@ impl Op for Sqrt {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<SqrtSlope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(SqrtSlope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: `dx / 2 * x^(-1/2)`.
@@ -57,27 +57,29 @@ impl MapKernel for Sqrt {
 }
 
 /// `1 / (2 y)`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct SqrtSlope;
 
 impl Slope for SqrtSlope {
-    const NAME: &'static str = "sqrt_grad";
-    const NUMPY: &'static str = "{1} / ({0} + {0})";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Sqrt);
+    fn grad_name(&self) -> &'static str {
+        "sqrt_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} / ({0} + {0})"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Sqrt)
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         g / (y + y)
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        (y * y).try_reciprocal()?.try_mul(-0.5)
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let slope = 0.5 / y;
-        let bent = dy.map(|dy| (&slope * dy).try_neg()?.try_div(y)).transpose()?;
-        Ok((slope, bent))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_div(y + y).map(Some)
     }
 }
 

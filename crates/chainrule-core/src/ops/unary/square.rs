@@ -37,7 +37,7 @@ impl Op for Square {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<SquareSlope>(&at.input(0), cotangent)?)])
+        Ok(smallvec![Some(scaled(SquareSlope, &at.input(0), cotangent)?)])
     }
 
     /// The rule of the product: `dx * x + x * dx`.
@@ -59,25 +59,29 @@ impl MapKernel for Square {
 }
 
 /// `2 x`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct SquareSlope;
 
 impl Slope for SquareSlope {
-    const NAME: &'static str = "square_grad";
-    const NUMPY: &'static str = "{1} * ({0} + {0})";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Square);
+    fn grad_name(&self) -> &'static str {
+        "square_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * ({0} + {0})"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Square)
+    }
 
     #[inline(always)]
-    fn scale<T: Real>(x: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, x: T, g: T) -> T {
         g * (x + x)
     }
 
-    fn bend(x: &Tensor) -> Result<Tensor> {
-        Tensor::try_full(x.shape(), 2.0, x.dtype())
-    }
-
-    fn forward(x: &Tensor, dx: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        Ok((x.try_mul(2)?, dx.map(|dx| dx.try_add(dx)).transpose()?))
+    fn in_steps(&self, x: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_mul(x + x).map(Some)
     }
 }
 

@@ -37,7 +37,7 @@ impl Op for Tanh {
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![Some(scaled::<TanhSlope>(&at.output(), cotangent)?)])
+        Ok(smallvec![Some(scaled(TanhSlope, &at.output(), cotangent)?)])
     }
 
     /// By way of the input: `dx / cosh(x)^2`, where `1 / cosh(x) = 2 / (e^x + e^-x)`.
@@ -58,27 +58,30 @@ impl MapKernel for Tanh {
 }
 
 /// `1 - y^2`, from the result `y`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Parameters)]
 struct TanhSlope;
 
 impl Slope for TanhSlope {
-    const NAME: &'static str = "tanh_grad";
-    const NUMPY: &'static str = "{1} * ((1 - {0}) * (1 + {0}))";
-    const READING: Option<reading::SlopeReading> = Some(reading::SlopeReading::Tanh);
+    fn grad_name(&self) -> &'static str {
+        "tanh_grad"
+    }
+
+    fn numpy(&self) -> &'static str {
+        "{1} * ((1 - {0}) * (1 + {0}))"
+    }
+
+    fn reading(&self) -> Option<reading::SlopeReading> {
+        Some(reading::SlopeReading::Tanh)
+    }
 
     /// As a product, which keeps its digits where `y` is near 1.
     #[inline(always)]
-    fn scale<T: Real>(y: T, g: T) -> T {
+    fn scale<const FMA: bool, T: Real>(self, y: T, g: T) -> T {
         g * ((T::ONE - y) * (T::ONE + y))
     }
 
-    fn bend(y: &Tensor) -> Result<Tensor> {
-        y.try_mul(-2.0)
-    }
-
-    fn forward(y: &Tensor, dy: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
-        let bent = dy.map(|dy| (y * dy + dy * y).try_neg()).transpose()?;
-        Ok((1.0 - y * y, bent))
+    fn in_steps(&self, y: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+        g.try_mul((1.0 - y) * (1.0 + y)).map(Some)
     }
 }
 
