@@ -15,7 +15,7 @@ pub(crate) use crate::shape::{Axes, IntoAxes, IntoShape, IntoSizes, MAX_RANK, Sh
 pub(crate) use crate::tensor::log;
 pub(crate) use crate::tensor::op::{
     Array, Extent, Grads, Input, Kernel, MapKernel, Op, Outcome, Output, ReduceKernel, Saved,
-    Saves, ViewKernel, Wanted, WholeKernel, tile, tile_function, tile_slice,
+    Saves, ViewKernel, Wanted, WholeKernel, by_dtype, tile, tile_function, tile_slice,
 };
 pub(crate) use crate::tensor::reading::{self, Fold, Linear, Reading};
 pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};

@@ -81,19 +81,27 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// What backward needs when the gradients of the `wanted` inputs are asked for.
+    /// The values that backward needs when the gradients of the `wanted` inputs are asked for.
     fn saves(&self, wanted: Wanted) -> Saves {
         let _ = wanted;
-        Saves::INPUTS
+        if self.is_differentiable() { Saves::INPUTS } else { Saves::NOTHING }
     }
 
     /// The reverse rule: the gradients of the wanted inputs from the gradient of the output. A gradient may come out with
     /// the output's shape where the input was broadcast: the walker sums it.
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads>;
+    ///
+    /// An op without a rule is either not differentiable, or the kernel of a backward pass.
+    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
+        let _ = (at, cotangent, wanted);
+        Err(no_rule(self.name(), self.is_differentiable()))
+    }
 
     /// The forward rule: the tangent of the output from those of the inputs (`None` is zero; at least one is given). Written
     /// independently of [`Op::vjp`]; the two check each other.
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor>;
+    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
+        let _ = (at, tangents);
+        Err(no_rule(self.name(), self.is_differentiable()))
+    }
 
     /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here, so it saves its inputs.
     fn definition(&self) -> Option<Definition<'_>> {
@@ -171,6 +179,18 @@ impl dyn Op {
     pub fn is<T: Op>(&self) -> bool {
         (self as &dyn Any).is::<T>()
     }
+}
+
+#[cold]
+fn no_rule(op: &'static str, differentiable: bool) -> Error {
+    let why = match differentiable {
+        true => {
+            "it is the kernel of a backward pass; a pass with create_graph differentiates the \
+             definition of the fused op instead"
+        }
+        false => "its result has no derivative",
+    };
+    Error::gradient(op, why)
 }
 
 /// An op that gives one of the results of another op alone.
@@ -521,3 +541,23 @@ macro_rules! tile_function {
     };
 }
 pub(crate) use tile_function;
+
+/// The expression with `T` as the type that stores elements of the dtype, which is one of those
+/// listed: `by_dtype!(x.dtype(), [F32, F64], |T| f(x.elements::<T>()))`.
+macro_rules! by_dtype {
+    (@stored F32) => { f32 };
+    (@stored F64) => { f64 };
+    (@stored I64) => { i64 };
+    (@stored Bool) => { u8 };
+    ($dtype:expr, [$($d:ident),+], |$T:ident| $run:expr $(,)?) => {
+        match $dtype {
+            $($crate::dtype::DType::$d => {
+                type $T = $crate::tensor::op::by_dtype!(@stored $d);
+                $run
+            })+
+            #[allow(unreachable_patterns)]
+            _ => unreachable!("infer admits no other dtypes"),
+        }
+    };
+}
+pub(crate) use by_dtype;

@@ -195,12 +195,11 @@ pub(crate) fn adjacent(x: &Arc<Value>, axes: Axes) -> Result<(Arc<Value>, Extent
 /// All elements of a contiguous value.
 #[inline]
 pub fn array(value: &Value) -> Array<'_> {
-    const WHY: &str = "the array was made contiguous";
     match value.dtype() {
-        DType::F32 => Array::F32(value.slice().expect(WHY)),
-        DType::F64 => Array::F64(value.slice().expect(WHY)),
-        DType::I64 => Array::I64(value.slice().expect(WHY)),
-        DType::Bool => Array::Bool(value.slice().expect(WHY)),
+        DType::F32 => Array::F32(value.elements()),
+        DType::F64 => Array::F64(value.elements()),
+        DType::I64 => Array::I64(value.elements()),
+        DType::Bool => Array::Bool(value.elements()),
     }
 }
 

@@ -268,6 +268,12 @@ impl Value {
         }
     }
 
+    /// The elements of a value that was made contiguous.
+    #[inline]
+    pub fn elements<T: Stored>(&self) -> &[T] {
+        self.slice().expect("the array was made contiguous")
+    }
+
     /// All elements of the owner, in which [`Value::layout`] finds this value's.
     #[inline]
     pub fn strided<T: Stored>(&self) -> &[T] {

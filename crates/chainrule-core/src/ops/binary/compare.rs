@@ -63,18 +63,6 @@ impl Op for Compare {
         Kernel::Map(self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None, None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.name(), "a comparison has no derivative"))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }

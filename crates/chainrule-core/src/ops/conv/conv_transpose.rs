@@ -69,15 +69,12 @@ impl WholeKernel for Transposed {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (x, w) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), array(&w), output(&mut value)) {
-            (Array::F32(x), Array::F32(w), Output::F32(o)) => {
-                conv::input_gradient(&self.conv, x, w, o)
-            }
-            (Array::F64(x), Array::F64(w), Output::F64(o)) => {
-                conv::input_gradient(&self.conv, x, w, o)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| conv::input_gradient(
+            &self.conv,
+            x.elements::<T>(),
+            w.elements(),
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -170,15 +170,12 @@ impl WholeKernel for WeightGrad {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let (x, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), array(&g), output(&mut value)) {
-            (Array::F32(x), Array::F32(g), Output::F32(o)) => {
-                conv::weight_gradient(&self.conv, x, g, o)
-            }
-            (Array::F64(x), Array::F64(g), Output::F64(o)) => {
-                conv::weight_gradient(&self.conv, x, g, o)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| conv::weight_gradient(
+            &self.conv,
+            x.elements::<T>(),
+            g.elements(),
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -74,11 +74,14 @@ impl WholeKernel for PoolMax {
         let mut value = Value::uninit(self.name(), out)?;
         let mut places = Value::uninit(self.name(), Meta::new(out.shape, DType::I64))?;
         let at = places.elements_mut::<i64>();
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => max_pool(x, size, rows, cols, o, at),
-            (Array::F64(x), Output::F64(o)) => max_pool(x, size, rows, cols, o, at),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| max_pool(
+            x.elements::<T>(),
+            size,
+            rows,
+            cols,
+            value.elements_mut(),
+            at
+        ));
         Ok(Outcome { value: value.share(), extra: smallvec![places.share()] })
     }
 }

@@ -78,11 +78,12 @@ impl WholeKernel for Resample {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let x = inputs[0].contiguous()?;
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => resample(x, &self.rows, &self.cols, o),
-            (Array::F64(x), Output::F64(o)) => resample(x, &self.rows, &self.cols, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| resample(
+            x.elements::<T>(),
+            &self.rows,
+            &self.cols,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

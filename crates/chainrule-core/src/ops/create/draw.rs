@@ -127,18 +127,6 @@ impl Op for Random {
         Kernel::Whole(self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Ok(Tensor::full(self.meta.shape, 0.0, self.meta.dtype))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }

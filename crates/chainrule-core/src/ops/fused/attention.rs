@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::attention_options::{
     Attention, infer_attention, is_seed, keep_factors, split_seed, visible,
 };
-use super::{backward_only, shifted};
+use super::shifted;
 use crate::kernels::attention::{
     self, AttentionReal, Dropout, Gradients, Grid, Heads, HeadsMut, Mask, Problem,
 };
@@ -340,8 +340,6 @@ impl Op for AttentionGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for AttentionGrad {

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::backward_only;
 use super::learned::{Learned, affine, elements, with_learned};
 use crate::kernels::norm::{self, Column};
 use crate::ops::prelude::*;
@@ -166,8 +165,6 @@ impl Op for BatchNormGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for BatchNormGrad {

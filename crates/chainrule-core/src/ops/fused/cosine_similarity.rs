@@ -1,6 +1,5 @@
 //! `cosine_similarity`: the cosine of the angle between two vectors, and the backward of it as one kernel.
 
-use super::backward_only;
 use crate::kernels::pair::combine;
 use crate::kernels::softmax::Row;
 use crate::ops::prelude::*;
@@ -114,11 +113,13 @@ impl WholeKernel for Cosine {
         let (x, y) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let n = x.shape()[x.shape().rank() - 1];
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), array(&y), output(&mut value)) {
-            (Array::F32(x), Array::F32(y), Output::F32(o)) => rows(x, y, n, self.eps, o),
-            (Array::F64(x), Array::F64(y), Output::F64(o)) => rows(x, y, n, self.eps, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| rows(
+            x.elements::<T>(),
+            y.elements(),
+            n,
+            self.eps,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }
@@ -147,8 +148,6 @@ impl Op for CosineGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for CosineGrad {
@@ -156,15 +155,12 @@ impl WholeKernel for CosineGrad {
         let [x, y, g] = [&inputs[0], &inputs[1], &inputs[2]].map(Value::contiguous);
         let (x, y, g) = (x?, y?, g?);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), array(&y), array(&g), output(&mut value)) {
-            (Array::F32(x), Array::F32(y), Array::F32(g), Output::F32(o)) => {
-                self.backward(x, y, g, o)
-            }
-            (Array::F64(x), Array::F64(y), Array::F64(g), Output::F64(o)) => {
-                self.backward(x, y, g, o)
-            }
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| self.backward(
+            x.elements::<T>(),
+            y.elements(),
+            g.elements(),
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -7,7 +7,7 @@ use super::classes::{
 };
 use super::cross_entropy_probabilities::SoftCrossEntropy;
 use super::reduction::Reduction;
-use super::{backward_only, log_softmax_in_steps, shifted};
+use super::{log_softmax_in_steps, shifted};
 use crate::kernels::softmax::{self, Row};
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
@@ -152,15 +152,14 @@ impl WholeKernel for CrossEntropyOp {
         let each = self.counting.reduction == Reduction::None;
         let rows = Shape::new(&[if each { 0 } else { targets.len() }]);
         let mut scratch = Value::uninit(self.name(), Meta::new(rows, out.dtype))?;
-        match (array(&x), output(&mut value), output(&mut probs), output(&mut scratch)) {
-            (Array::F32(x), Output::F32(o), Output::F32(p), Output::F32(scratch)) => {
-                self.forward(x, targets, classes, o, p, scratch)
-            }
-            (Array::F64(x), Output::F64(o), Output::F64(p), Output::F64(scratch)) => {
-                self.forward(x, targets, classes, o, p, scratch)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| self.forward(
+            x.elements::<T>(),
+            targets,
+            classes,
+            value.elements_mut(),
+            probs.elements_mut(),
+            scratch.elements_mut()
+        ));
         Ok(Outcome { value: value.share(), extra: smallvec![probs.share()] })
     }
 }
@@ -259,8 +258,6 @@ impl Op for CrossEntropyGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for CrossEntropyGrad {
@@ -271,15 +268,13 @@ impl WholeKernel for CrossEntropyGrad {
         let targets: &[i64] = targets.slice().expect("made contiguous");
         let classes = out.shape[1];
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&probs), array(&g), output(&mut value)) {
-            (Array::F32(p), Array::F32(g), Output::F32(o)) => {
-                self.backward(p, targets, g, classes, o)
-            }
-            (Array::F64(p), Array::F64(g), Output::F64(o)) => {
-                self.backward(p, targets, g, classes, o)
-            }
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(probs.dtype(), [F32, F64], |T| self.backward(
+            probs.elements::<T>(),
+            targets,
+            g.elements(),
+            classes,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

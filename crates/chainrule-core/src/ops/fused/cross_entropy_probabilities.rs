@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::classes::elements;
 use super::reduction::Reduction;
-use super::{backward_only, log_softmax_in_steps, shifted};
+use super::{log_softmax_in_steps, shifted};
 use crate::kernels::math::exp_slice;
 use crate::kernels::softmax::{self, Row};
 use crate::ops::fused::cross_entropy::CrossEntropy;
@@ -134,15 +134,13 @@ impl WholeKernel for SoftCrossEntropy {
         let [rows, classes] = [x.shape()[0], x.shape()[1]];
         let mut value = Value::uninit(self.name(), out)?;
         let mut logp = Value::uninit(self.name(), x.meta)?;
-        match (array(&x), array(&t), output(&mut value), output(&mut logp)) {
-            (Array::F32(x), Array::F32(t), Output::F32(o), Output::F32(p)) => {
-                self.forward(x, t, [rows, classes], o, p)
-            }
-            (Array::F64(x), Array::F64(t), Output::F64(o), Output::F64(p)) => {
-                self.forward(x, t, [rows, classes], o, p)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| self.forward(
+            x.elements::<T>(),
+            t.elements(),
+            [rows, classes],
+            value.elements_mut(),
+            logp.elements_mut()
+        ));
         Ok(Outcome { value: value.share(), extra: smallvec![logp.share()] })
     }
 }
@@ -234,8 +232,6 @@ impl Op for SoftGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for SoftGrad {
@@ -244,15 +240,13 @@ impl WholeKernel for SoftGrad {
         let (logp, t, g) = (logp?, t?, g?);
         let classes = out.shape[1];
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&logp), array(&t), array(&g), output(&mut value)) {
-            (Array::F32(p), Array::F32(t), Array::F32(g), Output::F32(o)) => {
-                self.backward(p, t, g, classes, o)
-            }
-            (Array::F64(p), Array::F64(t), Array::F64(g), Output::F64(o)) => {
-                self.backward(p, t, g, classes, o)
-            }
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(logp.dtype(), [F32, F64], |T| self.backward(
+            logp.elements::<T>(),
+            t.elements(),
+            g.elements(),
+            classes,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::backward_only;
 use crate::kernels::gemm::{Batch, Mat};
 use crate::kernels::reduce;
 use crate::ops::linalg::matmul::product;
@@ -238,8 +237,6 @@ impl Op for LinearGrad {
         };
         wanted.map(part).collect()
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for LinearGrad {
@@ -259,11 +256,12 @@ impl WholeKernel for LinearGrad {
             let g = inputs[0].contiguous()?;
             let count = rows(&g)?.rows;
             let mut value = fresh(Shape::new(&[outputs]))?;
-            match (array(&g), output(&mut value)) {
-                (Array::F32(g), Output::F32(o)) => reduce::sum(g, count, outputs, o),
-                (Array::F64(g), Output::F64(o)) => reduce::sum(g, count, outputs, o),
-                _ => unreachable!("a gradient has the dtype of its tensor"),
-            }
+            by_dtype!(g.dtype(), [F32, F64], |T| reduce::sum(
+                g.elements::<T>(),
+                count,
+                outputs,
+                value.elements_mut()
+            ));
             found.push(value.share());
         }
         let mut found = found.into_iter();

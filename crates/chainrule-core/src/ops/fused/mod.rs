@@ -52,28 +52,8 @@ pub use smooth_l1::SmoothL1;
 
 use shift::shifted;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::Tensor;
-
-/// The rules of an op that is the backward of a fused op: an error, should one ever be asked for.
-macro_rules! backward_only {
-    () => {
-        fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-            Err(super::backward_only_error(self.name()))
-        }
-
-        fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-            Err(super::backward_only_error(self.name()))
-        }
-    };
-}
-use backward_only;
-
-#[cold]
-fn backward_only_error(op: &'static str) -> Error {
-    let why = "it is the kernel of a backward pass; a pass with create_graph differentiates the definition of the fused op instead";
-    Error::gradient(op, why)
-}
 
 /// The tensor with `axis` moved to the end by an exchange with the last, and the axis as a number from 0.
 #[track_caller]

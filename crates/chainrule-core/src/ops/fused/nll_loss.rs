@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::backward_only;
 use super::classes::{Counting, batch, classes, expect_class_numbers, rows, without_classes};
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
@@ -105,11 +104,12 @@ impl WholeKernel for Nll {
         let targets: &[i64] = targets.slice().expect("made contiguous");
         self.counting.expect_targets(self.name(), targets, classes)?;
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => self.forward(x, targets, [classes, inner], o),
-            (Array::F64(x), Output::F64(o)) => self.forward(x, targets, [classes, inner], o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| self.forward(
+            x.elements::<T>(),
+            targets,
+            [classes, inner],
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }
@@ -175,8 +175,6 @@ impl Op for NllGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for NllGrad {
@@ -185,11 +183,12 @@ impl WholeKernel for NllGrad {
         let targets: &[i64] = targets.slice().expect("made contiguous");
         let mut value = Value::uninit(self.name(), out)?;
         let extent = [out.shape[1], out.shape[2]];
-        match (array(&g), output(&mut value)) {
-            (Array::F32(g), Output::F32(o)) => self.backward(targets, g, extent, o),
-            (Array::F64(g), Output::F64(o)) => self.backward(targets, g, extent, o),
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(g.dtype(), [F32, F64], |T| self.backward(
+            targets,
+            g.elements::<T>(),
+            extent,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

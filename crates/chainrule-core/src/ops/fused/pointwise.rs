@@ -3,7 +3,6 @@
 
 use std::fmt::Debug;
 
-use super::backward_only;
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::kernels::pair::{PairFn, map_pairs, sum_pairs};
@@ -169,11 +168,12 @@ impl<L: Pointwise> WholeKernel for PointwiseLoss<L> {
         let (x, t) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let divisor = self.reduction.divisor(x.shape());
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), array(&t), output(&mut value)) {
-            (Array::F32(x), Array::F32(t), Output::F32(o)) => self.forward(x, t, divisor, o)?,
-            (Array::F64(x), Array::F64(t), Output::F64(o)) => self.forward(x, t, divisor, o)?,
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| self.forward(
+            x.elements::<T>(),
+            t.elements(),
+            divisor,
+            value.elements_mut()
+        )?);
         Ok(value.into())
     }
 }
@@ -220,8 +220,6 @@ impl<L: Pointwise> Op for PointwiseGrad<L> {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl<L: Pointwise> WholeKernel for PointwiseGrad<L> {
@@ -229,15 +227,13 @@ impl<L: Pointwise> WholeKernel for PointwiseGrad<L> {
         let (x, t, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?, inputs[2].contiguous()?);
         let divisor = self.reduction.divisor(&out.shape);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), array(&t), array(&g), output(&mut value)) {
-            (Array::F32(x), Array::F32(t), Array::F32(g), Output::F32(o)) => {
-                self.backward(x, t, g, divisor, o)
-            }
-            (Array::F64(x), Array::F64(t), Array::F64(g), Output::F64(o)) => {
-                self.backward(x, t, g, divisor, o)
-            }
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| self.backward(
+            x.elements::<T>(),
+            t.elements(),
+            g.elements(),
+            divisor,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

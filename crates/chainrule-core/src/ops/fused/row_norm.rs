@@ -3,7 +3,6 @@
 
 use smallvec::SmallVec;
 
-use super::backward_only;
 use super::learned::{Learned, affine, elements};
 use crate::kernels::math::Real;
 use crate::kernels::norm::group::GroupRows;
@@ -207,8 +206,6 @@ impl Op for RowNormGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for RowNormGrad {

@@ -30,14 +30,6 @@ impl Op for RowMax {
         Kernel::Whole(self)
     }
 
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.name(), "the shift is a constant"))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }
@@ -53,11 +45,7 @@ impl WholeKernel for RowMax {
         let x = inputs[0].contiguous()?;
         let n = x.shape()[x.shape().rank() - 1];
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => rows(x, n, o),
-            (Array::F64(x), Output::F64(o)) => rows(x, n, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| rows(x.elements::<T>(), n, value.elements_mut()));
         Ok(value.into())
     }
 }

@@ -1,6 +1,6 @@
 //! `softmax`: exponentials that sum to 1 along an axis, and the backward of it as one kernel.
 
-use super::{axis_last, backward_only, shifted};
+use super::{axis_last, shifted};
 use crate::kernels::softmax;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
@@ -69,11 +69,11 @@ impl WholeKernel for Softmax {
         let x = inputs[0].contiguous()?;
         let n = out.shape[out.shape.rank() - 1];
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(y)) => softmax::softmax_rows(x, n, y),
-            (Array::F64(x), Output::F64(y)) => softmax::softmax_rows(x, n, y),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| softmax::softmax_rows(
+            x.elements::<T>(),
+            n,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }
@@ -110,8 +110,6 @@ impl Op for SoftmaxGrad {
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }
-
-    backward_only!();
 }
 
 impl WholeKernel for SoftmaxGrad {
@@ -119,15 +117,12 @@ impl WholeKernel for SoftmaxGrad {
         let (y, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
         let n = out.shape[out.shape.rank() - 1];
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&y), array(&g), output(&mut value)) {
-            (Array::F32(y), Array::F32(g), Output::F32(o)) => {
-                softmax::softmax_grad_rows(y, g, n, o)
-            }
-            (Array::F64(y), Array::F64(g), Output::F64(o)) => {
-                softmax::softmax_grad_rows(y, g, n, o)
-            }
-            _ => unreachable!("a gradient has the dtype of its tensor"),
-        }
+        by_dtype!(y.dtype(), [F32, F64], |T| softmax::softmax_grad_rows(
+            y.elements::<T>(),
+            g.elements(),
+            n,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -81,13 +81,13 @@ impl WholeKernel for Embedding {
         let (rows, dim) = (weight.shape()[0], weight.shape()[1]);
         expect_inside(self.name(), indices, rows, format_args!("a table"))?;
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&weight), output(&mut value)) {
-            (Array::F32(w), Output::F32(o)) => gather::take_rows(w, rows, dim, indices, o),
-            (Array::F64(w), Output::F64(o)) => gather::take_rows(w, rows, dim, indices, o),
-            (Array::I64(w), Output::I64(o)) => gather::take_rows(w, rows, dim, indices, o),
-            (Array::Bool(w), Output::Bool(o)) => gather::take_rows(w, rows, dim, indices, o),
-            _ => unreachable!("the dtypes are the same"),
-        }
+        by_dtype!(weight.dtype(), [F32, F64, I64, Bool], |T| gather::take_rows(
+            weight.elements::<T>(),
+            rows,
+            dim,
+            indices,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }
@@ -154,15 +154,14 @@ impl WholeKernel for EmbeddingGrad {
         expect_inside(self.name(), indices, self.rows, format_args!("a table"))?;
         let (dim, skip) = (out.shape[1], self.padding.map(|row| row as i64));
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&g), output(&mut value)) {
-            (Array::F32(g), Output::F32(o)) => {
-                gather::add_rows(g, self.rows, dim, indices, skip, o)
-            }
-            (Array::F64(g), Output::F64(o)) => {
-                gather::add_rows(g, self.rows, dim, indices, skip, o)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(g.dtype(), [F32, F64], |T| gather::add_rows(
+            g.elements::<T>(),
+            self.rows,
+            dim,
+            indices,
+            skip,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -74,13 +74,8 @@ impl WholeKernel for Gather {
         let strides = x.shape().contiguous_strides();
         let places = places(self.name(), &indices, x.shape(), &strides, self.axis)?;
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => places.take(x, o),
-            (Array::F64(x), Output::F64(o)) => places.take(x, o),
-            (Array::I64(x), Output::I64(o)) => places.take(x, o),
-            (Array::Bool(x), Output::Bool(o)) => places.take(x, o),
-            _ => unreachable!("the dtypes are the same"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64, Bool], |T| places
+            .take(x.elements::<T>(), value.elements_mut()));
         Ok(value.into())
     }
 }
@@ -157,11 +152,7 @@ impl WholeKernel for GatherGrad {
         let strides = self.shape.contiguous_strides();
         let places = places(self.name(), &indices, &self.shape, &strides, self.axis)?;
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&g), output(&mut value)) {
-            (Array::F32(g), Output::F32(o)) => places.add(g, o),
-            (Array::F64(g), Output::F64(o)) => places.add(g, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(g.dtype(), [F32, F64], |T| places.add(g.elements::<T>(), value.elements_mut()));
         Ok(value.into())
     }
 }

@@ -70,13 +70,13 @@ impl WholeKernel for IndexSelect {
         expect_inside(self.name(), indices, size, format_args!("axis {}", self.axis))?;
         let inner = x.shape()[self.axis + 1..].iter().product();
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => gather::take_rows(x, size, inner, indices, o),
-            (Array::F64(x), Output::F64(o)) => gather::take_rows(x, size, inner, indices, o),
-            (Array::I64(x), Output::I64(o)) => gather::take_rows(x, size, inner, indices, o),
-            (Array::Bool(x), Output::Bool(o)) => gather::take_rows(x, size, inner, indices, o),
-            _ => unreachable!("the dtypes are the same"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64, Bool], |T| gather::take_rows(
+            x.elements::<T>(),
+            size,
+            inner,
+            indices,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }
@@ -139,15 +139,14 @@ impl WholeKernel for IndexSelectGrad {
         expect_inside(self.name(), indices, self.size, what)?;
         let inner = out.shape[self.axis + 1..].iter().product();
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&g), output(&mut value)) {
-            (Array::F32(g), Output::F32(o)) => {
-                gather::add_rows(g, self.size, inner, indices, None, o)
-            }
-            (Array::F64(g), Output::F64(o)) => {
-                gather::add_rows(g, self.size, inner, indices, None, o)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(g.dtype(), [F32, F64], |T| gather::add_rows(
+            g.elements::<T>(),
+            self.size,
+            inner,
+            indices,
+            None,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -41,19 +41,6 @@ impl Op for OneHot {
         Kernel::Whole(self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        let why = "a class number has no derivative";
-        Err(Error::gradient(self.name(), why))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }

@@ -134,18 +134,6 @@ impl Op for Staying {
         Kernel::Whole(self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.name(), "an index has no derivative"))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }
@@ -274,13 +262,13 @@ impl WholeKernel for Overwrite {
             Ok(())
         }
         let (indices, shape) = (&*indices, &out.shape);
-        match (array(&source), output(&mut value)) {
-            (Array::F32(s), Output::F32(o)) => put(self, s, indices, shape, o)?,
-            (Array::F64(s), Output::F64(o)) => put(self, s, indices, shape, o)?,
-            (Array::I64(s), Output::I64(o)) => put(self, s, indices, shape, o)?,
-            (Array::Bool(s), Output::Bool(o)) => put(self, s, indices, shape, o)?,
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(source.dtype(), [F32, F64, I64, Bool], |T| put(
+            self,
+            source.elements::<T>(),
+            indices,
+            shape,
+            value.elements_mut()
+        )?);
         Ok(value.into())
     }
 }

@@ -39,18 +39,6 @@ impl Op for SearchSorted {
         Kernel::Whole(self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None, None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.op, "a position has no derivative"))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }
@@ -67,13 +55,14 @@ impl WholeKernel for SearchSorted {
         let mut value = Value::uninit(self.op, out)?;
         let o = value.elements_mut::<i64>();
         let right = self.right;
-        match (array(&sequence), array(&values)) {
-            (Array::F32(s), Array::F32(v)) => sort::search(s, count, v, width, right, o),
-            (Array::F64(s), Array::F64(v)) => sort::search(s, count, v, width, right, o),
-            (Array::I64(s), Array::I64(v)) => sort::search(s, count, v, width, right, o),
-            (Array::Bool(s), Array::Bool(v)) => sort::search(s, count, v, width, right, o),
-            _ => unreachable!("both were brought to one dtype"),
-        }
+        by_dtype!(sequence.dtype(), [F32, F64, I64, Bool], |T| sort::search(
+            sequence.elements::<T>(),
+            count,
+            values.elements(),
+            width,
+            right,
+            o
+        ));
         Ok(value.into())
     }
 }

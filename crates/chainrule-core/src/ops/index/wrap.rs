@@ -73,18 +73,6 @@ impl Op for Wrap {
         Kernel::Whole(self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.op, "an index has no derivative"))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }

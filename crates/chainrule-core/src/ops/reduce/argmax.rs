@@ -43,18 +43,6 @@ impl Op for ArgExtreme {
         Kernel::Reduce(self.axes, self)
     }
 
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Ok(smallvec![None])
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.name(), "a position has no derivative"))
-    }
-
     fn is_differentiable(&self) -> bool {
         false
     }

@@ -70,21 +70,14 @@ impl WholeKernel for CumExtreme {
         fn takes<T: Ranked>(least: bool) -> impl Fn(T, T) -> bool {
             move |new, old| if least { new <= old } else { new >= old }
         }
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => {
-                scan::extremes(x, count, inner, o, index, takes(least))
-            }
-            (Array::F64(x), Output::F64(o)) => {
-                scan::extremes(x, count, inner, o, index, takes(least))
-            }
-            (Array::I64(x), Output::I64(o)) => {
-                scan::extremes(x, count, inner, o, index, takes(least))
-            }
-            (Array::Bool(x), Output::Bool(o)) => {
-                scan::extremes(x, count, inner, o, index, takes(least))
-            }
-            _ => unreachable!("the dtypes are the same"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64, Bool], |T| scan::extremes(
+            x.elements::<T>(),
+            count,
+            inner,
+            value.elements_mut(),
+            index,
+            takes(least)
+        ));
         Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }

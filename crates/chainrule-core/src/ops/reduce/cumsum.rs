@@ -59,12 +59,13 @@ impl WholeKernel for CumSum {
         let x = inputs[0].contiguous()?;
         let (count, inner) = along(&out.shape, self.axis);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => scan::cumsum(x, count, inner, self.way, o),
-            (Array::F64(x), Output::F64(o)) => scan::cumsum(x, count, inner, self.way, o),
-            (Array::I64(x), Output::I64(o)) => scan::cumsum(x, count, inner, self.way, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64], |T| scan::cumsum(
+            x.elements::<T>(),
+            count,
+            inner,
+            self.way,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -71,11 +71,12 @@ impl WholeKernel for LogCumSumExp {
         let x = inputs[0].contiguous()?;
         let (count, inner) = along(&out.shape, self.axis);
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => scan::logcumsumexp(x, count, inner, o),
-            (Array::F64(x), Output::F64(o)) => scan::logcumsumexp(x, count, inner, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| scan::logcumsumexp(
+            x.elements::<T>(),
+            count,
+            inner,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -105,13 +105,14 @@ impl WholeKernel for ExtremeAt {
         let mut value = Value::uninit(self.name(), out)?;
         let mut at = Value::uninit(self.name(), Meta::new(kept, DType::I64))?;
         let (least, positions) = (self.least, at.elements_mut::<i64>());
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => extreme_at(least, x, count, inner, o, positions),
-            (Array::F64(x), Output::F64(o)) => extreme_at(least, x, count, inner, o, positions),
-            (Array::I64(x), Output::I64(o)) => extreme_at(least, x, count, inner, o, positions),
-            (Array::Bool(x), Output::Bool(o)) => extreme_at(least, x, count, inner, o, positions),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64, Bool], |T| extreme_at(
+            least,
+            x.elements::<T>(),
+            count,
+            inner,
+            value.elements_mut(),
+            positions
+        ));
         Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }
@@ -168,11 +169,13 @@ impl WholeKernel for PlaceAlong {
         let at: &[i64] = at.slice().expect("made contiguous");
         let (count, inner) = (self.count, out.shape[self.axis + 1..].iter().product());
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&g), output(&mut value)) {
-            (Array::F32(g), Output::F32(o)) => extremum::place(g, at, count, inner, o),
-            (Array::F64(g), Output::F64(o)) => extremum::place(g, at, count, inner, o),
-            _ => unreachable!("gradients are floats"),
-        }
+        by_dtype!(g.dtype(), [F32, F64], |T| extremum::place(
+            g.elements::<T>(),
+            at,
+            count,
+            inner,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }
@@ -226,11 +229,13 @@ impl WholeKernel for Pick {
         let count = inputs[0].shape()[self.axis];
         let inner = out.shape[self.axis + 1..].iter().product();
         let mut value = Value::uninit(self.name(), out)?;
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => extremum::pick(x, at, count, inner, o),
-            (Array::F64(x), Output::F64(o)) => extremum::pick(x, at, count, inner, o),
-            _ => unreachable!("gradients are floats"),
-        }
+        by_dtype!(x.dtype(), [F32, F64], |T| extremum::pick(
+            x.elements::<T>(),
+            at,
+            count,
+            inner,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

@@ -70,15 +70,14 @@ impl WholeKernel for Recurrence {
         let (count, inner) = along(&out.shape, self.axis);
         let mut value = Value::uninit(self.name(), out)?;
         let Recurrence { reverse, lagged, .. } = *self;
-        match (array(&a), array(&b), output(&mut value)) {
-            (Array::F32(a), Array::F32(b), Output::F32(o)) => {
-                scan::recurrence((a, b), count, inner, reverse, lagged, o)
-            }
-            (Array::F64(a), Array::F64(b), Output::F64(o)) => {
-                scan::recurrence((a, b), count, inner, reverse, lagged, o)
-            }
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(a.dtype(), [F32, F64], |T| scan::recurrence(
+            (a.elements::<T>(), b.elements()),
+            count,
+            inner,
+            reverse,
+            lagged,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

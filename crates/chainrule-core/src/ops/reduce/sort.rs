@@ -73,19 +73,11 @@ impl WholeKernel for Sort {
         let mut value = Value::uninit(self.name(), out)?;
         let mut at = Value::uninit(self.name(), Meta::new(out.shape, DType::I64))?;
         let index = at.elements_mut::<i64>();
-        macro_rules! run {
-            ($x:expr, $out:expr) => {{
-                sort::order($x, count, inner, self.descending, self.part, index);
-                sort::take($x, index, count, inner, $out)
-            }};
-        }
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => run!(x, o),
-            (Array::F64(x), Output::F64(o)) => run!(x, o),
-            (Array::I64(x), Output::I64(o)) => run!(x, o),
-            (Array::Bool(x), Output::Bool(o)) => run!(x, o),
-            _ => unreachable!("the dtypes are the same"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64, Bool], |T| {
+            let x = x.elements::<T>();
+            sort::order(x, count, inner, self.descending, self.part, index);
+            sort::take(x, index, count, inner, value.elements_mut())
+        });
         Ok(Outcome { value: value.share(), extra: smallvec![at.share()] })
     }
 }

@@ -138,11 +138,12 @@ impl WholeKernel for Gathered {
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let mut value = Value::uninit(self.name(), out)?;
         let (g, maps) = (inputs[0].contiguous()?, &self.remap.maps);
-        match (array(&g), output(&mut value)) {
-            (Array::F32(g), Output::F32(o)) => remap::add(g, &self.shape, maps, o),
-            (Array::F64(g), Output::F64(o)) => remap::add(g, &self.shape, maps, o),
-            _ => unreachable!("infer admits no other dtypes"),
-        }
+        by_dtype!(g.dtype(), [F32, F64], |T| remap::add(
+            g.elements::<T>(),
+            &self.shape,
+            maps,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

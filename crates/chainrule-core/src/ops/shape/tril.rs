@@ -98,13 +98,12 @@ impl WholeKernel for Triangle {
         let mut value = Value::uninit(self.name(), out)?;
         let x = inputs[0].contiguous()?;
         let [.., rows, columns] = out.shape[..] else { unreachable!("infer wants two axes") };
-        match (array(&x), output(&mut value)) {
-            (Array::F32(x), Output::F32(o)) => self.fill(x, rows, columns, o),
-            (Array::F64(x), Output::F64(o)) => self.fill(x, rows, columns, o),
-            (Array::I64(x), Output::I64(o)) => self.fill(x, rows, columns, o),
-            (Array::Bool(x), Output::Bool(o)) => self.fill(x, rows, columns, o),
-            _ => unreachable!("the dtypes are the same"),
-        }
+        by_dtype!(x.dtype(), [F32, F64, I64, Bool], |T| self.fill(
+            x.elements::<T>(),
+            rows,
+            columns,
+            value.elements_mut()
+        ));
         Ok(value.into())
     }
 }

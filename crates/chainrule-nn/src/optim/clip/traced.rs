@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::optim::unique;
 use crate::shape::Shape;
-use crate::tensor::op::{Grads, Kernel, Op, Outcome, Saved, Saves, Wanted, WholeKernel};
+use crate::tensor::op::{Kernel, Op, Outcome, WholeKernel};
 use crate::tensor::run::apply;
 use crate::tensor::value::{Meta, Value};
 use crate::tensor::{Tensor, log};
@@ -84,18 +84,6 @@ impl Op for GradNorm {
 
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
-    }
-
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Err(Error::gradient(self.name(), "the norm of gradients is not differentiable"))
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(self.name(), "the norm of gradients is not differentiable"))
     }
 
     fn is_differentiable(&self) -> bool {

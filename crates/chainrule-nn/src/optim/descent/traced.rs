@@ -14,9 +14,7 @@ use crate::kernels::optim::Slices;
 use crate::param::{Param, Parameters};
 use crate::shape::Shape;
 use crate::tensor::node::Source;
-use crate::tensor::op::{
-    Grads, Kernel, LEARNING_RATE, Op, Outcome, Saved, Saves, UpdateKernel, Wanted, WholeKernel,
-};
+use crate::tensor::op::{Kernel, LEARNING_RATE, Op, Outcome, UpdateKernel, WholeKernel};
 use crate::tensor::run::apply_extra;
 use crate::tensor::value::{Meta, Value};
 use crate::tensor::{Tensor, log, work};
@@ -105,18 +103,6 @@ impl<R: Rule> Op for Update<R> {
 
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
-    }
-
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::NOTHING
-    }
-
-    fn vjp(&self, _: &Saved<'_>, _: &Tensor, _: Wanted) -> Result<Grads> {
-        Err(Error::gradient(R::NAME, "an update is not differentiable"))
-    }
-
-    fn jvp(&self, _: &Saved<'_>, _: &[Option<Tensor>]) -> Result<Tensor> {
-        Err(Error::gradient(R::NAME, "an update is not differentiable"))
     }
 
     fn is_differentiable(&self) -> bool {
