@@ -85,13 +85,15 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for hook in self._pre_hooks.values():
-            new = hook(self, args)
-            args = args if new is None else new if isinstance(new, tuple) else (new,)
+        if self._pre_hooks:
+            for hook in self._pre_hooks.values():
+                new = hook(self, args)
+                args = args if new is None else new if isinstance(new, tuple) else (new,)
         out = self.forward(*args, **kwargs)
-        for hook in self._hooks.values():
-            new = hook(self, args, out)
-            out = out if new is None else new
+        if self._hooks:
+            for hook in self._hooks.values():
+                new = hook(self, args, out)
+                out = out if new is None else new
         return out
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any:

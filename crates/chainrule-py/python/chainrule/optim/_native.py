@@ -22,6 +22,8 @@ class Native(Optimizer):
         self._native: list[_c.Optimizer] = []
         self._native_made: list[Any] = []
         self._native_looked: list[tuple[Any, ...]] = []
+        # Whether a parameter is given more than once.
+        self._native_again: list[bool] = []
 
     @property
     def state(self) -> Any:
@@ -54,6 +56,7 @@ class Native(Optimizer):
             raise
         self._native_made.append(_settings(group))
         self._native_looked.append((None,))
+        self._native_again.append(_is_again(group))
 
     def _new(self, group: dict[str, Any]) -> _c.Optimizer:
         lr = float(group["lr"])
@@ -78,6 +81,7 @@ class Native(Optimizer):
             self._native = [new for new, _ in made]
             self._native_made = [_settings(group) for group in self.param_groups]
             self._native_looked = [(None,) for _ in made]
+            self._native_again = [_is_again(group) for group in self.param_groups]
             return
         # All of it fits. Programs hold the native side, which stays the same where it can.
         self._renew()
@@ -119,7 +123,7 @@ class Native(Optimizer):
                     raise ValueError(
                         f"{type(self).__name__}: {what} changed after the first step, and what is remembered does not fit ({error}); make a new optimizer"
                     ) from error
-            self._native[i], self._native_made[i] = new, settings
+            self._native[i], self._native_made[i], self._native_again[i] = new, settings, _is_again(group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the parameters that have gradients."""
@@ -128,15 +132,15 @@ class Native(Optimizer):
         if _c._session_on():
             if any(group.get("maximize") for group in self.param_groups):
                 raise ValueError(f"compile: {type(self).__name__} with maximize=True: minimise the negative instead")
-            if any(len(_unique(group)) < len(group["params"]) for group in self.param_groups):
+            if any(self._native_again):
                 raise ValueError(f"compile: {type(self).__name__}: a parameter is given twice: give it once")
             _c._session_stepped(self, [p for group in self.param_groups for p in group["params"]])
-        for group, native in zip(self.param_groups, self._native):
+        for group, native, again in zip(self.param_groups, self._native, self._native_again):
             if group.get("maximize"):
                 _uphill(group["params"], native, float(group["lr"]))
             else:
                 native.step(float(group["lr"]))
-            if not native.holds(group["params"]):
+            if again:
                 _again(group, native)
         return loss
 
@@ -153,6 +157,10 @@ def _unique(group: dict[str, Any]) -> list[Tensor]:
     """The parameters of a group, each once."""
     params: list[Tensor] = group["params"]
     return params if len(set(map(id, params))) == len(params) else list({id(p): p for p in params}.values())
+
+
+def _is_again(group: dict[str, Any]) -> bool:
+    return len(_unique(group)) < len(group["params"])
 
 
 def _holds(native: _c.Optimizer, group: dict[str, Any]) -> bool:
