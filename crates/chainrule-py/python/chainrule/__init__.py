@@ -72,7 +72,7 @@ _attach_switches()
 globals().update(_typed(False))
 globals().update(_ABSENT)
 
-_LAZY = ("array_api", "bench", "check", "display", "plots", "progress", "torch", "train")
+_LAZY = ("array_api", "bench", "check", "display", "einops", "plots", "progress", "torch", "train")
 
 
 def __getattr__(name: str) -> Any:
