@@ -1,6 +1,7 @@
 //! Arguments as Python gives them: numbers or tensors, axes, shapes, dtypes.
 
-use chainrule::{DType, IntoTensor, Tensor};
+use chainrule::ops::binding::Argument;
+use chainrule::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -43,26 +44,12 @@ impl Operand {
 
     /// The tensor for use beside `other`: a number takes its dtype, and so does a tensor without axes unless its kind is higher.
     pub fn beside(self, other: &Tensor) -> chainrule::Result<Tensor> {
-        match self {
-            Operand::Tensor(t) => Ok(t),
-            Operand::Float(x) => x.into_tensor(other),
-            Operand::Int(x) => x.into_tensor(other),
-            Operand::Bool(x) if other.dtype() == DType::Bool => Ok(Tensor::scalar(x)),
-            Operand::Bool(x) => (x as i64).into_tensor(other),
-        }
+        Argument::from(self).beside(other)
     }
 
     /// As it is, a number with the dtype that [`crate::create::tensor`] gives it.
     pub fn alone(self) -> Tensor {
-        match self {
-            Operand::Tensor(t) => t,
-            Operand::Float(x) => match default_float() {
-                DType::F64 => Tensor::scalar(x),
-                _ => Tensor::scalar(x as f32),
-            },
-            Operand::Int(x) => Tensor::scalar(x),
-            Operand::Bool(x) => Tensor::scalar(x),
-        }
+        Argument::from(self).alone(default_float())
     }
 
     pub fn number(&self) -> Option<f64> {
@@ -92,23 +79,6 @@ fn is_array(x: &Bound<'_, PyAny>) -> PyResult<bool> {
     x.hasattr("__array_interface__")
 }
 
-/// PyTorch's rule for operands of different dtypes: those without axes count only if their kind (bool, integer, float) is higher.
-pub fn meet(a: Tensor, b: Tensor) -> chainrule::Result<(Tensor, Tensor)> {
-    let (da, db) = (a.dtype(), b.dtype());
-    if da == db || (a.rank() == 0) == (b.rank() == 0) {
-        return Ok((a, b));
-    }
-    let kind = |d: DType| [DType::Bool, DType::I64].iter().position(|&k| k == d).unwrap_or(2);
-    let (scalar, other) = if a.rank() == 0 { (da, db) } else { (db, da) };
-    if kind(scalar) > kind(other) || scalar.promote(other) == other {
-        return Ok((a, b));
-    }
-    match a.rank() {
-        0 => Ok((a.try_to_dtype(other)?, b)),
-        _ => Ok((a, b.try_to_dtype(other)?)),
-    }
-}
-
 static DEFAULT_F64: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// The dtype of tensors made from Python floats.
@@ -119,11 +89,13 @@ pub fn default_float() -> DType {
     }
 }
 
+/// The dtype of tensors made from floats of Python.
 #[pyfunction]
 pub fn get_default_dtype() -> PyDType {
     PyDType(default_float())
 }
 
+/// Sets the dtype of tensors made from floats of Python: float32 or float64.
 #[pyfunction]
 pub fn set_default_dtype(d: DTypeArg) -> PyResult<()> {
     if !d.0.is_float() {
@@ -238,7 +210,10 @@ impl<'py> FromPyObject<'_, 'py> for Axes {
         }
         match x.extract::<i64>() {
             Ok(axis) => Ok(Axes(Some(vec![axis]))),
-            Err(_) => Ok(Axes(Some(x.extract()?))),
+            Err(_) => x.extract().map(|axes| Axes(Some(axes))).map_err(|_| {
+                let kind = x.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+                PyTypeError::new_err(format!("expected an axis or a list of axes, not {kind}"))
+            }),
         }
     }
 }

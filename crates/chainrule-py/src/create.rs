@@ -182,6 +182,7 @@ pub fn from_data(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tens
     flat.tensor(dtype)
 }
 
+/// A tensor of numbers, nested lists or an array, whose elements are copied.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, requires_grad=false, device=None))]
 pub fn tensor(
@@ -518,7 +519,7 @@ pub fn _where(condition: &Bound<'_, PyTensor>, a: Operand, b: Operand) -> PyResu
     let condition = condition.get().tensor();
     run(|| {
         let (a, b) = match (a, b) {
-            (Operand::Tensor(a), Operand::Tensor(b)) => crate::args::meet(a, b)?,
+            (Operand::Tensor(a), Operand::Tensor(b)) => chainrule::ops::binding::meet(a, b)?,
             (Operand::Tensor(a), b) => {
                 let b = b.beside(&a)?;
                 (a, b)

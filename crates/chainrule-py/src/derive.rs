@@ -193,6 +193,7 @@ pub fn op_table() -> Vec<(&'static str, String, &'static str, &'static str, &'st
         .collect()
 }
 
+/// Sets how many threads large ops use.
 #[pyfunction]
 pub fn set_num_threads(n: usize) -> PyResult<()> {
     if n == 0 {
@@ -202,6 +203,7 @@ pub fn set_num_threads(n: usize) -> PyResult<()> {
     Ok(())
 }
 
+/// How many threads large ops use.
 #[pyfunction]
 pub fn get_num_threads() -> usize {
     chainrule::num_threads()

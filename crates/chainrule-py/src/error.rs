@@ -57,12 +57,15 @@ pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(x)) => Ok(x),
         Ok(Err(error)) => Err(raised_in_python().unwrap_or_else(|| to_python(error))),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
-            Err(InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into())))
-        }
+        Err(panic) => Err(of_panic(panic)),
     }
+}
+
+/// The exception for a panic.
+pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> PyErr {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+    InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into()))
 }
 
 /// Whether there is memory for so many elements of 8 bytes: whoever takes it without asking would end the interpreter.

@@ -1,4 +1,4 @@
-//! Taking elements and putting them: `x[...]`, gathers and scatters.
+//! Taking elements and putting them by `x[...]`.
 
 use chainrule::{DType, Index, Slice, Tensor};
 use pyo3::exceptions::PyIndexError;
@@ -8,156 +8,10 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 use crate::alias::Step;
 use crate::args::Operand;
 use crate::error::run;
-use crate::lone::{along, with_axis};
 use crate::tensor::{PyTensor, work};
-
-/// `op` of the tensor, the axis, an index and what goes there.
-fn put(
-    to: &PyTensor,
-    py: Python<'_>,
-    dim: i64,
-    [index, source]: [&Bound<'_, PyTensor>; 2],
-    op: fn(&Tensor, i64, &Tensor, &Tensor) -> chainrule::Result<Tensor>,
-) -> PyResult<PyTensor> {
-    let (t, index, source) = (to.tensor(), index.get().tensor(), source.get().tensor());
-    work(py, t.numel(), || along(&t, dim, |t| op(t, dim, &with_axis(index)?, &with_axis(source)?)))
-        .map(PyTensor::from)
-}
 
 #[pymethods]
 impl PyTensor {
-    fn gather(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let (t, index) = (self.tensor(), index.get().tensor());
-        work(py, index.numel(), || {
-            if t.rank() == 0 {
-                let out = along(&t, dim, |t| t.try_gather(dim, &with_axis(index.clone())?))?;
-                return out.try_reshape(index.shape());
-            }
-            t.try_gather(dim, &index)
-        })
-        .map(PyTensor::from)
-    }
-
-    fn index_select(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &Bound<'_, PyTensor>,
-    ) -> PyResult<PyTensor> {
-        let (t, index) = (self.tensor(), index.get().tensor());
-        work(py, t.numel(), || along(&t, dim, |t| t.try_index_select(dim, &with_axis(index)?)))
-            .map(PyTensor::from)
-    }
-
-    fn take(&self, py: Python<'_>, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let index = index.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_take(&index)).map(PyTensor::from)
-    }
-
-    fn _take_along(
-        &self,
-        py: Python<'_>,
-        indices: &Bound<'_, PyTensor>,
-        axis: i64,
-    ) -> PyResult<PyTensor> {
-        let index = indices.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_take_along_axis(&index, axis)).map(PyTensor::from)
-    }
-
-    fn scatter(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &Bound<'_, PyTensor>,
-        src: Operand,
-    ) -> PyResult<PyTensor> {
-        let (t, index) = (self.tensor(), index.get().tensor());
-        work(py, t.numel(), || {
-            along(&t, dim, |t| match src.number() {
-                Some(v) => t.try_scatter(dim, &with_axis(index)?, v),
-                None => t.try_scatter(dim, &with_axis(index)?, &with_axis(src.beside(t)?)?),
-            })
-        })
-        .map(PyTensor::from)
-    }
-
-    fn scatter_add(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &Bound<'_, PyTensor>,
-        src: &Bound<'_, PyTensor>,
-    ) -> PyResult<PyTensor> {
-        put(self, py, dim, [index, src], |t, dim, index, src| t.try_scatter_add(dim, index, src))
-    }
-
-    fn _index_add(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &Bound<'_, PyTensor>,
-        source: &Bound<'_, PyTensor>,
-    ) -> PyResult<PyTensor> {
-        put(self, py, dim, [index, source], Tensor::try_index_add)
-    }
-
-    fn index_copy(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &Bound<'_, PyTensor>,
-        source: &Bound<'_, PyTensor>,
-    ) -> PyResult<PyTensor> {
-        put(self, py, dim, [index, source], Tensor::try_index_copy)
-    }
-
-    fn index_fill(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: &Bound<'_, PyTensor>,
-        value: Operand,
-    ) -> PyResult<PyTensor> {
-        let (t, index) = (self.tensor(), index.get().tensor());
-        work(py, t.numel(), || {
-            along(&t, dim, |t| t.try_index_fill(dim, &with_axis(index)?, &value.beside(t)?))
-        })
-        .map(PyTensor::from)
-    }
-
-    fn masked_fill(
-        &self,
-        py: Python<'_>,
-        mask: &Bound<'_, PyTensor>,
-        value: Operand,
-    ) -> PyResult<PyTensor> {
-        let (t, mask) = (self.tensor(), mask.get().tensor());
-        work(py, t.numel(), || match value.number() {
-            Some(v) => t.try_masked_fill(&mask, v),
-            None => t.try_masked_fill(&mask, &value.beside(&t)?),
-        })
-        .map(PyTensor::from)
-    }
-
-    fn masked_select(&self, py: Python<'_>, mask: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let mask = mask.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_masked_select(&mask)).map(PyTensor::from)
-    }
-
-    fn masked_scatter(
-        &self,
-        py: Python<'_>,
-        mask: &Bound<'_, PyTensor>,
-        source: &Bound<'_, PyTensor>,
-    ) -> PyResult<PyTensor> {
-        let (mask, source) = (mask.get().tensor(), source.get().tensor());
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_masked_scatter(&mask, &source)).map(PyTensor::from)
-    }
-
     fn _nonzero_axes(&self, py: Python<'_>) -> PyResult<Vec<PyTensor>> {
         let t = self.tensor();
         Ok(work(py, t.numel(), || t.try_nonzero_axes())?.into_iter().map(PyTensor::from).collect())
@@ -216,6 +70,9 @@ impl PyTensor {
         PyTensor::assign(slf, new)
     }
 
+    /// The tensor with other values at these indices; with `accumulate` they are added.
+    ///
+    /// Gradient: dx = g but at the indices, where it is the gradient of the values.
     #[pyo3(signature = (indices, values, accumulate=false))]
     fn index_put(
         &self,

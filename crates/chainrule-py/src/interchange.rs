@@ -73,6 +73,7 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     })
 }
 
+/// A tensor over the memory of an array, which it shares.
 #[pyfunction]
 pub fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if ndarray.cast::<PyUntypedArray>().is_err() {
@@ -185,6 +186,7 @@ impl PyTensor {
         if copy == Some(true) { array.call_method0("copy") } else { Ok(array) }
     }
 
+    /// The elements as nested lists of numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let t = self.tensor().detach();
         array_of(py, &t, None)?.call_method0("tolist")

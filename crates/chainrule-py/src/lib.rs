@@ -1,10 +1,11 @@
 //! The native part of the Python package: tensors, ops and what runs them. The typed layer in `python/chainrule/` is what people import.
 //!
-//! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), ops (`elementwise`,
-//! `reducing`, `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`), gradients
+//! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), functions and methods from
+//! the table of ops (`ops`), operators (`elementwise`), ops whose Python form is special (`reducing`,
+//! `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`), gradients
 //! (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`,
 //! `dlpack`), exceptions (`error`), handles that alias (`alias`), a function while it is traced
-//! (`session`), what must hold before a program runs (`ready`), tensors without axes (`lone`), the
+//! (`session`), what must hold before a program runs (`ready`), the
 //! place in the user's code (`script`). Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
@@ -20,7 +21,7 @@ mod fused;
 mod indexing;
 mod interchange;
 mod linalg;
-mod lone;
+mod ops;
 mod ready;
 mod reducing;
 mod script;
@@ -68,12 +69,12 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
             _broadcast_tensors _einsum _where;
         interchange: from_numpy;
         dlpack: _from_dlpack;
-        fused: _linear _embedding _cross_entropy _nll_loss _bce _bce_with_logits _loss _cosine_embedding _cosine_similarity _layer_norm
-            _rms_norm _group_norm _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad
-            _interpolate
+        fused: _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad _interpolate
             _attention _addmm;
+        ops: _function_of _bindings _by_hand;
         derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_load _safetensors_save;
         train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
+    ops::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

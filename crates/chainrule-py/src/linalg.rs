@@ -14,30 +14,6 @@ impl PyTensor {
         let t = self.tensor();
         work(py, t.numel(), || t.try_cross(&other, dim)).map(PyTensor::from)
     }
-
-    fn kron(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let other = other.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_kron(&other)).map(PyTensor::from)
-    }
-
-    fn outer(&self, py: Python<'_>, vec2: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let other = vec2.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_outer(&other)).map(PyTensor::from)
-    }
-
-    fn dot(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let other = tensor.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_dot(&other)).map(PyTensor::from)
-    }
-
-    fn mv(&self, py: Python<'_>, vec: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-        let other = vec.get().tensor();
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_mv(&other)).map(PyTensor::from)
-    }
 }
 
 #[cfg(feature = "linalg")]

@@ -1,4 +1,4 @@
-//! Ops that give the same elements in another shape or order.
+//! Views: their results alias.
 
 use chainrule::{Result, Tensor};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -12,11 +12,16 @@ use crate::tensor::{PyTensor, work};
 
 #[pymethods]
 impl PyTensor {
+    /// A view with the same elements in row-major order under another shape; a size of -1 is what
+    /// is left over.
     #[pyo3(signature = (*shape))]
     fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         PyTensor::reshape(slf, shape)
     }
 
+    /// The elements in row-major order under another shape, as a view where the memory allows it.
+    ///
+    /// A size of -1 is what is left over. Gradient: dx = g in the shape of x.
     #[pyo3(signature = (*shape))]
     fn reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let sizes = sizes(shape)?;
@@ -24,6 +29,9 @@ impl PyTensor {
         Ok(reshaped(slf, &t, run(|| t.try_reshape(sizes))?))
     }
 
+    /// A view with the axes in another order: axis i of the result is axis `dims[i]`.
+    ///
+    /// Gradient: dx = g with the axes put back.
     #[pyo3(signature = (*dims))]
     fn permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
@@ -32,6 +40,9 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, Step::Permute(axes)))
     }
 
+    /// A view in which axes of size 1 are stretched, and new ones stand in front; -1 keeps a size.
+    ///
+    /// Gradient: dx = g summed over the stretched axes.
     #[pyo3(signature = (*sizes))]
     fn expand(slf: &Bound<'_, Self>, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let wanted = crate::args::sizes(sizes)?;
@@ -49,6 +60,9 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, step))
     }
 
+    /// A view with two axes exchanged.
+    ///
+    /// Gradient: dx = g with them exchanged again.
     fn transpose(slf: &Bound<'_, Self>, dim0: i64, dim1: i64) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         if t.rank() == 0 && [dim0, dim1].iter().all(|d| [0, -1].contains(d)) {
@@ -58,6 +72,7 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, Step::Transpose(dim0, dim1)))
     }
 
+    /// A view with all axes in reverse order.
     #[getter(T)]
     fn get_t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
@@ -66,6 +81,7 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, Step::Permute(axes)))
     }
 
+    /// A view with the last two axes exchanged.
     #[getter(mT)]
     fn matrix_t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
@@ -79,6 +95,9 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, Step::Transpose(-2, -1)))
     }
 
+    /// A view without axes of size 1: all of them, or those that are given.
+    ///
+    /// Gradient: dx = g in the shape of x.
     #[pyo3(signature = (dim=Axes(None)))]
     fn squeeze(slf: &Bound<'_, Self>, dim: Axes) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
@@ -111,11 +130,17 @@ impl PyTensor {
         Ok(PyTensor::viewed(slf, &t, out, Step::Transpose(0, 1)))
     }
 
+    /// A view with one more axis, of size 1, at this place.
+    ///
+    /// Gradient: dx = g in the shape of x.
     fn unsqueeze(slf: &Bound<'_, Self>, dim: i64) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         Ok(reshaped(slf, &t, run(|| t.try_unsqueeze(dim))?))
     }
 
+    /// The axes from one to another joined, as a view where the memory allows it.
+    ///
+    /// Gradient: dx = g in the shape of x.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(slf: &Bound<'_, Self>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
@@ -125,11 +150,17 @@ impl PyTensor {
         Ok(reshaped(slf, &t, out))
     }
 
+    /// A view in which an axis becomes several with these sizes.
+    ///
+    /// Gradient: dx = g in the shape of x.
     fn unflatten(slf: &Bound<'_, Self>, dim: i64, sizes: Vec<i64>) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         Ok(reshaped(slf, &t, run(|| t.try_unflatten(dim, sizes))?))
     }
 
+    /// A view of a part of an axis.
+    ///
+    /// Gradient: dx = g in that part, else 0.
     fn narrow(slf: &Bound<'_, Self>, dim: i64, start: i64, length: usize) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         let start = match usize::try_from(start) {
@@ -167,66 +198,14 @@ impl PyTensor {
         self::parts(slf, &t, dim, parts)
     }
 
+    /// A view of the diagonal of two axes, which becomes the last axis.
+    ///
+    /// Gradient: dx = g on the diagonal, else 0.
     #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
     fn diagonal(slf: &Bound<'_, Self>, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
         let t = slf.get().tensor();
         let out = run(|| t.try_diagonal(offset, dim1, dim2))?;
         Ok(PyTensor::viewed(slf, &t, out, Step::Diagonal(offset, dim1, dim2)))
-    }
-
-    #[pyo3(signature = (diagonal=0))]
-    fn diag(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_diag(diagonal)).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (offset=0, dim1=-2, dim2=-1))]
-    fn diag_embed(&self, py: Python<'_>, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_diag_embed(offset, dim1, dim2)).map(PyTensor::from)
-    }
-
-    fn trace(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_matrix_trace()).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (diagonal=0))]
-    fn tril(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_tril(diagonal)).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (diagonal=0))]
-    fn triu(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_triu(diagonal)).map(PyTensor::from)
-    }
-
-    fn _roll(&self, py: Python<'_>, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<PyTensor> {
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_roll(&shifts, &axes)).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (*dims))]
-    fn flip(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let axes = sizes(dims)?;
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_flip(&axes[..])).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (*repeats))]
-    fn repeat(&self, py: Python<'_>, repeats: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let times = shape(sizes(repeats)?)?;
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_repeat(&times[..])).map(PyTensor::from)
-    }
-
-    #[pyo3(signature = (*dims))]
-    fn tile(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let times = shape(sizes(dims)?)?;
-        let t = self.tensor();
-        work(py, t.numel(), || t.try_tile(&times[..])).map(PyTensor::from)
     }
 
     fn _repeat_interleave(&self, py: Python<'_>, times: usize, axis: i64) -> PyResult<PyTensor> {
@@ -245,6 +224,10 @@ impl PyTensor {
         work(py, t.numel(), || t.try_repeat_interleave_with(&counts, axis)).map(PyTensor::from)
     }
 
+    /// A view of windows of an axis: the windows stand along it, their elements along a new last
+    /// axis.
+    ///
+    /// Gradient: dx = the sum of g over the windows that have the element.
     fn unfold(
         slf: &Bound<'_, Self>,
         dimension: i64,

@@ -117,6 +117,7 @@ impl PyTensor {
         }
     }
 
+    /// The sizes of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let tuple = PyTuple::new(py, self.tensor().shape().dims())?;
@@ -128,45 +129,55 @@ impl PyTensor {
         PyTuple::new(py, self.tensor().shape().dims())
     }
 
+    /// The dtype of the elements.
     #[getter]
     fn dtype(&self) -> PyDType {
         PyDType(self.tensor().dtype())
     }
 
+    /// The number of axes.
     #[getter]
     fn ndim(&self) -> usize {
         self.tensor().rank()
     }
 
+    /// The number of axes.
     fn dim(&self) -> usize {
         self.tensor().rank()
     }
 
+    /// The number of elements.
     fn numel(&self) -> usize {
         self.tensor().numel()
     }
 
+    /// The size of an element in bytes.
     fn element_size(&self) -> usize {
         self.tensor().dtype().size()
     }
 
+    /// Whether the elements are floats.
     fn is_floating_point(&self) -> bool {
         self.tensor().dtype().is_float()
     }
 
+    /// False: there are no complex numbers.
     fn is_complex(&self) -> bool {
         false
     }
 
+    /// Whether the elements lie in memory one after the other, in row-major order.
     fn is_contiguous(&self) -> bool {
         self.tensor().is_contiguous()
     }
 
+    /// For each axis, how many elements of memory lie between neighbours.
     fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let memory = run(|| self.tensor().memory())?;
         PyTuple::new(py, memory.strides())
     }
 
+    /// The address of the first element.
     fn data_ptr(&self) -> PyResult<usize> {
         Ok(run(|| self.tensor().memory())?.address().addr())
     }
@@ -183,6 +194,7 @@ impl PyTensor {
         slf.as_ptr().addr() >> 4
     }
 
+    /// The only element as a number of Python.
     pub fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let t = self.tensor();
         run(|| t.try_item())?;
@@ -235,6 +247,7 @@ impl PyTensor {
 
     // Gradients
 
+    /// Whether gradients of the tensor are computed; can be set on leaves.
     #[getter]
     fn requires_grad(&self) -> bool {
         self.tensor().requires_grad()
@@ -257,6 +270,7 @@ impl PyTensor {
         Ok(())
     }
 
+    /// Sets whether gradients of the tensor are computed, and returns it.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(
         slf: &Bound<'py, Self>,
@@ -266,6 +280,7 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
+    /// Whether no op made the tensor, or none that is recorded.
     #[getter]
     fn is_leaf(&self) -> bool {
         let t = self.tensor();
@@ -277,6 +292,7 @@ impl PyTensor {
         self.tensor().op_name()
     }
 
+    /// The gradient that backward passes added up, or None.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyTensor>>> {
         PyTensor::gradient(slf)
@@ -288,6 +304,8 @@ impl PyTensor {
         slf.get().set_gradient(grad)
     }
 
+    /// The elements without the tape: a write to them is not recorded. Set to another tensor, it
+    /// takes that one's memory.
     #[getter]
     fn data(slf: &Bound<'_, Self>) -> PyTensor {
         PyTensor::detached(slf)
@@ -298,10 +316,12 @@ impl PyTensor {
         PyTensor::set_memory(slf, new)
     }
 
+    /// The same elements without the tape; it shares the memory.
     fn detach(slf: &Bound<'_, Self>) -> PyTensor {
         PyTensor::detached(slf)
     }
 
+    /// Keeps the gradient of a tensor that is no leaf in `grad`, when it is computed.
     fn retain_grad(&self) -> PyResult<()> {
         let t = self.tensor();
         if !t.requires_grad() {
@@ -311,6 +331,7 @@ impl PyTensor {
         Ok(())
     }
 
+    /// The name that listings, tables and traces show, or None.
     #[getter]
     fn name(&self) -> Option<String> {
         self.tensor().name()
@@ -322,6 +343,10 @@ impl PyTensor {
         slf.clone()
     }
 
+    /// Adds the gradients of this tensor with respect to all leaves to their `grad`.
+    ///
+    /// `gradient` is its own gradient, 1 for a single element; with `retain_graph` another backward
+    /// pass can follow, with `create_graph` this one is recorded; `inputs` are the leaves that are meant.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
@@ -404,6 +429,7 @@ impl PyTensor {
         Ok(out.into())
     }
 
+    /// The tensor itself if its elements lie in row-major order, else a copy.
     fn contiguous(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Py<PyTensor>> {
         if slf.get().tensor().is_contiguous() {
             return Ok(slf.clone().unbind());
@@ -557,6 +583,7 @@ pub fn _set_grad_enabled(on: bool) -> bool {
     chainrule::set_grad_enabled(on)
 }
 
+/// Whether ops are recorded for a backward pass.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     chainrule::is_grad_enabled()

@@ -14,7 +14,7 @@ import pytest
 
 X = cr.ones(2, 3)
 WRONG = [None, "text", object(), [], {}, b"bytes", 1j, lambda: 0, cr.zeros(5), cr.tensor([True]), float("nan"), 10**30, -1, np.zeros((2, 2, 2)), np.array(["a"])]
-FUNCTIONS = [*cr._functions_of_one.__all__, *cr._functions.__all__, *cr._making.__all__]
+FUNCTIONS = [*cr._ops.__all__, *cr._functions.__all__, *cr._making.__all__]
 FUNCTIONS = [n for n in FUNCTIONS if n not in ("manual_seed", "ValuesIndices")]
 
 

@@ -1,12 +1,16 @@
-"""Writes `python/chainrule/_chainrule.pyi`, the types of the native module, from the module itself and the tables here.
+"""Writes the types of the native module, `_chainrule.pyi`, and of the functions from the table of ops, `_ops.pyi` and `nn/_ops.pyi`.
 
-    python tools/stubs.py
+Those of ops are in the table of ops, and those of methods that are written in Python are there; the tables here are for the rest.
+
+    python tools/stubs.py            # writes them
+    python tools/stubs.py --check    # fails where they differ
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +18,17 @@ import chainrule
 from chainrule import _chainrule as native
 
 PARAMETERS = {
-    "other": "_TensorLike", "keepdim": "bool", "keepdims": "bool", "descending": "bool", "stable": "bool", "dim0": "int", "dim1": "int",
-    "dim2": "int", "index": "Tensor", "mask": "Tensor", "src": "_TensorLike", "source": "Tensor", "value": "_TensorLike", "exponent": "_TensorLike",
-    "min": "_TensorLike | None", "max": "_TensorLike | None", "end": "Tensor", "weight": "_TensorLike", "condition": "Tensor", "name": "str",
-    "retain_graph": "bool | None", "create_graph": "bool", "gradient": "Tensor | None", "requires_grad": "bool", "rtol": "float", "atol": "float",
-    "equal_nan": "bool", "decimals": "int", "rounding_mode": "str | None", "alpha": "_TensorLike | None", "start_dim": "int", "end_dim": "int",
-    "offset": "int", "diagonal": "int", "tensor": "Tensor", "vec": "Tensor", "vec2": "Tensor", "indices": "Any", "hook": "Callable[[Tensor], Any]",
-    "seed": "int", "n": "int", "force": "bool",
+    "other": "_TensorLike", "dim0": "int", "dim1": "int", "dim2": "int", "value": "_TensorLike", "condition": "Tensor", "name": "str",
+    "retain_graph": "bool | None", "create_graph": "bool", "gradient": "Tensor | None", "requires_grad": "bool", "start_dim": "int",
+    "end_dim": "int", "offset": "int", "tensor": "Tensor", "indices": "Any", "hook": "Callable[[Tensor], Any]", "seed": "int", "n": "int",
+    "force": "bool", "dimension": "int", "size": "int", "step": "int", "start": "int", "length": "int",
 }
 RESULTS = {
+    "_by_hand": "list[tuple[str, str, list[str], bool]]", "_bindings": "list[Any]", "_function_of": "Any",
     "shape": "Size", "dtype": "dtype", "ndim": "int", "dim": "int", "numel": "int", "nelement": "int", "element_size": "int", "itemsize": "int",
     "nbytes": "int", "is_floating_point": "bool", "is_complex": "bool", "is_contiguous": "bool", "stride": "tuple[int, ...]", "data_ptr": "int",
     "item": "Any", "tolist": "Any", "numpy": "Any", "requires_grad": "bool", "is_leaf": "bool", "grad": "Any", "name": "str | None",
-    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "allclose": "bool", "trace_backward": "str", "graph_svg": "str",
+    "backward": "None", "retain_grad": "None", "register_hook": "Handle", "trace_backward": "str", "graph_svg": "str",
     "graph_dot": "str", "first_non_finite": "str | None", "contributions": "list[tuple[str, int, Tensor]]", "_op": "str | None",
     "_dims": "tuple[int, ...]", "_as_buffer": "None", "device": "str", "grad_fn": "str | None", "size": "Any", "initial_seed": "int", "remove": "None",
     "manual_seed": "Generator", "__len__": "int", "__hash__": "int", "__float__": "float", "__int__": "int", "__index__": "int", "__bool__": "bool",
@@ -45,7 +47,7 @@ RESULTS = {
     "has_custom": "bool", "left": "int", "stepped": "list[Any]", "fits_gradients": "bool", "is_steady": "bool", "warnings": "list[str]",
     "_shown": "tuple[Tensor, ViewPath | None]", "of": "Tensor", "begin": "None", "hold": "bool", "may_hold": "bool", "are_apart": "bool", "tensors": "list[Tensor] | None", "Conditions.run": "list[Tensor] | None",
 }
-PAIRS = ["_max_axis", "_min_axis", "_median", "_cumulative_pair", "_sort", "_topk", "_histogram", "_qr", "_slogdet"]
+PAIRS = ["_max_axis", "_min_axis", "_median", "_histogram", "_qr", "_slogdet"]
 LISTS = ["_split", "_split_size", "_chunk", "_nonzero_axes"]
 OPERATORS = {"__eq__", "__ne__"}
 HEAD = '''# Written by tools/stubs.py: change that.
@@ -57,9 +59,11 @@ import numpy as np
 
 from ._methods import ValuesIndices
 from ._size import Size
+from ._switches import Mode
 
 _Axes = int | Sequence[int] | None
-_TensorLike = Tensor | int | float | np.ndarray[Any, Any] | np.generic
+_TensorLike = Tensor | builtins.int | builtins.float | np.ndarray[Any, Any] | np.generic
+_DTypeLike = dtype | builtins.str | builtins.type[Any] | np.dtype[Any]
 
 __version__: str
 
@@ -158,10 +162,6 @@ def of_class(name: str, cls: type) -> list[str]:
     elif name == "Generator":
         lines += ["    def __new__(cls, device: str | None = None) -> Generator: ..."]
     setters = {"requires_grad", "grad", "data"}
-    if name == "Tensor" and not hasattr(cls, "det"):  # a build without the feature `linalg`
-        lines += [f"    def {member}(self) -> Tensor: ..." for member in ("cholesky", "det", "inverse")]
-        lines += [f"    def {member}(self) -> tuple[Tensor, Tensor]: ..." for member in ("_qr", "_slogdet")]
-        lines += ["    def _solve(self, b: Any) -> Tensor: ..."]
     for member, value in sorted(vars(cls).items()):
         if member in SKIP or member.startswith("__array_") and member != "__array__" and member != "__array_namespace__":
             continue
@@ -170,6 +170,8 @@ def of_class(name: str, cls: type) -> list[str]:
             lines += ["    @property", f"    def {member}(self) -> {kind}: ..."]
             if name == "Tensor" and member in setters:
                 lines += [f"    @{member}.setter", f"    def {member}(self, value: {kind}) -> None: ..."]
+        elif name == "Tensor" and member in METHODS:
+            lines.append(f"    def {member}{METHODS[member]}: ...")
         elif callable(value):
             lines.append("    " + signature(member, value, name, True))
     if len(lines) == 2:
@@ -177,7 +179,66 @@ def of_class(name: str, cls: type) -> list[str]:
     return lines
 
 
-def main() -> None:
+def of_table() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Methods, functions and functions of `nn.functional` of the table of ops: their signatures and results by their names."""
+    methods, functions, functional = {}, {}, {}
+    for name, aliases, reason, gives, (method, in_place, function, of_networks) in native._bindings():
+        for own in (name, *aliases):
+            if reason is None:
+                methods |= {own: f"{method} -> {gives}"} if method else {}
+                methods |= {own + "_": f"{in_place} -> Tensor"} if in_place else {}
+                functions |= {own: f"{function} -> {gives}"} if function else {}
+                functional |= {own: f"{of_networks} -> {gives}"} if of_networks else {}
+            elif function:
+                functions[own] = of_method(own)
+    return methods, functions, functional
+
+
+def of_method(name: str) -> str:
+    """The signature of a function that calls a method written by hand."""
+    s = inspect.signature(getattr(chainrule.Tensor, name))
+    parts, star = ["input: _TensorLike"], False
+    for p in list(s.parameters.values())[1:]:
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        text = parameter(p, "Tensor")
+        parts.append(f"{p.name}: builtins.int | Sequence[builtins.int]" if p.kind is p.VAR_POSITIONAL else text)
+    return f"({', '.join(parts)}) -> {result(name, s.return_annotation, 'Tensor')}"
+
+
+METHODS, FUNCTIONS, FUNCTIONAL = of_table()
+OPS = '''# Written by tools/stubs.py: change that, or the table of ops.
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+from {up}_chainrule import Tensor, _Axes, _DTypeLike, _TensorLike
+from {up}_methods import ValuesIndices
+
+'''
+
+
+def of_functions(functions: dict[str, str], up: str) -> str:
+    """The types of a module of functions."""
+    lines = [f"def {name}{functions[name]}: ..." for name in sorted(functions)]
+    body = "\n".join(lines)
+    head = "\n".join(used(line, body) for line in OPS.format(up=up).splitlines())
+    head = re.sub(r"\n{3,}", "\n\n", head)
+    return f"{head}\n{body}\n\n__all__ = {sorted(functions)}\n"
+
+
+def used(line: str, body: str) -> str:
+    """A line of imports with those names only that the body has."""
+    found = re.fullmatch(r"(from \S+ import )(.*)", line)
+    if not found:
+        return line
+    names = [n for n in found[2].split(", ") if re.search(rf"\b{n}\b", body)]
+    return found[1] + ", ".join(names) if names else ""
+
+
+def of_native() -> str:
+    """The types of the native module."""
     out = [HEAD]
     for name in ("dtype", "Handle", "Generator", "Optimizer", "Met", "ViewPath", "Program", "Watched", "Conditions", "Tensor"):
         out += ["", *of_class(name, getattr(native, name))]
@@ -185,11 +246,23 @@ def main() -> None:
     for name, value in sorted(vars(native).items()):
         if inspect.isbuiltin(value):
             out.append(signature(name, value, "", False))
-    out += ["", f"__all__ = {native.__all__}"]
-    text = "\n".join(out) + "\n"
-    path = Path(chainrule.__file__).parent / "_chainrule.pyi"
-    here = Path(__file__).parent.parent / "python" / "chainrule" / "_chainrule.pyi"
-    (here if here.parent.exists() else path).write_text(text)
+    out += ["", "_functions: dict[str, Any]", "_functional: dict[str, Any]", "", f"__all__ = {native.__all__}"]
+    return "\n".join(out) + "\n"
+
+
+def stubs() -> dict[str, str]:
+    """All files by their path in the package."""
+    return {"_chainrule.pyi": of_native(), "_ops.pyi": of_functions(FUNCTIONS, "."), "nn/_ops.pyi": of_functions(FUNCTIONAL, "..")}
+
+
+def main() -> None:
+    package = Path(__file__).parent.parent / "python" / "chainrule"
+    for name, text in stubs().items():
+        path = package / name
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif path.read_text() != text:
+            sys.exit(f"{path}: not what the table of ops gives: run tools/stubs.py")
 
 
 if __name__ == "__main__":

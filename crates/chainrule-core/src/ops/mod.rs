@@ -29,6 +29,8 @@ macro_rules! family {
 }
 
 mod binary;
+#[doc(hidden)]
+pub mod binding;
 mod conv;
 mod create;
 mod fused;
@@ -67,6 +69,7 @@ pub(crate) use shape::slice::{SliceOp, join};
 
 use std::rc::Rc;
 
+use self::binding::Binding;
 use crate::error::Result;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
@@ -80,6 +83,9 @@ pub struct Entry {
     pub family: Family,
     /// How it is called.
     pub signature: &'static str,
+    /// Its names in the Python package.
+    #[doc(hidden)]
+    pub python: &'static [Binding],
     /// What it computes, as a formula.
     pub formula: &'static str,
     /// The reverse rule as a formula; empty for an op without gradients.

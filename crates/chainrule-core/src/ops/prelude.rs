@@ -5,6 +5,10 @@ pub(crate) use std::sync::Arc;
 
 pub(crate) use smallvec::smallvec;
 
+pub(crate) use super::binding::{
+    ALONG, Argument, Arguments, Binding, KEEPDIM, Parameter, REDUCTION, SORTED, along_axis,
+    along_axis_pair, or_of_bools, with_axis,
+};
 pub(crate) use super::{Entry, Family, Mistake, Name, OpId, Sample, methods};
 pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};

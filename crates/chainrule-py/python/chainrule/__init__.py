@@ -43,10 +43,10 @@ from math import e, inf, nan, pi  # noqa: E402
 
 newaxis = None
 
-from . import _functions, _functions_of_one, _making  # noqa: E402
+from . import _functions, _making, _ops  # noqa: E402
 from ._functions import *  # noqa: E402, F403
-from ._functions_of_one import *  # noqa: E402, F403
 from ._making import *  # noqa: E402, F403
+from ._ops import *  # noqa: E402, F403
 from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_enabled  # noqa: E402
 
 inference_mode = no_grad
@@ -91,7 +91,7 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_functions.__all__, *_functions_of_one.__all__, *_making.__all__, *_switches.__all__,
+    *_functions.__all__, *_making.__all__, *_ops.__all__, *_switches.__all__,
     "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
     "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
     "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",

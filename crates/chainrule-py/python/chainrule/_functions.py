@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from . import _chainrule as _c
-from ._chainrule import Tensor, dtype
+from ._chainrule import Generator, Tensor, dtype
 from ._methods import ValuesIndices
 from ._types import Shape, TensorLike, as_tensor as _t
 
@@ -246,6 +246,11 @@ def manual_seed(seed: int) -> None:
     _c._manual_seed(int(seed))
 
 
+def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
+    """Numbers of columns, drawn at random for each row with the elements as weights."""
+    return _c._multinomial(_t(input), num_samples, replacement, generator)
+
+
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """The p-norms of the differences of all pairs of rows. They are always computed from the differences, whatever `compute_mode` says."""
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
@@ -253,6 +258,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
 
 __all__ = [
     "ValuesIndices", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cat", "cdist", "clone", "concat", "concatenate",
-    "cross", "dist", "einsum", "equal", "histc", "histogram", "hstack", "is_floating_point", "is_tensor", "logit", "manual_seed", "meshgrid", "numel",
-    "result_type", "searchsorted", "stack", "std_mean", "tensordot", "var_mean", "vstack", "where",
+    "cross", "dist", "einsum", "equal", "histc", "histogram", "hstack", "is_floating_point", "is_tensor", "logit", "manual_seed", "meshgrid", "multinomial",
+    "numel", "result_type", "searchsorted", "stack", "std_mean", "tensordot", "var_mean", "vstack", "where",
 ]

@@ -160,8 +160,33 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
     return self._assign(_c.tensor(flat, self.dtype).reshape(self.shape))
 
 
-def _first(self: Tensor) -> Tensor:
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The same: memory of the processor is not pinned."""
     return self
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """The same: memory is not shared with other processes."""
+    return self
+
+
+def is_pinned(self: Tensor) -> bool:
+    """False: memory of the processor is not pinned."""
+    return False
+
+
+def is_shared(self: Tensor) -> bool:
+    """False: memory is not shared with other processes."""
+    return False
+
+
+def get_device(self: Tensor) -> int:
+    """-1: the elements are in the memory of the processor."""
+    return -1
+
+
+def _false(what: str) -> Any:
+    return property(lambda self: False, doc=f"False: there are no {what} tensors.")
 
 
 def attach() -> None:
@@ -169,10 +194,11 @@ def attach() -> None:
     methods: dict[str, Any] = {
         "type_as": type_as, "random_": random_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "exponential_": exponential_, "new": new,
         "apply_": apply_, "half": new_method("float16"), "bfloat16": new_method("bfloat16"), "byte": new_method("uint8"),
-        "short": new_method("int16"), "char": new_method("int8"), "is_cuda": property(lambda self: False), "is_sparse": property(lambda self: False),
-        "is_quantized": property(lambda self: False), "is_mps": property(lambda self: False), "get_device": lambda self: -1,
-        "pin_memory": lambda self, device=None: self, "is_pinned": lambda self: False, "share_memory_": _first,
-        "is_shared": lambda self: False, "device": property(lambda self: CPU), "layout": property(lambda self: "chainrule.strided"),
+        "short": new_method("int16"), "char": new_method("int8"), "is_cuda": _false("CUDA"), "is_sparse": _false("sparse"),
+        "is_quantized": _false("quantized"), "is_mps": _false("MPS"), "get_device": get_device, "pin_memory": pin_memory,
+        "is_pinned": is_pinned, "share_memory_": share_memory_, "is_shared": is_shared,
+        "device": property(lambda self: CPU, doc="Where the elements are: there is one device, the processor."),
+        "layout": property(lambda self: "chainrule.strided", doc="How the elements lie in memory: there are strided tensors only."),
     }
     for name, value in methods.items():
         setattr(Tensor, name, value)

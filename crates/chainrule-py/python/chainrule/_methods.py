@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from . import _chainrule as _c
 from . import _repr
-from ._chainrule import Tensor, dtype
+from ._chainrule import Tensor
 
 Axes = int | Sequence[int] | None
 
@@ -84,40 +85,6 @@ def norm(self: Tensor, p: float | str = 2.0, dim: Axes = None, keepdim: bool = F
     return self._norm(2.0 if p == "fro" else float(p), dim, keepdim)
 
 
-def count_nonzero(self: Tensor, dim: Axes = None, *, axis: Axes = None) -> Tensor:
-    return self._count_nonzero(one_name("count_nonzero", dim, axis))
-
-
-def cumsum(self: Tensor, dim: int | None = None, *, dtype: dtype | None = None, axis: int | None = None) -> Tensor:
-    x = self if dtype is None else self._to_dtype(dtype)
-    return x._cumulative("sum", one_name("cumsum", dim, axis))
-
-
-def cumprod(self: Tensor, dim: int | None = None, *, dtype: dtype | None = None, axis: int | None = None) -> Tensor:
-    x = self if dtype is None else self._to_dtype(dtype)
-    return x._cumulative("prod", one_name("cumprod", dim, axis))
-
-
-def logcumsumexp(self: Tensor, dim: int) -> Tensor:
-    return self._cumulative("logsumexp", dim)
-
-
-def cummax(self: Tensor, dim: int) -> ValuesIndices:
-    return ValuesIndices(*self._cumulative_pair(True, dim))
-
-
-def cummin(self: Tensor, dim: int) -> ValuesIndices:
-    return ValuesIndices(*self._cumulative_pair(False, dim))
-
-
-def sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
-    return ValuesIndices(*self._sort(dim, descending))
-
-
-def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
-    return ValuesIndices(*self._topk(k, dim, largest, sorted))
-
-
 def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     if dim is None:
         values, inverse, counts = self._unique()
@@ -140,7 +107,7 @@ def _unique_slices(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple(self._nonzero_axes()) if self.ndim else (self.reshape(1)._nonzero_axes()[0],)
-    return self.nonzero_()
+    return self._nonzero()
 
 
 def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -151,6 +118,10 @@ def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[
 
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(self._chunk(chunks, dim))
+
+
+def allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    return bool(self.isclose(other, rtol, atol, equal_nan).all())
 
 
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
@@ -168,13 +139,6 @@ def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequen
     return self._movedim([source] if one else list(source), [destination] if one else list(destination))  # type: ignore[arg-type]
 
 
-def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
-    if dims is None or (not isinstance(dims, int) and len(dims) == 0):
-        return self.flatten()._roll(shifts, [0]).reshape(self.shape)
-    return self._roll(shifts, [dims] if isinstance(dims, int) else list(dims))
-
-
 def repeat_interleave(self: Tensor, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     x = self.flatten() if dim is None else self
     at = 0 if dim is None else dim
@@ -183,29 +147,23 @@ def repeat_interleave(self: Tensor, repeats: int | Tensor, dim: int | None = Non
     return x._repeat_interleave(int(repeats), at)
 
 
-def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    x, at = (self.flatten(), 0) if dim is None else (self, dim)
-    indices = indices.flatten() if dim is None else indices
-    return x._take_along(indices.where(indices >= 0, indices + x.shape[at]), at)
-
-
-def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-    return self._index_add(dim, index, source if alpha == 1 else source * alpha)
-
-
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view in the shape of another tensor, to which axes of size 1 are stretched."""
     return self.expand(other.shape)
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view in the shape of another tensor, with as many elements."""
     return self.view(other.shape)
 
 
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The elements in row-major order in the shape of another tensor."""
     return self.reshape(other.shape)
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one axis."""
     return self.shape if dim is None else self.shape[dim]
 
 
@@ -222,6 +180,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: 
 
 
 def type_(self: Tensor, dtype: Any = None) -> Any:
+    """The name of the dtype, or the tensor in another dtype."""
     from ._legacy import dtype_of_name
 
     return f"chainrule.{self.dtype.name}" if dtype is None else self._to_dtype(dtype_of_name(dtype))
@@ -285,14 +244,17 @@ def _in_place(name: str) -> Any:
 
 
 def zero_(self: Tensor) -> Tensor:
+    """Writes 0 to all elements."""
     return self._assign(False)
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
+    """Writes a number to all elements."""
     return self._assign(value)
 
 
 def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Writes a number to the diagonal of a matrix."""
     if self.ndim != 2 or wrap:
         raise ValueError(f"fill_diagonal_: shape {tuple(self.shape)}: a matrix is filled, and wrap=True is not there; use x.diagonal().fill_(v)")
     self.diagonal().fill_(fill_value)
@@ -300,6 +262,7 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Writes the elements of another tensor, which are broadcast and take the dtype of this one."""
     return self._assign(src)
 
 
@@ -310,7 +273,32 @@ def _new(name: str) -> Any:
         return getattr(_making, name)(*args, dtype=dtype or self.dtype, requires_grad=requires_grad, device=device)  # type: ignore[no-any-return]
 
     method.__name__ = method.__qualname__ = "new_" + name
+    method.__doc__ = f"As the function `{name}`, with the dtype of this tensor unless another is given."
     return method
+
+
+def new_tensor(self: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of these data, with the dtype of this one unless another is given."""
+    return _c.tensor(data, dtype or self.dtype, requires_grad)
+
+
+def _cast(name: str, to: str) -> Any:
+    def method(self: Tensor) -> Tensor:
+        return self._to_dtype(to)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The tensor as {to}."
+    return method
+
+
+def cpu(self: Tensor) -> Tensor:
+    """The same: there is one device, the processor."""
+    return self
+
+
+def logdet(self: Tensor) -> Tensor:
+    """The logarithm of the determinant; NaN where that is negative."""
+    return self.det().log()
 
 
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
@@ -351,10 +339,6 @@ def _complex(self: Tensor) -> complex:
     return complex(self.item())
 
 
-def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
-    return _c._multinomial(self, num_samples, replacement, generator)
-
-
 def _of_functions(name: str) -> Any:
     def method(self: Tensor, *args: Any, **options: Any) -> Any:
         from . import _functions
@@ -362,18 +346,12 @@ def _of_functions(name: str) -> Any:
         return getattr(_functions, name)(self, *args, **options)
 
     method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"As the function `{name}`, with the tensor as its first argument."
     return method
 
 
-def clamp_min(self: Tensor, min: Any) -> Tensor:
-    return self.clamp(min)
-
-
-def clamp_max(self: Tensor, max: Any) -> Tensor:
-    return self.clamp(None, max)
-
-
 def equal(self: Tensor, other: Tensor) -> bool:
+    """Whether shapes and all elements are the same."""
     return self.shape == other.shape and bool((self == other).all())
 
 
@@ -390,34 +368,29 @@ def attach() -> None:
         "__iter__": _iter, "__contains__": _contains, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "__copy__": _copy,
         "__format__": _format, "__complex__": _complex, "__array_namespace__": _array_namespace, "_repr_html_": _html,
         "__repr__": _repr.text, "__str__": _repr.text,
-        "swapaxes": Tensor.transpose, "swapdims": Tensor.transpose, "mm": Tensor.matmul, "bmm": Tensor.matmul,
-        "multiply": Tensor.mul, "divide": Tensor.div, "true_divide": Tensor.div, "subtract": Tensor.sub, "absolute": Tensor.abs,
-        "negative": Tensor.neg, "clip": Tensor.clamp, "arccos": Tensor.acos, "arcsin": Tensor.asin, "arctan": Tensor.atan,
-        "arctan2": Tensor.atan2, "fix": Tensor.trunc, "greater": Tensor.gt, "less": Tensor.lt, "not_equal": Tensor.ne,
-        "ravel": Tensor.flatten, "moveaxis": movedim, "nelement": Tensor.numel, "sgn": Tensor.sign,
-        "float": lambda self: self._to_dtype("float32"), "double": lambda self: self._to_dtype("float64"),
-        "long": lambda self: self._to_dtype("int64"), "int": lambda self: self._to_dtype("int64"),
-        "bool": lambda self: self._to_dtype("bool"), "cpu": lambda self: self, "logdet": lambda self: self.det().log(),
-        "device": property(lambda self: "cpu"), "grad_fn": property(lambda self: self._op), "itemsize": property(lambda self: self.element_size()),
-        "nbytes": property(lambda self: self.numel() * self.element_size()),
+        "nelement": Tensor.numel,
+        "float": _cast("float", "float32"), "double": _cast("double", "float64"), "long": _cast("long", "int64"), "int": _cast("int", "int64"),
+        "bool": _cast("bool", "bool"),
+        "device": property(lambda self: "cpu", doc="Where the elements are: there is one device, the processor."),
+        "grad_fn": property(lambda self: self._op, doc="The name of the op that made the tensor, or None for a leaf."),
+        "itemsize": property(lambda self: self.element_size(), doc="The size of an element in bytes."),
+        "nbytes": property(lambda self: self.numel() * self.element_size(), doc="The size of all elements in bytes."),
     }
     for name, value in list(globals().items()):
         if callable(value) and getattr(value, "__module__", None) == __name__ and not name.startswith("_"):
             if name not in ("attach", "one_name", "ValuesIndices", "Storage", "type_"):
                 methods[name] = value
-    for name in (
-        "add sub mul div pow clamp abs neg exp log sqrt sigmoid tanh relu sin cos floor ceil round trunc reciprocal masked_fill index_fill "
-        "index_copy index_add scatter scatter_add masked_scatter clamp_min clamp_max addcmul addcdiv remainder fmod lerp "
-        "copysign floor_divide atan2 hypot nan_to_num sinh cosh tan asin acos atan frac "
-        "logical_not bitwise_not erf exp2 expm1 log1p log2 log10 rsqrt square sign tril triu index_put"
-    ).split():
-        methods[name + "_"] = _in_place(name)
-    for name in "histogram histc logit dist cross bucketize".split():
-        if not hasattr(Tensor, name):
-            methods[name] = _of_functions(name)
+    for name in "histogram histc logit dist cross bucketize multinomial".split():
+        methods[name] = _of_functions(name)
     for name in ("zeros", "ones", "full", "empty"):
         methods["new_" + name] = _new(name)
-    methods["new_tensor"] = lambda self, data, dtype=None, requires_grad=False: _c.tensor(data, dtype or self.dtype, requires_grad)
+    for op, text, aliases, in_place in _c._by_hand():
+        method = methods.get(op) or getattr(Tensor, op)
+        if isinstance(method, FunctionType) and method.__doc__ is None:
+            method.__doc__ = text
+        methods |= dict.fromkeys(aliases, method)
+        if in_place:
+            methods[op + "_"] = _in_place(op)
     for name, value in methods.items():
         if value is not None:
             setattr(Tensor, name, value)

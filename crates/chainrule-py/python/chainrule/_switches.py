@@ -14,7 +14,7 @@ def use_deterministic_algorithms(mode: bool = True, *, warn_only: bool = False) 
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Yes."""
+    """True: all algorithms here give the same bits each time."""
     return True
 
 

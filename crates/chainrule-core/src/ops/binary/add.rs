@@ -105,6 +105,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "add",
     family: Family::Binary,
     signature: "a.add(&b), &a + &b",
+    python: &[Binding::with(
+        "add",
+        &[Parameter::operand("other"), Parameter::operand("alpha").or(1).by_name()],
+        |x, a| {
+            let (x, y) = a.meet_scaled(x, 0, 1)?;
+            or_of_bools(&x, &y, |a, b| a.try_add(b), |a, b| a.try_logical_or(b))
+        },
+    )
+    .in_place()],
     formula: "a + b",
     gradient: "da = g; db = g",
     at_kinks: "",

@@ -86,6 +86,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "atan2",
     family: Family::Binary,
     signature: "a.atan2(&b)",
+    python: &[Binding::two("atan2", |a, b| a.try_atan2(b)).also(&["arctan2"])],
     formula: "the angle of the point (b, a): atan(a / b) in the right quadrant",
     gradient: "da = g * b / (a^2 + b^2); db = -g * a / (a^2 + b^2)",
     at_kinks: "at the origin the gradients are 0; across the cut a = 0, b < 0 the value jumps by 2 pi and the gradients do not",

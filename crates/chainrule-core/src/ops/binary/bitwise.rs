@@ -137,6 +137,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift",
     family: Family::Binary,
     signature: "a.bitwise_and(&b)",
+    python: &[
+        Binding::two("bitwise_and", |a, b| a.try_bitwise_and(b)).formula("a & b, bit by bit"),
+        Binding::two("bitwise_or", |a, b| a.try_bitwise_or(b)).formula("a | b, bit by bit"),
+        Binding::two("bitwise_xor", |a, b| a.try_bitwise_xor(b)).formula("a ^ b, bit by bit"),
+        Binding::two("bitwise_left_shift", |a, b| a.try_bitwise_left_shift(b)).formula("a << b"),
+        Binding::two("bitwise_right_shift", |a, b| a.try_bitwise_right_shift(b)).formula("a >> b"),
+    ],
     formula: "a & b, a | b, a ^ b, a << b, a >> b, bit by bit",
     gradient: "",
     at_kinks: "a shift by a negative count or by 64 and more leaves 0, to the right of a negative number -1",

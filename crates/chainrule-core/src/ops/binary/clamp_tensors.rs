@@ -105,6 +105,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "clamp_tensors",
     family: Family::Binary,
     signature: "x.clamp(&min, &max)",
+    python: &[Binding::by_hand("clamp", "the bounds say which of both ops it is")
+        .no_method()
+        .no_function()],
     formula: "min(max(x, min), max)",
     gradient: "g to the one of x, min and max that is the result",
     at_kinks: "where x is equal to one bound, each gets half; where it is equal to both, or any is NaN, all goes to x; where the bounds are crossed, to max",

@@ -132,6 +132,22 @@ pub(super) const ENTRY: Entry = Entry {
     name: "eq, ne, lt, le, gt, ge",
     family: Family::Binary,
     signature: "a.lt(&b)",
+    python: &[
+        Binding::two("eq", |a, b| a.try_eq(b)).formula("a = b, as a bool tensor"),
+        Binding::two("ne", |a, b| a.try_ne(b))
+            .also(&["not_equal"])
+            .formula("a != b, as a bool tensor"),
+        Binding::two("lt", |a, b| a.try_lt(b)).also(&["less"]).formula("a < b, as a bool tensor"),
+        Binding::two("le", |a, b| a.try_le(b))
+            .also(&["less_equal"])
+            .formula("a <= b, as a bool tensor"),
+        Binding::two("gt", |a, b| a.try_gt(b))
+            .also(&["greater"])
+            .formula("a > b, as a bool tensor"),
+        Binding::two("ge", |a, b| a.try_ge(b))
+            .also(&["greater_equal"])
+            .formula("a >= b, as a bool tensor"),
+    ],
     formula: "a < b, and so on, as a bool tensor",
     gradient: "",
     at_kinks: "no gradient flows through a comparison",

@@ -78,6 +78,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "copysign",
     family: Family::Binary,
     signature: "a.copysign(&b)",
+    python: &[Binding::two("copysign", |a, b| a.try_copysign(b))],
     formula: "|a| * sign(b)",
     gradient: "da = g where the sign stayed, -g where it turned; db = 0",
     at_kinks: "da = 0 where a = 0, and NaN where a is not finite; the sign of a zero in b counts",

@@ -81,6 +81,32 @@ pub(super) const ENTRY: Entry = Entry {
     name: "div",
     family: Family::Binary,
     signature: "a.div(&b), &a / &b",
+    python: &[
+        Binding::with(
+            "div",
+            &[
+                Parameter::operand("other"),
+                Parameter::maybe_choice("rounding_mode", &["trunc", "floor"]).by_name(),
+            ],
+            |x, a| {
+                let (x, y) = a.meet(x, 0)?;
+                match a.maybe_choice(1) {
+                    Some("floor") => x.try_floor_divide(&y),
+                    Some(_) => match x.dtype().promote(y.dtype()) {
+                        // Exact for integers, which a float quotient is not.
+                        DType::I64 => x.try_sub(&x.try_fmod(&y)?)?.try_floor_divide(&y),
+                        dtype => x.try_div(&y)?.try_trunc()?.try_to_dtype(dtype),
+                    },
+                    None => x.try_div(&y),
+                }
+            },
+        )
+        .also(&["divide", "true_divide"])
+        .in_place(),
+        Binding::by_hand("addcdiv", "a sum with a quotient")
+            .formula("x + value * tensor1 / tensor2")
+            .in_place(),
+    ],
     formula: "a / b",
     gradient: "da = g / b; db = -g * a / b^2",
     at_kinks: "b = 0 gives an infinity or NaN, and so do the gradients",

@@ -114,6 +114,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "floor_divide",
     family: Family::Binary,
     signature: "a.floor_divide(&b)",
+    python: &[Binding::two("floor_divide", |a, b| a.try_floor_divide(b))],
     formula: "floor(a / b)",
     gradient: "",
     at_kinks: "an integer divided by 0 is an error, a float an infinity or NaN; no gradient flows",

@@ -91,6 +91,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "fmod",
     family: Family::Binary,
     signature: "a.fmod(&b)",
+    python: &[Binding::two("fmod", |a, b| a.try_fmod(b))],
     formula: "a - b * trunc(a / b)",
     gradient: "da = g; db = -g * trunc(a / b)",
     at_kinks: "at a jump the gradients are those of either side; an integer modulo 0 is an error, a float NaN",

@@ -90,6 +90,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hypot",
     family: Family::Binary,
     signature: "a.hypot(&b)",
+    python: &[Binding::two("hypot", |a, b| a.try_hypot(b))],
     formula: "sqrt(a^2 + b^2)",
     gradient: "da = g * a / y; db = g * b / y, y = hypot(a, b)",
     at_kinks: "where both are 0 the gradients are NaN",

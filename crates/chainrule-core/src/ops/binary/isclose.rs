@@ -106,6 +106,24 @@ pub(super) const ENTRY: Entry = Entry {
     name: "isclose, allclose",
     family: Family::Binary,
     signature: "a.isclose(&b, 1e-5, 1e-8, false), a.allclose(&b, 1e-5, 1e-8, false)",
+    python: &[
+        Binding::with(
+            "isclose",
+            &[
+                Parameter::operand("other"),
+                Parameter::float("rtol", 1e-5),
+                Parameter::float("atol", 1e-8),
+                Parameter::flag("equal_nan", false),
+            ],
+            |x, a| {
+                let (x, y) = a.meet(x, 0)?;
+                x.try_isclose(&y, a.float(1), a.float(2), a.flag(3))
+            },
+        )
+        .formula("|a - b| <= atol + rtol * |b|, as a bool tensor"),
+        Binding::by_hand("allclose", "it gives a bool of Python")
+            .formula("|a - b| <= atol + rtol * |b| for all elements, as a bool"),
+    ],
     formula: "|a - b| <= atol + rtol * |b|, as a bool tensor; or for all elements, as a bool",
     gradient: "",
     at_kinks: "equal infinities are close; NaN is close to NaN only with equal_nan",

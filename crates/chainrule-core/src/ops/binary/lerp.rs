@@ -106,6 +106,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "lerp",
     family: Family::Binary,
     signature: "start.lerp(&end, weight)",
+    python: &[Binding::with(
+        "lerp",
+        &[Parameter::tensor("end"), Parameter::operand("weight")],
+        |x, a| match a.operand(1).number() {
+            Some(weight) => x.try_lerp(a.tensor(0), weight),
+            None => x.try_lerp(a.tensor(0), &a.operand(1).beside(x)?),
+        },
+    )
+    .in_place()],
     formula: "start + weight * (end - start)",
     gradient: "dstart = g * (1 - weight); dend = g * weight; dweight = g * (end - start)",
     at_kinks: "between an infinite end and a finite one it is NaN or the infinite one, by the nearer end",

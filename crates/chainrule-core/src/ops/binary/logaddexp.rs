@@ -99,6 +99,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "logaddexp",
     family: Family::Binary,
     signature: "a.logaddexp(&b)",
+    python: &[Binding::two("logaddexp", |a, b| a.try_logaddexp(b)).out_of_place()],
     formula: "log(e^a + e^b)",
     gradient: "da = g * sigmoid(a - b); db = g * sigmoid(b - a)",
     at_kinks: "where both are the same infinity, that is the result, and the gradients are NaN",

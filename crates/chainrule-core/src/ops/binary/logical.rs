@@ -91,6 +91,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "logical_and, logical_or, logical_xor",
     family: Family::Binary,
     signature: "a.logical_and(&b)",
+    python: &[
+        Binding::two("logical_and", |a, b| a.try_logical_and(b))
+            .formula("a != 0 and b != 0, as a bool tensor"),
+        Binding::two("logical_or", |a, b| a.try_logical_or(b))
+            .formula("a != 0 or b != 0, as a bool tensor"),
+        Binding::two("logical_xor", |a, b| a.try_logical_xor(b))
+            .formula("either a != 0 or b != 0, as a bool tensor"),
+    ],
     formula: "a != 0 and b != 0, and so on, as a bool tensor",
     gradient: "",
     at_kinks: "NaN is true; no gradient flows",

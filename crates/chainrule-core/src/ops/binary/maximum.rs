@@ -188,6 +188,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "maximum",
     family: Family::Binary,
     signature: "a.maximum(&b)",
+    python: &[Binding::two("maximum", |a, b| {
+        or_of_bools(a, b, |a, b| a.try_maximum(b), |a, b| a.try_logical_or(b))
+    })
+    .out_of_place()],
     formula: "max(a, b)",
     gradient: "da = g where a > b, g/2 where a = b, else 0; db the other way round",
     at_kinks: "at a tie each operand gets half the gradient; NaN in either gives NaN, and the whole gradient to both",

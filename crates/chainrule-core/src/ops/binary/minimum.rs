@@ -22,6 +22,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "minimum",
     family: Family::Binary,
     signature: "a.minimum(&b)",
+    python: &[Binding::two("minimum", |a, b| {
+        or_of_bools(a, b, |a, b| a.try_minimum(b), |a, b| a.try_logical_and(b))
+    })
+    .out_of_place()],
     formula: "min(a, b)",
     gradient: "da = g where a < b, g/2 where a = b, else 0; db the other way round",
     at_kinks: "at a tie each operand gets half the gradient; NaN in either gives NaN, and the whole gradient to both",

@@ -83,6 +83,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mul",
     family: Family::Binary,
     signature: "a.mul(&b), &a * &b",
+    python: &[
+        Binding::two("mul", |a, b| {
+            or_of_bools(a, b, |a, b| a.try_mul(b), |a, b| a.try_logical_and(b))
+        })
+        .also(&["multiply"]),
+        Binding::by_hand("addcmul", "a sum with a product")
+            .formula("x + value * tensor1 * tensor2")
+            .in_place(),
+    ],
     formula: "a * b",
     gradient: "da = g * b; db = g * a",
     at_kinks: "",

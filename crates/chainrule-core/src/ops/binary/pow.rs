@@ -289,6 +289,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "pow",
     family: Family::Binary,
     signature: "a.pow(b), a.pow(&b)",
+    python: &[Binding::with("pow", &[Parameter::operand("exponent")], |x, a| {
+        match *a.operand(0) {
+            Argument::Float(p) => x.try_pow(p),
+            Argument::Int(p) => x.try_pow(p),
+            _ => a.meet(x, 0).and_then(|(x, p)| x.try_pow(&p)),
+        }
+    })
+    .in_place()],
     formula: "a^b",
     gradient: "da = g * b * a^(b-1); db = g * a^b * ln a",
     at_kinks: "0^0 = 1; da = 0 where b = 0; db = 0 where a = 0 and b >= 0; a root at 0 has an infinite gradient",

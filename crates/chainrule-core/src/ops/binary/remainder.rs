@@ -108,6 +108,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "remainder",
     family: Family::Binary,
     signature: "a.remainder(&b)",
+    python: &[Binding::two("remainder", |a, b| a.try_remainder(b))],
     formula: "a - b * floor(a / b)",
     gradient: "da = g; db = -g * floor(a / b)",
     at_kinks: "at a jump the gradients are those of either side; an integer modulo 0 is an error, a float NaN",

@@ -81,6 +81,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sub",
     family: Family::Binary,
     signature: "a.sub(&b), &a - &b",
+    python: &[Binding::with(
+        "sub",
+        &[Parameter::operand("other"), Parameter::operand("alpha").or(1).by_name()],
+        |x, a| {
+            let (x, y) = a.meet_scaled(x, 0, 1)?;
+            x.try_sub(&y)
+        },
+    )
+    .also(&["subtract"])
+    .in_place()],
     formula: "a - b",
     gradient: "da = g; db = -g",
     at_kinks: "",

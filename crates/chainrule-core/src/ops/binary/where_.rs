@@ -101,6 +101,11 @@ pub(super) const ENTRY: Entry = Entry {
     name: "where",
     family: Family::Binary,
     signature: "condition.where_(&a, &b)",
+    python: &[Binding::by_hand(
+        "where",
+        "one argument or three; the method has the condition second",
+    )
+    .no_function()],
     formula: "a where the condition is true, else b",
     gradient: "da = g where the condition is true, else 0; db = 0 where the condition is true, else g",
     at_kinks: "the masked gradient is 0, whatever g is; none flows to the condition",

@@ -58,6 +58,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "adaptive_avg_pool1d, adaptive_avg_pool2d",
     family: Family::Conv,
     signature: "x.adaptive_avg_pool2d([rows, columns]), x.adaptive_avg_pool1d(size)",
+    python: &[
+        Binding::by_hand(
+            "adaptive_avg_pool1d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+        Binding::by_hand(
+            "adaptive_avg_pool2d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+    ],
     formula: "y[.., i, j] = the mean of x[.., k, l] for floor(i * h / rows) <= k < ceil((i + 1) * h / rows) and the same for l",
     gradient: "dx[.., k, l] = sum over the windows of k, l of g[.., i, j] / their size",
     at_kinks: "",

@@ -55,6 +55,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "adaptive_max_pool1d, adaptive_max_pool2d",
     family: Family::Conv,
     signature: "x.adaptive_max_pool2d([rows, columns]), x.adaptive_max_pool1d(size)",
+    python: &[
+        Binding::by_hand(
+            "adaptive_max_pool1d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+        Binding::by_hand(
+            "adaptive_max_pool2d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+    ],
     formula: "y[.., i, j] = the largest x[.., k, l] for floor(i * h / rows) <= k < ceil((i + 1) * h / rows) and the same for l",
     gradient: "dx[.., place of the maximum] += g[.., i, j]",
     at_kinks: "of several equal elements the first gets the whole gradient; a NaN is larger than all else, and of several the last counts",

@@ -98,6 +98,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "avg_pool1d, avg_pool2d",
     family: Family::Conv,
     signature: "x.avg_pool2d([kh, kw]), x.avg_pool2d_with([kh, kw], &options), x.avg_pool1d(k), x.avg_pool1d_with(k, &options)",
+    python: &[
+        Binding::by_hand(
+            "avg_pool1d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+        Binding::by_hand(
+            "avg_pool2d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+    ],
     formula: "y[.., i, j] = the mean of x[.., i * stride + k - padding, ..] over k and l",
     gradient: "dx[.., i * stride + k - padding, ..] += g[.., i, j] / (kh * kw)",
     at_kinks: "",

@@ -208,6 +208,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "conv_transpose1d, conv_transpose2d",
     family: Family::Conv,
     signature: "x.conv_transpose2d(&weight, Some(&bias)), x.conv_transpose2d_with(&weight, Some(&bias), &options), x.conv_transpose1d(&weight, Some(&bias)), x.conv_transpose1d_with(&weight, Some(&bias), &options)",
+    python: &[
+        Binding::by_hand(
+            "conv_transpose1d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+        Binding::by_hand(
+            "conv_transpose2d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+    ],
     formula: "y[n, o, i * stride + k * dilation - padding, ..] = bias[o] + the sum of w[c, o, k, l] * x[n, c, i, j] over all c, i, j, k, l that meet there",
     gradient: "dx = conv2d(g, w); dw[c, o, k, l] = sum over n, i, j of x[n, c, i, j] * g[n, o, i * stride + k * dilation - padding, ..]; dbias = sum over n, i, j of g[n, o, i, j]",
     at_kinks: "",

@@ -361,6 +361,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "conv1d, conv2d",
     family: Family::Conv,
     signature: "x.conv2d(&weight, Some(&bias)), x.conv2d_with(&weight, Some(&bias), &options), x.conv1d(&weight, Some(&bias)), x.conv1d_with(&weight, Some(&bias), &options)",
+    python: &[
+        Binding::by_hand(
+            "conv1d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+        Binding::by_hand(
+            "conv2d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+    ],
     formula: "y[n, o, i, j] = bias[o] + sum over c, k, l of w[o, c, k, l] * x[n, c, i * stride + k * dilation - padding, ..]",
     gradient: "dx = conv_transpose2d(g, w); dw[o, c, k, l] = sum over n, i, j of g[n, o, i, j] * x[n, c, i * stride + k * dilation - padding, ..]; dbias = sum over n, i, j of g[n, o, i, j]",
     at_kinks: "",

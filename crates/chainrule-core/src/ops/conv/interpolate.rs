@@ -159,6 +159,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "interpolate",
     family: Family::Conv,
     signature: "x.interpolate(&[rows, columns], how), x.interpolate_by(&[scale, scale], how)",
+    python: &[Binding::by_hand("interpolate", "sizes or factors, and modes by name")
+        .no_method()
+        .no_function()],
     formula: "y[.., i] = (1 - t) * x[.., k] + t * x[.., k + 1], with k + t = (i + 1/2) * size / new size - 1/2, along each axis; nearest: y[.., i] = x[.., floor(i * size / new size)]",
     gradient: "dx[.., k] = sum over i of g[.., i] times the share of x[.., k] in y[.., i]",
     at_kinks: "",

@@ -191,6 +191,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "max_pool1d, max_pool2d",
     family: Family::Conv,
     signature: "x.max_pool2d([kh, kw]), x.max_pool2d_with([kh, kw], &options), x.max_pool1d(k), x.max_pool1d_with(k, &options)",
+    python: &[
+        Binding::by_hand(
+            "max_pool1d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+        Binding::by_hand(
+            "max_pool2d",
+            "an image or a batch of them, and one number or one for each axis",
+        )
+        .no_method()
+        .no_function(),
+    ],
     formula: "y[.., i, j] = the largest x[.., i * stride + k * dilation - padding, ..] over k and l",
     gradient: "dx[.., place of the maximum] += g[.., i, j]",
     at_kinks: "of several equal elements the first gets the whole gradient; a NaN is larger than all else, and of several the last counts",

@@ -413,6 +413,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "attention",
     family: Family::Fused,
     signature: "q.attention(&k, &v, &options)",
+    python: &[Binding::by_hand(
+        "scaled_dot_product_attention",
+        "dropout draws from a generator of the package",
+    )
+    .no_method()
+    .no_function()],
     formula: "softmax(scale * q @ k^T + mask) @ v",
     gradient: "dv = p^T @ g; ds = p * (g @ v^T - sum(g * y)); dq = scale * ds @ k; dk = scale * ds^T @ q; dmask = ds, where p are the weights",
     at_kinks: "a query that sees no key gives zeros, and its gradients are zeros",

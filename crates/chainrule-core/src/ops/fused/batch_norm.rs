@@ -323,6 +323,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "batch_norm",
     family: Family::Fused,
     signature: "x.batch_norm(gain, bias, eps, correction)",
+    python: &[Binding::by_hand("batch_norm", "it writes the running statistics")
+        .no_method()
+        .no_function()],
     formula: "gain * (x - mean) / sqrt(var + eps) + bias, over the batch",
     gradient: "dx = gain / sqrt(var + eps) * (g - sum(g) / m - h * sum(g * h) / (m - correction)); dgain = sum(g * h); dbias = sum(g), where h = (x - mean) / sqrt(var + eps)",
     at_kinks: "a single value for each feature is an error",

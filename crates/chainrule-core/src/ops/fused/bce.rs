@@ -129,6 +129,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "bce",
     family: Family::Fused,
     signature: "x.bce(&target), x.bce_with(&target, &options)",
+    python: &[Binding::with(
+        "binary_cross_entropy",
+        &[Parameter::tensor("target"), Parameter::tensor("weight").or_none(), REDUCTION],
+        |x, a| {
+            x.try_bce_with(
+                a.tensor(0),
+                &Bce { reduction: Reduction::of(a.choice(2)), weight: a.maybe_tensor(1).cloned() },
+            )
+        },
+    )
+    .only_functional()],
     formula: "mean of -(t log(x) + (1 - t) log(1 - x)), with logarithms of -100 at least",
     gradient: "dx = g * (x - t) / max(x * (1 - x), 1e-12) / n; dtarget = g * (log(1 - x) - log(x)) / n",
     at_kinks: "a logarithm is -100 at least, and x (1 - x) in the gradient 1e-12 at least; the target's gradient is infinite where x is 0 or 1",

@@ -158,6 +158,22 @@ pub(super) const ENTRY: Entry = Entry {
     name: "bce_with_logits",
     family: Family::Fused,
     signature: "x.bce_with_logits(&target), x.bce_with_logits_with(&target, &options)",
+    python: &[Binding::with(
+        "binary_cross_entropy_with_logits",
+        &[
+            Parameter::tensor("target"),
+            Parameter::tensor("weight").or_none(),
+            REDUCTION,
+            Parameter::tensor("pos_weight").or_none(),
+        ],
+        |x, a| {
+            let weights = (a.maybe_tensor(1).cloned(), a.maybe_tensor(3).cloned());
+            let reduction = Reduction::of(a.choice(2));
+            let options = BceWithLogits { reduction, weight: weights.0, pos_weight: weights.1 };
+            x.try_bce_with_logits_with(a.tensor(0), &options)
+        },
+    )
+    .only_functional()],
     formula: "mean of -(t log(s) + (1 - t) log(1 - s)), with s = sigmoid(x)",
     gradient: "dx = g * (sigmoid(x) - t) / n; dtarget = -g * x / n",
     at_kinks: "an infinite logit on the target's side gives NaN, on the other side an infinite loss",

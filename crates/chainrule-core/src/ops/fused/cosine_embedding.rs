@@ -123,6 +123,24 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cosine_embedding",
     family: Family::Fused,
     signature: "x.cosine_embedding(&y, &target), x.cosine_embedding_with(&y, &target, &options)",
+    python: &[Binding::with(
+        "cosine_embedding_loss",
+        &[
+            Parameter::tensor("input2"),
+            Parameter::tensor("target"),
+            Parameter::float("margin", 0.0),
+            REDUCTION,
+        ],
+        |x, a| {
+            x.try_cosine_embedding_with(
+                a.tensor(0),
+                a.tensor(1),
+                &CosineEmbedding { reduction: Reduction::of(a.choice(3)), margin: a.float(2) },
+            )
+        },
+    )
+    .receiver("input1")
+    .only_functional()],
     formula: "mean of 1 - c where t = 1 and of max(0, c - margin) where t = -1, with c the cosine",
     gradient: "dc = -g / n where t = 1, g / n where t = -1 and c > margin, else 0",
     at_kinks: "the gradient of a pair with t = -1 is 0 at the margin",

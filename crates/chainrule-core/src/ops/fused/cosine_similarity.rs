@@ -218,6 +218,21 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cosine_similarity",
     family: Family::Fused,
     signature: "x.cosine_similarity(&y, axis, eps)",
+    python: &[Binding::with(
+        "cosine_similarity",
+        &[Parameter::tensor("x2"), Parameter::int("dim").or(1), Parameter::float("eps", 1e-8)],
+        |x, a| {
+            if x.rank() == 0 && a.tensor(0).rank() == 0 {
+                let (x, y) = (with_axis(x)?, with_axis(a.tensor(0))?);
+                return x
+                    .try_cosine_similarity(&y, a.int(1), a.float(2))?
+                    .try_reshape([] as [i64; 0]);
+            }
+            x.try_cosine_similarity(a.tensor(0), a.int(1), a.float(2))
+        },
+    )
+    .receiver("x1")
+    .only_functional()],
     formula: "x . y / (max(|x|, eps) * max(|y|, eps)) along an axis",
     gradient: "dx = g * (y / (|x| |y|) - c * x / |x|^2), with c the cosine; dy the other way round",
     at_kinks: "a norm below eps counts as eps in the formulas, and its derivative stays that of the norm; that of a vector of zeros is 0",

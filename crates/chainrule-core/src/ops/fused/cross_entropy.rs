@@ -418,6 +418,29 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cross_entropy",
     family: Family::Fused,
     signature: "logits.cross_entropy(&targets), logits.cross_entropy_with(&targets, &options)",
+    python: &[Binding::with(
+        "cross_entropy",
+        &[
+            Parameter::tensor("target"),
+            Parameter::tensor("weight").or_none(),
+            Parameter::unused("size_average"),
+            Parameter::int("ignore_index").or(-100),
+            Parameter::unused("reduce"),
+            REDUCTION,
+            Parameter::float("label_smoothing", 0.0),
+        ],
+        |x, a| {
+            let classes = !a.tensor(0).dtype().is_float();
+            let options = CrossEntropy {
+                reduction: Reduction::of(a.choice(5)),
+                ignore_index: a.maybe_int(3).filter(|_| classes),
+                label_smoothing: a.float(6),
+                weight: a.maybe_tensor(1).cloned(),
+            };
+            x.try_cross_entropy_with(a.tensor(0), &options)
+        },
+    )
+    .only_functional()],
     formula: "mean of -log(softmax(x)[target]) over the rows",
     gradient: "dx = (softmax(x) - one_hot(target)) * g / n",
     at_kinks: "the mean of no rows is NaN; a target with a logit of minus infinity gives an infinite loss; a row that is left out has gradient 0",

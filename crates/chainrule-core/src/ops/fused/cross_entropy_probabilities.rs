@@ -288,6 +288,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cross_entropy_probabilities",
     family: Family::Fused,
     signature: "logits.cross_entropy(&probabilities), logits.cross_entropy_with(&probabilities, &options)",
+    python: &[Binding::by_hand(
+        "cross_entropy",
+        "the dtype of the target says which of both ops it is",
+    )
+    .no_method()
+    .no_function()],
     formula: "mean of -sum(target * log(softmax(x))) over the rows",
     gradient: "dx = (softmax(x) * sum(target) - target) * g / n; dtarget = -log(softmax(x)) * g / n",
     at_kinks: "the mean of no rows is NaN; a logit of minus infinity makes its row's loss NaN even where the target is 0, as in PyTorch; rows without classes cost 0 (in PyTorch their mean is NaN)",

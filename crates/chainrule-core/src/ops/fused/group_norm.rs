@@ -74,6 +74,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "group_norm",
     family: Family::Fused,
     signature: "x.group_norm(groups, gain, bias, eps)",
+    python: &[Binding::with(
+        "group_norm",
+        &[
+            Parameter::count("num_groups"),
+            Parameter::tensor("weight").or_none(),
+            Parameter::tensor("bias").or_none(),
+            Parameter::float("eps", 1e-5),
+        ],
+        |x, a| x.try_group_norm(a.count(0), a.maybe_tensor(1), a.maybe_tensor(2), a.float(3)),
+    )
+    .only_functional()],
     formula: "gain * (x - mean) / sqrt(var + eps) + bias, over groups of channels of each sample",
     gradient: "dx = (gain g - mean(gain g) - h * mean(gain g h)) / sqrt(var + eps); dgain = sum(g * h); dbias = sum(g), where h = (x - mean) / sqrt(var + eps)",
     at_kinks: "a single value for each group is an error",

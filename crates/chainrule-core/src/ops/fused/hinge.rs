@@ -100,6 +100,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hinge",
     family: Family::Fused,
     signature: "x.hinge(&target), x.hinge_with(&target, reduction)",
+    python: &[Binding::by_hand("hinge", "PyTorch has none").no_method().no_function()],
     formula: "mean of max(0, 1 - t x)",
     gradient: "dx = -g * t / n where t x < 1, else 0; dtarget = -g * x / n there",
     at_kinks: "the gradient is 0 where t x = 1",

@@ -110,6 +110,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hinge_embedding",
     family: Family::Fused,
     signature: "x.hinge_embedding(&target), x.hinge_embedding_with(&target, &options)",
+    python: &[Binding::with(
+        "hinge_embedding_loss",
+        &[Parameter::tensor("target"), Parameter::float("margin", 1.0), REDUCTION],
+        |x, a| {
+            x.try_hinge_embedding_with(
+                a.tensor(0),
+                &HingeEmbedding { reduction: Reduction::of(a.choice(2)), margin: a.float(1) },
+            )
+        },
+    )
+    .only_functional()],
     formula: "mean of x where t = 1 and of max(0, margin - x) where t = -1",
     gradient: "dx = g / n where t = 1, -g / n where t = -1 and x < margin, else 0",
     at_kinks: "the gradient of a pair with t = -1 is 0 at the margin",

@@ -114,6 +114,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "huber",
     family: Family::Fused,
     signature: "x.huber(&target), x.huber_with(&target, &options)",
+    python: &[Binding::with(
+        "huber_loss",
+        &[Parameter::tensor("target"), REDUCTION, Parameter::float("delta", 1.0)],
+        |x, a| {
+            x.try_huber_with(
+                a.tensor(0),
+                &Huber { reduction: Reduction::of(a.choice(1)), delta: a.float(2) },
+            )
+        },
+    )
+    .only_functional()],
     formula: "mean of d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2), with d = x - target",
     gradient: "dx = g * clamp(d, -delta, delta) / n; dtarget = -dx",
     at_kinks: "the gradient is continuous",

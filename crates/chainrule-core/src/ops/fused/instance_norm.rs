@@ -32,6 +32,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "instance_norm",
     family: Family::Fused,
     signature: "x.instance_norm(gain, bias, eps)",
+    python: &[Binding::by_hand("instance_norm", "it takes arguments that change nothing")
+        .no_method()
+        .no_function()],
     formula: "gain * (x - mean) / sqrt(var + eps) + bias, over each channel of each sample",
     gradient: "dx = gain (g - mean(g) - h * mean(g h)) / sqrt(var + eps); dgain = sum(g * h); dbias = sum(g), where h = (x - mean) / sqrt(var + eps)",
     at_kinks: "a single value for each channel is an error",

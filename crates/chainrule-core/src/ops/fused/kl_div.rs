@@ -136,6 +136,21 @@ pub(super) const ENTRY: Entry = Entry {
     name: "kl_div",
     family: Family::Fused,
     signature: "x.kl_div(&target), x.kl_div_with(&target, &options)",
+    python: &[Binding::with(
+        "kl_div",
+        &[
+            Parameter::tensor("target"),
+            Parameter::choice("reduction", &["mean", "sum", "batchmean", "none"], "mean"),
+            Parameter::flag("log_target", false),
+        ],
+        |x, a| {
+            x.try_kl_div_with(
+                a.tensor(0),
+                &KlDiv { reduction: Reduction::of(a.choice(1)), log_target: a.flag(2) },
+            )
+        },
+    )
+    .only_functional()],
     formula: "mean of t (log(t) - x)",
     gradient: "dx = -g * t / n; dtarget = g * (log(t) + 1 - x) / n",
     at_kinks: "a target of 0 has the loss 0 and a gradient of NaN, as in PyTorch",

@@ -82,6 +82,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "l1_loss",
     family: Family::Fused,
     signature: "x.l1_loss(&target), x.l1_loss_with(&target, reduction)",
+    python: &[Binding::with("l1_loss", &[Parameter::tensor("target"), REDUCTION], |x, a| {
+        x.try_l1_loss_with(a.tensor(0), Reduction::of(a.choice(1)))
+    })
+    .only_functional()],
     formula: "mean(|x - target|)",
     gradient: "dx = g * sign(x - target) / n; dtarget = -dx",
     at_kinks: "the gradient is 0 where prediction and target are equal; the mean of no elements is NaN",

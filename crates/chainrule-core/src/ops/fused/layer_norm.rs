@@ -52,6 +52,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "layer_norm",
     family: Family::Fused,
     signature: "x.layer_norm(normalized_shape, weight, bias, eps)",
+    python: &[Binding::with(
+        "layer_norm",
+        &[
+            Parameter::ints("normalized_shape"),
+            Parameter::tensor("weight").or_none(),
+            Parameter::tensor("bias").or_none(),
+            Parameter::float("eps", 1e-5),
+        ],
+        |x, a| {
+            let shape = a.sizes("layer_norm", 0)?;
+            x.try_layer_norm(&shape[..], a.maybe_tensor(1), a.maybe_tensor(2), a.float(3))
+        },
+    )
+    .only_functional()],
     formula: "weight * (x - mean) / sqrt(var + eps) + bias, over the last axes",
     gradient: "dx = (u - mean(u) - h * mean(u * h)) / sqrt(var + eps); dweight = sum(g * h); dbias = sum(g), where u = weight * g and h = (x - mean) / sqrt(var + eps)",
     at_kinks: "a row of equal elements gives the bias; with eps 0 it gives NaN",

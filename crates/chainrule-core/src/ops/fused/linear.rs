@@ -341,6 +341,18 @@ pub(super) const ENTRY: Entry = Entry {
     name: "linear",
     family: Family::Fused,
     signature: "x.linear(&weight, bias)",
+    python: &[Binding::with(
+        "linear",
+        &[Parameter::tensor("weight"), Parameter::tensor("bias").or_none()],
+        |x, a| {
+            if a.tensor(0).rank() != 1 {
+                return x.try_linear(a.tensor(0), a.maybe_tensor(1));
+            }
+            let out = x.try_matmul(a.tensor(0))?;
+            a.maybe_tensor(1).map_or(Ok(out.clone()), |bias| out.try_add(bias))
+        },
+    )
+    .only_functional()],
     formula: "y[.., j] = sum over k of x[.., k] * w[j, k], plus b[j]",
     gradient: "dx = g @ w; dw = g^T @ x; db = sum(g), over all rows",
     at_kinks: "",

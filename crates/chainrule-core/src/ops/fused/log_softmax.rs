@@ -145,6 +145,11 @@ pub(super) const ENTRY: Entry = Entry {
     name: "log_softmax",
     family: Family::Fused,
     signature: "x.log_softmax(axis)",
+    python: &[Binding::with(
+        "log_softmax",
+        &[Parameter::int("dim"), Parameter::dtype()],
+        |x, a| along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_log_softmax(a.int(0))),
+    )],
     formula: "x - log(sum(exp(x)))",
     gradient: "dx = g - softmax(x) * sum(g)",
     at_kinks: "a row of minus infinities, or with plus infinity or NaN, gives NaN",

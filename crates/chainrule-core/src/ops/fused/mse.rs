@@ -78,6 +78,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mse",
     family: Family::Fused,
     signature: "x.mse(&target), x.mse_with(&target, reduction)",
+    python: &[Binding::with("mse_loss", &[Parameter::tensor("target"), REDUCTION], |x, a| {
+        x.try_mse_with(a.tensor(0), Reduction::of(a.choice(1)))
+    })
+    .only_functional()],
     formula: "mean((x - target)^2)",
     gradient: "dx = 2 g (x - target) / n; dtarget = -dx",
     at_kinks: "the mean of no elements is NaN",

@@ -255,6 +255,21 @@ pub(super) const ENTRY: Entry = Entry {
     name: "nll_loss",
     family: Family::Fused,
     signature: "logp.nll_loss(&targets), logp.nll_loss_with(&targets, &options)",
+    python: &[Binding::with(
+        "nll_loss",
+        &[
+            Parameter::tensor("target"),
+            Parameter::tensor("weight").or_none(),
+            Parameter::int("ignore_index").or(-100),
+            REDUCTION,
+        ],
+        |x, a| {
+            let reduction = Reduction::of(a.choice(3));
+            let (ignore_index, weight) = (a.maybe_int(2), a.maybe_tensor(1).cloned());
+            x.try_nll_loss_with(a.tensor(0), &NllLoss { reduction, ignore_index, weight })
+        },
+    )
+    .only_functional()],
     formula: "mean of -x[target] over the rows",
     gradient: "dx = -one_hot(target) * g / n",
     at_kinks: "the mean of no rows is NaN; a row that is left out has loss and gradient 0",

@@ -18,6 +18,16 @@ pub enum Reduction {
 }
 
 impl Reduction {
+    /// The reduction that has PyTorch's name for it.
+    pub(super) fn of(name: &str) -> Reduction {
+        match name {
+            "sum" => Reduction::Sum,
+            "batchmean" => Reduction::BatchMean,
+            "none" => Reduction::None,
+            _ => Reduction::Mean,
+        }
+    }
+
     /// Shape of the result where the losses have `losses`.
     pub(super) fn shape(self, losses: Shape) -> Shape {
         match self {

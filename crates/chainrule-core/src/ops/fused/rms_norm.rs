@@ -36,6 +36,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "rms_norm",
     family: Family::Fused,
     signature: "x.rms_norm(normalized_shape, weight, eps)",
+    python: &[Binding::with(
+        "rms_norm",
+        &[
+            Parameter::ints("normalized_shape"),
+            Parameter::tensor("weight").or_none(),
+            Parameter::maybe_float("eps"),
+        ],
+        |x, a| x.try_rms_norm(&a.sizes("rms_norm", 0)?[..], a.maybe_tensor(1), a.maybe_float(2)),
+    )
+    .only_functional()],
     formula: "weight * x / sqrt(mean(x^2) + eps), over the last axes",
     gradient: "dx = (u - h * mean(u * h)) / sqrt(mean(x^2) + eps); dweight = sum(g * h), where u = weight * g and h = x / sqrt(mean(x^2) + eps)",
     at_kinks: "a row of zeros stays zeros; with eps 0 it gives NaN",

@@ -129,6 +129,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "smooth_l1",
     family: Family::Fused,
     signature: "x.smooth_l1(&target), x.smooth_l1_with(&target, &options)",
+    python: &[Binding::with(
+        "smooth_l1_loss",
+        &[Parameter::tensor("target"), REDUCTION, Parameter::float("beta", 1.0)],
+        |x, a| {
+            x.try_smooth_l1_with(
+                a.tensor(0),
+                &SmoothL1 { reduction: Reduction::of(a.choice(1)), beta: a.float(2) },
+            )
+        },
+    )
+    .only_functional()],
     formula: "mean of d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, with d = x - target",
     gradient: "dx = g * clamp(d / beta, -1, 1) / n; dtarget = -dx",
     at_kinks: "the gradient is continuous; beta 0 is l1_loss",

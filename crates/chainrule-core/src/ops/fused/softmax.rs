@@ -181,6 +181,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "softmax",
     family: Family::Fused,
     signature: "x.softmax(axis)",
+    python: &[Binding::with("softmax", &[Parameter::int("dim"), Parameter::dtype()], |x, a| {
+        along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_softmax(a.int(0)))
+    })],
     formula: "exp(x) / sum(exp(x))",
     gradient: "dx = y * (g - sum(y * g))",
     at_kinks: "a row of minus infinities, or with plus infinity or NaN, gives NaN",

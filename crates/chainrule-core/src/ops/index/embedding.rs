@@ -200,6 +200,23 @@ pub(super) const ENTRY: Entry = Entry {
     name: "embedding",
     family: Family::Index,
     signature: "table.embedding(&indices), table.embedding_padded(&indices, padding)",
+    python: &[Binding::with(
+        "embedding",
+        &[Parameter::tensor("weight"), Parameter::int("padding_idx").or_none()],
+        |indices, a| {
+            let weight = a.tensor(0);
+            let rows = weight.shape().first().map_or(0, |&n| n as i64);
+            let Some(padding) = a.maybe_int(1) else { return weight.try_embedding(indices) };
+            match usize::try_from(if padding < 0 { padding + rows } else { padding }) {
+                Ok(padding) => weight.try_embedding_padded(indices, padding),
+                Err(_) => Err(Error::argument(
+                    "embedding",
+                    format!("padding_idx {padding} is out of range for {rows} rows"),
+                )),
+            }
+        },
+    )
+    .only_functional()],
     formula: "y[.., j] = table[indices[..], j]",
     gradient: "dtable[indices[..], j] += g[.., j]",
     at_kinks: "",

@@ -180,6 +180,18 @@ pub(super) const ENTRY: Entry = Entry {
     name: "gather",
     family: Family::Index,
     signature: "x.gather(axis, &indices)",
+    python: &[Binding::with(
+        "gather",
+        &[Parameter::int("dim"), Parameter::tensor("index")],
+        |x, a| {
+            let (dim, index) = (a.int(0), a.tensor(1));
+            if x.rank() == 0 {
+                let out = along_axis(x, dim, |x| x.try_gather(dim, &with_axis(index)?))?;
+                return out.try_reshape(index.shape());
+            }
+            x.try_gather(dim, index)
+        },
+    )],
     formula: "y[i, j, k] = x[i, indices[i, j, k], k], for axis 1 of three",
     gradient: "dx[i, indices[i, j, k], k] += g[i, j, k]",
     at_kinks: "",

@@ -323,6 +323,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "index",
     family: Family::Index,
     signature: "x.index(ix![&i, &j, .., 0..2])",
+    python: &[Binding::by_hand("__getitem__", "any mixture of slices and tensors").no_function()],
     formula: "y[k] = x[i[k], j[k]], for two arrays i and j of one axis",
     gradient: "dx[i[k], j[k]] += g[k]",
     at_kinks: "",

@@ -27,6 +27,25 @@ pub(super) const ENTRY: Entry = Entry {
     name: "index_add",
     family: Family::Index,
     signature: "x.index_add(axis, &indices, &source)",
+    python: &[Binding::with(
+        "index_add",
+        &[
+            Parameter::int("dim"),
+            Parameter::tensor("index"),
+            Parameter::tensor("source"),
+            Parameter::operand("alpha").or(1).by_name(),
+        ],
+        |x, a| {
+            along_axis(x, a.int(0), |x| {
+                let source = match a.operand(3) {
+                    Argument::Int(1) => a.tensor(2).clone(),
+                    alpha => a.tensor(2).try_mul(&alpha.beside(a.tensor(2))?)?,
+                };
+                x.try_index_add(a.int(0), &with_axis(a.tensor(1))?, &with_axis(&source)?)
+            })
+        },
+    )
+    .in_place()],
     formula: "y = x; y[.., indices[k], ..] += source[.., k, ..]",
     gradient: "dx = g; dsource[.., k, ..] = g[.., indices[k], ..]",
     at_kinks: "",

@@ -47,6 +47,29 @@ pub(super) const ENTRY: Entry = Entry {
     name: "index_copy",
     family: Family::Index,
     signature: "x.index_copy(axis, &indices, &source), x.index_fill(axis, &indices, value)",
+    python: &[
+        Binding::with(
+            "index_copy",
+            &[Parameter::int("dim"), Parameter::tensor("index"), Parameter::tensor("source")],
+            |x, a| {
+                along_axis(x, a.int(0), |x| {
+                    x.try_index_copy(a.int(0), &with_axis(a.tensor(1))?, &with_axis(a.tensor(2))?)
+                })
+            },
+        )
+        .in_place(),
+        Binding::with(
+            "index_fill",
+            &[Parameter::int("dim"), Parameter::tensor("index"), Parameter::operand("value")],
+            |x, a| {
+                along_axis(x, a.int(0), |x| {
+                    x.try_index_fill(a.int(0), &with_axis(a.tensor(1))?, &a.operand(2).beside(x)?)
+                })
+            },
+        )
+        .in_place()
+        .formula("y[.., index[i], ..] = value"),
+    ],
     formula: "y = x, but y[.., indices[k], ..] = source[.., k, ..]",
     gradient: "dx = g with 0 at the positions named; dsource[.., k, ..] = g[.., indices[k], ..], but 0 where a later one overwrote it",
     at_kinks: "",

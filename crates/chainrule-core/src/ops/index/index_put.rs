@@ -72,6 +72,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "index_put",
     family: Family::Index,
     signature: "x.index_put(ix![&i, &j], &values, accumulate)",
+    python: &[Binding::by_hand("index_put", "any mixture of slices and tensors")
+        .no_function()
+        .in_place()],
     formula: "y = x, but y[i[k], j[k]] = v[k]; with accumulate y[i[k], j[k]] += v[k]",
     gradient: "dx = g with 0 at the places named, or g with accumulate; dv[k] = g[i[k], j[k]], but 0 where a later one overwrote it",
     at_kinks: "",

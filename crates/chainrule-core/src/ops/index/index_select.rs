@@ -175,6 +175,11 @@ pub(super) const ENTRY: Entry = Entry {
     name: "index_select",
     family: Family::Index,
     signature: "x.index_select(axis, &indices)",
+    python: &[Binding::with(
+        "index_select",
+        &[Parameter::int("dim"), Parameter::tensor("index")],
+        |x, a| along_axis(x, a.int(0), |x| x.try_index_select(a.int(0), &with_axis(a.tensor(1))?)),
+    )],
     formula: "y[.., k, ..] = x[.., indices[k], ..]",
     gradient: "dx[.., indices[k], ..] += g[.., k, ..]",
     at_kinks: "",

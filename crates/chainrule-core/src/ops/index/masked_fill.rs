@@ -32,6 +32,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "masked_fill",
     family: Family::Index,
     signature: "x.masked_fill(&mask, value)",
+    python: &[Binding::with(
+        "masked_fill",
+        &[Parameter::tensor("mask"), Parameter::operand("value")],
+        |x, a| match a.operand(1).number() {
+            Some(value) => x.try_masked_fill(a.tensor(0), value),
+            None => x.try_masked_fill(a.tensor(0), &a.operand(1).beside(x)?),
+        },
+    )
+    .in_place()],
     formula: "y = value where the mask is true, else x",
     gradient: "dx = g where the mask is false, else 0; dvalue = sum of g where it is true",
     at_kinks: "the masked gradient is 0, whatever g is",

@@ -53,6 +53,19 @@ pub(super) const ENTRY: Entry = Entry {
     name: "masked_select",
     family: Family::Index,
     signature: "x.masked_select(&mask), x.masked_scatter(&mask, &source)",
+    python: &[
+        Binding::with("masked_select", &[Parameter::tensor("mask")], |x, a| {
+            x.try_masked_select(a.tensor(0))
+        }),
+        Binding::with(
+            "masked_scatter",
+            &[Parameter::tensor("mask"), Parameter::tensor("source")],
+            |x, a| x.try_masked_scatter(a.tensor(0), a.tensor(1)),
+        )
+        .no_function()
+        .in_place()
+        .formula("the elements of the source, one after the other, where the mask holds; else x"),
+    ],
     formula: "the elements of x where the mask is true; masked_scatter puts those of a source there",
     gradient: "dx = g at the places that it came from, else 0; for masked_scatter dx = g where the mask is false, dsource = g where it is true",
     at_kinks: "",

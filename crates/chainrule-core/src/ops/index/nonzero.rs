@@ -81,6 +81,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "nonzero",
     family: Family::Index,
     signature: "x.nonzero(), x.nonzero_axes()",
+    python: &[Binding::by_hand("nonzero", "one result, or a tuple of them")],
     formula: "the indices of the elements that are not 0, in row-major order",
     gradient: "",
     at_kinks: "NaN is not 0; no gradient flows from an index",

@@ -80,6 +80,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "one_hot",
     family: Family::Index,
     signature: "indices.one_hot(classes)",
+    python: &[Binding::by_hand("one_hot", "without a number of classes the elements say it")
+        .no_method()
+        .no_function()],
     formula: "y[.., j] = 1 if j = indices[..], else 0",
     gradient: "",
     at_kinks: "no gradient flows to a class number",

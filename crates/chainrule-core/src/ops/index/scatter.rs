@@ -48,6 +48,20 @@ pub(super) const ENTRY: Entry = Entry {
     name: "scatter",
     family: Family::Index,
     signature: "x.scatter(axis, &indices, &source)",
+    python: &[Binding::with(
+        "scatter",
+        &[Parameter::int("dim"), Parameter::tensor("index"), Parameter::operand("src")],
+        |x, a| {
+            along_axis(x, a.int(0), |x| {
+                let index = with_axis(a.tensor(1))?;
+                match a.operand(2).number() {
+                    Some(value) => x.try_scatter(a.int(0), &index, value),
+                    None => x.try_scatter(a.int(0), &index, &with_axis(&a.operand(2).beside(x)?)?),
+                }
+            })
+        },
+    )
+    .in_place()],
     formula: "y = x, but y[i, indices[i, j, k], k] = source[i, j, k], for axis 1 of three",
     gradient: "dx = g with 0 at the places named; dsource[i, j, k] = g[i, indices[i, j, k], k], but 0 where a later one overwrote it",
     at_kinks: "",

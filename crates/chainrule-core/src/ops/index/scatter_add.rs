@@ -27,6 +27,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "scatter_add",
     family: Family::Index,
     signature: "x.scatter_add(axis, &indices, &source)",
+    python: &[Binding::with(
+        "scatter_add",
+        &[Parameter::int("dim"), Parameter::tensor("index"), Parameter::tensor("src")],
+        |x, a| {
+            along_axis(x, a.int(0), |x| {
+                x.try_scatter_add(a.int(0), &with_axis(a.tensor(1))?, &with_axis(a.tensor(2))?)
+            })
+        },
+    )
+    .in_place()],
     formula: "y = x; y[i, indices[i, j, k], k] += source[i, j, k], for axis 1 of three",
     gradient: "dx = g; dsource[i, j, k] = g[i, indices[i, j, k], k]",
     at_kinks: "",

@@ -117,6 +117,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "searchsorted, bucketize",
     family: Family::Index,
     signature: "sequence.searchsorted(&values, right), x.bucketize(&boundaries, right)",
+    python: &[Binding::by_hand("searchsorted", "sides, sorters, and numbers as values")
+        .no_method()
+        .no_function()],
     formula: "the first position at which a value keeps the order of a sorted sequence, or the last if right",
     gradient: "",
     at_kinks: "NaN belongs at the end",

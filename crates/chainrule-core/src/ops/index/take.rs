@@ -55,6 +55,23 @@ pub(super) const ENTRY: Entry = Entry {
     name: "take",
     family: Family::Index,
     signature: "x.take(&indices), x.take_along_axis(&indices, axis)",
+    python: &[
+        Binding::with("take", &[Parameter::tensor("index")], |x, a| x.try_take(a.tensor(0))),
+        Binding::with(
+            "take_along_dim",
+            &[Parameter::tensor("indices"), Parameter::int("dim").or_none()],
+            |x, a| {
+                let (x, index, dim) = match a.maybe_int(1) {
+                    Some(dim) => (x.clone(), a.tensor(0).clone(), dim),
+                    None => (x.try_reshape(-1)?, a.tensor(0).try_reshape(-1)?, 0),
+                };
+                let size = x.shape()[x.shape().axis("take_along_dim", dim)?];
+                let index = index.try_ge(0)?.try_where(&index, &index.try_add(size as i64)?)?;
+                x.try_take_along_axis(&index, dim)
+            },
+        )
+        .formula("y[.., i, ..] = x[.., indices[.., i, ..], ..]"),
+    ],
     formula: "y[..] = x.flatten()[indices[..]]",
     gradient: "dx.flatten()[indices[..]] += g[..]",
     at_kinks: "",

@@ -107,6 +107,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cholesky",
     family: Family::Linalg,
     signature: "a.cholesky()",
+    python: &[Binding::floats("cholesky", Tensor::try_cholesky).out_of_place()],
     formula: "the lower triangular l with l l^T = a",
     gradient: "s = l^-T half(l^T g) l^-1, half: the lower triangle with half the diagonal; da = (s + s^T) / 2",
     at_kinks: "a matrix that is not positive definite is an error",

@@ -31,6 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cross",
     family: Family::Linalg,
     signature: "a.cross(&b, axis)",
+    python: &[Binding::by_hand("cross", "the operands are broadcast first").no_function()],
     formula: "y[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1], positions mod 3",
     gradient: "da = b x g; db = g x a",
     at_kinks: "",

@@ -232,6 +232,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "det, slogdet",
     family: Family::Linalg,
     signature: "a.det(), a.slogdet()",
+    python: &[
+        Binding::floats("det", Tensor::try_det).out_of_place().formula("the determinant"),
+        Binding::by_hand("slogdet", "it is in the module linalg, and gives a named tuple")
+            .no_method()
+            .no_function(),
+    ],
     formula: "the determinant; its sign and log |det a|",
     gradient: "da = g det(a) a^-T; without det(a) for the logarithm",
     at_kinks: "the gradient of det exists at singular matrices, too; that of the logarithm does not: an error",

@@ -57,6 +57,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "dot",
     family: Family::Linalg,
     signature: "a.dot(&b), a.mv(&x), a.outer(&b)",
+    python: &[
+        Binding::with("dot", &[Parameter::tensor("tensor")], |x, a| x.try_dot(a.tensor(0)))
+            .formula("sum over k of a[k] * b[k]"),
+        Binding::with("mv", &[Parameter::tensor("vec")], |x, a| x.try_mv(a.tensor(0)))
+            .formula("y[i] = sum over k of a[i, k] * x[k]"),
+        Binding::with("outer", &[Parameter::tensor("vec2")], |x, a| x.try_outer(a.tensor(0)))
+            .also(&["ger"])
+            .formula("y[i, j] = a[i] * b[j]"),
+    ],
     formula: "dot: sum over k of a[k] * b[k]; mv: y[i] = sum over k of a[i, k] * x[k]; outer: y[i, j] = a[i] * b[j]",
     gradient: "da = g * b and db = g * a, summed over what they lack",
     at_kinks: "",

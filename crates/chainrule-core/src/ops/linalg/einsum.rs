@@ -250,6 +250,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: NAME,
     family: Family::Linalg,
     signature: "Tensor::einsum(\"ij,jk->ik\", &[&a, &b])",
+    python: &[Binding::by_hand("einsum", "an equation and a list of tensors")
+        .no_method()
+        .no_function()],
     formula: "the sum of the products of the operands over all labels that are not in the output",
     gradient: "of each operand: einsum of g and the other operands, with its own labels as the output",
     at_kinks: "",

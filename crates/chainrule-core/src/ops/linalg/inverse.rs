@@ -100,6 +100,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "inverse",
     family: Family::Linalg,
     signature: "a.inverse()",
+    python: &[Binding::floats("inverse", Tensor::try_inverse).out_of_place()],
     formula: "the y with a y = 1",
     gradient: "da = -y^T g y^T",
     at_kinks: "a singular matrix is an error",

@@ -37,6 +37,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "kron",
     family: Family::Linalg,
     signature: "a.kron(&b)",
+    python: &[Binding::with("kron", &[Parameter::tensor("other")], |x, a| x.try_kron(a.tensor(0)))],
     formula: "y[i * p + k, j * q + l] = a[i, j] * b[k, l], for b of p by q",
     gradient: "da[i, j] = sum over k, l of g[i * p + k, j * q + l] * b[k, l]; db[k, l] = sum over i, j of g[..] * a[i, j]",
     at_kinks: "",

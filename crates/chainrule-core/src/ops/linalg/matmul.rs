@@ -291,6 +291,11 @@ pub(super) const ENTRY: Entry = Entry {
     name: "matmul",
     family: Family::Linalg,
     signature: "a.matmul(&b)",
+    python: &[
+        Binding::with("matmul", &[Parameter::operand("other")], |x, a| x.try_matmul(&a.alone(0)))
+            .also(&["mm", "bmm"]),
+        Binding::by_hand("addmm", "a sum with a product").formula("beta * x + alpha * mat1 @ mat2"),
+    ],
     formula: "c[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]",
     gradient: "da = g @ b^T; db = a^T @ g",
     at_kinks: "",

@@ -153,6 +153,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "qr",
     family: Family::Linalg,
     signature: "a.qr()",
+    python: &[Binding::by_hand("qr", "it is in the module linalg, and gives a named tuple")
+        .no_method()
+        .no_function()],
     formula: "q with orthonormal columns and r upper triangular, q r = a",
     gradient: "m = r gr^T - gq^T q; da = (gq + q mirrored(m)) r^-T",
     at_kinks: "no gradient where the columns are linearly dependent: an error",

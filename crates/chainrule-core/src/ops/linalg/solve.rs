@@ -122,6 +122,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "solve",
     family: Family::Linalg,
     signature: "a.solve(&b)",
+    python: &[Binding::by_hand("solve", "it is in the module linalg, and solves from either side")
+        .no_method()
+        .no_function()],
     formula: "the x with a x = b",
     gradient: "db = a^-T g; da = -db x^T",
     at_kinks: "a singular matrix is an error",

@@ -22,6 +22,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "amax",
     family: Family::Reduce,
     signature: "x.amax(axes, keepdim)",
+    python: &[Binding::reduction("amax", |x, a| {
+        let (x, axes, keepdim) = a.reduced(x)?;
+        x.try_amax(axes, keepdim)
+    })],
     formula: "the largest element over the axes",
     gradient: "dx = g where x is the largest, shared equally by ties",
     at_kinks: "ties share the gradient equally; where the largest is NaN the gradient is NaN",

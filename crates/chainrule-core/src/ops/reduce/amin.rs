@@ -23,6 +23,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "amin",
     family: Family::Reduce,
     signature: "x.amin(axes, keepdim)",
+    python: &[Binding::reduction("amin", |x, a| {
+        let (x, axes, keepdim) = a.reduced(x)?;
+        x.try_amin(axes, keepdim)
+    })],
     formula: "the smallest element over the axes",
     gradient: "dx = g where x is the smallest, shared equally by ties",
     at_kinks: "ties share the gradient equally; where the smallest is NaN the gradient is NaN",

@@ -93,6 +93,18 @@ pub(super) const ENTRY: Entry = Entry {
     name: "any, all",
     family: Family::Reduce,
     signature: "x.any(axes, keepdim), x.all(axes, keepdim)",
+    python: &[
+        Binding::reduction("any", |x, a| {
+            let (x, axes, keepdim) = a.reduced(x)?;
+            x.try_any(axes, keepdim)
+        })
+        .formula("whether an element over the axes is not 0"),
+        Binding::reduction("all", |x, a| {
+            let (x, axes, keepdim) = a.reduced(x)?;
+            x.try_all(axes, keepdim)
+        })
+        .formula("whether every element over the axes is not 0"),
+    ],
     formula: "whether an element over the axes is not 0, or every one",
     gradient: "",
     at_kinks: "NaN is not 0; of nothing, any is false and all is true",

@@ -96,6 +96,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "argmax",
     family: Family::Reduce,
     signature: "x.argmax(axis, keepdim), x.argmax_all()",
+    python: &[Binding::with(
+        "argmax",
+        &[Parameter::int("dim").or_none().also("axis"), KEEPDIM],
+        |x, a| match a.maybe_int(0) {
+            Some(axis) => along_axis(x, axis, |x| x.try_argmax(axis, a.flag(1))),
+            // The axes that stay have size 1.
+            None if a.flag(1) => x.try_argmax_all()?.try_reshape(vec![1i64; x.rank()]),
+            None => x.try_argmax_all(),
+        },
+    )],
     formula: "the first position of the largest element",
     gradient: "",
     at_kinks: "of ties the first is meant; NaN is the largest",

@@ -35,6 +35,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "argmin",
     family: Family::Reduce,
     signature: "x.argmin(axis, keepdim), x.argmin_all()",
+    python: &[Binding::with(
+        "argmin",
+        &[Parameter::int("dim").or_none().also("axis"), KEEPDIM],
+        |x, a| match a.maybe_int(0) {
+            Some(axis) => along_axis(x, axis, |x| x.try_argmin(axis, a.flag(1))),
+            // The axes that stay have size 1.
+            None if a.flag(1) => x.try_argmin_all()?.try_reshape(vec![1i64; x.rank()]),
+            None => x.try_argmin_all(),
+        },
+    )],
     formula: "the first position of the smallest element",
     gradient: "",
     at_kinks: "of ties the first is meant; NaN is the smallest",

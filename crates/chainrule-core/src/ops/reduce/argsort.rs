@@ -21,6 +21,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "argsort",
     family: Family::Reduce,
     signature: "x.argsort(axis, descending)",
+    python: &[Binding::with("argsort", SORTED, |x, a| {
+        along_axis(x, a.int(0), |x| x.try_argsort(a.int(0), a.flag(1)))
+    })],
     formula: "the positions of the elements in rising or falling order",
     gradient: "",
     at_kinks: "equal elements keep their order; NaN is the largest",

@@ -62,6 +62,11 @@ pub(super) const ENTRY: Entry = Entry {
     name: "bincount",
     family: Family::Reduce,
     signature: "x.bincount(weights, minlength)",
+    python: &[Binding::with(
+        "bincount",
+        &[Parameter::tensor("weights").or_none(), Parameter::count("minlength").or(0)],
+        |x, a| x.try_bincount(a.maybe_tensor(0), a.count(1)),
+    )],
     formula: "y[k] = the number of elements that are k, or the sum of their weights",
     gradient: "",
     at_kinks: "",

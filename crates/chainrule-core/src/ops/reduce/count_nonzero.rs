@@ -24,6 +24,11 @@ pub(super) const ENTRY: Entry = Entry {
     name: "count_nonzero",
     family: Family::Reduce,
     signature: "x.count_nonzero(axes)",
+    python: &[Binding::with(
+        "count_nonzero",
+        &[Parameter::axes("dim").or_none().also("axis")],
+        |x, a| x.try_count_nonzero(a.axes(0, x)),
+    )],
     formula: "the number of elements over the axes that are not 0",
     gradient: "",
     at_kinks: "NaN is not 0",

@@ -110,6 +110,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cummax",
     family: Family::Reduce,
     signature: "x.cummax(axis)",
+    python: &[Binding::pair("cummax", &[ALONG], |x, a| {
+        along_axis_pair(x, a.int(0), |x| x.try_cummax(a.int(0)))
+    })],
     formula: "y[i] = the largest of x[0] to x[i], and its last position",
     gradient: "dx[p[i]] += g[i], where p[i] is that position",
     at_kinks: "of ties the last gets the gradient; NaN is the largest",

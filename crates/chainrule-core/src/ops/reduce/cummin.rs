@@ -24,6 +24,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cummin",
     family: Family::Reduce,
     signature: "x.cummin(axis)",
+    python: &[Binding::pair("cummin", &[ALONG], |x, a| {
+        along_axis_pair(x, a.int(0), |x| x.try_cummin(a.int(0)))
+    })],
     formula: "y[i] = the smallest of x[0] to x[i], and its last position",
     gradient: "dx[p[i]] += g[i], where p[i] is that position",
     at_kinks: "of ties the last gets the gradient; NaN is the smallest",

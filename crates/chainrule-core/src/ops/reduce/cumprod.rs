@@ -115,6 +115,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cumprod",
     family: Family::Reduce,
     signature: "x.cumprod(axis)",
+    python: &[Binding::with("cumprod", &[ALONG, Parameter::dtype().by_name()], |x, a| {
+        along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_cumprod(a.int(0)))
+    })],
     formula: "y[i] = x[0] * ... * x[i]",
     gradient: "dx[i] = sum over k >= i of g[k] * the product of x[0] to x[k] without x[i]",
     at_kinks: "right with zeros; beside infinities and NaN what the products of the others give",

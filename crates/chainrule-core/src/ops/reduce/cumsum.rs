@@ -96,6 +96,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cumsum",
     family: Family::Reduce,
     signature: "x.cumsum(axis)",
+    python: &[Binding::with("cumsum", &[ALONG, Parameter::dtype().by_name()], |x, a| {
+        along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_cumsum(a.int(0)))
+    })],
     formula: "y[i] = x[0] + ... + x[i]",
     gradient: "dx[i] = g[i] + ... + g[n - 1]",
     at_kinks: "",

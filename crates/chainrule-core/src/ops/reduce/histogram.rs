@@ -70,6 +70,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "histogram",
     family: Family::Reduce,
     signature: "x.histogram(bins, range)",
+    python: &[Binding::by_hand("histogram", "bins or edges, weights, densities").no_function()],
     formula: "the number of elements in each of equal parts of the range, and their edges",
     gradient: "",
     at_kinks: "a part holds its lower edge, the last both; what is outside is left out, and so is NaN",

@@ -102,6 +102,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "logcumsumexp",
     family: Family::Reduce,
     signature: "x.logcumsumexp(axis)",
+    python: &[Binding::with("logcumsumexp", &[ALONG], |x, a| {
+        along_axis(x, a.int(0), |x| x.try_logcumsumexp(a.int(0)))
+    })],
     formula: "y[i] = log(e^x[0] + ... + e^x[i])",
     gradient: "dx[i] = sum over k >= i of g[k] * e^(x[i] - y[k])",
     at_kinks: "where the own result is minus infinity, or the element plus infinity, the gradient is NaN",

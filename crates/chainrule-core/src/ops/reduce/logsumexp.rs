@@ -101,6 +101,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "logsumexp",
     family: Family::Reduce,
     signature: "x.logsumexp(axes, keepdim)",
+    python: &[Binding::reduction("logsumexp", |x, a| {
+        let (x, axes, keepdim) = a.reduced(x)?;
+        a.as_float(&x)?.try_logsumexp(axes, keepdim)
+    })],
     formula: "log(sum of e^x over the axes)",
     gradient: "dx = g * e^(x - y)",
     at_kinks: "where the result is minus infinity, or the element plus infinity, the gradient is NaN",

@@ -165,6 +165,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "max",
     family: Family::Reduce,
     signature: "x.max(axes, keepdim)",
+    python: &[Binding::by_hand(
+        "max",
+        "a second tensor may stand for the axis, and an axis gives two results",
+    )],
     formula: "the largest element over the axes",
     gradient: "dx = g where x is the largest, shared equally by ties",
     at_kinks: "ties share the gradient equally; where the largest is NaN, the NaNs do if all axes go, else the gradient is NaN",

@@ -262,6 +262,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "max_axis",
     family: Family::Reduce,
     signature: "x.max_axis(axis, keepdim)",
+    python: &[Binding::by_hand("max", "it is max with an axis").no_method().no_function()],
     formula: "the largest element over an axis, and its first position",
     gradient: "dx = g at that position",
     at_kinks: "of ties the first gets the whole gradient; NaN is the largest",

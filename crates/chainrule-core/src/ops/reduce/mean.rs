@@ -103,6 +103,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mean",
     family: Family::Reduce,
     signature: "x.mean(axes, keepdim)",
+    python: &[Binding::reduction("mean", |x, a| {
+        let (x, axes, keepdim) = a.reduced(x)?;
+        x.try_mean(axes, keepdim)
+    })],
     formula: "sum of x over the axes / n",
     gradient: "dx = g / n, expanded over the axes",
     at_kinks: "the mean of nothing is NaN",

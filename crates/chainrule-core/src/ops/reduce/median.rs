@@ -151,6 +151,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "median",
     family: Family::Reduce,
     signature: "x.median(axis, keepdim), x.median_all()",
+    python: &[Binding::by_hand("median", "one result, or two with an axis")],
     formula: "the lower of the middle elements of the sorted order, and its position",
     gradient: "dx = g at that position",
     at_kinks: "ties: along an axis one gets the gradient, of all elements the equal ones share it; NaN is the median if there is one",

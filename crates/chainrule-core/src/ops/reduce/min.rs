@@ -31,6 +31,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "min",
     family: Family::Reduce,
     signature: "x.min(axes, keepdim)",
+    python: &[Binding::by_hand(
+        "min",
+        "a second tensor may stand for the axis, and an axis gives two results",
+    )],
     formula: "the smallest element over the axes",
     gradient: "dx = g where x is the smallest, shared equally by ties",
     at_kinks: "ties share the gradient equally; where the smallest is NaN, the NaNs do if all axes go, else the gradient is NaN",

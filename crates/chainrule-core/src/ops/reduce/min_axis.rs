@@ -25,6 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "min_axis",
     family: Family::Reduce,
     signature: "x.min_axis(axis, keepdim)",
+    python: &[Binding::by_hand("min", "it is min with an axis").no_method().no_function()],
     formula: "the smallest element over an axis, and its first position",
     gradient: "dx = g at that position",
     at_kinks: "of ties the first gets the whole gradient; NaN is the smallest",

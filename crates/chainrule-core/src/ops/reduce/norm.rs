@@ -158,6 +158,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "norm",
     family: Family::Reduce,
     signature: "x.norm(p, axes, keepdim)",
+    python: &[Binding::by_hand("norm", "p may be a word")],
     formula: "sum(|x|^p)^(1/p) over the axes",
     gradient: "dx = g * sign(x) * (|x| / y)^(p - 1)",
     at_kinks: "0 where the norm or the element is 0; of p = infinity ties share the gradient equally",

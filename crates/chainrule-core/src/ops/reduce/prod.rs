@@ -149,6 +149,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "prod",
     family: Family::Reduce,
     signature: "x.prod(axes, keepdim)",
+    python: &[Binding::reduction("prod", |x, a| {
+        let (x, axes, keepdim) = a.reduced(x)?;
+        x.try_prod(axes, keepdim)
+    })],
     formula: "product of x over the axes",
     gradient: "dx = g * the product of the other elements",
     at_kinks: "right with zeros; beside infinities and NaN what the product of the others gives",

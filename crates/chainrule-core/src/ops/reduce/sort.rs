@@ -111,6 +111,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sort",
     family: Family::Reduce,
     signature: "x.sort(axis, descending)",
+    python: &[Binding::pair("sort", SORTED, |x, a| {
+        along_axis_pair(x, a.int(0), |x| x.try_sort(a.int(0), a.flag(1)))
+    })],
     formula: "y[i] = x[p[i]], rising or falling, and the positions p",
     gradient: "dx[p[i]] = g[i]",
     at_kinks: "equal elements keep their order; NaN is the largest",

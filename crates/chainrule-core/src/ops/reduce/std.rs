@@ -105,6 +105,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "std",
     family: Family::Reduce,
     signature: "x.std(axes, correction, keepdim)",
+    python: &[Binding::by_hand(
+        "std",
+        "two names and two places for the correction, which need not be whole",
+    )],
     formula: "sqrt(sum((x - mean)^2) / (n - correction))",
     gradient: "dx = g * (x - mean) / ((n - correction) * std)",
     at_kinks: "where all elements are equal the gradient is 0; with correction >= n the result is an infinity or NaN",

@@ -109,6 +109,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sum",
     family: Family::Reduce,
     signature: "x.sum(axes, keepdim)",
+    python: &[Binding::reduction("sum", |x, a| {
+        let (x, axes, keepdim) = a.reduced(x)?;
+        x.try_sum(axes, keepdim)
+    })],
     formula: "sum of x over the axes",
     gradient: "dx = g, expanded over the axes",
     at_kinks: "",

@@ -32,6 +32,18 @@ pub(super) const ENTRY: Entry = Entry {
     name: "topk",
     family: Family::Reduce,
     signature: "x.topk(k, axis, largest, sorted)",
+    python: &[Binding::pair(
+        "topk",
+        &[
+            Parameter::count("k"),
+            Parameter::int("dim").or(-1),
+            Parameter::flag("largest", true),
+            Parameter::flag("sorted", true),
+        ],
+        |x, a| {
+            along_axis_pair(x, a.int(1), |x| x.try_topk(a.count(0), a.int(1), a.flag(2), a.flag(3)))
+        },
+    )],
     formula: "y[i] = x[p[i]], the k largest or smallest, and their positions p",
     gradient: "dx[p[i]] = g[i], 0 elsewhere",
     at_kinks: "of equal elements the first are taken; NaN is the largest",

@@ -46,6 +46,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "unique",
     family: Family::Reduce,
     signature: "x.unique()",
+    python: &[Binding::by_hand("unique", "one result to three")],
     formula: "the different elements in rising order, where each element is among them, and how often each occurs",
     gradient: "",
     at_kinks: "each NaN is a value of its own, at the end",

@@ -240,6 +240,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "var",
     family: Family::Reduce,
     signature: "x.var(axes, correction, keepdim)",
+    python: &[Binding::by_hand(
+        "var",
+        "two names and two places for the correction, which need not be whole",
+    )],
     formula: "sum((x - mean)^2) / (n - correction)",
     gradient: "dx = g * 2 * (x - mean) / (n - correction)",
     at_kinks: "with correction >= n the result is an infinity or NaN",

@@ -191,6 +191,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cat",
     family: Family::Shape,
     signature: "Tensor::cat(&[&a, &b], axis), Tensor::stack(&[&a, &b], axis)",
+    python: &[Binding::by_hand("cat", "several tensors").no_method().no_function()],
     formula: "a and b, one after the other along an axis",
     gradient: "each input gets its part of g",
     at_kinks: "",

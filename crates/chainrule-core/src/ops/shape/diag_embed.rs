@@ -39,6 +39,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "diag_embed",
     family: Family::Shape,
     signature: "x.diag_embed(offset, axis1, axis2)",
+    python: &[Binding::with(
+        "diag_embed",
+        &[
+            Parameter::int("offset").or(0),
+            Parameter::int("dim1").or(-2),
+            Parameter::int("dim2").or(-1),
+        ],
+        |x, a| x.try_diag_embed(a.int(0), a.int(1), a.int(2)),
+    )],
     formula: "y[.., k, .., k + offset, ..] = x[.., k], and 0 elsewhere",
     gradient: "dx[.., k] = g[.., k, .., k + offset, ..]",
     at_kinks: "",

@@ -84,6 +84,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "diagonal",
     family: Family::Shape,
     signature: "x.diagonal(offset, axis1, axis2), x.diag(offset), x.matrix_trace()",
+    python: &[
+        Binding::by_hand("diagonal", "its result is a view, which aliases"),
+        Binding::with("diag", &[Parameter::int("diagonal").or(0)], |x, a| x.try_diag(a.int(0)))
+            .formula("the diagonal of a matrix, or the matrix with that diagonal"),
+        Binding::with("trace", &[], |x, _| x.try_matrix_trace()).formula("the sum of the diagonal"),
+    ],
     formula: "y[.., k] = x[.., k, .., k + offset, ..]",
     gradient: "dx[.., k, .., k + offset, ..] = g[.., k], and 0 elsewhere",
     at_kinks: "",

@@ -91,6 +91,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "expand",
     family: Family::Shape,
     signature: "x.expand(shape)",
+    python: &[Binding::by_hand("expand", "its result is a view, which aliases").no_function()],
     formula: "x, repeated along axes of size 1",
     gradient: "dx = g, summed over the stretched axes",
     at_kinks: "",

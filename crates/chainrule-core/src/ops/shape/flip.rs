@@ -25,6 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "flip",
     family: Family::Shape,
     signature: "x.flip(axes)",
+    python: &[Binding::with("flip", &[Parameter::sizes("dims")], |x, a| x.try_flip(a.ints(0)))],
     formula: "y[.., k, ..] = x[.., n - 1 - k, ..]",
     gradient: "dx[.., k, ..] = g[.., n - 1 - k, ..]",
     at_kinks: "",

@@ -101,6 +101,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "meshgrid",
     family: Family::Shape,
     signature: "Tensor::meshgrid(&[&a, &b], Indexing::Ij), Tensor::broadcast_tensors(&[&a, &b])",
+    python: &[Binding::by_hand("meshgrid", "several tensors").no_method().no_function()],
     formula: "y0[i, j] = a[i]; y1[i, j] = b[j]",
     gradient: "da[i] = sum over j of g0[i, j]; db[j] = sum over i of g1[i, j]",
     at_kinks: "",

@@ -56,6 +56,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "movedim",
     family: Family::Shape,
     signature: "x.movedim(&source, &destination), x.swapdims(a, b), x.swapaxes(a, b)",
+    python: &[
+        Binding::by_hand("movedim", "its result is a view, which aliases").also(&["moveaxis"])
+    ],
     formula: "x with axes moved to other places",
     gradient: "dx = g with the axes moved back",
     at_kinks: "",

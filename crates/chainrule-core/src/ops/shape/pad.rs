@@ -190,6 +190,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "pad",
     family: Family::Shape,
     signature: "x.pad(&[(axis, [before, after])], PadMode::Constant(0.0))",
+    python: &[Binding::by_hand("pad", "a list of pairs, the last axis first")
+        .no_method()
+        .no_function()],
     formula: "x with elements put before and after the axes named: a constant, a mirror image, the edge, or the other end",
     gradient: "each element of g is added at the place that it came from; the constant's go nowhere",
     at_kinks: "",

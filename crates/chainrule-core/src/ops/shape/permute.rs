@@ -135,6 +135,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "permute",
     family: Family::Shape,
     signature: "x.permute(&axes), x.transpose(a, b), x.t()",
+    python: &[
+        Binding::by_hand("permute", "its result is a view, which aliases"),
+        Binding::by_hand("transpose", "its result is a view, which aliases")
+            .also(&["swapaxes", "swapdims"])
+            .formula("y[.., j, .., i, ..] = x[.., i, .., j, ..]"),
+        Binding::by_hand("t", "its result is a view, which aliases")
+            .formula("y[j, i] = x[i, j]; a vector stays as it is"),
+    ],
     formula: "x with its axes in another order",
     gradient: "dx = g with the axes back in order",
     at_kinks: "",

@@ -62,6 +62,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "repeat",
     family: Family::Shape,
     signature: "x.repeat(times), x.tile(times)",
+    python: &[
+        Binding::with("repeat", &[Parameter::sizes("repeats")], |x, a| {
+            x.try_repeat(a.sizes("repeat", 0)?)
+        })
+        .no_function(),
+        Binding::with("tile", &[Parameter::sizes("dims")], |x, a| x.try_tile(a.sizes("tile", 0)?)),
+    ],
     formula: "y[.., k, ..] = x[.., k mod n, ..]",
     gradient: "dx[.., k mod n, ..] += g[.., k, ..]",
     at_kinks: "",

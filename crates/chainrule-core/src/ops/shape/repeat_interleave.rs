@@ -76,6 +76,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "repeat_interleave",
     family: Family::Shape,
     signature: "x.repeat_interleave(times, axis), x.repeat_interleave_with(&counts, axis)",
+    python: &[Binding::by_hand("repeat_interleave", "the repeats are a number or a tensor")],
     formula: "y[.., k, ..] = x[.., k / times, ..]",
     gradient: "dx[.., k / times, ..] += g[.., k, ..]",
     at_kinks: "",

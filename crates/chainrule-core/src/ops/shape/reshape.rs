@@ -164,6 +164,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "reshape",
     family: Family::Shape,
     signature: "x.reshape(sizes)",
+    python: &[Binding::by_hand("reshape", "its result is a view, which aliases")],
     formula: "x in row-major order under another shape",
     gradient: "dx = g in the shape of x",
     at_kinks: "",

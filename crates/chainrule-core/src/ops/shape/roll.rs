@@ -94,6 +94,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "roll",
     family: Family::Shape,
     signature: "x.roll(&shifts, &axes)",
+    python: &[Binding::with(
+        "roll",
+        &[Parameter::ints("shifts"), Parameter::ints("dims").or_none()],
+        |x, a| {
+            if a.is_none(1) || a.ints(1).is_empty() {
+                // In row-major order.
+                return x.try_reshape(-1)?.try_roll(a.ints(0), &[0])?.try_reshape(x.shape());
+            }
+            x.try_roll(a.ints(0), a.ints(1))
+        },
+    )],
     formula: "y[.., k, ..] = x[.., (k - shift) mod n, ..]",
     gradient: "dx[.., k, ..] = g[.., (k + shift) mod n, ..]",
     at_kinks: "",

@@ -490,6 +490,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "slice",
     family: Family::Shape,
     signature: "x.slice(s![0..2, .., -1]), x.narrow(axis, start, size)",
+    python: &[
+        Binding::by_hand("narrow", "its result is a view, which aliases")
+            .formula("y[.., i, ..] = x[.., start + i, ..] for i below the length"),
+        Binding::by_hand("select", "its result is a view, which aliases")
+            .formula("y[.., ..] = x[.., index, ..]"),
+        Binding::by_hand("unbind", "its result is a view, which aliases")
+            .formula("x[.., i, ..] for each i, as a tuple"),
+    ],
     formula: "a part of x",
     gradient: "dx = g in its place among zeros",
     at_kinks: "",

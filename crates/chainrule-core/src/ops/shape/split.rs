@@ -88,6 +88,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "split",
     family: Family::Shape,
     signature: "x.split(size, axis), x.split_with_sizes(&sizes, axis), x.chunk(count, axis)",
+    python: &[
+        Binding::by_hand("split", "its result is a view, which aliases"),
+        Binding::by_hand("chunk", "its result is a view, which aliases"),
+    ],
     formula: "x in parts along an axis",
     gradient: "dx has the gradient of each part in its place",
     at_kinks: "",

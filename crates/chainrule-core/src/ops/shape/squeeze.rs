@@ -83,6 +83,15 @@ pub(super) const ENTRY: Entry = Entry {
     name: "squeeze",
     family: Family::Shape,
     signature: "x.squeeze(axes), x.unsqueeze(axis), x.flatten(start, end)",
+    python: &[
+        Binding::by_hand("squeeze", "its result is a view, which aliases")
+            .formula("x without axes of size 1"),
+        Binding::by_hand("unsqueeze", "its result is a view, which aliases")
+            .formula("x with one more axis of size 1"),
+        Binding::by_hand("flatten", "its result is a view, which aliases")
+            .formula("x with neighbouring axes joined")
+            .also(&["ravel"]),
+    ],
     formula: "x without, or with, axes of size 1, or with axes joined",
     gradient: "dx = g in the shape of x",
     at_kinks: "",

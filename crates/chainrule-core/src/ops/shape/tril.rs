@@ -139,6 +139,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "tril, triu",
     family: Family::Shape,
     signature: "x.tril(diagonal), x.triu(diagonal)",
+    python: &[
+        Binding::with("tril", &[Parameter::int("diagonal").or(0)], |x, a| x.try_tril(a.int(0)))
+            .in_place()
+            .formula("y[i, j] = x[i, j] where j <= i + diagonal, else 0"),
+        Binding::with("triu", &[Parameter::int("diagonal").or(0)], |x, a| x.try_triu(a.int(0)))
+            .in_place()
+            .formula("y[i, j] = x[i, j] where j >= i + diagonal, else 0"),
+    ],
     formula: "y[i, j] = x[i, j] where j <= i + diagonal (tril) or j >= i + diagonal (triu), else 0",
     gradient: "dx[i, j] = g[i, j] in the same part, else 0",
     at_kinks: "what is cut off is 0, and its gradient too, whatever x and g are",

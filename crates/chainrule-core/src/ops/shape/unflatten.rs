@@ -45,6 +45,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "unflatten",
     family: Family::Shape,
     signature: "x.unflatten(axis, sizes)",
+    python: &[Binding::by_hand("unflatten", "its result is a view, which aliases")],
     formula: "x with one axis split into several",
     gradient: "dx = g in the shape of x",
     at_kinks: "",

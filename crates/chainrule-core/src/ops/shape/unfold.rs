@@ -50,6 +50,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "unfold",
     family: Family::Shape,
     signature: "x.unfold(axis, size, step)",
+    python: &[Binding::by_hand("unfold", "its result is a view, which aliases").no_function()],
     formula: "y[.., k, .., j] = x[.., k * step + j, ..]",
     gradient: "dx[.., k * step + j, ..] += g[.., k, .., j]",
     at_kinks: "",

@@ -99,6 +99,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "abs",
     family: Family::Unary,
     signature: "x.abs()",
+    python: &[Binding::any("abs", Tensor::try_abs).also(&["absolute"])],
     formula: "|x|",
     gradient: "dx = g * sign(x)",
     at_kinks: "the gradient at 0 is 0, and so it is at NaN",

@@ -69,6 +69,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "acos",
     family: Family::Unary,
     signature: "x.acos()",
+    python: &[Binding::floats("acos", Tensor::try_acos).also(&["arccos"])],
     formula: "the angle from 0 to pi whose cosine is x",
     gradient: "dx = -g / sqrt(1 - x^2)",
     at_kinks: "at 1 and -1 the gradient is infinite, beyond it is NaN",

@@ -70,6 +70,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "acosh",
     family: Family::Unary,
     signature: "x.acosh()",
+    python: &[Binding::floats("acosh", Tensor::try_acosh).also(&["arccosh"])],
     formula: "ln(x + sqrt(x^2 - 1))",
     gradient: "dx = g / sqrt(x^2 - 1)",
     at_kinks: "at 1 the gradient is infinite; between -1 and 1 it is NaN, below still g / sqrt(x^2 - 1)",

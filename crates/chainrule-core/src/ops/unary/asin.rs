@@ -69,6 +69,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "asin",
     family: Family::Unary,
     signature: "x.asin()",
+    python: &[Binding::floats("asin", Tensor::try_asin).also(&["arcsin"])],
     formula: "the angle from -pi/2 to pi/2 whose sine is x",
     gradient: "dx = g / sqrt(1 - x^2)",
     at_kinks: "at 1 and -1 the gradient is infinite, beyond it is NaN",

@@ -68,6 +68,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "asinh",
     family: Family::Unary,
     signature: "x.asinh()",
+    python: &[Binding::floats("asinh", Tensor::try_asinh).also(&["arcsinh"])],
     formula: "ln(x + sqrt(x^2 + 1))",
     gradient: "dx = g / sqrt(x^2 + 1)",
     at_kinks: "",

@@ -68,6 +68,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "atan",
     family: Family::Unary,
     signature: "x.atan()",
+    python: &[Binding::floats("atan", Tensor::try_atan).also(&["arctan"])],
     formula: "the angle from -pi/2 to pi/2 whose tangent is x",
     gradient: "dx = g / (1 + x^2)",
     at_kinks: "",

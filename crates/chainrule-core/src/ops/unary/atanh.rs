@@ -70,6 +70,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "atanh",
     family: Family::Unary,
     signature: "x.atanh()",
+    python: &[Binding::floats("atanh", Tensor::try_atanh).also(&["arctanh"])],
     formula: "ln((1 + x) / (1 - x)) / 2",
     gradient: "dx = g / (1 - x^2)",
     at_kinks: "at 1 and -1 it is infinite and so is its gradient; beyond it is NaN, its gradient still g / (1 - x^2)",

@@ -63,6 +63,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "bitwise_not",
     family: Family::Unary,
     signature: "x.bitwise_not()",
+    python: &[Binding::any("bitwise_not", Tensor::try_bitwise_not)],
     formula: "-x - 1 for integers, not x for bools",
     gradient: "",
     at_kinks: "no gradient flows through integers",

@@ -28,6 +28,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "celu",
     family: Family::Unary,
     signature: "x.celu(alpha)",
+    python: &[Binding::with("celu", &[Parameter::float("alpha", 1.0)], |x, a| {
+        x.try_celu(a.float(0))
+    })
+    .of_floats()
+    .no_function()
+    .activation()],
     formula: "x where x > 0, else alpha * (e^(x / alpha) - 1)",
     gradient: "dx = g where x > 0, else g * e^(x / alpha)",
     at_kinks: "smooth at 0, but the second derivative jumps there",

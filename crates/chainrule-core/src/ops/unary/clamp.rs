@@ -109,6 +109,32 @@ fn clamp(x: &Tensor, min: Option<Tensor>, max: Option<Tensor>) -> Result<Tensor>
     apply(op, &[&x.try_to_dtype(dtype)?])
 }
 
+/// Clamping as Python calls it: the places of the bounds among the arguments, each a number or a
+/// tensor. Integers stay what they are between whole bounds.
+fn held(x: &Tensor, a: &Arguments<'_>, min: Option<usize>, max: Option<usize>) -> Result<Tensor> {
+    let bound = |at: Option<usize>| at.filter(|&i| !a.is_none(i)).map(|i| a.operand(i));
+    let (min, max) = (bound(min), bound(max));
+    let each = |holds: fn(&Argument) -> bool| [min, max].into_iter().flatten().all(holds);
+    let whole = x.dtype() == DType::I64 && each(Argument::is_whole);
+    if min.is_none() && max.is_none() {
+        return Err(Error::argument("clamp", "at least one of min and max must be given"));
+    }
+    if each(|b| b.number().is_some()) && !whole {
+        let stays = x.dtype().is_float() || each(|b| b.number().is_some_and(|n| n.fract() == 0.0));
+        let x = if stays { x.clone() } else { a.as_float(x)? };
+        let scalar = |bound: Option<&Argument>| {
+            bound.and_then(Argument::number).map(|n| n.into_tensor(&x)).transpose()
+        };
+        return clamp(&x, scalar(min)?, scalar(max)?);
+    }
+    match (min, max) {
+        (Some(min), Some(max)) => x.try_clamp(&min.beside(x)?, &max.beside(x)?),
+        (Some(min), None) => min.meet(x).and_then(|(x, min)| x.try_clamp_min(&min)),
+        (None, Some(max)) => max.meet(x).and_then(|(x, max)| x.try_clamp_max(&max)),
+        (None, None) => Ok(x.clone()),
+    }
+}
+
 methods! {
     /// Every element held between `min` and `max`: `min(max(x, min), max)`. For f32, f64 and i64; NaN stays NaN.
     ///
@@ -159,6 +185,21 @@ pub(super) const ENTRY: Entry = Entry {
     name: "clamp",
     family: Family::Unary,
     signature: "x.clamp(min, max), x.clamp_min(min), x.clamp_max(max)",
+    python: &[
+        Binding::with(
+            "clamp",
+            &[Parameter::operand("min").or_none(), Parameter::operand("max").or_none()],
+            |x, a| held(x, a, Some(0), Some(1)),
+        )
+        .also(&["clip"])
+        .in_place(),
+        Binding::with("clamp_min", &[Parameter::operand("min")], |x, a| held(x, a, Some(0), None))
+            .in_place()
+            .formula("max(x, min)"),
+        Binding::with("clamp_max", &[Parameter::operand("max")], |x, a| held(x, a, None, Some(0)))
+            .in_place()
+            .formula("min(x, max)"),
+    ],
     formula: "min(max(x, min), max)",
     gradient: "dx = g where min < x < max, else 0",
     at_kinks: "the gradient is 0 at a bound and at NaN; NaN stays NaN; where the bounds are crossed, max wins",

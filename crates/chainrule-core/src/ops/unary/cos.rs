@@ -68,6 +68,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cos",
     family: Family::Unary,
     signature: "x.cos()",
+    python: &[Binding::floats("cos", Tensor::try_cos)],
     formula: "cos x",
     gradient: "dx = -g * sin(x)",
     at_kinks: "",

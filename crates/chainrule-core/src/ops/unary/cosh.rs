@@ -67,6 +67,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cosh",
     family: Family::Unary,
     signature: "x.cosh()",
+    python: &[Binding::floats("cosh", Tensor::try_cosh)],
     formula: "(e^x + e^-x) / 2",
     gradient: "dx = g * sinh(x)",
     at_kinks: "",

@@ -123,6 +123,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "dropout",
     family: Family::Unary,
     signature: "x.dropout(p, training, &mut generator)",
+    python: &[Binding::by_hand("dropout", "it draws from a generator of the package")
+        .no_method()
+        .no_function()],
     formula: "x * mask / (1 - p), where the mask is 0 with probability p, else 1",
     gradient: "dx = g * mask / (1 - p)",
     at_kinks: "p 0 changes nothing; p 1 makes all 0",

@@ -132,6 +132,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "elu",
     family: Family::Unary,
     signature: "x.elu(alpha)",
+    python: &[Binding::with("elu", &[Parameter::float("alpha", 1.0)], |x, a| {
+        x.try_elu(a.float(0))
+    })
+    .of_floats()
+    .no_function()
+    .activation()],
     formula: "x where x > 0, else alpha * (e^x - 1)",
     gradient: "dx = g where x > 0, else g * alpha * e^x",
     at_kinks: "the gradient at 0 is g * alpha",

@@ -97,6 +97,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "erf",
     family: Family::Unary,
     signature: "x.erf()",
+    python: &[Binding::floats("erf", Tensor::try_erf)],
     formula: "2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x",
     gradient: "dx = g * 2 / sqrt(pi) * e^(-x^2)",
     at_kinks: "",

@@ -74,6 +74,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "erfc",
     family: Family::Unary,
     signature: "x.erfc()",
+    python: &[Binding::floats("erfc", Tensor::try_erfc)],
     formula: "1 - erf(x)",
     gradient: "dx = -g * 2 / sqrt(pi) * e^(-x^2)",
     at_kinks: "",

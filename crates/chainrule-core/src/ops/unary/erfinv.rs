@@ -71,6 +71,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "erfinv",
     family: Family::Unary,
     signature: "x.erfinv()",
+    python: &[Binding::floats("erfinv", Tensor::try_erfinv)],
     formula: "the y with erf(y) = x",
     gradient: "dx = g * sqrt(pi) / 2 * e^(y^2), y = erfinv(x)",
     at_kinks: "at 1 and -1 it is infinite and so is its gradient; beyond both are NaN",

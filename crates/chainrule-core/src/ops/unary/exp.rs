@@ -70,6 +70,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "exp",
     family: Family::Unary,
     signature: "x.exp()",
+    python: &[Binding::floats("exp", Tensor::try_exp)],
     formula: "e^x",
     gradient: "dx = g * e^x",
     at_kinks: "",

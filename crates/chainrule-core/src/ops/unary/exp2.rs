@@ -96,6 +96,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "exp2",
     family: Family::Unary,
     signature: "x.exp2()",
+    python: &[Binding::floats("exp2", Tensor::try_exp2)],
     formula: "2^x",
     gradient: "dx = g * 2^x * ln 2",
     at_kinks: "",

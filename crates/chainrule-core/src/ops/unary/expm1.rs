@@ -98,6 +98,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "expm1",
     family: Family::Unary,
     signature: "x.expm1()",
+    python: &[Binding::floats("expm1", Tensor::try_expm1)],
     formula: "e^x - 1",
     gradient: "dx = g * e^x",
     at_kinks: "",

@@ -67,6 +67,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "frac",
     family: Family::Unary,
     signature: "x.frac()",
+    python: &[Binding::any("frac", Tensor::try_frac)],
     formula: "x - trunc(x)",
     gradient: "dx = g",
     at_kinks: "the gradient is passed on at the jumps too",

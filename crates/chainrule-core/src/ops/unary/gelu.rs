@@ -109,6 +109,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "gelu",
     family: Family::Unary,
     signature: "x.gelu()",
+    python: &[Binding::with(
+        "gelu",
+        &[Parameter::choice("approximate", &["none", "tanh"], "none")],
+        |x, a| match a.choice(0) {
+            "tanh" => x.try_gelu_tanh(),
+            _ => x.try_gelu(),
+        },
+    )
+    .of_floats()
+    .no_function()
+    .functional()],
     formula: "x * Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2",
     gradient: "dx = g * (Phi(x) + x phi(x)), phi(x) = e^(-x^2 / 2) / sqrt(2 pi)",
     at_kinks: "NaN at minus infinity; the gradient is NaN at both infinities",

@@ -122,6 +122,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "gelu_tanh",
     family: Family::Unary,
     signature: "x.gelu_tanh()",
+    python: &[Binding::by_hand("gelu", "`approximate` says which formula")
+        .no_method()
+        .no_function()],
     formula: "x / 2 * (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3)",
     gradient: "dx = g * ((1 + t) / 2 + x / 2 (1 - t^2) u'), t = tanh(u), u' = sqrt(2 / pi) (1 + 3 * 0.044715 x^2)",
     at_kinks: "NaN at minus infinity; the gradient is NaN at both infinities",

@@ -91,6 +91,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hardsigmoid",
     family: Family::Unary,
     signature: "x.hardsigmoid()",
+    python: &[Binding::floats("hardsigmoid", Tensor::try_hardsigmoid).no_function().activation()],
     formula: "min(max((x + 3) / 6, 0), 1)",
     gradient: "dx = g / 6 where -3 < x < 3, else 0",
     at_kinks: "the gradient is 0 at -3, at 3 and at NaN; NaN stays NaN",

@@ -106,6 +106,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hardswish",
     family: Family::Unary,
     signature: "x.hardswish()",
+    python: &[Binding::floats("hardswish", Tensor::try_hardswish).no_function().activation()],
     formula: "x * min(max(x + 3, 0), 6) / 6",
     gradient: "dx = 0 where x <= -3, g where x >= 3, else g * (x / 3 + 1/2)",
     at_kinks: "the gradient is 0 at -3 and g at 3; NaN at minus infinity",

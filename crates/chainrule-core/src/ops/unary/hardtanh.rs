@@ -33,6 +33,21 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hardtanh",
     family: Family::Unary,
     signature: "x.hardtanh(-1.0, 1.0)",
+    python: &[Binding::with(
+        "hardtanh",
+        &[Parameter::float("min_val", -1.0), Parameter::float("max_val", 1.0)],
+        |x, a| {
+            let (min, max) = (a.float(0), a.float(1));
+            match x.dtype() {
+                DType::I64 if min.fract() == 0.0 && max.fract() == 0.0 => {
+                    x.try_clamp(min as i64, max as i64)
+                }
+                _ => a.as_float(x)?.try_hardtanh(min, max),
+            }
+        },
+    )
+    .no_function()
+    .activation()],
     formula: "min(max(x, low), high)",
     gradient: "dx = g where low < x < high, else 0",
     at_kinks: "the gradient is 0 at a bound and at NaN; NaN stays NaN",

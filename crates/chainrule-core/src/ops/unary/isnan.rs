@@ -104,6 +104,17 @@ pub(super) const ENTRY: Entry = Entry {
     name: "isnan, isinf, isfinite",
     family: Family::Unary,
     signature: "x.isnan()",
+    python: &[
+        Binding::floats("isnan", Tensor::try_isnan)
+            .out_of_place()
+            .formula("whether x is NaN, as a bool tensor"),
+        Binding::floats("isinf", Tensor::try_isinf)
+            .out_of_place()
+            .formula("whether x is infinite, as a bool tensor"),
+        Binding::floats("isfinite", Tensor::try_isfinite)
+            .out_of_place()
+            .formula("whether x is finite, as a bool tensor"),
+    ],
     formula: "whether x is NaN, infinite, finite, as a bool tensor",
     gradient: "",
     at_kinks: "no gradient flows through a bool",

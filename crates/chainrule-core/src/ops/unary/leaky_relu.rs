@@ -90,6 +90,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "leaky_relu",
     family: Family::Unary,
     signature: "x.leaky_relu(slope)",
+    python: &[Binding::with("leaky_relu", &[Parameter::float("negative_slope", 0.01)], |x, a| {
+        x.try_leaky_relu(a.float(0))
+    })
+    .of_floats()
+    .no_function()
+    .activation()],
     formula: "x where x > 0, else slope * x",
     gradient: "dx = g where x > 0, else slope * g",
     at_kinks: "the gradient at 0 and at NaN is slope * g",

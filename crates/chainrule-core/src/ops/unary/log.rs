@@ -73,6 +73,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "log",
     family: Family::Unary,
     signature: "x.log()",
+    python: &[Binding::floats("log", Tensor::try_log)],
     formula: "ln x",
     gradient: "dx = g / x",
     at_kinks: "at 0 it is minus infinity and its gradient infinite, with the sign of the zero; below 0 it is NaN, its gradient still g / x",

@@ -71,6 +71,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "log10",
     family: Family::Unary,
     signature: "x.log10()",
+    python: &[Binding::floats("log10", Tensor::try_log10)],
     formula: "ln x / ln 10",
     gradient: "dx = g / (x ln 10)",
     at_kinks: "at 0 it is minus infinity and its gradient infinite, with the sign of the zero; below 0 it is NaN, its gradient still g / (x ln 10)",

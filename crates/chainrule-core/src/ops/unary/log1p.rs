@@ -102,6 +102,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "log1p",
     family: Family::Unary,
     signature: "x.log1p()",
+    python: &[Binding::floats("log1p", Tensor::try_log1p)],
     formula: "ln(1 + x)",
     gradient: "dx = g / (1 + x)",
     at_kinks: "at -1 it is minus infinity and its gradient infinite; below -1 it is NaN, its gradient still g / (1 + x)",

@@ -95,6 +95,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "log2",
     family: Family::Unary,
     signature: "x.log2()",
+    python: &[Binding::floats("log2", Tensor::try_log2)],
     formula: "ln x / ln 2",
     gradient: "dx = g / (x ln 2)",
     at_kinks: "at 0 it is minus infinity and its gradient infinite, with the sign of the zero; below 0 it is NaN, its gradient still g / (x ln 2)",

@@ -77,6 +77,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "log_sigmoid",
     family: Family::Unary,
     signature: "x.log_sigmoid()",
+    python: &[Binding::floats("logsigmoid", Tensor::try_log_sigmoid).no_function().functional()],
     formula: "log(1 / (1 + e^-x))",
     gradient: "dx = g * sigmoid(-x)",
     at_kinks: "",

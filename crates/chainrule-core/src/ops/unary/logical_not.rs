@@ -59,6 +59,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "logical_not",
     family: Family::Unary,
     signature: "x.logical_not()",
+    python: &[Binding::any("logical_not", Tensor::try_logical_not)],
     formula: "whether x is 0, as a bool tensor",
     gradient: "",
     at_kinks: "no gradient flows through a bool",

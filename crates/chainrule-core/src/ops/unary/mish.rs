@@ -92,6 +92,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mish",
     family: Family::Unary,
     signature: "x.mish()",
+    python: &[Binding::floats("mish", Tensor::try_mish).no_function().activation()],
     formula: "x * tanh(log(1 + e^x))",
     gradient: "dx = g * (t + x (1 - t^2) s), t = tanh(log(1 + e^x)), s = sigmoid(x)",
     at_kinks: "NaN at minus infinity; the gradient is NaN at both infinities",

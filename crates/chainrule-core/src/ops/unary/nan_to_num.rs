@@ -98,6 +98,16 @@ pub(super) const ENTRY: Entry = Entry {
     name: "nan_to_num",
     family: Family::Unary,
     signature: "x.nan_to_num(nan, posinf, neginf)",
+    python: &[Binding::with(
+        "nan_to_num",
+        &[
+            Parameter::float("nan", 0.0),
+            Parameter::maybe_float("posinf"),
+            Parameter::maybe_float("neginf"),
+        ],
+        |x, a| x.try_nan_to_num(a.float(0), a.maybe_float(1), a.maybe_float(2)),
+    )
+    .in_place()],
     formula: "x where it is finite, else the number given",
     gradient: "dx = g where x is finite, else 0",
     at_kinks: "where x is not finite the gradient is 0",

@@ -69,6 +69,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "neg",
     family: Family::Unary,
     signature: "x.neg(), -&x",
+    python: &[Binding::any("neg", Tensor::try_neg).also(&["negative"])],
     formula: "-x",
     gradient: "dx = -g",
     at_kinks: "",

@@ -100,6 +100,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "reciprocal",
     family: Family::Unary,
     signature: "x.reciprocal()",
+    python: &[Binding::floats("reciprocal", Tensor::try_reciprocal)],
     formula: "1 / x",
     gradient: "dx = -g / x^2",
     at_kinks: "at 0 it is infinite, with the sign of the zero, and the gradient is minus infinity",

@@ -94,6 +94,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "relu",
     family: Family::Unary,
     signature: "x.relu()",
+    python: &[Binding::any("relu", Tensor::try_relu).activation()],
     formula: "max(x, 0)",
     gradient: "dx = g where x > 0, else 0",
     at_kinks: "the gradient at 0 is 0; NaN stays NaN and passes the gradient on",

@@ -22,6 +22,12 @@ pub(super) const ENTRY: Entry = Entry {
     name: "relu6",
     family: Family::Unary,
     signature: "x.relu6()",
+    python: &[Binding::any("relu6", |x| match x.dtype() {
+        DType::I64 => x.try_clamp(0, 6),
+        _ => x.try_relu6(),
+    })
+    .no_function()
+    .activation()],
     formula: "min(max(x, 0), 6)",
     gradient: "dx = g where 0 < x < 6, else 0",
     at_kinks: "the gradient is 0 at 0, at 6 and at NaN; NaN stays NaN",

@@ -138,6 +138,21 @@ pub(super) const ENTRY: Entry = Entry {
     name: "floor, ceil, round, trunc",
     family: Family::Unary,
     signature: "x.floor()",
+    python: &[
+        Binding::any("floor", Tensor::try_floor).formula("the next whole number below"),
+        Binding::any("ceil", Tensor::try_ceil).formula("the next whole number above"),
+        Binding::any("trunc", Tensor::try_trunc).also(&["fix"]).formula("the next whole number towards 0"),
+        Binding::with("round", &[Parameter::int("decimals").or(0).by_name()], |x, a| {
+        let scale = 10f64.powi(a.int(0).unsigned_abs().min(400) as i32);
+        match a.int(0) {
+            0 => x.try_round(),
+            1.. => x.try_mul(scale)?.try_round()?.try_div(scale),
+            _ => x.try_div(scale)?.try_round()?.try_mul(scale),
+        }
+    })
+    .in_place()
+    .formula("the next whole number, halves to the even one; with `decimals`, a number of so many of them"),
+    ],
     formula: "the next whole number below, above, either way (halves to even), towards 0",
     gradient: "dx = 0",
     at_kinks: "the gradient is 0 at the steps too",

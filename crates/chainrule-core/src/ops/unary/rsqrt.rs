@@ -103,6 +103,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "rsqrt",
     family: Family::Unary,
     signature: "x.rsqrt()",
+    python: &[Binding::floats("rsqrt", Tensor::try_rsqrt)],
     formula: "x^(-1/2)",
     gradient: "dx = -g / 2 * x^(-3/2)",
     at_kinks: "at 0 it is infinite, with the sign of the zero, and its gradient has the opposite sign; below 0 it is NaN",

@@ -29,6 +29,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "selu",
     family: Family::Unary,
     signature: "x.selu()",
+    python: &[Binding::floats("selu", Tensor::try_selu).activation()],
     formula: "scale * x where x > 0, else scale * alpha * (e^x - 1), scale = 1.0507, alpha = 1.6733",
     gradient: "dx = g * scale where x > 0, else g * scale * alpha * e^x",
     at_kinks: "the gradient at 0 is g * scale * alpha",

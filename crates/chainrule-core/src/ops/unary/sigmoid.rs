@@ -103,6 +103,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sigmoid",
     family: Family::Unary,
     signature: "x.sigmoid()",
+    python: &[Binding::floats("sigmoid", Tensor::try_sigmoid).functional()],
     formula: "1 / (1 + e^-x)",
     gradient: "dx = g * y * (1 - y), y = sigmoid(x)",
     at_kinks: "",

@@ -71,6 +71,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sign",
     family: Family::Unary,
     signature: "x.sign()",
+    python: &[Binding::any("sign", Tensor::try_sign).also(&["sgn"])],
     formula: "1 where x > 0, -1 where x < 0, else 0",
     gradient: "dx = 0",
     at_kinks: "0 at 0 and at NaN; the gradient is 0 there too",

@@ -97,6 +97,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "silu",
     family: Family::Unary,
     signature: "x.silu()",
+    python: &[Binding::floats("silu", Tensor::try_silu).no_function().activation()],
     formula: "x * sigmoid(x)",
     gradient: "dx = g * (s + x s (1 - s)), s = sigmoid(x)",
     at_kinks: "NaN at minus infinity; the gradient is NaN at both infinities",

@@ -68,6 +68,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sin",
     family: Family::Unary,
     signature: "x.sin()",
+    python: &[Binding::floats("sin", Tensor::try_sin)],
     formula: "sin x",
     gradient: "dx = g * cos(x)",
     at_kinks: "",

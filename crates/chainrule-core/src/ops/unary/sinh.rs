@@ -68,6 +68,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sinh",
     family: Family::Unary,
     signature: "x.sinh()",
+    python: &[Binding::floats("sinh", Tensor::try_sinh)],
     formula: "(e^x - e^-x) / 2",
     gradient: "dx = g * cosh(x)",
     at_kinks: "",

@@ -108,6 +108,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "softplus",
     family: Family::Unary,
     signature: "x.softplus(1.0, 20.0)",
+    python: &[Binding::with(
+        "softplus",
+        &[Parameter::float("beta", 1.0), Parameter::float("threshold", 20.0)],
+        |x, a| x.try_softplus(a.float(0), a.float(1)),
+    )
+    .of_floats()
+    .no_function()
+    .functional()],
     formula: "log(1 + e^(beta x)) / beta where beta x <= threshold, else x",
     gradient: "dx = g * sigmoid(beta x) where beta x <= threshold, else g",
     at_kinks: "at the threshold the value jumps by e^-threshold / beta, and the gradient is that from below",

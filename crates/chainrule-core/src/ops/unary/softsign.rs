@@ -73,6 +73,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "softsign",
     family: Family::Unary,
     signature: "x.softsign()",
+    python: &[Binding::floats("softsign", Tensor::try_softsign).no_function().functional()],
     formula: "x / (1 + |x|)",
     gradient: "dx = g / (1 + |x|)^2",
     at_kinks: "smooth at 0, but the second derivative jumps there; NaN at the infinities",

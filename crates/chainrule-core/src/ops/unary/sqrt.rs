@@ -101,6 +101,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sqrt",
     family: Family::Unary,
     signature: "x.sqrt()",
+    python: &[Binding::floats("sqrt", Tensor::try_sqrt)],
     formula: "x^(1/2)",
     gradient: "dx = g / (2 sqrt(x))",
     at_kinks: "the gradient at 0 is infinite, with the sign of the zero; below 0 the root is NaN",

@@ -101,6 +101,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "square",
     family: Family::Unary,
     signature: "x.square()",
+    python: &[Binding::any("square", Tensor::try_square)],
     formula: "x^2",
     gradient: "dx = 2 g x",
     at_kinks: "",

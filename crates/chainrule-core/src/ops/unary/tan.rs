@@ -66,6 +66,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "tan",
     family: Family::Unary,
     signature: "x.tan()",
+    python: &[Binding::floats("tan", Tensor::try_tan)],
     formula: "sin x / cos x",
     gradient: "dx = g * (1 + tan(x)^2)",
     at_kinks: "",

@@ -103,6 +103,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "tanh",
     family: Family::Unary,
     signature: "x.tanh()",
+    python: &[Binding::floats("tanh", Tensor::try_tanh).functional()],
     formula: "(e^x - e^-x) / (e^x + e^-x)",
     gradient: "dx = g * (1 - tanh(x)^2)",
     at_kinks: "",

@@ -88,6 +88,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "to_dtype",
     family: Family::Unary,
     signature: "x.to_dtype(DType::F64)",
+    python: &[Binding::by_hand("to", "it takes devices, dtypes and tensors").no_function()],
     formula: "x in another dtype",
     gradient: "dx = g in the dtype of x",
     at_kinks: "rounding counts as the identity: the gradient passes through",

@@ -63,7 +63,7 @@ def _running(x: Tensor, what: str, axis: Any, dtype: Any, include_initial: Any, 
     if dtype is None and x.dtype == bool_:
         dtype = int64
     x = x if dtype is None else x._to_dtype(dtype)
-    out = x._cumulative(what, axis)
+    out: Tensor = getattr(x, "cum" + what)(axis)
     if include_initial:
         shape = list(x._dims)
         shape[axis] = 1

@@ -104,7 +104,7 @@ def triplet_margin_loss(
 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-y x))` for targets 1 and -1."""
-    return _reduced("soft_margin_loss", (-target * input)._softplus(1.0, 1e9), reduction)
+    return _reduced("soft_margin_loss", (-target * input).softplus(1.0, 1e9), reduction)
 
 
 def multilabel_soft_margin_loss(

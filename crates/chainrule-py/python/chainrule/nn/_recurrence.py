@@ -12,6 +12,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _functions as _f
 from .._chainrule import Tensor
+from ._ops import linear
 
 State = tuple[Tensor, ...]
 # A step: the input's share of the gates, and the state; gives the new state, the output first.
@@ -27,7 +28,7 @@ def plain_step(nonlinearity: str, weights: Sequence[Any]) -> tuple[Callable[[Ten
         out = _c._addmm(share, state[0], turned, 1.0, 1.0)
         return ((out.tanh() if nonlinearity == "tanh" else out.relu()),)
 
-    return (lambda x: _c._linear(x, w, None if b is None else b + c)), step
+    return (lambda x: linear(x, w, None if b is None else b + c)), step
 
 
 def lstm_step(weights: Sequence[Any]) -> tuple[Callable[[Tensor], Tensor], Step]:
@@ -40,9 +41,9 @@ def lstm_step(weights: Sequence[Any]) -> tuple[Callable[[Tensor], Tensor], Step]
         i, f, g, o = _c._addmm(share, state[0], turned, 1.0, 1.0)._chunk(4, 1)
         cell = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
         out = o.sigmoid() * cell.tanh()
-        return (out if projection is None else _c._linear(out, projection, None)), cell
+        return (out if projection is None else linear(out, projection, None)), cell
 
-    return (lambda x: _c._linear(x, w, None if b is None else b + c)), step
+    return (lambda x: linear(x, w, None if b is None else b + c)), step
 
 
 def gru_step(weights: Sequence[Any]) -> tuple[Callable[[Tensor], Tensor], Step]:
@@ -52,13 +53,13 @@ def gru_step(weights: Sequence[Any]) -> tuple[Callable[[Tensor], Tensor], Step]:
 
     def step(share: Tensor, state: State) -> State:
         h = state[0]
-        mine = _c._linear(h, v, c)
+        mine = linear(h, v, c)
         rz = (share[:, : 2 * size] + mine[:, : 2 * size]).sigmoid()
         r, z = rz[:, :size], rz[:, size:]
         n = (share[:, 2 * size :] + r * mine[:, 2 * size :]).tanh()
         return (n + z * (h - n),)
 
-    return (lambda x: _c._linear(x, w, b)), step
+    return (lambda x: linear(x, w, b)), step
 
 
 def over_steps(x: Tensor, state: State, share: Callable[[Tensor], Tensor], step: Step, backwards: bool) -> tuple[Tensor, State]:

@@ -90,10 +90,10 @@ class MultiheadAttention(Module):
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         size = self.embed_dim
         if self.in_proj_weight is not None and query is key is value:
-            return tuple(_c._linear(query, self.in_proj_weight, self.in_proj_bias)._chunk(3, -1))  # type: ignore[return-value]
+            return tuple(F.linear(query, self.in_proj_weight, self.in_proj_bias)._chunk(3, -1))  # type: ignore[return-value]
         weights = [getattr(self, n + "_proj_weight") for n in "qkv"] if self.in_proj_weight is None else self.in_proj_weight._split_size(size, 0)
         biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias._split_size(size, 0)
-        q, k, v = (_c._linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+        q, k, v = (F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
         return q, k, v
 
     def _heads(self, x: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _making as _m
 from .._chainrule import Generator, Tensor
+from ._ops import *  # noqa: F403
 from ._more_functional import *  # noqa: F403
 from ._pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool1d as adaptive_max_pool1d,
@@ -24,101 +25,9 @@ def _list(x: Sizes) -> list[int]:
     return [x] if isinstance(x, int) else list(x)
 
 
-# Activations
-
-
 def _settled(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
     """The result, which the input becomes if it is wanted in place."""
     return input._assign(out) if inplace else out
-
-
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`max(x, 0)`."""
-    return _settled(input, input.relu(), inplace)
-
-
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)`."""
-    return _settled(input, input.relu6() if input.is_floating_point() else input.clamp(0, 6), inplace)
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`x` above 0, `negative_slope * x` below."""
-    return _settled(input, input._leaky_relu(negative_slope), inplace)
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` above 0, `alpha * (exp(x) - 1)` below."""
-    return _settled(input, input._elu(alpha), inplace)
-
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
-    return _settled(input, input._celu(alpha), inplace)
-
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The scaled exponential unit."""
-    return _settled(input, input.selu(), inplace)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """`x` times the normal distribution function; `approximate='tanh'` for the older formula."""
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not '{approximate}'")
-    return input._gelu(approximate == "tanh")
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * sigmoid(x)`."""
-    return _settled(input, input.silu(), inplace)
-
-
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * tanh(softplus(x))`."""
-    return _settled(input, input.mish(), inplace)
-
-
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + exp(beta x)) / beta`, and `x` where `beta x` is above the threshold."""
-    return input._softplus(beta, threshold)
-
-
-def softsign(input: Tensor) -> Tensor:
-    """`x / (1 + |x|)`."""
-    return input.softsign()
-
-
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` between two bounds."""
-    if not input.is_floating_point() and float(min_val).is_integer() and float(max_val).is_integer():
-        return _settled(input, input.clamp(int(min_val), int(max_val)), inplace)
-    return _settled(input, input._hardtanh(min_val, max_val), inplace)
-
-
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x / 6 + 1/2, 0), 1)`."""
-    return _settled(input, input.hardsigmoid(), inplace)
-
-
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * hardsigmoid(x)`."""
-    return _settled(input, input.hardswish(), inplace)
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """`1 / (1 + exp(-x))`."""
-    return input.sigmoid()
-
-
-def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
-    return input.tanh()
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """`log(sigmoid(x))`."""
-    return input.logsigmoid()
 
 
 def _axis(op: str, input: Tensor, dim: int | None) -> int:
@@ -172,25 +81,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 # Linear maps
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x @ weight.T + bias`; a vector as weight gives one number for each row."""
-    if weight.ndim == 1:
-        out = input @ weight
-        return out if bias is None else out + bias
-    return _c._linear(input, weight, bias)
-
-
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x1 @ weight[k] @ x2` for each output `k`."""
     out = _c._einsum("...i,kij,...j->...k", [input1, weight, input2])
     return out if bias is None else out + bias
-
-
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """The rows of `weight` that `input` says."""
-    if padding_idx is not None and padding_idx < 0:
-        padding_idx += weight.shape[0]
-    return _c._embedding(weight, input, padding_idx)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -208,79 +102,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 # Losses
 
 
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: None = None,
-    ignore_index: int = -100,
-    reduce: None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """Minus the log-probability of the target class; or of target probabilities."""
-    return _c._cross_entropy(input, target, weight, None if target.is_floating_point() else ignore_index, reduction, label_smoothing)
-
-
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """Minus the given log-probability of the target class."""
-    return _c._nll_loss(input, target, weight, ignore_index, reduction)
-
-
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The square of the difference."""
-    return _c._loss("mse", input, target, reduction, 0.0)
-
-
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The size of the difference."""
-    return _c._loss("l1", input, target, reduction, 0.0)
-
-
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Square near 0, size beyond `beta`."""
-    return _c._loss("smooth_l1", input, target, reduction, beta)
-
-
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Square near 0, `delta` times the size beyond."""
-    return _c._loss("huber", input, target, reduction, delta)
-
-
-def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """The divergence of log-probabilities from the target."""
-    return _c._loss("kl_div", input, target, reduction, float(log_target))
-
-
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """The cross-entropy of probabilities of two classes."""
-    return _c._bce(input, target, weight, reduction)
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
-) -> Tensor:
-    """The same, of logits."""
-    return _c._bce_with_logits(input, target, weight, pos_weight, reduction)
-
-
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
-    return _c._loss("hinge_embedding", input, target, reduction, margin)
-
-
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """Pulls pairs together or apart by their cosine."""
-    return _c._cosine_embedding(input1, input2, target, margin, reduction)
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle along an axis."""
-    if x1.ndim == x2.ndim == 0:
-        return cosine_similarity(x1.reshape(1), x2.reshape(1), dim, eps).reshape(())
-    return _c._cosine_similarity(x1, x2, dim, eps)
-
-
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`x` divided by its norm along an axis."""
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps)
@@ -292,23 +113,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 # Normalisation
-
-
-def layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
-) -> Tensor:
-    """Mean 0 and variance 1 over the last axes."""
-    return _c._layer_norm(input, list(normalized_shape), weight, bias, eps)
-
-
-def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """Mean square 1 over the last axes."""
-    return _c._rms_norm(input, list(normalized_shape), weight, eps)
-
-
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Mean 0 and variance 1 in each group of channels."""
-    return _c._group_norm(input, num_groups, weight, bias, eps)
 
 
 def batch_norm(

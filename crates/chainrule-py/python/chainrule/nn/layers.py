@@ -39,7 +39,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The map."""
-        return _c._linear(input, self.weight, self.bias)
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -1,0 +1,695 @@
+//! The Python names of an op, as data: functions, methods, types and help texts of the package are
+//! made of it.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::{Axes, IntoAxes, Shape};
+use crate::tensor::{IntoTensor, Tensor};
+
+/// A name of the Python package that calls an op: a method of `Tensor`, a function, or both.
+#[derive(Clone, Copy)]
+pub struct Binding {
+    /// The name, which is PyTorch's where PyTorch has the op.
+    pub name: &'static str,
+    /// Further names of the same.
+    pub aliases: &'static [&'static str],
+    /// The name of the tensor itself as an argument of a function.
+    pub receiver: &'static str,
+    /// The arguments behind the tensor itself.
+    pub parameters: &'static [Parameter],
+    /// The formula of this name, where the row of the table has several; else empty, for that of the
+    /// row.
+    pub formula: &'static str,
+    /// Whether it is a method of `Tensor`.
+    pub method: bool,
+    /// Whether it is a function of the package.
+    pub function: bool,
+    /// Whether there is a method `name_` that writes the result to the tensor.
+    pub in_place: bool,
+    /// Whether it is a function of `nn.functional`.
+    pub functional: bool,
+    /// Whether that function has the argument `inplace`.
+    pub inplace: bool,
+    /// Whether integers and bools become the default float first.
+    pub floats: bool,
+    pub call: Call,
+}
+
+/// The computation of a binding, on the tensor itself and its arguments.
+#[derive(Clone, Copy)]
+pub enum Call {
+    One(fn(&Tensor) -> Result<Tensor>),
+    /// Another tensor, or a number that takes the dtype of the first.
+    Two(fn(&Tensor, &Tensor) -> Result<Tensor>),
+    With(fn(&Tensor, &Arguments<'_>) -> Result<Tensor>),
+    /// Values and their positions.
+    Pair(fn(&Tensor, &Arguments<'_>) -> Result<(Tensor, Tensor)>),
+    /// A method that is written in the package, for this reason.
+    ByHand(&'static str),
+}
+
+/// An argument of a binding.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    /// A second name, NumPy's; empty for none.
+    pub also: &'static str,
+    pub kind: Kind,
+    /// Its value where it is not given; none if it must be.
+    pub default: Option<Preset>,
+    /// Whether it is given by name only.
+    pub by_name: bool,
+}
+
+/// The values that an argument can have. One whose default is `None` can be `None`, too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Tensor,
+    /// A tensor or a number.
+    Operand,
+    Float,
+    Int,
+    /// An integer from 0 up.
+    Count,
+    Bool,
+    DType,
+    /// One axis or several.
+    Axes,
+    /// One integer or several.
+    Ints,
+    /// Integers one by one or as one list, the rest of the arguments.
+    Sizes,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// An argument of older versions of PyTorch, which is `None` and nothing else.
+    Unused,
+}
+
+/// A default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Preset {
+    None,
+    Float(f64),
+    Int(i64),
+    Bool(bool),
+    Choice(&'static str),
+}
+
+/// A value that was given.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    None,
+    Tensor(Tensor),
+    Float(f64),
+    Int(i64),
+    Bool(bool),
+    DType(DType),
+    Ints(Vec<i64>),
+    Choice(&'static str),
+}
+
+/// The values of all parameters of a binding, in their order.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a> {
+    pub values: &'a [Argument],
+    /// The dtype that stands for floats where nothing else says which.
+    pub default_float: DType,
+}
+
+/// The axes of a reduction: all, one, or several.
+#[derive(Clone, Copy)]
+pub enum Picked<'a> {
+    All,
+    One(i64),
+    Several(&'a [i64]),
+}
+
+impl IntoAxes for Picked<'_> {
+    fn into_axes(self, op: &'static str, shape: &Shape) -> Result<Axes> {
+        match self {
+            Picked::All => (..).into_axes(op, shape),
+            Picked::One(axis) => axis.into_axes(op, shape),
+            Picked::Several(axes) => axes.into_axes(op, shape),
+        }
+    }
+}
+
+impl Binding {
+    const fn new(name: &'static str, parameters: &'static [Parameter], call: Call) -> Binding {
+        Binding {
+            name,
+            aliases: &[],
+            receiver: "input",
+            parameters,
+            formula: "",
+            method: true,
+            function: true,
+            in_place: false,
+            functional: false,
+            inplace: false,
+            floats: false,
+            call,
+        }
+    }
+
+    /// An elementwise op of one tensor that takes every dtype as it is.
+    pub(crate) const fn any(name: &'static str, call: fn(&Tensor) -> Result<Tensor>) -> Binding {
+        Binding { in_place: true, ..Binding::new(name, &[], Call::One(call)) }
+    }
+
+    /// An elementwise op of one tensor of floats.
+    pub(crate) const fn floats(name: &'static str, call: fn(&Tensor) -> Result<Tensor>) -> Binding {
+        Binding { floats: true, ..Binding::any(name, call) }
+    }
+
+    /// An elementwise op of two tensors, or of a tensor and a number.
+    pub(crate) const fn two(
+        name: &'static str,
+        call: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Binding {
+        const OTHER: &[Parameter] = &[Parameter::operand("other")];
+        Binding { in_place: true, ..Binding::new(name, OTHER, Call::Two(call)) }
+    }
+
+    /// An op with arguments of any kind.
+    pub(crate) const fn with(
+        name: &'static str,
+        parameters: &'static [Parameter],
+        call: fn(&Tensor, &Arguments<'_>) -> Result<Tensor>,
+    ) -> Binding {
+        Binding::new(name, parameters, Call::With(call))
+    }
+
+    /// An op that gives values and their positions.
+    pub(crate) const fn pair(
+        name: &'static str,
+        parameters: &'static [Parameter],
+        call: fn(&Tensor, &Arguments<'_>) -> Result<(Tensor, Tensor)>,
+    ) -> Binding {
+        Binding::new(name, parameters, Call::Pair(call))
+    }
+
+    /// A reduction: its arguments are [`REDUCED`], which [`Arguments::reduced`] reads.
+    pub(crate) const fn reduction(
+        name: &'static str,
+        call: fn(&Tensor, &Arguments<'_>) -> Result<Tensor>,
+    ) -> Binding {
+        Binding::with(name, REDUCED, call)
+    }
+
+    /// An op whose method is written in the package, and why it has to be.
+    pub(crate) const fn by_hand(name: &'static str, reason: &'static str) -> Binding {
+        Binding::new(name, &[], Call::ByHand(reason))
+    }
+
+    /// The same with further names.
+    pub(crate) const fn also(self, aliases: &'static [&'static str]) -> Binding {
+        Binding { aliases, ..self }
+    }
+
+    /// The same with another name for the tensor itself, as an argument of a function.
+    pub(crate) const fn receiver(self, receiver: &'static str) -> Binding {
+        Binding { receiver, ..self }
+    }
+
+    /// The same with a formula of its own.
+    pub(crate) const fn formula(self, formula: &'static str) -> Binding {
+        Binding { formula, ..self }
+    }
+
+    /// The same with a method that writes the result to the tensor.
+    pub(crate) const fn in_place(self) -> Binding {
+        Binding { in_place: true, ..self }
+    }
+
+    /// The same without that.
+    pub(crate) const fn out_of_place(self) -> Binding {
+        Binding { in_place: false, ..self }
+    }
+
+    /// The same for floats: integers and bools become the default float.
+    pub(crate) const fn of_floats(self) -> Binding {
+        Binding { floats: true, ..self }
+    }
+
+    /// The same in `nn.functional`, too.
+    pub(crate) const fn functional(self) -> Binding {
+        Binding { functional: true, ..self }
+    }
+
+    /// The same in `nn.functional`, too, with the argument `inplace`.
+    pub(crate) const fn activation(self) -> Binding {
+        Binding { functional: true, inplace: true, ..self }
+    }
+
+    /// The same without a function of the package itself.
+    pub(crate) const fn no_function(self) -> Binding {
+        Binding { function: false, ..self }
+    }
+
+    /// The same without a method.
+    pub(crate) const fn no_method(self) -> Binding {
+        Binding { method: false, in_place: false, ..self }
+    }
+
+    /// A function of `nn.functional` alone.
+    pub(crate) const fn only_functional(self) -> Binding {
+        self.no_method().no_function().functional()
+    }
+}
+
+/// The arguments of a reduction.
+const REDUCED: &[Parameter] =
+    &[Parameter::axes("dim").or_none().also("axis"), KEEPDIM, Parameter::dtype().by_name()];
+
+/// Whether axes stay, with size 1.
+pub(crate) const KEEPDIM: Parameter = Parameter::flag("keepdim", false).also("keepdims");
+
+/// The arguments of a sort. All sorts are stable.
+pub(crate) const SORTED: &[Parameter] = &[
+    Parameter::int("dim").or(-1),
+    Parameter::flag("descending", false),
+    Parameter::flag("stable", false),
+];
+
+/// The axis that an op goes along, under either name.
+pub(crate) const ALONG: Parameter = Parameter::int("dim").also("axis");
+
+/// What becomes of the losses of the elements.
+pub(crate) const REDUCTION: Parameter =
+    Parameter::choice("reduction", &["mean", "sum", "none"], "mean");
+
+impl Parameter {
+    pub(crate) const fn new(name: &'static str, kind: Kind) -> Parameter {
+        Parameter { name, also: "", kind, default: None, by_name: false }
+    }
+
+    pub(crate) const fn tensor(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Tensor)
+    }
+
+    pub(crate) const fn operand(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Operand)
+    }
+
+    pub(crate) const fn float(name: &'static str, default: f64) -> Parameter {
+        Parameter { default: Some(Preset::Float(default)), ..Parameter::new(name, Kind::Float) }
+    }
+
+    pub(crate) const fn maybe_float(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Float).or_none()
+    }
+
+    pub(crate) const fn int(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Int)
+    }
+
+    pub(crate) const fn count(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Count)
+    }
+
+    pub(crate) const fn axes(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Axes)
+    }
+
+    pub(crate) const fn ints(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Ints)
+    }
+
+    pub(crate) const fn sizes(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Sizes)
+    }
+
+    pub(crate) const fn flag(name: &'static str, default: bool) -> Parameter {
+        Parameter { default: Some(Preset::Bool(default)), ..Parameter::new(name, Kind::Bool) }
+    }
+
+    pub(crate) const fn dtype() -> Parameter {
+        Parameter::new("dtype", Kind::DType).or_none()
+    }
+
+    pub(crate) const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        default: &'static str,
+    ) -> Parameter {
+        let default = Some(Preset::Choice(default));
+        Parameter { default, ..Parameter::new(name, Kind::Choice(words)) }
+    }
+
+    pub(crate) const fn maybe_choice(
+        name: &'static str,
+        words: &'static [&'static str],
+    ) -> Parameter {
+        Parameter::new(name, Kind::Choice(words)).or_none()
+    }
+
+    pub(crate) const fn unused(name: &'static str) -> Parameter {
+        Parameter::new(name, Kind::Unused).or_none()
+    }
+
+    /// The same with this default.
+    pub(crate) const fn or(self, default: i64) -> Parameter {
+        Parameter { default: Some(Preset::Int(default)), ..self }
+    }
+
+    /// The same, which can be `None` and is by default.
+    pub(crate) const fn or_none(self) -> Parameter {
+        Parameter { default: Some(Preset::None), ..self }
+    }
+
+    /// The same under a second name.
+    pub(crate) const fn also(self, also: &'static str) -> Parameter {
+        Parameter { also, ..self }
+    }
+
+    /// The same, given by name only.
+    pub(crate) const fn by_name(self) -> Parameter {
+        Parameter { by_name: true, ..self }
+    }
+}
+
+impl Argument {
+    /// The value as a float, if it is a number.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Argument::Float(x) => Some(x),
+            Argument::Int(x) => Some(x as f64),
+            Argument::Bool(x) => Some(x.into()),
+            _ => None,
+        }
+    }
+
+    /// A tensor as it is; a number as one of the dtype that it has beside `other`.
+    pub fn beside(&self, other: &Tensor) -> Result<Tensor> {
+        match self {
+            Argument::Tensor(t) => Ok(t.clone()),
+            Argument::Float(x) => x.into_tensor(other),
+            Argument::Int(x) => x.into_tensor(other),
+            Argument::Bool(x) if other.dtype() == DType::Bool => Ok(Tensor::scalar(*x)),
+            Argument::Bool(x) => i64::from(*x).into_tensor(other),
+            _ => unreachable!("an operand is a tensor or a number"),
+        }
+    }
+
+    /// A tensor and this operand, as PyTorch lets them meet.
+    pub(crate) fn meet(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+        match self {
+            Argument::Tensor(y) => meet(x.clone(), y.clone()),
+            number => Ok((x.clone(), number.beside(x)?)),
+        }
+    }
+
+    /// A tensor as it is; a number as one of the dtype that it has by itself.
+    pub fn alone(&self, default_float: DType) -> Tensor {
+        match self {
+            Argument::Tensor(t) => t.clone(),
+            Argument::Float(x) if default_float == DType::F64 => Tensor::scalar(*x),
+            Argument::Float(x) => Tensor::scalar(*x as f32),
+            Argument::Int(x) => Tensor::scalar(*x),
+            Argument::Bool(x) => Tensor::scalar(*x),
+            _ => unreachable!("an operand is a tensor or a number"),
+        }
+    }
+
+    /// Whether it is an integer or a bool of Python.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self, Argument::Int(_) | Argument::Bool(_))
+    }
+}
+
+/// The values by the places of their parameters, whose kinds say what they are.
+impl<'a> Arguments<'a> {
+    fn wrong(&self, at: usize) -> ! {
+        panic!("argument {at} of a binding is {:?}", self.values[at])
+    }
+
+    pub(crate) fn is_none(&self, at: usize) -> bool {
+        matches!(self.values[at], Argument::None)
+    }
+
+    pub(crate) fn tensor(&self, at: usize) -> &'a Tensor {
+        self.maybe_tensor(at).unwrap_or_else(|| self.wrong(at))
+    }
+
+    pub(crate) fn maybe_tensor(&self, at: usize) -> Option<&'a Tensor> {
+        match &self.values[at] {
+            Argument::Tensor(t) => Some(t),
+            Argument::None => None,
+            _ => self.wrong(at),
+        }
+    }
+
+    pub(crate) fn operand(&self, at: usize) -> &'a Argument {
+        &self.values[at]
+    }
+
+    /// A tensor, or a number as one of the dtype that it has by itself.
+    pub(crate) fn alone(&self, at: usize) -> Tensor {
+        self.values[at].alone(self.default_float)
+    }
+
+    /// The tensor and an operand, as PyTorch lets them meet.
+    pub(crate) fn meet(&self, x: &Tensor, at: usize) -> Result<(Tensor, Tensor)> {
+        self.values[at].meet(x)
+    }
+
+    /// As [`Arguments::meet`], with the operand so many times.
+    pub(crate) fn meet_scaled(
+        &self,
+        x: &Tensor,
+        at: usize,
+        times: usize,
+    ) -> Result<(Tensor, Tensor)> {
+        if let Argument::Int(1) | Argument::Bool(true) = self.values[times] {
+            return self.meet(x, at);
+        }
+        let (y, times) = self.meet(&self.alone(at), times)?;
+        meet(x.clone(), y.try_mul(times)?)
+    }
+
+    pub(crate) fn float(&self, at: usize) -> f64 {
+        self.maybe_float(at).unwrap_or_else(|| self.wrong(at))
+    }
+
+    pub(crate) fn maybe_float(&self, at: usize) -> Option<f64> {
+        self.values[at].number()
+    }
+
+    pub(crate) fn int(&self, at: usize) -> i64 {
+        self.maybe_int(at).unwrap_or_else(|| self.wrong(at))
+    }
+
+    pub(crate) fn maybe_int(&self, at: usize) -> Option<i64> {
+        match self.values[at] {
+            Argument::Int(x) => Some(x),
+            Argument::None => None,
+            _ => self.wrong(at),
+        }
+    }
+
+    /// A number of [`Kind::Count`].
+    pub(crate) fn count(&self, at: usize) -> usize {
+        self.int(at) as usize
+    }
+
+    pub(crate) fn flag(&self, at: usize) -> bool {
+        match self.values[at] {
+            Argument::Bool(x) => x,
+            _ => self.wrong(at),
+        }
+    }
+
+    pub(crate) fn choice(&self, at: usize) -> &'static str {
+        self.maybe_choice(at).unwrap_or_else(|| self.wrong(at))
+    }
+
+    pub(crate) fn maybe_choice(&self, at: usize) -> Option<&'static str> {
+        match self.values[at] {
+            Argument::Choice(word) => Some(word),
+            Argument::None => None,
+            _ => self.wrong(at),
+        }
+    }
+
+    /// One integer or several.
+    pub(crate) fn ints(&self, at: usize) -> &'a [i64] {
+        match &self.values[at] {
+            Argument::Ints(all) => all,
+            Argument::Int(one) => std::slice::from_ref(one),
+            _ => self.wrong(at),
+        }
+    }
+
+    /// The same as sizes, which are not negative.
+    pub(crate) fn sizes(&self, op: &'static str, at: usize) -> Result<Vec<usize>> {
+        let ints = self.ints(at);
+        let sizes = ints.iter().map(|&n| usize::try_from(n)).collect::<std::result::Result<_, _>>();
+        sizes.map_err(|_| {
+            Error::argument(op, format!("a shape has no negative sizes, got {ints:?}"))
+        })
+    }
+
+    /// The axes to reduce. As in PyTorch, a tensor without axes has the axes 0 and -1.
+    pub(crate) fn axes(&self, at: usize, x: &Tensor) -> Picked<'a> {
+        let lone = |axes: &[i64]| x.rank() == 0 && axes.iter().all(|a| [0, -1].contains(a));
+        match &self.values[at] {
+            Argument::None => Picked::All,
+            Argument::Int(axis) if !lone(&[*axis]) => Picked::One(*axis),
+            Argument::Ints(axes) if !lone(axes) => Picked::Several(axes),
+            _ => Picked::All,
+        }
+    }
+
+    /// The tensor in the dtype that was asked for, if one was.
+    pub(crate) fn cast(&self, at: usize, x: &Tensor) -> Result<Tensor> {
+        match self.values[at] {
+            Argument::DType(dtype) if x.dtype() != dtype => x.try_to_dtype(dtype),
+            _ => Ok(x.clone()),
+        }
+    }
+
+    /// The arguments of a reduction: the tensor in its dtype, the axes, and whether they stay.
+    pub(crate) fn reduced(&self, x: &Tensor) -> Result<(Tensor, Picked<'a>, bool)> {
+        Ok((self.cast(2, x)?, self.axes(0, x), self.flag(1)))
+    }
+
+    /// Integers and bools as the default float.
+    pub(crate) fn as_float(&self, x: &Tensor) -> Result<Tensor> {
+        if x.dtype().is_float() { Ok(x.clone()) } else { x.try_to_dtype(self.default_float) }
+    }
+}
+
+/// Runs `f` along an axis. As in PyTorch, a tensor without axes stands for one of one element.
+pub fn along_axis(
+    x: &Tensor,
+    axis: i64,
+    f: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    match is_lone(x, axis) {
+        true => without_axes(f(&with_axis(x)?)?),
+        false => f(x),
+    }
+}
+
+/// As [`along_axis`], for two results.
+pub fn along_axis_pair(
+    x: &Tensor,
+    axis: i64,
+    f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
+) -> Result<(Tensor, Tensor)> {
+    if !is_lone(x, axis) {
+        return f(x);
+    }
+    let (a, b) = f(&with_axis(x)?)?;
+    Ok((without_axes(a)?, without_axes(b)?))
+}
+
+/// An index or a source beside such a tensor, with an axis at least.
+pub fn with_axis(x: &Tensor) -> Result<Tensor> {
+    if x.rank() == 0 { x.try_reshape([1i64]) } else { Ok(x.clone()) }
+}
+
+fn is_lone(x: &Tensor, axis: i64) -> bool {
+    x.rank() == 0 && matches!(axis, 0 | -1)
+}
+
+fn without_axes(x: Tensor) -> Result<Tensor> {
+    x.try_reshape(Vec::<i64>::new())
+}
+
+/// PyTorch's sum, product, larger or smaller of two bools, which the library refuses.
+pub fn or_of_bools(
+    x: &Tensor,
+    y: &Tensor,
+    op: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    of_bools: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    match op(x, y) {
+        // Asked only then, since small ops are many.
+        Err(_) if x.dtype() == DType::Bool && y.dtype() == DType::Bool => of_bools(x, y),
+        out => out,
+    }
+}
+
+/// PyTorch's rule for operands of different dtypes: those without axes count only if their kind
+/// (bool, integer, float) is higher.
+pub fn meet(a: Tensor, b: Tensor) -> Result<(Tensor, Tensor)> {
+    let (da, db) = (a.dtype(), b.dtype());
+    if da == db || (a.rank() == 0) == (b.rank() == 0) {
+        return Ok((a, b));
+    }
+    let kind = |d: DType| [DType::Bool, DType::I64].iter().position(|&k| k == d).unwrap_or(2);
+    let (scalar, other) = if a.rank() == 0 { (da, db) } else { (db, da) };
+    if kind(scalar) > kind(other) || scalar.promote(other) == other {
+        return Ok((a, b));
+    }
+    match a.rank() {
+        0 => Ok((a.try_to_dtype(other)?, b)),
+        _ => Ok((a, b.try_to_dtype(other)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::table;
+
+    fn all() -> impl Iterator<Item = &'static Binding> {
+        table().flat_map(|entry| entry.python)
+    }
+
+    #[test]
+    fn every_op_says_how_python_calls_it() {
+        for entry in table() {
+            assert!(!entry.python.is_empty(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_op_in_each_place() {
+        let places: [fn(&Binding) -> bool; 3] = [|b| b.method, |b| b.function, |b| b.functional];
+        for place in places {
+            let here = all().filter(|b| place(b));
+            let mut names: Vec<_> =
+                here.flat_map(|b| b.aliases.iter().copied().chain([b.name])).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+    }
+
+    #[test]
+    fn defaults_are_of_the_kind_of_their_parameters() {
+        for p in all().flat_map(|b| b.parameters) {
+            let fits = match (p.kind, p.default) {
+                (_, None | Some(Preset::None)) => true,
+                (Kind::Float, Some(Preset::Float(_))) => true,
+                (Kind::Int | Kind::Count | Kind::Operand, Some(Preset::Int(_))) => true,
+                (Kind::Bool, Some(Preset::Bool(_))) => true,
+                (Kind::Choice(words), Some(Preset::Choice(word))) => words.contains(&word),
+                _ => false,
+            };
+            assert!(fits, "{p:?}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_given_stands_before_what_need_not() {
+        for b in all() {
+            let optional = |p: &&Parameter| p.default.is_some() || p.by_name;
+            let mut rest = b.parameters.iter().skip_while(|p| !optional(p));
+            assert!(rest.all(|p| optional(&p)), "{}", b.name);
+        }
+    }
+
+    #[test]
+    fn a_tensor_without_axes_counts_by_its_kind() {
+        let (matrix, scalar) = (Tensor::from([[1.0f32]]), Tensor::scalar(2.0f64));
+        let (a, b) = meet(matrix, scalar).unwrap();
+        assert_eq!((a.dtype(), b.dtype()), (DType::F32, DType::F32));
+        let (a, b) = meet(Tensor::from([1i64]), Tensor::scalar(2.0f64)).unwrap();
+        assert_eq!((a.dtype(), b.dtype()), (DType::I64, DType::F64));
+    }
+}
