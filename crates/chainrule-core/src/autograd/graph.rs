@@ -65,9 +65,9 @@ impl Graph {
         for (i, t) in self.tensors.iter().enumerate().rev() {
             let lines: Vec<String> = t.lines().iter().map(|line| escape(line)).collect();
             let look = match t.kind() {
-                Kind::Constant | Kind::LeftOut => ", style=dashed",
-                Kind::Leaf => ", style=filled, fillcolor=\"#e8f3e6\"",
-                Kind::Result => "",
+                GraphTensorKind::Constant | GraphTensorKind::LeftOut => ", style=dashed",
+                GraphTensorKind::Leaf => ", style=filled, fillcolor=\"#e8f3e6\"",
+                GraphTensorKind::Result => "",
             };
             let label = lines.join("\\n");
             let _ = writeln!(dot, "  t{i} [shape=box{look}, label=\"{label}\"];");
@@ -91,7 +91,7 @@ impl Graph {
 
 /// How a tensor is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GraphTensorKind {
     Leaf,
     Constant,
     Result,
@@ -99,12 +99,12 @@ pub(super) enum Kind {
 }
 
 impl GraphTensor {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> GraphTensorKind {
         match self.op {
-            _ if self.stands_for > 0 => Kind::LeftOut,
-            Some(_) => Kind::Result,
-            None if self.requires_grad => Kind::Leaf,
-            None => Kind::Constant,
+            _ if self.stands_for > 0 => GraphTensorKind::LeftOut,
+            Some(_) => GraphTensorKind::Result,
+            None if self.requires_grad => GraphTensorKind::Leaf,
+            None => GraphTensorKind::Constant,
         }
     }
 
@@ -116,8 +116,8 @@ impl GraphTensor {
         let mut lines = Vec::new();
         match (&self.name, self.kind()) {
             (Some(name), _) => lines.push(cut(name)),
-            (None, Kind::Leaf) => lines.push("leaf".into()),
-            (None, Kind::Constant) => lines.push("constant".into()),
+            (None, GraphTensorKind::Leaf) => lines.push("leaf".into()),
+            (None, GraphTensorKind::Constant) => lines.push("constant".into()),
             _ => {}
         }
         if let Some(meta) = self.meta

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::graph::{GraphTensor, Kind};
+use super::graph::{GraphTensor, GraphTensorKind};
 
 const LINE: f64 = 15.0;
 const PAD: f64 = 8.0;
@@ -350,10 +350,10 @@ impl GraphLayout {
 fn write_box(t: &GraphTensor, slot: &Slot, x: f64, y: f64, out: &mut String) {
     let (w, h) = (slot.width, slot.height);
     let (fill, dash) = match t.kind() {
-        Kind::Leaf => ("#e8f3e6", ""),
-        Kind::Constant => ("#f3f4f6", ""),
-        Kind::Result => ("#ffffff", ""),
-        Kind::LeftOut => ("#ffffff", " stroke-dasharray=\"4 3\""),
+        GraphTensorKind::Leaf => ("#e8f3e6", ""),
+        GraphTensorKind::Constant => ("#f3f4f6", ""),
+        GraphTensorKind::Result => ("#ffffff", ""),
+        GraphTensorKind::LeftOut => ("#ffffff", " stroke-dasharray=\"4 3\""),
     };
     let _ = writeln!(
         out,
