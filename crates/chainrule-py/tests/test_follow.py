@@ -331,3 +331,87 @@ def test_the_module_that_the_command_runs(tmp_path):
     for name, text in (("none.py", "x = 1\n"), ("broken.py", "import nothing_of_this_name\n"), ("bare.py", MLP.replace("inputs =", "given =").join(["import torch\n", ""]))):
         status, said, error = run(name, text)
         assert status == 2 and error.startswith("error: ") and len(error.strip().splitlines()) == 1, error
+
+
+AT_KINKS = """
+import torch
+
+def rectified(a):
+    return torch.relu(a).mean()
+
+def rectified_backward(g, a):
+    return g / a.numel() * (a > 0).to(a.dtype)
+
+def other_slope(a):
+    return torch.relu(a).mean()
+
+def other_slope_backward(g, a):
+    return g / a.numel() * (a >= 0).to(a.dtype)
+
+def largest(a):
+    return a.amax(1).sum()
+
+def largest_backward(g, a):
+    first = torch.nn.functional.one_hot(a.argmax(1), a.shape[1])
+    return g * first.to(a.dtype)
+
+def margin(a, p, q):
+    return torch.relu(((a - p) ** 2).sum(1) - ((a - q) ** 2).sum(1) + 1).mean()
+
+def margin_backward(g, a, p, q):
+    d = g / len(a) * (((a - p) ** 2).sum(1) - ((a - q) ** 2).sum(1) + 1 > 0).to(a.dtype)[:, None]
+    return 2 * d * (q - p), -2 * d * (a - p), 2 * d * (a - q)
+
+def leaky(x):
+    return torch.where(x > 0, x, 0.2 * x).sum()
+
+def leaky_backward(g, x):
+    return g * torch.where(x > 0, 1.0, 0.2)
+
+inputs = {
+    "rectified": [torch.tensor([0.0, 1.0, -1.0, 0.0])],
+    "other_slope": [torch.tensor([0.0, 1.0, -1.0, 0.0])],
+    "largest": [torch.tensor([[1.0, 3.0, 3.0], [0.0, 0.0, 0.0]])],
+    "margin": [torch.zeros(4, 1), torch.ones(4, 1), torch.full((4, 1), 2.0 ** 0.5)],
+    "leaky": [torch.tensor([[-0.5, 0.7], [1.5, -2.0]])],
+}
+inputs["margin"][2][:2] = 1.0 + 2.0 ** -20
+"""
+
+
+def test_every_slope_at_a_kink_is_right(tmp_path):
+    file = tmp_path / "at_kinks.py"
+    file.write_text(AT_KINKS)
+    found = runpy.run_path(str(file))
+    for name, inputs in found["inputs"].items():
+        report = cr.check.backward(found[name], inputs, found[f"{name}_backward"])
+        assert report, f"{name}: {report}"
+        assert ("kink" in str(report)) == (name in ("other_slope", "largest")), f"{name}: {report}"
+
+
+def test_a_mistake_at_a_kink_is_found():
+    def forward(a):
+        return torch.relu(a).mean()
+
+    def forward_backward(g, a):
+        return 2 * g / a.numel() * (a > 0).to(a.dtype)
+
+    report = cr.check.backward(forward, [torch.tensor([0.0, 1.0, -1.0])], forward_backward)
+    assert not report and "g / a.numel()" in str(report)
+
+
+def test_gradients_without_axes_are_compared():
+    def weighted(x, lam):
+        return (lam * x.abs()).sum()
+
+    def weighted_backward(g, x, lam):
+        return g * lam * torch.sign(x), g * x.sum() / 0.0
+
+    assert not cr.check.backward(weighted, [torch.tensor([1.0, -2.0]), torch.tensor(0.5)], weighted_backward)
+
+
+def test_inputs_that_do_not_fit_are_refused_in_a_line(tmp_path):
+    file = tmp_path / "unfit.py"
+    file.write_text(textwrap.dedent(MLP).replace("torch.randn(3, 4)", "torch.randn(7, 4)").replace("class Net", "import torch\nclass Net"))
+    done = subprocess.run([sys.executable, "-m", "chainrule.check", str(file)], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: Net: it fails on its own inputs") and "Traceback" not in done.stderr, done.stderr

@@ -118,16 +118,19 @@ def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = N
 
 
 def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Report:
-    from ._follow import follow, of_forward_and_backward, wrong_gradients
+    from ._follow import beside_kinks, follow, of_forward_and_backward, wrong_gradients
 
     if ours:
         from ._follow.engine_chainrule import Chainrule as Engine
     else:
         from ._follow.engine_torch import Torch as Engine  # type: ignore[assignment]
-    case = of_forward_and_backward(Engine(), forward, backward, given)
+    case = beside_kinks(of_forward_and_backward(Engine(), forward, backward, given))
     wrong = wrong_gradients(case)
     if not wrong:
-        return Report(True, "the gradients are right, at the given inputs and at two others")
+        where = "at the given inputs and at two others"
+        if case.at_kink:
+            where = "beside the given inputs, which lie at a kink: another of its slopes stands there"
+        return Report(True, f"the gradients are right, {where}")
     head = f"{len(wrong)} of {len(case.graded)} gradients are wrong: {', '.join(f'`{name}`' for name in wrong)}"
     found = follow(case)
     if found is None:

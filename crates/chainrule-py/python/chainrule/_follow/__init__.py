@@ -5,7 +5,8 @@ the source text is tried at a time, by running the edited backward; an edit that
 """
 
 from .case import Case, wrong_gradients
+from .kinks import beside_kinks
 from .functions import of_forward_and_backward, of_function
 from .report import Followed, follow
 
-__all__ = ["Case", "Followed", "follow", "of_forward_and_backward", "of_function", "wrong_gradients"]
+__all__ = ["Case", "Followed", "beside_kinks", "follow", "of_forward_and_backward", "of_function", "wrong_gradients"]

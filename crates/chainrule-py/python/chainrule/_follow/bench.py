@@ -90,13 +90,17 @@ def target_of(node: Any) -> str | None:
     return target.id if isinstance(target, ast.Name) else None
 
 
+WAIT = 30
+"""The longest that a search lasts, in times of its own: on a busy machine it must find what it finds on an idle one."""
+
+
 class Bench:
     """Runs of one case's backward pass, and how long they may take together."""
 
     def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float) -> None:
         self.case, self.point, self.units, self.hook = case, point, units, hook
         self.until = time.thread_time() + seconds
-        self.latest = time.monotonic() + 6 * seconds
+        self.latest = time.monotonic() + WAIT * seconds
         self.runs = 0
 
     def left(self) -> float:
@@ -106,7 +110,7 @@ class Bench:
     def extend(self, seconds: float) -> None:
         """Sees to it that so many seconds are left."""
         self.until = max(self.until, time.thread_time() + seconds)
-        self.latest = max(self.latest, time.monotonic() + 6 * seconds)
+        self.latest = max(self.latest, time.monotonic() + WAIT * seconds)
 
     def run(self, point: Point | None = None) -> list[Array] | None:
         """The gradients, or None where the backward fails."""

@@ -52,6 +52,8 @@ class Case:
     backward: Callable[[Any, list[Any]], Sequence[Any]]
     """The gradients of the inputs, by what was kept and the gradients of the outputs."""
     tolerance: float = 1e-9
+    at_kink: bool = False
+    """Whether the inputs were moved, since those given lie at a kink."""
     _steady: list[bool] | None = None
 
     @property
@@ -136,7 +138,7 @@ class Case:
             with np.errstate(all="ignore"):
                 worst = float(np.abs(given - right).max(initial=0.0)) / size
                 if not np.isfinite(worst):
-                    error = np.abs(given - right)
+                    error = np.array(np.abs(given - right))
                     error[(np.isnan(given) & np.isnan(right)) | (given == right)] = 0.0
                     worst = float(error.max(initial=0.0)) / size
             out.append(float("inf") if np.isnan(worst) else worst)

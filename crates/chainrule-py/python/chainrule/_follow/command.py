@@ -58,6 +58,15 @@ def _inputs(module: Any, name: str, value: Any) -> Any:
     return given() if callable(given) else given
 
 
+def _expect_runs(name: str, function: Any, inputs: Any) -> None:
+    """The refusal of inputs that the function does not take."""
+    given = [inputs] if hasattr(inputs, "shape") else list(inputs)
+    try:
+        getattr(function, "apply", function)(*given)
+    except Exception as error:
+        raise _Unusable(f"{name}: it fails on its own inputs: {type(error).__name__}: {error}") from error
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The status: 0 if all backward passes are right, 1 if one is not, 2 if the file is of no use."""
     from ..check import backward
@@ -74,6 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
         right = True
         for name, function, by_hand in passes:
             inputs = _inputs(module, name, function)
+            _expect_runs(name, function, inputs)
             report = backward(function, inputs, by_hand)
             print(f"{name}: {report}", flush=True)
             right = right and bool(report)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .case import Array, Case, Quantity
+from .kinks import at_kink
 
 MOST = 3000
 """The most elements of the inputs for which differences are taken."""
@@ -117,11 +118,15 @@ class Engine:
             pass
         return self._differences(case, inputs, above), []
 
-    def _value(self, case: Case, inputs: list[Any], above: list[Any]) -> float:
+    def value(self, case: Case, inputs: list[Any], above: list[Any]) -> float:
         outputs, _ = case.run_forward(inputs)
         return sum(float((self.array(y) * self.array(g)).sum()) for y, g in zip(outputs, above) if g is not None)
 
-    def _agrees(self, case: Case, inputs: list[Any], above: list[Any], right: list[Array]) -> bool:
+    def stepped(self, inputs: list[Any], along: dict[int, Array], step: float) -> list[Any]:
+        """The inputs moved along a direction."""
+        return [self.tensor(self.array(x) + step * along[i], x) if i in along else x for i, x in enumerate(inputs)]
+
+    def _agrees(self, case: Case, inputs: list[Any], above: list[Any], right: list[Array], beside: bool = False) -> bool:
         """Whether the gradients agree with a difference along one direction: a forward pass may have a tape that is not its function's."""
         draw = np.random.default_rng(5)
         along = {i: np.asarray(draw.standard_normal(tuple(inputs[i].shape))) for i in case.graded}
@@ -129,13 +134,19 @@ class Engine:
         size = sum(float(np.abs(along[i] * r).sum()) for i, r in zip(case.graded, right))
 
         def difference(step: float) -> float:
-            ends = [[self.tensor(self.array(x) + s * step * along[i], x) if i in along else x for i, x in enumerate(inputs)] for s in (1, -1)]
-            return (self._value(case, ends[0], above) - self._value(case, ends[1], above)) / (2 * step)
+            ends = [self.value(case, self.stepped(inputs, along, s * step), above) for s in (1, -1)]
+            return (ends[0] - ends[1]) / (2 * step)
 
         # At a kink on the way no step agrees with another one; then the tape is believed.
         first, second = difference(1e-5), difference(1e-6)
         near = 1e-4 * (size + abs(first)) + 1e-12
-        return abs(first - slope) <= near or abs(second - slope) <= near or abs(first - second) > near
+        if abs(first - slope) <= near or abs(second - slope) <= near or abs(first - second) > near:
+            return True
+        if beside or not at_kink(self, case, inputs, above, along):
+            return False
+        # A difference at a kink is between its slopes: the tape is judged beside it.
+        moved = [self.moved(x, 6, i) for i, x in enumerate(inputs)]
+        return self._agrees(case, moved, above, self.tape(case, moved, above, False)[0], beside=True)
 
     def _differences(self, case: Case, inputs: list[Any], above: list[Any]) -> list[Array]:
         if sum(self.array(inputs[i]).size for i in case.graded) > MOST:
@@ -151,7 +162,7 @@ class Engine:
                 for s in (1.0, -1.0, 0.5, -0.5):
                     moved = np.array(x)
                     moved.reshape(-1)[k] += s * size
-                    values.append(self._value(case, [*inputs[:i], self.tensor(moved, inputs[i]), *inputs[i + 1 :]], above))
+                    values.append(self.value(case, [*inputs[:i], self.tensor(moved, inputs[i]), *inputs[i + 1 :]], above))
                 wide, narrow = (values[0] - values[1]) / (2 * size), (values[2] - values[3]) / size
                 right[k] = (4 * narrow - wide) / 3
             out.append(right.reshape(x.shape))

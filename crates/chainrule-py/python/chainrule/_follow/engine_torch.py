@@ -83,13 +83,16 @@ class Torch(Engine):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        state, threads = torch.random.get_rng_state(), torch.get_num_threads()
+        state, threads, dtype = torch.random.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype()
         torch.set_num_threads(1)
+        # Numbers of the user's code that become tensors are taken in f64, as all else is.
+        torch.set_default_dtype(torch.float64)
         try:
             yield
         finally:
             torch.random.set_rng_state(state)
             torch.set_num_threads(threads)
+            torch.set_default_dtype(dtype)
 
     @contextmanager
     def quiet(self, seed: int) -> Iterator[None]:

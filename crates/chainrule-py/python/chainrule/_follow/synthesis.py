@@ -102,7 +102,7 @@ class Fit:
         self.factor = None if factor is None else np.broadcast_to(factor, target.shape).reshape(-1)
         self.atoms = atoms
         # Comparing is cheap beside running, but not for large values.
-        self.until = time.monotonic() + 0.25
+        self.until = time.thread_time() + 0.25
         self.rows = np.stack([np.broadcast_to(a.value, target.shape).reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
 
     def numbers(self, rows: Array) -> Iterator[tuple[int, float]]:
@@ -125,7 +125,7 @@ class Fit:
         if deepest < 2:
             return
         for i in range(len(atoms)):
-            if time.monotonic() > self.until:
+            if time.thread_time() > self.until:
                 return
             for j, c in self.numbers(rows[i] * rows[i:]):
                 yield 0.3 + atoms[i].cost + atoms[i + j].cost, c, [atoms[i], atoms[i + j]]
@@ -133,7 +133,7 @@ class Fit:
             return
         cheap = [i for i, a in enumerate(atoms) if a.cost <= 0.75][:60]
         for n, i in enumerate(cheap):
-            if time.monotonic() > self.until:
+            if time.thread_time() > self.until:
                 return
             for m, j in enumerate(cheap[n:], n):
                 for k, c in self.numbers((rows[i] * rows[j]) * rows[cheap[m:]]):
