@@ -7,6 +7,7 @@
 //! - [`tensor`]: values, handles, what is recorded of an op, and how an op runs.
 //! - [`ops`]: one file an op, and the table of them.
 //! - [`autograd`]: the backward pass, and everything that shows it.
+//! - [`memory`]: what is kept of the memory of dropped tensors.
 //! - [`rng`]: random numbers with the bits of PyTorch's and of Python's generators.
 //! - [`shape`], [`error`]: sizes and axes as callers write them, and the one error type.
 
@@ -17,6 +18,7 @@ pub use chainrule_kernels::{self as kernels, dtype, param};
 
 pub mod autograd;
 pub mod error;
+pub mod memory;
 pub mod ops;
 pub mod rng;
 pub mod shape;

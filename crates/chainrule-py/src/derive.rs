@@ -209,6 +209,28 @@ pub fn get_num_threads() -> usize {
     chainrule::num_threads()
 }
 
+/// Gives the memory of dropped tensors back.
+#[pyfunction]
+pub fn _memory_trim() {
+    chainrule::memory::trim();
+}
+
+/// What is kept of the memory of dropped tensors, by name.
+#[pyfunction]
+pub fn _memory_statistics() -> Vec<(&'static str, u64)> {
+    let all = chainrule::memory::statistics();
+    vec![
+        ("kept", all.kept as u64),
+        ("in_use", all.in_use as u64),
+        ("most_in_use", all.most_in_use as u64),
+        ("limit", all.limit as u64),
+        ("limit_of_all", all.limit_of_all as u64),
+        ("reused", all.reused),
+        ("fresh", all.fresh),
+        ("given_back", all.given_back),
+    ]
+}
+
 /// Tensors by name from a safetensors file.
 #[pyfunction]
 pub fn _safetensors_load(path: std::path::PathBuf) -> PyResult<Vec<(String, PyTensor)>> {

@@ -72,7 +72,8 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         fused: _instance_norm _batch_norm_train _batch_norm_eval _conv _conv_transpose _pool _adaptive_pool _pad _interpolate
             _attention _addmm;
         ops: _function_of _bindings _by_hand;
-        derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _safetensors_load _safetensors_save;
+        derive: _grad _jvp _apply_custom op_table set_num_threads get_num_threads _memory_trim _memory_statistics
+            _safetensors_load _safetensors_save;
         train: _gradcheck _explain _explain_opaque _compare _verdict;
     }
     ops::register(m)?;

@@ -39,7 +39,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub use chainrule_core::{autograd, ops, rng};
+pub use chainrule_core::{autograd, memory, ops, rng};
 pub use chainrule_nn::{data, io, nn, optim};
 
 #[cfg(feature = "check")]

@@ -3,8 +3,10 @@
 //! A training step makes and drops the same sizes again and again. Keeping them saves the allocator's work for small
 //! tensors and the page faults for large ones, which otherwise cost a third of a large step.
 
-use std::cell::RefCell;
+mod pool;
 
+pub use self::pool::MemoryStatistics;
+use self::pool::POOL;
 use super::arena::ArenaPlace;
 use crate::dtype::Stored;
 
@@ -58,11 +60,18 @@ impl Buffer {
 
     /// Gives the free buffers that this thread keeps back to the allocator.
     pub fn trim() {
-        let _ = POOL.try_with(|pool| {
-            let mut pool = pool.borrow_mut();
-            pool.free.clear();
-            pool.held = 0;
-        });
+        let _ = POOL.try_with(|pool| pool.borrow_mut().clear());
+    }
+
+    /// As [`Buffer::trim`]; other threads do the same when they next drop a buffer.
+    pub fn trim_all() {
+        pool::ask_all_to_clear();
+        Buffer::trim();
+    }
+
+    /// What this thread keeps.
+    pub fn statistics() -> MemoryStatistics {
+        POOL.try_with(|pool| pool.borrow().statistics()).unwrap_or_default()
     }
 
     /// Whether it is a part of an arena.
@@ -72,7 +81,14 @@ impl Buffer {
 
     #[cold]
     fn fresh(class: Class) -> Option<Buffer> {
-        let blocks = bytemuck::allocation::try_zeroed_vec(class.blocks()).ok()?;
+        let room = || bytemuck::allocation::try_zeroed_vec(class.blocks());
+        let blocks = room().or_else(|_| {
+            // What is kept for later may be what is lacking now.
+            Buffer::trim_all();
+            room()
+        });
+        let blocks = blocks.ok()?;
+        let _ = POOL.try_with(|pool| pool.borrow_mut().grew(blocks.len()));
         Some(Buffer { memory: BufferMemory::Own(blocks) })
     }
 
@@ -137,54 +153,6 @@ impl Class {
     }
 }
 
-/// Free blocks by class, up to a total.
-struct Pool {
-    free: Vec<Vec<Vec<Block>>>,
-    held: usize,
-    /// See [`Buffer::plan`].
-    planned: Vec<(usize, ArenaPlace)>,
-}
-
-/// What one thread keeps at most, in blocks: 4 GiB.
-const KEPT: usize = (4 << 30) / BLOCK;
-
-/// How many free buffers of one class are kept: enough for a long tape of small values, and for the like values of many layers.
-#[inline]
-fn most_of(blocks: usize) -> usize {
-    (1 << 16) / blocks.max(1) + 256
-}
-
-impl Pool {
-    #[inline]
-    fn take(&mut self, class: Class, bytes: usize) -> Option<BufferMemory> {
-        if !self.planned.is_empty()
-            && let Some(at) = self.planned.iter().position(|(size, _)| *size == bytes)
-        {
-            return Some(BufferMemory::Planned(self.planned.remove(at).1));
-        }
-        let blocks = self.free.get_mut(class.0)?.pop()?;
-        self.held -= blocks.len();
-        Some(BufferMemory::Own(blocks))
-    }
-
-    #[inline]
-    fn put(&mut self, blocks: Vec<Block>) {
-        let class = Class::of(blocks.len()).0;
-        if self.free.len() <= class {
-            self.free.resize_with(class + 1, Vec::new);
-        }
-        let list = &mut self.free[class];
-        if list.len() < most_of(blocks.len()) && self.held + blocks.len() <= KEPT {
-            self.held += blocks.len();
-            list.push(blocks);
-        }
-    }
-}
-
-thread_local! {
-    static POOL: RefCell<Pool> = const { RefCell::new(Pool { free: Vec::new(), held: 0, planned: Vec::new() }) };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,10 +176,14 @@ mod tests {
             slice.fill(1.0);
         }
         Buffer::trim();
-        assert_eq!(POOL.with_borrow(|pool| (pool.held, pool.free.len())), (0, 0));
-        let first = Buffer::new(4000).unwrap();
-        let address = first.as_slice::<f32>(1).as_ptr().addr();
-        drop(first);
-        assert_eq!(Buffer::new(3990).unwrap().as_slice::<f32>(1).as_ptr().addr(), address);
+        assert_eq!(Buffer::statistics().kept, 0);
+        // Another test may ask all threads to give back what they keep.
+        let is_recycled = (0..10).any(|_| {
+            let first = Buffer::new(4000).unwrap();
+            let address = first.as_slice::<f32>(1).as_ptr().addr();
+            drop(first);
+            Buffer::new(3990).unwrap().as_slice::<f32>(1).as_ptr().addr() == address
+        });
+        assert!(is_recycled);
     }
 }

@@ -51,7 +51,7 @@ from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_ena
 
 inference_mode = no_grad
 
-from . import autograd, distributions, func, linalg, nn, optim, utils  # noqa: E402
+from . import autograd, distributions, func, linalg, memory, nn, optim, utils  # noqa: E402
 from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
@@ -94,6 +94,6 @@ __all__ = [
     *_functions.__all__, *_making.__all__, *_ops.__all__, *_switches.__all__,
     "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
     "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
-    "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
+    "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "memory", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
     "pi", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils", "vmap",
 ]
