@@ -250,7 +250,7 @@ mod tests {
         let numbers = x.to_dtype(DType::I64);
         assert_eq!((numbers.sum_all().item(), x.count_nonzero(0).sum_all().item()), (4.0, 4.0));
         assert_eq!(
-            x.eq(&Tensor::from([true, true])).to_vec::<bool>(),
+            x.eq(Tensor::from([true, true])).to_vec::<bool>(),
             [false, true, true, true, false, true]
         );
     }
