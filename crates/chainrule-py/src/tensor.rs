@@ -105,7 +105,11 @@ impl PyTensor {
         match first {
             None => Ok(Tensor::zeros([0]).into()),
             // Numbers are sizes, as in PyTorch.
-            Some(first) if data.len() > 1 || first.is_instance_of::<PyInt>() => {
+            Some(first)
+                if data.len() > 1
+                    || first.is_instance_of::<PyInt>()
+                    || first.is_instance(crate::size_class(data.py())?)? =>
+            {
                 let sizes = crate::args::shape(crate::args::sizes(data)?)?;
                 crate::error::room("Tensor", sizes.iter().product())?;
                 run(|| Tensor::try_full(&sizes[..], 0.0, DType::F32)).map(PyTensor::from)

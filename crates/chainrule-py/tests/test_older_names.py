@@ -12,6 +12,7 @@ def test_typed_constructors():
     x = cr.FloatTensor([1, 2])
     assert x.dtype == cr.float32 and cr.LongTensor([[1]]).dtype == cr.int64
     assert cr.FloatTensor(2, 3).shape == (2, 3) and cr.FloatTensor(x.size()).shape == (2,)
+    assert cr.Tensor(x.size()).shape == (2,)
     assert x.type(cr.DoubleTensor).dtype == cr.float64 and x.type("torch.LongTensor").dtype == cr.int64
     assert isinstance(x, cr.FloatTensor) and not isinstance(x, (cr.LongTensor, cr.cuda.FloatTensor))
     assert x.type_as(cr.tensor([1])).dtype == cr.int64 and x.new(2, 2).dtype == cr.float32
