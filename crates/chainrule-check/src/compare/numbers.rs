@@ -49,9 +49,9 @@ impl Discrepancy {
     /// Compares a hand-written gradient with that of autograd. An error if their shapes differ.
     ///
     /// ```
-    /// use chainrule::{Tensor, check::compare::{Deviation, Tolerance}};
+    /// use chainrule::{Tensor, check::compare::{Discrepancy, Tolerance}};
     /// let (a, b) = (Tensor::from([1.0, 2.5]), Tensor::from([1.0, 2.0]));
-    /// let found = Deviation::between(&a, &b, Tolerance::default())?;
+    /// let found = Discrepancy::between(&a, &b, Tolerance::default())?;
     /// assert!(!found.exact && !found.approximate);
     /// assert_eq!((found.largest, found.at, found.by_hand), (0.5, vec![1], 2.5));
     /// # Ok::<(), chainrule::Error>(())

@@ -34,8 +34,18 @@ pub(super) trait Slope: Parameters + Debug + Copy + Send + Sync + 'static {
 }
 
 /// The op `g * slope(s)`, linear in `g`.
-#[derive(Debug, Clone, Copy, Parameters)]
+#[derive(Debug, Clone, Copy)]
 struct Scaled<S>(S);
+
+/// Those of the slope; a slope without any is told by the type of the op.
+impl<S: Slope> Parameters for Scaled<S> {
+    fn parameters(&self) -> Param {
+        match self.0.parameters() {
+            Param::Word(_) => Param::Unit,
+            own => Param::Struct("Scaled", vec![("0", own)]),
+        }
+    }
+}
 
 /// `g * slope(s)`: by the kernel, or in primitive ops where it will be differentiated.
 #[track_caller]
