@@ -38,7 +38,7 @@ def _many(out: Any) -> list[Any]:
 def of_function(engine: Any, function: Any, inputs: Sequence[Any]) -> Case:
     """The case of a `Function` (PyTorch's, or of the same form) at these arguments."""
     newer = getattr(function, "setup_context", None)
-    base = next((getattr(c, "setup_context", None) for c in function.__mro__[1:] if c.__module__.startswith("torch")), None)
+    base = next((getattr(c, "setup_context", None) for c in function.__mro__[1:] if c.__module__.startswith(("torch", "chainrule."))), None)
     split = newer is not None and newer is not base
 
     def forward(given: list[Any]) -> tuple[list[Any], Any]:
