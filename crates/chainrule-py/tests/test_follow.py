@@ -415,3 +415,31 @@ def test_inputs_that_do_not_fit_are_refused_in_a_line(tmp_path):
     file.write_text(textwrap.dedent(MLP).replace("torch.randn(3, 4)", "torch.randn(7, 4)").replace("class Net", "import torch\nclass Net"))
     done = subprocess.run([sys.executable, "-m", "chainrule.check", str(file)], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("error: Net: it fails on its own inputs") and "Traceback" not in done.stderr, done.stderr
+
+
+OURS = """
+import chainrule as cr
+
+class Scaled(cr.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x, scale)
+        return x * scale
+
+    @staticmethod
+    def backward(ctx, g):
+        x, scale = ctx.saved_tensors
+        return g * scale, (g * x).sum()
+
+inputs = [cr.randn(4, 3), cr.tensor(2.0, dtype=cr.float64)]
+"""
+
+
+def test_a_file_of_our_own_functions_with_inputs_of_two_dtypes(tmp_path):
+    file = tmp_path / "ours.py"
+    file.write_text(OURS)
+    done = subprocess.run([sys.executable, "-m", "chainrule.check", str(file)], capture_output=True, text=True)
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+    file.write_text(OURS.replace("(g * x).sum()", "g.sum()"))
+    done = subprocess.run([sys.executable, "-m", "chainrule.check", str(file)], capture_output=True, text=True)
+    assert done.returncode == 1 and "ours.py:13" in done.stdout, done.stdout + done.stderr
