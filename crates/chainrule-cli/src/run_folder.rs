@@ -57,7 +57,7 @@ impl RunFolder {
         self.place().join(name)
     }
 
-    /// Where files are written: the folder, or one in it while an earlier run is there.
+    /// The folder of new files: the run's, or one in it while an earlier run is there.
     pub fn place(&self) -> PathBuf {
         match self.is_beside.get() {
             true => replacing::folder(&self.path),

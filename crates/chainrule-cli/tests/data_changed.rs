@@ -153,7 +153,7 @@ fn made_data_are_known_too() {
         assert!(error.contains(part), "{kind}: {error}");
         fs::write(&config, good).unwrap();
         place.json(&format!("train {kind} --resume {kind} --steps 3 --json"));
-        // What a version with another way to make them would have written.
+        // The sums of a version that makes them in another way.
         let folder = CheckpointFolder::new(place.path(kind));
         let mut checkpoint = folder.load(Kept::Last).unwrap();
         let at = checkpoint.about.find("sha256 = \"").unwrap() + 10;

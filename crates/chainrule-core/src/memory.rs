@@ -27,7 +27,7 @@ pub fn trim() {
     Buffer::trim_all();
 }
 
-/// What this thread keeps of the memory of dropped tensors, and how often it was of use.
+/// The memory of dropped tensors that this thread keeps, and how often it was of use.
 pub fn statistics() -> MemoryStatistics {
     Buffer::statistics()
 }

@@ -1,4 +1,5 @@
-//! What is kept of the memory of dropped tensors. A program of its own, because a failed allocation asks all threads to give theirs back.
+//! The memory of dropped tensors that is kept. A program of its own, because a failed allocation
+//! asks all threads to give theirs back.
 
 use std::sync::{Mutex, PoisonError};
 

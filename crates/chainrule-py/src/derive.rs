@@ -215,7 +215,7 @@ pub fn _memory_trim() {
     chainrule::memory::trim();
 }
 
-/// What is kept of the memory of dropped tensors, by name.
+/// The memory of dropped tensors that is kept, by name.
 #[pyfunction]
 pub fn _memory_statistics() -> Vec<(&'static str, u64)> {
     let all = chainrule::memory::statistics();

@@ -1,7 +1,9 @@
 //! Laws that right gradients obey whatever the numbers are, and that need no second way of computing them.
 //!
-//! Each law is a function of tensors that gives a [`InvariantReport`]: how far the two sides are apart, and how far rounding may take them. The bound goes by the
-//! size of the terms before they cancel, so that a law holds for f32 and f64 alike, for large inputs and for gradients of nearly 0.
+//! Each law is a function of tensors that gives a [`InvariantReport`]: how far the two sides are
+//! apart, and how far rounding may take them. The bound goes by the size of the terms before they
+//! cancel, so that a law holds for f32 and f64 alike, for large inputs and for gradients of nearly
+//! 0.
 //!
 //! | law | function | holds when |
 //! | --- | --- | --- |

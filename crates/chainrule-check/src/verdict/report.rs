@@ -159,7 +159,8 @@ impl Verdict {
         &self.readings
     }
 
-    /// The diagnoses, those of one mistake together: along a path it makes no difference in which op a sign or a factor is lost.
+    /// The diagnoses, those of one mistake together: along a path it makes no difference in which op
+    /// a sign or a factor is lost.
     fn kinds(&self) -> Vec<Vec<&Diagnosis>> {
         let mut kinds: Vec<Vec<&Diagnosis>> = Vec::new();
         for e in &self.diagnoses {

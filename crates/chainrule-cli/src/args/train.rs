@@ -385,7 +385,8 @@ pub struct TrainText {
     pub common: Common,
 }
 
-/// The limits of the options above, for settings that come from a file: each goes through the reader of its option.
+/// The limits of the options above, for settings that come from a file: each goes through the
+/// reader of its option.
 pub fn check_settings(settings: &crate::train::Settings) -> Result<(), String> {
     use super::steps;
 
@@ -403,7 +404,7 @@ pub fn check_settings(settings: &crate::train::Settings) -> Result<(), String> {
     }
     let s = settings;
     one("epochs", s.epochs, epochs)?;
-    // Where there are epochs, steps are counted from them.
+    // Steps are counted from epochs, if there are any.
     one("steps", s.epochs.is_none().then_some(s.steps), steps)?;
     one("batch", Some(s.batch), batch)?;
     one("lr", Some(s.lr), learning_rate)?;

@@ -17,7 +17,7 @@ pub struct Lock {
 impl Lock {
     /// Locks a folder, or an error if another process has it.
     ///
-    /// Where the file system knows no locks there is none, and a warning says so.
+    /// On a file system without locks there is none, and a warning says so.
     pub fn take(folder: &Path) -> Result<Lock> {
         let file = open(folder).map_err(|e| cannot("open", folder, &e))?;
         match file.try_lock() {

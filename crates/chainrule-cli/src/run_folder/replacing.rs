@@ -28,7 +28,7 @@ const OF_A_RUN: [&str; 7] = [
     "model.safetensors",
 ];
 
-/// Where the new run writes.
+/// The folder that the new run writes to.
 pub fn folder(run: &Path) -> PathBuf {
     run.join(NEW)
 }

@@ -1,4 +1,5 @@
-//! What a run learns from and is measured on, in checksums: a run that goes on must find the same.
+//! Checksums of the data that a run learns from and is measured on: a run that goes on must find
+//! the same.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ impl DataSums {
         DataSums::new().texts("names", list.names()).chars("symbols", &symbols)
     }
 
-    /// What is not as it was, in words; none if all is.
+    /// The difference to what it was, in words; none if there is none.
     pub fn changes_since(&self, then: &DataSums) -> Option<String> {
         let names: std::collections::BTreeSet<&String> =
             self.0.keys().chain(then.0.keys()).collect();

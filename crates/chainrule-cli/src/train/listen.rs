@@ -125,7 +125,7 @@ impl Listener for Metrics {
     }
 }
 
-/// What a line of metrics is about.
+/// The subject of a line of metrics.
 #[derive(Clone, Copy)]
 enum LogLine {
     /// A step.

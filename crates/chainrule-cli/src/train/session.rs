@@ -33,7 +33,7 @@ pub struct Session<'a> {
     /// What is said of the data before training, if there is something to say.
     pub of_data: Option<String>,
     model: toml::Table,
-    /// What was read; every command says it before it trains.
+    /// The data as read; every command says it before it trains.
     data: Option<DataSums>,
     resumed: Option<Resumed>,
     interrupt: Interrupt,
@@ -44,7 +44,7 @@ struct Resumed {
     folder: RunFolder,
     file: PathBuf,
     checkpoint: Checkpoint,
-    /// What the run had read when the checkpoint was made.
+    /// The data that the run had read when the checkpoint was made.
     data: Option<DataSums>,
     /// Whether the data are other ones now, and that is wanted.
     data_changed: bool,
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
                     ));
                     resumed.data_changed = true;
                 }
-                // Where it is not known, the place in the data may not fit them.
+                // An unknown place in the data may not fit them.
                 None => resumed.data_changed = resumed.data.is_none() && self.args.data_changed,
             }
         }
@@ -422,7 +422,8 @@ impl Resumed {
     }
 }
 
-/// Where the examples are taken in epochs: the place of a run in the middle of an epoch of other data is the start of the next one of these.
+/// For examples taken in epochs: the place of a run in the middle of an epoch of other data is the
+/// start of the next one of these.
 fn begin_an_epoch(state: &mut StateDict, fresh: &StateDict) {
     const SIZES: [&str; 2] = ["batches.examples", "batches.batch"];
     let number = |name: &str| {
@@ -449,7 +450,7 @@ fn save_model(trainer: &mut Trainer<'_>, task: &dyn Task, folder: &RunFolder) ->
     folder.write(MODEL_FILE, &bytes)
 }
 
-/// What is said of a training that ended because of its loss.
+/// The message for a training that ended because of its loss.
 fn not_finite(end: &End, lr: f64) -> Option<String> {
     let End::NotFinite { step, loss, why } = end else { return None };
     Some(format!("the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"))

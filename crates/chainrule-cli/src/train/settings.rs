@@ -276,7 +276,7 @@ pub struct Config {
     pub model: toml::Table,
     pub training: Settings,
     pub versions: Versions,
-    /// What the run read; none in files of versions that did not keep it.
+    /// The data that the run read; none in files of versions that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSums>,
 }

@@ -69,7 +69,7 @@ impl Buffer {
         Buffer::trim();
     }
 
-    /// What this thread keeps.
+    /// The memory that this thread keeps.
     pub fn statistics() -> MemoryStatistics {
         POOL.try_with(|pool| pool.borrow().statistics()).unwrap_or_default()
     }
@@ -83,7 +83,7 @@ impl Buffer {
     fn fresh(class: Class) -> Option<Buffer> {
         let room = || bytemuck::allocation::try_zeroed_vec(class.blocks());
         let blocks = room().or_else(|_| {
-            // What is kept for later may be what is lacking now.
+            // Memory kept for later may be lacking now.
             Buffer::trim_all();
             room()
         });

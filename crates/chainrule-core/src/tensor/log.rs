@@ -425,7 +425,7 @@ fn refuse(op: &'static str, value: &Arc<Value>) -> Result<()> {
     })
 }
 
-/// What is applied until the guard is dropped has this cause.
+/// The cause of all that is applied until the guard is dropped.
 #[cold]
 pub fn enter(cause: Cause) -> CauseGuard {
     CauseGuard(with(|log| log.cause.replace(cause)))

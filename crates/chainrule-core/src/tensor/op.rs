@@ -278,7 +278,7 @@ pub trait ProductKernel: Sync {
     fn adds_row(&self) -> bool;
 }
 
-/// What becomes of the elements of a product.
+/// The use of the elements of a product.
 #[derive(Clone, Copy, Default)]
 pub struct Epilogue<'a> {
     pub plus: Plus<'a>,

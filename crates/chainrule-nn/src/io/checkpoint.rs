@@ -153,7 +153,7 @@ impl fmt::Display for Kept {
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder {
     path: PathBuf,
-    /// Where the folder is since it was moved.
+    /// The folder's path since it was moved.
     moved: Arc<OnceLock<PathBuf>>,
 }
 

@@ -208,7 +208,7 @@ fn homes(
             homes[at] = Home::Constant;
         }
     }
-    // What is taken beyond the action that makes it, or by somebody who needs all of it.
+    // Values used beyond the action that makes them, or by somebody who needs all of them.
     let mut wanted = vec![false; program.values.len()];
     for (i, instruction) in program.instructions.iter().enumerate() {
         let view = layouts.is_view(instruction.result());

@@ -13,7 +13,7 @@ from .autograd import no_grad
 
 
 class Context:
-    """What `forward` leaves for `backward`: tensors by `save_for_backward`, and anything else as an attribute."""
+    """The context that `forward` leaves for `backward`: tensors by `save_for_backward`, and anything else as an attribute."""
 
     def __init__(self) -> None:
         self.saved_tensors: tuple[Any, ...] = ()

@@ -1,4 +1,4 @@
-"""What is kept of the memory of dropped tensors, and giving it back.
+"""The memory of dropped tensors that is kept, and giving it back.
 
 Each thread keeps the memory of tensors that are dropped for the next ones: at most four times what was in use at one time, 256 MiB in any case, and all
 threads together a quarter of the memory of the machine. Sizes that nobody asks for any more go back while memory of new sizes is taken, and all of it when an
@@ -18,7 +18,7 @@ def trim() -> None:
 
 
 def statistics() -> dict[str, int]:
-    """What this thread keeps, in bytes, and how often it was of use.
+    """The bytes that this thread keeps, and how often they were of use.
 
     `kept`: memory of dropped tensors; `in_use` and `most_in_use`: memory of tensors, now and at one time; `limit` and `limit_of_all`: the most that this
     thread and all threads keep; `reused` and `fresh`: how many tensors were made in memory that was kept and in memory from the system; `given_back`: bytes that

@@ -73,7 +73,7 @@ def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, order: int = 1, se
             function, ours, names = lambda *floats: found.function(*floats, *rest), ours[:count], names[:count]
         if not lines and not found.is_lawless:
             lines.append(_followed(fn, inputs))
-        # Where the lines are known, the numbers have no more to say than what the catalogue calls
+        # With the lines known, the numbers have no more to say than what the catalogue calls
         # it.
         known = any(f.is_whole and any(c.corrected for c in f.corrections) for f in lines[0]) if lines else False
         return _explained(lift(function), ours, reference, names, seeds, known)

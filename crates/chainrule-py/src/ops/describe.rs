@@ -1,4 +1,4 @@
-//! What Python is told of a name: its signature, its types and its help.
+//! A name as Python is told of it: its signature, its types and its help.
 
 use std::fmt::Write;
 

@@ -72,7 +72,8 @@ struct FamilyConfig {
     data: Option<String>,
 }
 
-/// The models have sizes of their own, which no setting changes; the widest layer has 1,024 values for each letter.
+/// The models have sizes of their own, which no setting changes; the widest layer has 1,024 values
+/// for each letter.
 impl Checked for FamilyConfig {
     fn check(&self, _: usize) -> Result<(), String> {
         Ok(())

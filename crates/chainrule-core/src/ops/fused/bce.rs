@@ -10,7 +10,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::bce_with`].
 #[derive(Clone, Debug, Default)]
 pub struct Bce {
-    /// What becomes of the losses; the default is their mean, which weights do not change the divisor of.
+    /// The reduction of the losses; the default is their mean, which weights do not change the divisor of.
     pub reduction: Reduction,
     /// What the losses are multiplied by, broadcast to their shape; a constant, which gets no gradient. None by default.
     pub weight: Option<Tensor>,

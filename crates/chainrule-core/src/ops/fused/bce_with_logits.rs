@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::bce_with_logits_with`]. The weights are constants, which get no gradient.
 #[derive(Clone, Debug, Default)]
 pub struct BceWithLogits {
-    /// What becomes of the losses; the default is their mean, which weights do not change the divisor of.
+    /// The reduction of the losses; the default is their mean, which weights do not change the divisor of.
     pub reduction: Reduction,
     /// What the losses are multiplied by, broadcast to their shape. None by default.
     pub weight: Option<Tensor>,

@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::cosine_embedding_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CosineEmbedding {
-    /// What becomes of the losses; the default is their mean.
+    /// The reduction of the losses; the default is their mean.
     pub reduction: Reduction,
     /// The cosine up to which a pair that does not belong together costs nothing; 0 by default.
     pub margin: f64,

@@ -15,7 +15,7 @@ use crate::tensor::op::Definition;
 /// Options of [`Tensor::cross_entropy_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CrossEntropy {
-    /// What becomes of the losses of the rows; the default is their mean.
+    /// The reduction of the losses of the rows; the default is their mean.
     pub reduction: Reduction,
     /// Rows with this target are left out: their loss is 0 and does not count in the mean. None by default.
     pub ignore_index: Option<i64>,

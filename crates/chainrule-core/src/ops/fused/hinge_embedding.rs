@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::hinge_embedding_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct HingeEmbedding {
-    /// What becomes of the losses; the default is their mean.
+    /// The reduction of the losses; the default is their mean.
     pub reduction: Reduction,
     /// The distance from which on a pair that does not belong together costs nothing; 1 by default.
     pub margin: f64,

@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::huber_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct Huber {
-    /// What becomes of the losses; the default is their mean.
+    /// The reduction of the losses; the default is their mean.
     pub reduction: Reduction,
     /// Up to this difference the loss is quadratic; 1 by default.
     pub delta: f64,

@@ -10,7 +10,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::kl_div_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KlDiv {
-    /// What becomes of the elements. The default is their mean, as in PyTorch; [`Reduction::BatchMean`] gives the divergence of the books.
+    /// The reduction of the elements. The default is their mean, as in PyTorch; [`Reduction::BatchMean`] gives the divergence of the books.
     pub reduction: Reduction,
     /// Whether the target holds logarithms of probabilities too; false by default.
     pub log_target: bool,

@@ -11,7 +11,7 @@ use crate::tensor::op::Definition;
 /// Options of [`Tensor::nll_loss_with`].
 #[derive(Clone, Debug, Default)]
 pub struct NllLoss {
-    /// What becomes of the losses of the rows; the default is their mean.
+    /// The reduction of the losses of the rows; the default is their mean.
     pub reduction: Reduction,
     /// Rows with this target are left out: their loss is 0 and does not count in the mean. None by default.
     pub ignore_index: Option<i64>,

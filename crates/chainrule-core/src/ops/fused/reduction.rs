@@ -1,8 +1,8 @@
-//! What becomes of the losses of the elements or rows: their mean, their sum, or nothing.
+//! The reduction of the losses of the elements or rows: their mean, their sum, or nothing.
 
 use crate::ops::prelude::*;
 
-/// What becomes of the losses of the elements (or rows).
+/// The reduction of the losses of the elements (or rows).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Parameters)]
 pub enum Reduction {
     /// Their mean, weighted by the weights of the classes if the loss has any: a 0-d tensor.

@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::smooth_l1_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct SmoothL1 {
-    /// What becomes of the losses; the default is their mean.
+    /// The reduction of the losses; the default is their mean.
     pub reduction: Reduction,
     /// Up to this difference the loss is quadratic; 1 by default. With 0 it is [`Tensor::l1_loss`].
     pub beta: f64,

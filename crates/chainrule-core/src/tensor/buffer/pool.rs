@@ -13,7 +13,7 @@ const FLOOR: usize = (256 << 20) / BLOCK;
 const TIMES: usize = 4;
 /// The share of all threads: one part in so many of the memory of the machine.
 const SHARE: u64 = 4;
-/// Where the memory of the machine is not known.
+/// The memory of a machine that does not tell it.
 const ASSUMED: u64 = 16 << 30;
 /// Threads take their part of the share in pieces of so many blocks, 16 MiB, so that they seldom meet.
 const LEASE: usize = (16 << 20) / BLOCK;
@@ -26,7 +26,7 @@ static LEASED: AtomicUsize = AtomicUsize::new(0);
 /// Rises when all threads are asked to clear their pools.
 static CLEARED: AtomicU64 = AtomicU64::new(0);
 
-/// What a thread keeps of the memory of dropped tensors; see [`crate::memory::statistics`].
+/// The memory of dropped tensors that a thread keeps; see [`crate::memory::statistics`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatistics {
     /// Bytes of dropped tensors that are kept for the next ones.

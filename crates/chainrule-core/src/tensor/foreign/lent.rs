@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::value::Value;
 
-/// What is lent now, and how many were given back with other elements.
+/// The memory lent now, and how many pieces came back with other elements.
 struct Loans {
     now: Vec<(u64, Arc<Value>, u64)>,
     next: u64,

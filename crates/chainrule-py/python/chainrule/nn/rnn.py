@@ -18,7 +18,7 @@ GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
 
 
 class RNNBase(Module):
-    """What recurrent layers have in common: weights by layer and direction, and the way over the steps.
+    """The common part of recurrent layers: weights by layer and direction, and the way over the steps.
 
     The weights of layer k are `weight_ih_lk [gates * hidden, input]`, `weight_hh_lk [gates * hidden,
     hidden]`, `bias_ih_lk`, `bias_hh_lk` and, with a projection, `weight_hr_lk`; those of the other

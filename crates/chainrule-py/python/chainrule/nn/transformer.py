@@ -27,7 +27,7 @@ def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _Block(Module):
-    """What blocks have in common: a perceptron, norms and dropouts."""
+    """The common part of blocks: a perceptron, norms and dropouts."""
 
     self_attn: MultiheadAttention
 

@@ -27,7 +27,7 @@ class Native(Optimizer):
 
     @property
     def state(self) -> Any:
-        """What is remembered of each parameter that was stepped, to be read; `load_state_dict` writes it."""
+        """The state of each parameter that was stepped, to be read; `load_state_dict` writes it."""
         return {p: MappingProxyType(found) for p, found in self._remembered()}
 
     @state.setter

@@ -67,7 +67,7 @@ class Optimizer:
             cls.step = _outside_of_programs(step)  # type: ignore[method-assign]
 
     def _begin(self) -> None:
-        """What is remembered, at first nothing."""
+        """The state, empty at first."""
         self.state: Any = defaultdict(dict)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
