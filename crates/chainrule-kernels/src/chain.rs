@@ -3,7 +3,7 @@
 use super::map::{Rows, ternary};
 use super::math::Real;
 
-/// What is done with two numbers.
+/// The op of the first step, on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// `a + b`
@@ -14,7 +14,7 @@ pub enum Arithmetic {
     Mul,
 }
 
-/// What is done with the result `r` of the first step and a third number.
+/// The second step, on the result `r` of the first and a third number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// `r + c`
@@ -39,7 +39,8 @@ impl Then {
     }
 }
 
-/// `out[i, j] = then(first(a[i, j], b[i, j]), c[i, j])` for rows of `n` elements, each step rounded as it is alone.
+/// `out[i, j] = then(first(a[i, j], b[i, j]), c[i, j])` for rows of `n` elements, each step rounded
+/// as it is alone.
 pub fn chain<T: Real>(
     first: Arithmetic,
     then: Then,

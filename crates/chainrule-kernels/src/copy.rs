@@ -8,8 +8,9 @@ use super::threads;
 use super::transpose::{Columns, transpose};
 use crate::shape::{MAX_RANK, Shape, Strides};
 
-/// How long a line may be that is copied by a call, in bytes. Beyond, the C library may turn to string instructions, which on some processors are ten
-/// times slower when both sides lie alike within their pages, as large arrays do.
+/// Longest line copied by one `memcpy`, in bytes. Beyond, the C library may turn to string
+/// instructions, which on some processors are ten times slower when both sides lie alike within
+/// their pages, as large arrays do.
 const CALL: usize = 1024;
 
 #[inline(always)]
@@ -38,15 +39,17 @@ pub fn line<T: Copy>(x: &[T], out: &mut [T]) {
     if size_of_val(x) <= CALL { out.copy_from_slice(x) } else { long(x, out) }
 }
 
-/// From so many elements on, several threads share a copy of elements that are apart: it takes longer than one of lines.
+/// Elements of a strided copy from which threads share it; a strided copy takes longer than one of
+/// lines.
 pub const SHARED: usize = 1 << 16;
 
-/// How many positions of the first axis, each of `each` elements, a thread takes at a time of `all`.
+/// Positions of the first axis, each of `each` elements, that a thread takes at a time of `all`.
 pub fn share(all: usize, each: usize) -> usize {
     if all * each < SHARED { all } else { (PIECE / 4 / each).clamp(1, all) }
 }
 
-/// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of `shape`.
+/// Writes the elements at `offset` plus multiples of `strides` to `out`, in row-major order of
+/// `shape`.
 ///
 /// Every element must lie in `data`; `out` holds `shape.numel()` elements.
 pub fn gather<T: Copy + Send + Sync>(
@@ -98,10 +101,10 @@ fn gather_part<T: Copy + Send + Sync>(
     }
 }
 
-/// Where the elements of an array of some shape lie: at `offset` plus multiples of `strides`.
+/// Addresses of an array's elements: `offset` plus multiples of `strides`.
 #[derive(Clone, Copy)]
 pub struct Places<'a> {
-    /// Of the first element.
+    /// Offset of the first element.
     pub offset: usize,
     /// From one position of each axis to the next.
     pub strides: &'a Strides,
@@ -112,7 +115,8 @@ pub fn scatter<T: Copy>(x: &[T], from: Places<'_>, out: &mut [T], to: Places<'_>
     transfer(x, from, out, to, shape, line, |o, x| *o = x);
 }
 
-/// As [`scatter`], but each element is added to what is at its place, in the order of the positions: places may coincide.
+/// As [`scatter`], but each element is added to what is at its place, in the order of the
+/// positions: places may coincide.
 pub fn scatter_add<T: Copy + Add<Output = T>>(
     x: &[T],
     from: Places<'_>,
@@ -124,7 +128,8 @@ pub fn scatter_add<T: Copy + Add<Output = T>>(
     transfer(x, from, out, to, shape, row, |o, x| *o = *o + x);
 }
 
-/// Line by line, a line being as many elements as are neighbours on both sides; where none are, those of the last axis.
+/// Line by line, a line being as many elements as are neighbours on both sides; where none are,
+/// those of the last axis.
 fn transfer<T: Copy>(
     x: &[T],
     from: Places<'_>,
@@ -287,7 +292,8 @@ mod tests {
         }
     }
 
-    /// Arrays that are shared out along their first axis: permuted, turned, backward, and a line of single elements.
+    /// Arrays that are shared out along their first axis: permuted, turned, backward, and a line of
+    /// single elements.
     #[test]
     fn threads_gather_the_same() {
         let data: Vec<i64> = (0..300_000).collect();
@@ -313,7 +319,8 @@ mod tests {
         }
     }
 
-    /// Windows that overlap, lines that step backward or stand still: each place gets the sum of what falls on it.
+    /// Windows that overlap, lines that step backward or stand still: each place gets the sum of
+    /// what falls on it.
     #[test]
     fn scatter_add_sums_what_meets() {
         let mut strides = [0; MAX_RANK];

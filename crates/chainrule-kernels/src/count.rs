@@ -16,8 +16,8 @@ pub fn edges<T: Real>(low: f64, high: f64, edges: &mut [T]) {
     }
 }
 
-/// Adds to `counts` how many elements of `x` lie between neighbouring edges: a bin holds its lower edge, and the last its upper one too.
-/// What lies outside, NaN included, is left out.
+/// Adds to `counts` how many elements of `x` lie between neighbouring edges: a bin holds its lower
+/// edge, and the last its upper one too. Values outside the edges, NaN included, are left out.
 pub fn histogram<T: Real>(x: &[T], edges: &[T], counts: &mut [i64]) {
     let bins = counts.len();
     let (low, high) = (edges[0], edges[bins]);

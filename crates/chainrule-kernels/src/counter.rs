@@ -3,8 +3,8 @@
 /// Random numbers as a pure function of (seed, stream, position): Philox4x32-10.
 ///
 /// Every worker, epoch or file can have a stream of its own, and any place of a stream is reached
-/// at once with [`CounterRng::skip`]. What a stream holds does not depend on the number of threads
-/// or on the order in which they run.
+/// at once with [`CounterRng::skip`]. The contents of a stream do not depend on the number of
+/// threads or on the order in which they run.
 ///
 /// Source: J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2,
 /// 3", SC 2011. The key is the seed; the counter is the block number (low half) and the stream
@@ -26,7 +26,7 @@ pub struct CounterRng {
     /// The number of the block that `words` is.
     block: u64,
     words: [u32; 4],
-    /// How many of `words` are used, below 4.
+    /// Used entries of `words`, below 4.
     used: u8,
 }
 

@@ -17,11 +17,13 @@ pub enum DType {
 
 use DType::{Bool, F32, F64, I64};
 
-/// What two tensors of different dtypes become before an op takes both: row and column in the order bool, i64, f32, f64.
+/// Type promotion: the common dtype of two operands, row and column in the order bool, i64, f32,
+/// f64.
 ///
-/// The kinds are ordered bool, integer, float, and the wider float wins. An integer with an f32 gives f32 (NumPy would
-/// give float64 here; as in PyTorch, integers never widen a float). A Rust or Python scalar takes the tensor's dtype, except that
-/// a float scalar turns an integer or bool tensor into the default float, f32.
+/// The kinds are ordered bool, integer, float, and the wider float wins. An integer with an f32
+/// gives f32 (NumPy would give float64 here; as in PyTorch, integers never widen a float). A Rust
+/// or Python scalar takes the tensor's dtype, except that a float scalar turns an integer or bool
+/// tensor into the default float, f32.
 const PROMOTION: [[DType; 4]; 4] =
     [[Bool, I64, F32, F64], [I64, I64, F32, F64], [F32, F32, F32, F64], [F64, F64, F64, F64]];
 
@@ -85,7 +87,7 @@ mod sealed {
 pub trait Element: Copy + fmt::Debug + sealed::Sealed + 'static {
     /// The dtype that holds it.
     const DTYPE: DType;
-    /// How it lies in memory.
+    /// The representation in memory.
     type Stored: Stored;
     /// To memory.
     fn store(self) -> Self::Stored;

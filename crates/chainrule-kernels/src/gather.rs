@@ -1,6 +1,8 @@
-//! Rows and elements picked by index, and the reverse: added to what is at their places, in the order of the indices.
+//! Rows and elements picked by index, and the reverse: added to what is at their places, in the
+//! order of the indices.
 //!
-//! The callers have checked the indices with [`first_outside`]; a wrong one ends in a panic here, never in foreign memory.
+//! The callers have checked the indices with [`first_outside`]; a wrong one ends in a panic here,
+//! never in foreign memory.
 
 use std::hint::black_box;
 use std::ops::Add;
@@ -47,7 +49,8 @@ pub fn take_rows<T: Copy + Send + Sync>(
 
 /// Bytes of a table that is in the nearer caches most of the time.
 const NEAR: usize = 1 << 18;
-/// How many rows of a larger one are asked for at a time, if they are no longer than a cache line: the copy of longer ones asks soon enough itself.
+/// Rows of a larger table prefetched at a time, if they are no longer than a cache line; copying a
+/// longer row prefetches the rest of it soon enough.
 const TOUCHED: usize = 64;
 const LINE: usize = 64;
 
@@ -59,7 +62,8 @@ fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
     let far = size_of_val(x) > NEAR && inner * size_of::<T>() <= LINE;
     for (out, indices) in out.chunks_mut(TOUCHED * inner).zip(indices.chunks(TOUCHED)) {
         if far {
-            // The processor waits for all these rows at the same time; in the loop below it would for a few at a time.
+            // The processor waits for all these rows at the same time; in the loop below it would
+            // for a few at a time.
             for &i in indices {
                 black_box(x[i as usize * inner]);
             }
@@ -77,7 +81,8 @@ fn take_block<T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
     }
 }
 
-/// Rows of `W` to `2 * W` elements: the first `W` and the last ones, which may overlap, so that no copy is a call.
+/// Rows of `W` to `2 * W` elements: the first `W` and the last ones, which may overlap, so that no
+/// copy is a call.
 fn take_short<const W: usize, T: Copy>(x: &[T], inner: usize, indices: &[i64], out: &mut [T]) {
     for (out, &i) in out.chunks_exact_mut(inner).zip(indices) {
         let row = &x[i as usize * inner..][..inner];
@@ -86,8 +91,9 @@ fn take_short<const W: usize, T: Copy>(x: &[T], inner: usize, indices: &[i64], o
     }
 }
 
-/// The reverse of [`take_rows`]: `out`, `[outer, size, inner]`, becomes zero, then `out[o, indices[k], ..] += g[o, k, ..]`, for
-/// every `k` in its order. Rows with the index `skip` are left out.
+/// The reverse of [`take_rows`]: `out`, `[outer, size, inner]`, becomes zero, then
+/// `out[o, indices[k], ..] += g[o, k, ..]`, for every `k` in its order. Rows with the index `skip`
+/// are left out.
 pub fn add_rows<T: Copy + Default + Add<Output = T>>(
     g: &[T],
     size: usize,
@@ -129,7 +135,8 @@ pub fn add_rows_to<T: Copy + Add<Output = T>>(
     }
 }
 
-/// `out[o, indices[k], ..] = v[o, k, ..]` for every `k` in its order, so that the last of equal indices stays.
+/// `out[o, indices[k], ..] = v[o, k, ..]` for every `k` in its order, so that the last of equal
+/// indices stays.
 pub fn put_rows<T: Copy>(v: &[T], size: usize, inner: usize, indices: &[i64], out: &mut [T]) {
     if v.is_empty() {
         return;
@@ -146,7 +153,8 @@ pub fn put_rows<T: Copy>(v: &[T], size: usize, inner: usize, indices: &[i64], ou
     }
 }
 
-/// Where the elements that an array of indices names lie: at its own position in the array of `strides`, but along `axis` at the index.
+/// Addresses of the elements that an array of indices names: the index along `axis`, else the
+/// index's own position in the array of `strides`.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexedPlaces<'a> {
     /// The indices, row-major.

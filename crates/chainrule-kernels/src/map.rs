@@ -7,7 +7,8 @@ use super::simd::{array, vectorized};
 
 /// An operand of a tile: a row of it for each row of the output, or one element for each row.
 ///
-/// Row `i` starts at `data[i * step]`; with `splat` the row is that one element, repeated. A step of 0 uses the same row throughout.
+/// Row `i` starts at `data[i * step]`; with `splat` the row is that one element, repeated. A step
+/// of 0 uses the same row throughout.
 #[derive(Clone, Copy)]
 pub struct Rows<'a, T> {
     /// The elements.
@@ -42,17 +43,20 @@ vectorized! {
     pub fn unary[T, U, F](x: &[T], out: &mut [U], f: F) where [T: Copy, F: Fn(T) -> U] = unary_body
 }
 
-/// How many copies of a repeated element are laid out at a time, and of what they are a multiple: a rest would be done one by one.
+/// Most copies of a repeated element laid out at a time, and the number they are a multiple of: a
+/// remainder would be done one by one.
 const SPREAD: usize = 256;
 const FULL: usize = 16;
 
-/// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so that each op needs just one loop.
+/// A row as slices of at most [`SPREAD`] elements where an operand is repeated, else as one: so
+/// that each op needs just one loop.
 ///
-/// Nothing is laid out before [`Spread::turn`]: by narrower stores than the loads that follow, the first row would take as long as ten.
+/// Nothing is laid out before [`Spread::turn`]: by narrower stores than the loads that follow, the
+/// first row would take as long as ten.
 #[repr(align(64))]
 struct Spread<T> {
     copies: [MaybeUninit<T>; SPREAD],
-    /// How many of them are laid out.
+    /// Number of copies laid out.
     filled: usize,
 }
 
@@ -97,18 +101,21 @@ fn spread_body<const FMA: bool, T: Copy>(copies: &mut [T], x: T) {
 }
 
 vectorized! {
-    /// Lays out copies of an element, a multiple of [`FULL`], in stores as wide as the loads that follow.
+    /// Lays out copies of an element, a multiple of [`FULL`], in stores as wide as the loads that
+    /// follow.
     fn spread[T](copies: &mut [T], x: T) where [T: Copy] = spread_body
 }
 
-/// What is computed of slices of operands.
+/// Loop over slices of the operands.
 type Loop<'a, const N: usize, T, U> = &'a mut dyn FnMut([&[T]; N], &mut [U]);
 
 /// Cuts rows into slices of the same length, and calls `f` on each set of them.
 ///
-/// It knows nothing of what `f` computes: so it is compiled once for a type of element, and only the plain loops once for each op and level.
+/// It knows nothing of what `f` computes: so it is compiled once for a type of element, and only
+/// the plain loops once for each op and level.
 ///
-/// Operands come by reference here and in what calls it: what was just written field by field is slow to copy as a whole.
+/// Operands come by reference here and in what calls it: what was just written field by field is
+/// slow to copy as a whole.
 fn by_rows<const N: usize, T: Copy, U>(
     rows: [&Rows<'_, T>; N],
     n: usize,
@@ -165,9 +172,11 @@ pub fn binary<T: Copy, U>(
     by_rows([a, b], n, out, &mut |[a, b], out| pairs(a, b, out, &f));
 }
 
-/// A function of one float, whose body may differ where a fused multiply-add is one instruction. Parameters are its fields.
+/// A function of one float, whose body may differ where a fused multiply-add is one instruction.
+/// Parameters are its fields.
 pub trait Function: Copy {
-    /// The value at `x`: `#[inline(always)]`, and without a branch or a call, so that the loop over it vectorises.
+    /// The value at `x`: `#[inline(always)]`, and without a branch or a call, so that the loop over
+    /// it vectorises.
     fn at<const FMA: bool, T: Real>(self, x: T) -> T;
 }
 
@@ -282,10 +291,12 @@ vectorized! {
     pub fn add_assign[T](out: &mut [T], x: &[T]) where [T: Copy + std::ops::Add<Output = T>] = add_assign_body
 }
 
-/// From this many elements on, several threads share a pass over memory: waking them costs less than it saves.
+/// From this many elements on, several threads share a pass over memory: waking them costs less
+/// than it saves.
 pub const SHARED: usize = 1 << 17;
 
-/// How many elements a thread takes at a time. Fixed, so that work is split by size and never by the number of threads.
+/// Elements that a thread takes at a time. Fixed, so that work is split by size and never by the
+/// number of threads.
 pub const PIECE: usize = 1 << 15;
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ fn scale_kept_body<const FMA: bool, T: Real>(x: &[T], keep: &[u8], factor: T, ou
 }
 
 vectorized! {
-    /// `out = x * factor` where `keep` is not 0, `x * 0` elsewhere (which keeps NaN and makes it of infinity).
+    /// `out = x * factor` where `keep` is not 0, `x * 0` elsewhere (which keeps NaN and makes it of
+    /// infinity).
     pub fn scale_kept[T](x: &[T], keep: &[u8], factor: T, out: &mut [T]) where [T: Real] = scale_kept_body
 }
 

@@ -1,6 +1,7 @@
-//! The loops of the optimizers: one pass over a parameter, its gradient and what the optimizer remembers of it.
+//! The loops of the optimizers: one pass over a parameter, its gradient and what the optimizer
+//! remembers of it.
 //!
-//! Which formula runs in them is the business of the optimizers' own files; here is how memory is walked.
+//! The formulas stand in the optimizers' own files; this module walks the memory.
 
 use smallvec::SmallVec;
 
@@ -88,12 +89,14 @@ vectorized! {
 /// The arrays that an optimizer keeps for one parameter.
 pub type Slices<'a, T> = SmallVec<[&'a mut [T]; 3]>;
 
-/// From so many elements on, several threads share an update, and how many a thread takes at a time. An update reads and writes up to five arrays that
-/// nothing has touched since the last step: with 50,000 parameters, 80 us of one thread are 50 of two.
+/// Elements from which threads share an update, and the number that a thread takes at a time. An
+/// update reads and writes up to five arrays that nothing has touched since the last step: with
+/// 50,000 parameters, 80 us of one thread are 50 of two.
 const UPDATE_SHARED: usize = 1 << 15;
 const UPDATE_PIECE: usize = 1 << 13;
 
-/// Runs `update` on the whole arrays, or on pieces of a fixed size by several threads where they are large.
+/// Runs `update` on the whole arrays, or on pieces of a fixed size by several threads where they
+/// are large.
 ///
 /// `update` treats each element by itself, so that the pieces change nothing.
 pub fn in_pieces<T: Send + Sync>(
@@ -121,7 +124,7 @@ pub fn replace<T: Real>(x: &mut [T], f: impl Fn(T) -> T + Sync) {
     threads::for_each(shared, x.chunks_mut(PIECE), |x| replace_here(x, &f));
 }
 
-/// How many partial results a sum is kept in, so that it runs in vectors.
+/// Partial results of a sum, so that it runs in vectors.
 const LANES: usize = 16;
 
 #[inline(always)]
@@ -154,7 +157,8 @@ fn larger(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// The sum of `|x|^p`, or for an infinite `p` the largest `|x|`; in f64, and the same for any number of threads.
+/// The sum of `|x|^p`, or for an infinite `p` the largest `|x|`; in f64, and the same for any
+/// number of threads.
 pub fn power_sum<T: Real>(x: &[T], p: f64) -> f64 {
     let one = |x: &[T]| match p {
         1.0 => fold(x, f64::abs, |a, b| a + b),

@@ -1,4 +1,5 @@
-//! A function of two arrays, element by element, and the sum of its values: what losses are made of.
+//! A function of two arrays, element by element, and the sum of its values: what losses are made
+//! of.
 
 use smallvec::SmallVec;
 
@@ -42,7 +43,8 @@ vectorized! {
     fn multiply[T](out: &mut [T], g: &[T]) where [T: Real] = multiply_body
 }
 
-/// `out = f(x, t) * scale`, and that times `g` if it is given, which then has as many elements. Large arrays by several threads.
+/// `out = f(x, t) * scale`, and that times `g` if it is given, which then has as many elements.
+/// Large arrays by several threads.
 pub fn map_pairs<T: Real, F: PairFn>(
     x: &[T],
     t: &[T],
@@ -78,7 +80,7 @@ vectorized! {
     pub fn combine[T](x: &[T], a: T, y: &[T], b: T, out: &mut [T]) where [T: Real] = combine_body
 }
 
-/// How many terms are computed before they are added up.
+/// Terms computed before they are added up.
 const BLOCK: usize = 256;
 
 /// The sum of `f(x, t)`, in blocks whose sums add up in f64. Large arrays by several threads.

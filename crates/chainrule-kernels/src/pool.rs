@@ -4,7 +4,8 @@ use super::map::{PIECE, SHARED};
 use super::threads;
 use crate::param::Parameters;
 
-/// The windows along one axis, one for each element of the result: `count` elements from `first` on, `step` apart.
+/// The windows along one axis, one for each element of the result: `count` elements from `first`
+/// on, `step` apart.
 #[derive(Clone, Debug, PartialEq, Eq, Parameters)]
 pub struct Windows {
     /// Elements between one and the next.
@@ -13,8 +14,9 @@ pub struct Windows {
     pub spans: Vec<(usize, usize)>,
 }
 
-/// The largest element of every window of each `[height, width]` image, and its place in the image. Of equal ones the first; a NaN is larger
-/// than all else, and of several the last one counts.
+/// The largest element of every window of each `[height, width]` image, and its place in the image.
+/// The first of equal elements wins; a NaN is larger than all else, and the last of several NaN
+/// counts.
 ///
 /// # Panics
 ///

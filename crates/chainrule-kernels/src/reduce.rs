@@ -1,11 +1,13 @@
-//! Reductions of one axis of `[outer, count, inner]`: sums here, means and variances in [`moments`], largest elements in
-//! [`extremum`].
+//! Reductions of one axis of `[outer, count, inner]`: sums here, means and variances in
+//! [`moments`], largest elements in [`extremum`].
 //!
-//! Sums are taken in an order fixed by the sizes. A row goes into 16 lanes, element i into lane i mod 16, and the lanes fold in
-//! halves; a column is summed from the top. Long sums are cut into blocks whose sums are added in turn: that keeps their digits,
-//! and lets threads take whole blocks without changing a bit. Sums of f32 are kept in f64: four elements of a lane, or
-//! eight of a column, are added in pairs as they are, and their sum goes into the f64 total, which is rounded once at the end.
-//! So the error does not grow with the length, and the conversion costs little.
+//! Sums are taken in an order fixed by the sizes. A row goes into 16 lanes, element i into lane i
+//! mod 16, and the lanes fold in halves; a column is summed from the top. Long sums are cut into
+//! blocks whose sums are added in turn: that keeps their digits, and lets threads take whole blocks
+//! without changing a bit. Sums of f32 are kept in f64: four elements of a lane, or eight of a
+//! column, are added in pairs as they are, and their sum goes into the f64 total, which is rounded
+//! once at the end. The error therefore does not grow with the length, and the conversion costs
+//! little.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -29,12 +31,13 @@ use super::simd::{Level, level};
 use super::simd::{array, vectorized};
 use super::threads;
 
-/// How many rows or groups are summed one after the other before their sum is folded into the total.
+/// Rows or groups summed one after the other before their sum is folded into the total.
 const BLOCK: usize = 128;
 
 const LANES: usize = 16;
 
-/// From this many elements on, several threads share a sum. One thread reads a smaller array faster than it wakes another.
+/// From this many elements on, several threads share a sum. One thread reads a smaller array faster
+/// than it wakes another.
 const PARALLEL: usize = 1 << 21;
 
 /// About how many elements one piece of a shared sum has; a multiple of a row's block.
@@ -42,7 +45,7 @@ const PIECE: usize = 1 << 15;
 
 /// A number that sums are taken of.
 pub trait Summed: Copy + Default + Send + Sync + 'static {
-    /// What the sum is kept in until it is whole.
+    /// Type of the running sum.
     type Total: Summed<Total = Self::Total>;
 
     /// The sum; integers wrap around.
@@ -81,7 +84,8 @@ pub trait Summed: Copy + Default + Send + Sync + 'static {
     fn totals() -> &'static LocalKey<Cell<Vec<Self::Total>>>;
 }
 
-/// Calls `f` with so many totals, all zero, in memory that is used again: what runs again and again allocates nothing.
+/// Calls `f` with so many totals, all zero, in memory that is used again: what runs again and again
+/// allocates nothing.
 fn with_totals<T: Summed, R>(n: usize, f: impl FnOnce(&mut [T::Total]) -> R) -> R {
     // Taken, not borrowed: while this thread waits for others it may come here again.
     let mut totals = T::totals().take();
@@ -253,7 +257,8 @@ fn single_lanes(x: &[f32]) -> f64 {
     fold(acc)
 }
 
-/// The sum of `f(x)`: 16 lanes, in blocks of 128 groups; 128 blocks make a span, and the spans are added in turn.
+/// The sum of `f(x)`: 16 lanes, in blocks of 128 groups; 128 blocks make a span, and the spans are
+/// added in turn.
 #[inline(always)]
 fn sum_of<T: Summed, U: Copy>(x: &[U], f: impl Fn(U) -> T) -> T {
     in_blocks(x, |block| lanes(block, &f))
@@ -283,7 +288,8 @@ vectorized! {
     fn plain_rows[T](x: &[T], count: usize, out: &mut [T::Total]) where [T: Summed] = rows_body
 }
 
-/// Adds rows of `out.len()` elements to `out` from the top, eight or four at a time: `out` is then loaded and stored less often.
+/// Adds rows of `out.len()` elements to `out` from the top, eight or four at a time: `out` is then
+/// loaded and stored less often.
 #[inline(always)]
 fn add_rows<T: Summed>(out: &mut [T::Total], x: &[T]) {
     let rest = T::add_eights(out, x);
@@ -315,10 +321,12 @@ fn add_blocks<T: Summed<Total = T>>(out: &mut [T], sums: &mut [T], inner: usize)
     }
 }
 
-/// Columns that are summed together when there are few rows: what they need stays in the nearest cache.
+/// Columns that are summed together when there are few rows: what they need stays in the nearest
+/// cache.
 const TILE: usize = 256;
 
-/// `totals` is all zero, and enough for `inner` totals and as many for each block of rows; if they are few, for none.
+/// `totals` is all zero, and enough for `inner` totals and as many for each block of rows; if they
+/// are few, for none.
 #[inline(always)]
 fn columns_body<const FMA: bool, T: Summed>(
     x: &[T],
@@ -352,7 +360,8 @@ fn columns_body<const FMA: bool, T: Summed>(
     }
 }
 
-/// Whether the totals of columns stay in registers and the nearest cache, so that they need no memory of their own.
+/// Whether the totals of columns stay in registers and the nearest cache, so that they need no
+/// memory of their own.
 #[inline(always)]
 fn are_few(count: usize, inner: usize) -> bool {
     count <= BLOCK && inner <= TILE
@@ -392,7 +401,8 @@ vectorized! {
     pub fn add_block[T](x: &[T], sums: &mut [T::Total]) where [T: Summed] = block_body
 }
 
-/// The sum over the middle axis of `[outer, count, inner]`; large ones by several threads, to the same bits.
+/// The sum over the middle axis of `[outer, count, inner]`; large ones by several threads, to the
+/// same bits.
 pub fn sum<T: Summed>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
     if x.len() < PARALLEL {
         return sum_here(x, count, inner, out);

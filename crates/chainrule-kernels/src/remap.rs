@@ -1,6 +1,8 @@
-//! Copies whose source position along each axis depends on the position along that axis only: padding, rolling, repeating.
+//! Copies whose source position along each axis depends on the position along that axis only:
+//! padding, rolling, repeating.
 //!
-//! The map of an axis is a list of runs, so that whole stretches are copied at once. Neighbouring axes that are taken as they are become one.
+//! The map of an axis is a list of runs, so that whole stretches are copied at once. Neighbouring
+//! axes that are taken as they are become one.
 
 use crate::param::Parameters;
 use std::ops::{Add, Range};
@@ -12,13 +14,13 @@ use super::threads;
 /// A stretch of positions of a result along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Run {
-    /// How many positions.
+    /// Number of positions.
     pub len: usize,
-    /// Where they come from.
+    /// Source of the positions.
     pub from: From,
 }
 
-/// Where a run comes from along the axis of the source.
+/// Source of a run along the axis of the source array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub enum From {
     /// From this position on.
@@ -31,12 +33,12 @@ pub enum From {
     Fill,
 }
 
-/// What happens along one axis: the runs, one after the other, all of them so many times.
+/// The map of one axis: its runs in order, repeated `times` times.
 #[derive(Clone, Debug, Parameters)]
 pub struct AxisMap {
     /// The runs; none is empty.
     pub runs: Vec<Run>,
-    /// How many times they come.
+    /// Number of repetitions.
     pub times: usize,
 }
 
@@ -53,7 +55,8 @@ impl AxisMap {
     }
 }
 
-/// One axis, or several neighbours that are taken as they are, with the number of elements that a position holds.
+/// One axis, or several neighbours that are taken as they are, with the number of elements that a
+/// position holds.
 struct AxisRun<'a> {
     /// `None`: every position comes from itself.
     map: Option<&'a AxisMap>,
@@ -64,7 +67,8 @@ struct AxisRun<'a> {
     result: usize,
 }
 
-/// The axes as levels, from the first to the last. `maps` has an entry for each axis; the source has these `sizes`.
+/// The axes as levels, from the first to the last. `maps` has an entry for each axis; the source
+/// has these `sizes`.
 fn levels<'a>(sizes: &[usize], maps: &'a [Option<AxisMap>]) -> Vec<AxisRun<'a>> {
     let (mut out, mut source, mut result) = (Vec::<AxisRun<'a>>::new(), 1, 1);
     for (&size, map) in sizes.iter().zip(maps).rev() {
@@ -135,7 +139,8 @@ impl From {
 /// A row is short up to this many elements: then the way to each run of it costs more than the run.
 const SHORT: usize = 256;
 
-/// Writes `out` from `x`, row-major of `sizes`, by the map of each axis (`None`: as it is); `fill` where nothing is mapped.
+/// Writes `out` from `x`, row-major of `sizes`, by the map of each axis (`None`: as it is); `fill`
+/// where nothing is mapped.
 pub fn copy<T: Copy + Send + Sync>(
     x: &[T],
     sizes: &[usize],
@@ -213,7 +218,8 @@ fn copy_run<'o, T: Copy>(
     rest
 }
 
-/// Short rows that all consist of the same runs: one run of all of them after the other. `above` is the level of the rows.
+/// Short rows that all consist of the same runs: one run of all of them after the other. `above` is
+/// the level of the rows.
 fn copy_rows<T: Copy>(row: &AxisRun<'_>, x: &[T], above: &AxisRun<'_>, fill: T, out: &mut [T]) {
     let mut start = 0;
     row.all(|run| {
@@ -242,8 +248,8 @@ fn copy_rows<T: Copy>(row: &AxisRun<'_>, x: &[T], above: &AxisRun<'_>, fill: T, 
     });
 }
 
-/// The reverse of [`copy`]: `out`, row-major of `sizes`, becomes zero, then each element of `g` is added at the place that it came from, in
-/// the order of `g`.
+/// The reverse of [`copy`]: `out`, row-major of `sizes`, becomes zero, then each element of `g` is
+/// added at the place that it came from, in the order of `g`.
 pub fn add<T>(g: &[T], sizes: &[usize], maps: &[Option<AxisMap>], out: &mut [T])
 where
     T: Copy + Default + Send + Sync + Add<Output = T>,

@@ -1,4 +1,5 @@
-//! Linear maps of images that treat rows and columns apart: means over windows, interpolation, and the transposes of these.
+//! Linear maps of images that treat rows and columns apart: means over windows, interpolation, and
+//! the transposes of these.
 
 use super::map::{PIECE, SHARED};
 use super::math::Real;
@@ -6,7 +7,8 @@ use super::simd::vectorized;
 use super::threads;
 use crate::param::Parameters;
 
-/// A sparse matrix: for each element of the result along one axis, which elements of the input it is made of.
+/// A sparse matrix: for each element of the result along one axis, which elements of the input it
+/// is made of.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct Taps {
     /// The size of the axis before.
@@ -52,7 +54,8 @@ impl Taps {
         Taps::new(self.output(), lines.into_iter())
     }
 
-    /// The same entries with other weights: `f(weight, sum of the weights of the line, entries of the line)`.
+    /// The same entries with other weights: `f(weight, sum of the weights of the line, entries of
+    /// the line)`.
     pub fn reweighted(&self, f: impl Fn(f64, f64, usize) -> f64) -> Taps {
         let line = |i: usize| {
             let line = self.line(i);
@@ -88,7 +91,8 @@ vectorized! {
     fn images[T](x: &[T], rows: &Taps, cols: &Taps, out: &mut [T]) where [T: Real] = images_body
 }
 
-/// Maps each image of `x`, rows and columns each by its matrix: `out = rows * x * cols^T`. Sums are taken in f64 and rounded once.
+/// Maps each image of `x`, rows and columns each by its matrix: `out = rows * x * cols^T`. Sums are
+/// taken in f64 and rounded once.
 ///
 /// # Panics
 ///

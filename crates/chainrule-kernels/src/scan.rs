@@ -1,8 +1,9 @@
-//! Running sums, products and extremes along the middle axis of `[outer, count, inner]`, and the linear recurrence that their backward
-//! passes come down to. f32 is carried in f64; integers wrap around.
+//! Running sums, products and extremes along the middle axis of `[outer, count, inner]`, and the
+//! linear recurrence that their backward passes come down to. f32 is carried in f64; integers wrap
+//! around.
 //!
-//! Each goes through memory in order: along the last axis row by row, along another with one total for each column. The blocks of the
-//! outer axes are shared among threads when there is much to do.
+//! Each goes through memory in order: along the last axis row by row, along another with one total
+//! for each column. The blocks of the outer axes are shared among threads when there is much to do.
 
 use super::map::{PIECE, SHARED};
 use super::reduce::extremum::Ranked;
@@ -10,7 +11,7 @@ use super::reduce::product::Factor;
 use super::threads;
 use crate::param::Parameters;
 
-/// Which way a scan goes, and whether each result leaves out the element at its own place.
+/// Direction of a scan, and whether each result leaves out the element at its own place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Direction {
     /// From the end to the beginning.
@@ -19,7 +20,8 @@ pub struct Direction {
     pub exclusive: bool,
 }
 
-/// Calls `f` on pieces of whole blocks of `size` elements of both arrays; by several threads if they are large.
+/// Calls `f` on pieces of whole blocks of `size` elements of both arrays; by several threads if
+/// they are large.
 fn blocks<T: Sync, U: Send>(
     x: &[T],
     out: &mut [U],
@@ -111,8 +113,8 @@ pub fn cumprod<T: Factor<Total: Factor>>(
     })
 }
 
-/// `y[i] = b[i] + c y[before]`, where `before` is the place visited before `i`, and the factor `c` is `a[i]` or, if `lagged`, `a[before]`. The
-/// first place visited has `b` alone.
+/// `y[i] = b[i] + c y[before]`, where `before` is the place visited before `i`, and the factor `c`
+/// is `a[i]` or, if `lagged`, `a[before]`. The first place visited has `b` alone.
 pub fn recurrence<T: Factor<Total: Factor>>(
     (a, b): (&[T], &[T]),
     count: usize,
@@ -158,7 +160,7 @@ fn recurrence_row<T: Factor<Total: Factor>>(
     out: &mut [T],
 ) {
     let mut total = T::Total::default();
-    // Of the element before; the first place visited has none.
+    // Value of the element before; the first place visited has none.
     let mut before = None;
     let each = |((o, &a), &b): ((&mut T, &T), &T)| {
         let own = a.widen();
@@ -189,7 +191,8 @@ fn log_add_exp(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The logarithm of the running sum of exponentials. Its totals are logarithms, so the sums neither overflow nor vanish.
+/// The logarithm of the running sum of exponentials. Its totals are logarithms, so the sums neither
+/// overflow nor vanish.
 pub fn logcumsumexp<T: super::math::Real>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
     let size = count * inner;
     blocks(x, out, size, |x, out| {
@@ -209,8 +212,8 @@ pub fn logcumsumexp<T: super::math::Real>(x: &[T], count: usize, inner: usize, o
     })
 }
 
-/// The largest element so far and where it stands last; NaN counts as larger than everything. `goes_on(new, old)` is whether the new one
-/// takes the place of an old one, neither being NaN.
+/// The largest element so far and where it stands last; NaN counts as larger than everything.
+/// `goes_on(new, old)` is whether the new one takes the place of an old one, neither being NaN.
 pub fn extremes<T: Ranked>(
     x: &[T],
     count: usize,

@@ -149,7 +149,8 @@ pub struct ShapeError {
 pub type Strides = [isize; MAX_RANK];
 
 impl PartialEq for Shape {
-    /// Size by size, in a loop of a few steps: comparing all eight would be a library call, and every op compares shapes.
+    /// Size by size, in a loop of a few steps: comparing all eight would be a library call, and
+    /// every op compares shapes.
     #[inline]
     fn eq(&self, other: &Shape) -> bool {
         self.rank == other.rank && self.dims().iter().zip(other.dims()).all(|(a, b)| a == b)
@@ -227,7 +228,7 @@ impl Axes {
         (0..MAX_RANK).filter(move |&a| self.contains(a))
     }
 
-    /// How many there are.
+    /// Number of axes.
     #[inline]
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
@@ -239,7 +240,7 @@ impl Axes {
         self.0 == 0
     }
 
-    /// What is left of `shape` when these axes are reduced: of size 1 with `keepdim`, else gone.
+    /// Shape after reducing `shape` over these axes: size 1 with `keepdim`, else gone.
     pub fn reduce(self, shape: &Shape, keepdim: bool) -> Shape {
         let mut out = Shape::SCALAR;
         for (a, &d) in shape.dims().iter().enumerate() {
@@ -252,7 +253,7 @@ impl Axes {
         out
     }
 
-    /// How many elements are reduced to one.
+    /// Elements reduced to one.
     pub fn count(self, shape: &Shape) -> usize {
         self.iter().map(|a| shape.dims[a]).product()
     }

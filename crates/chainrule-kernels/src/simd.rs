@@ -1,14 +1,15 @@
-//! Which vector instructions this process uses, and the macro that compiles a loop once for each.
+//! Instruction set of this process, and the macro that compiles a loop once for each.
 //!
-//! One binary runs everywhere: the level is chosen at run time, once. The variable `CHAINRULE_SIMD` (`avx512`, `avx2` or
-//! `portable`) lowers it, which is how the tests reach the paths that the machine would not take by itself.
+//! One binary runs everywhere: the level is chosen at run time, once. The variable `CHAINRULE_SIMD`
+//! (`avx512`, `avx2` or `portable`) lowers it, which is how the tests reach the paths that the
+//! machine would not take by itself.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A set of vector instructions, from the plainest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What every processor of the target has.
+    /// Baseline of the target.
     Portable = 1,
     /// AVX2 with FMA.
     Avx2 = 2,
@@ -67,7 +68,7 @@ fn warn_of_an_unoptimised_build() {
     });
 }
 
-/// What the processor has.
+/// Instruction set of the processor.
 #[cfg(target_arch = "x86_64")]
 pub fn detected() -> Level {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -82,7 +83,7 @@ pub fn detected() -> Level {
     }
 }
 
-/// What the processor has: nothing beyond the target's own vectors.
+/// Instruction set of the processor: the target's own vectors.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn detected() -> Level {
     Level::Portable
@@ -98,11 +99,12 @@ pub(crate) fn prefetch<T>(_at: *const T) {
     }
 }
 
-/// How many bytes ahead of its work a loop over rows asks for memory.
+/// Prefetch distance of a loop over rows, in bytes.
 const AHEAD: usize = 4096;
 
-/// Asks for what is a page further on than these rows. A loop that goes over each row several times does not touch memory evenly enough for the processor
-/// to see what comes; of rows that are longer than a page it does.
+/// Asks for what is a page further on than these rows. A loop that goes over each row several times
+/// does not touch memory evenly enough for the processor to see what comes; of rows that are longer
+/// than a page it does.
 #[inline(always)]
 pub(crate) fn look_ahead<T>(rows: &[T]) {
     let len = size_of_val(rows);
@@ -124,7 +126,8 @@ fn prefetch_lines(from: *const u8, len: usize) {
 
 /// The array of `f(0)`, `f(1)` and so on.
 ///
-/// For inner loops: `std::array::from_fn` and `map` reach `f` by calls that are not always inlined, and then the vectors are lost.
+/// For inner loops: `std::array::from_fn` and `map` reach `f` by calls that are not always inlined,
+/// and then the vectors are lost.
 #[inline(always)]
 pub(crate) fn array<T: Copy, const N: usize>(mut f: impl FnMut(usize) -> T) -> [T; N] {
     const { assert!(N > 0) };
@@ -139,14 +142,16 @@ pub(crate) fn array<T: Copy, const N: usize>(mut f: impl FnMut(usize) -> T) -> [
 
 /// Defines a function that runs `body` compiled for the level in use.
 ///
-/// `body` is an `#[inline(always)]` function whose first generic parameter is `const FMA: bool` (true where a fused
-/// multiply-add is one instruction; elsewhere `mul_add` would be a library call). The other generics follow in the same
-/// order. The body must contain the whole loop: a call that is not inlined into the wrapper loses the vectors.
+/// `body` is an `#[inline(always)]` function whose first generic parameter is `const FMA: bool`
+/// (true where a fused multiply-add is one instruction; elsewhere `mul_add` would be a library
+/// call). The other generics follow in the same order. The body must contain the whole loop: a call
+/// that is not inlined into the wrapper loses the vectors.
 ///
 /// ```ignore
 /// vectorized! {
 ///     /// Adds `b` to `a`.
-///     pub fn add_to[T](a: &mut [T], b: &[T]) where [T: Copy + std::ops::Add<Output = T>] = add_to_body
+///     pub fn add_to[T](a: &mut [T], b: &[T])
+///         where [T: Copy + std::ops::Add<Output = T>] = add_to_body
 /// }
 /// ```
 #[macro_export]

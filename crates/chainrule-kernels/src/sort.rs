@@ -1,8 +1,9 @@
-//! Sorting along the middle axis of `[outer, count, inner]`, the first few of a sorted order, the middle element, and the search in
-//! what is sorted.
+//! Sorting along the middle axis of `[outer, count, inner]`, the first few of a sorted order, the
+//! middle element, and the search in what is sorted.
 //!
-//! An element becomes a whole number that has its order, with its position below: such numbers are compared in an instruction,
-//! there are no ties, and so every algorithm is stable. NaN is the largest of all; -0 and 0 are equal.
+//! An element becomes a whole number that has its order, with its position below: such numbers are
+//! compared in an instruction, there are no ties, and so every algorithm is stable. NaN is the
+//! largest of all; -0 and 0 are equal.
 
 use super::map::{PIECE, SHARED};
 use super::threads;
@@ -10,7 +11,7 @@ use crate::param::Parameters;
 
 /// A number that can be sorted.
 pub trait Sorted: Copy + PartialOrd + Send + Sync {
-    /// How many bits a key has.
+    /// Bits of a key.
     const KEY_BITS: u32;
     /// A whole number of that many bits with the order of the elements.
     fn key(self) -> u64;
@@ -25,7 +26,8 @@ macro_rules! floats {
                 if self.is_nan() {
                     return u64::MAX >> (64 - Self::KEY_BITS);
                 }
-                // Bits of positive floats have their order, those of negative ones the opposite. Adding 0 makes 0 of -0.
+                // Bits of positive floats have their order, those of negative ones the opposite.
+                // Adding 0 makes 0 of -0.
                 let bits = (self + 0.0).to_bits();
                 let sign = 1 << (Self::KEY_BITS - 1);
                 u64::from(if bits & sign == 0 { bits | sign } else { !bits })
@@ -79,7 +81,7 @@ impl Packed for u128 {
     }
 }
 
-/// What is wanted of the sorted order.
+/// Part of the sorted order that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub enum Part {
     /// All of it.
@@ -91,7 +93,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// How many elements that is, of `count`.
+    /// Number of elements wanted, of `count`.
     pub fn len(self, count: usize) -> usize {
         match self {
             Part::All => count,
@@ -151,8 +153,8 @@ fn order_as<T: Sorted, P: Packed>(
     }
 }
 
-/// The positions along the middle axis of a part of the sorted order, `[outer, part, inner]`. Equal elements keep their order, whether
-/// it rises or falls.
+/// The positions along the middle axis of a part of the sorted order, `[outer, part, inner]`. Equal
+/// elements keep their order, whether it rises or falls.
 pub fn order<T: Sorted>(
     x: &[T],
     count: usize,
@@ -176,7 +178,8 @@ pub fn order<T: Sorted>(
     threads::for_each(x.len() >= SHARED, pieces, |(x, index)| run(x, index));
 }
 
-/// The elements that the positions name: of `x`, `[outer, count, inner]`, `taken` for each of the others.
+/// The elements that the positions name: of `x`, `[outer, count, inner]`, `taken` for each of the
+/// others.
 pub fn take<T: Copy>(x: &[T], index: &[i64], count: usize, inner: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -193,7 +196,8 @@ pub fn take<T: Copy>(x: &[T], index: &[i64], count: usize, inner: usize, out: &m
     }
 }
 
-/// Groups of equal elements in a sorted order: where each group begins in it, and for each element the number of its group.
+/// Groups of equal elements in a sorted order: where each group begins in it, and for each element
+/// the number of its group.
 pub fn groups<T: Copy + PartialEq>(x: &[T], order: &[i64], group: &mut [i64]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut last = None;
@@ -209,8 +213,9 @@ pub fn groups<T: Copy + PartialEq>(x: &[T], order: &[i64], group: &mut [i64]) ->
     starts
 }
 
-/// For each value the first place in its row of `sequence` at which it could stand: before equal elements, or after them if `right`.
-/// `sequence` has rows of `count` elements in rising order; there is one, or one for each row of `width` values.
+/// For each value the first place in its row of `sequence` at which it could stand: before equal
+/// elements, or after them if `right`. `sequence` has rows of `count` elements in rising order;
+/// there is one, or one for each row of `width` values.
 pub fn search<T: PartialOrd + Copy>(
     sequence: &[T],
     count: usize,
@@ -250,7 +255,7 @@ mod tests {
 
     const SIZES: [usize; 11] = [0, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129];
 
-    /// Where NaN is the largest: a stable sort of positions.
+    /// A stable sort of positions, NaN the largest.
     fn sorted(x: &[f64], descending: bool) -> Vec<i64> {
         let mut at: Vec<i64> = (0..x.len() as i64).collect();
         let rank = |i: i64| (x[i as usize].is_nan(), x[i as usize]);

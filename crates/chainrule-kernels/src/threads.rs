@@ -1,8 +1,9 @@
 //! The threads that large kernels share.
 //!
-//! A kernel cuts its work by size alone and calls [`for_each`] on the pieces: this thread takes them one after the other, and helper
-//! threads that are awake take some too. Nobody waits for a helper to wake up. Between two kernels of a training step there are
-//! microseconds, and waking a thread takes tens of them: so a helper looks out for more work for a while before it sleeps.
+//! A kernel cuts its work by size alone and calls [`for_each`] on the pieces: this thread takes
+//! them one after the other, and helper threads that are awake take some too. Nobody waits for a
+//! helper to wake up. Between two kernels of a training step there are microseconds, and waking a
+//! thread takes tens of them: so a helper looks out for more work for a while before it sleeps.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -13,13 +14,15 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a helper looks out for work before it sleeps, and how long before it lets other processes run in between.
+/// Time a helper looks out for work before it sleeps, and before it yields to other processes in
+/// between.
 const AWAKE: Duration = Duration::from_millis(2);
 const ALERT: Duration = Duration::from_micros(200);
 /// Looks at the gate between two looks at the clock.
 const LOOKS: usize = 128;
 
-/// Sets how many threads large operations use: this one and `count - 1` helpers; 0 is one a core, as at the start.
+/// Sets how many threads large operations use: this one and `count - 1` helpers; 0 is one a core,
+/// as at the start.
 ///
 /// Results do not depend on it, to the last bit.
 ///
@@ -33,7 +36,7 @@ pub fn set_num_threads(count: usize) {
     COUNT.store(count, Ordering::Relaxed);
 }
 
-/// How many threads large operations use.
+/// Number of threads that large operations use.
 pub fn num_threads() -> usize {
     let count = match LIMIT.get() {
         0 => COUNT.load(Ordering::Relaxed),
@@ -55,8 +58,9 @@ pub fn with_num_threads<R>(count: usize, f: impl FnOnce() -> R) -> R {
 
 /// Calls `f` on every item; if `shared`, on several threads, each item on one.
 ///
-/// This thread takes the first item that is left, and every other helper the last. What one kernel wrote is mostly what the next one reads: so a thread
-/// finds in its own cache what it wrote, and does not have to fetch it from another's, which takes several times as long.
+/// This thread takes the first item that is left, and every other helper the last. A kernel mostly
+/// reads the output of the one before: a thread thus finds its own output in its own cache, and
+/// does not have to fetch it from another's, which takes several times as long.
 ///
 /// A panic in `f` reaches the caller when all threads have come to an end.
 pub fn for_each<T>(
@@ -64,7 +68,8 @@ pub fn for_each<T>(
     mut items: impl DoubleEndedIterator<Item = T> + Send,
     f: impl Fn(T) + Sync,
 ) {
-    // A call for each item is nothing beside the item; compiled for each caller, this would be a tenth of the library.
+    // A call for each item is nothing beside the item; compiled for each caller, this would be a
+    // tenth of the library.
     hand_out(shared, &mut items, &f)
 }
 
@@ -136,13 +141,14 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the helpers are asked to do.
+/// The helpers' job.
 type Work = dyn Fn() + Sync;
 
 /// The work of the moment, by address.
 struct Slot(UnsafeCell<Option<*const Work>>);
 
-// SAFETY: written by the owner of `busy` while the gate is closed and no helper is inside, read by those inside.
+// SAFETY: written by the owner of `busy` while the gate is closed and no helper is inside, read by
+// those inside.
 unsafe impl Sync for Slot {}
 // SAFETY: what it points to may be called from any thread.
 unsafe impl Send for Slot {}
@@ -150,13 +156,14 @@ unsafe impl Send for Slot {}
 struct Pool {
     /// Whether somebody's work is being shared.
     busy: AtomicBool,
-    /// The number of the work, and in the low bits how many helpers may still come in: none when the gate is closed.
+    /// The number of the work, and in the low bits how many helpers may still come in: none when
+    /// the gate is closed.
     gate: AtomicU64,
     work: Slot,
-    /// How many helpers have come in and gone out again.
+    /// Helpers that have come in and gone out again.
     left: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// How many helpers there are, awake or not.
+    /// Number of helpers, awake or not.
     helpers: AtomicUsize,
     sleeping: AtomicUsize,
     bed: Mutex<()>,
@@ -167,7 +174,8 @@ struct Pool {
 const SEATS: u64 = 0xffff;
 
 impl Pool {
-    /// Calls `work` here, and at the same time on the helpers that come. Returns when all calls have returned.
+    /// Calls `work` here, and at the same time on the helpers that come. Returns when all calls
+    /// have returned.
     fn together(&'static self, work: &(dyn Fn() + Sync + '_)) {
         if self.busy.swap(true, Ordering::Acquire) {
             // Another thread's work is being shared; this thread does its own alone.
@@ -175,8 +183,8 @@ impl Pool {
         }
         let seats = (num_threads() - 1).min(SEATS as usize);
         self.hire(seats);
-        // SAFETY: the lifetime is only forgotten: nobody is inside before the gate opens nor after `close`, which this
-        // function awaits on every path, so `work` outlives every call.
+        // SAFETY: the lifetime is only forgotten: nobody is inside before the gate opens nor after
+        // `close`, which this function awaits on every path, so `work` outlives every call.
         unsafe {
             let work = std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const Work>(work);
             *self.work.0.get() = Some(work);

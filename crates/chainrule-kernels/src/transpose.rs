@@ -1,7 +1,8 @@
 //! Copies of transposed matrices.
 //!
-//! A matrix that is read down its columns goes through blocks of 8 by 8 that are turned in registers, inside square tiles whose two sides
-//! stay in the nearer caches. Only bits are moved, so one loop serves every type of a size.
+//! A matrix that is read down its columns goes through blocks of 8 by 8 that are turned in
+//! registers, inside square tiles whose two sides stay in the nearer caches. Only bits are moved,
+//! so one loop serves every type of a size.
 
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, array, level, prefetch};
@@ -10,15 +11,15 @@ use super::threads;
 /// Rows and columns of a tile.
 const TILE: usize = 128;
 
-/// From so many elements on, several threads share a matrix.
+/// Elements from which threads share a matrix.
 const SHARED: usize = 1 << 18;
 
-/// Where a matrix is read: element `(i, j)` at `data[at + i + j * step]`.
+/// Reading of a matrix: element `(i, j)` at `data[at + i + j * step]`.
 #[derive(Clone, Copy)]
 pub struct Columns<'a, T> {
     /// The elements.
     pub data: &'a [T],
-    /// Of the first one.
+    /// Offset of the first element.
     pub at: usize,
     /// From one column to the next.
     pub step: isize,
@@ -59,8 +60,8 @@ fn tile<T: Copy>(x: Columns<'_, T>, i: usize, j: usize, cols: usize, out: &mut [
         let wide = wide.max(8).min(cols - left);
         let ends = [left, left + wide - 1].map(|column| x.part(i, column, rows).as_ptr());
         let to = &mut out[left..][..(rows - 1) * cols + wide];
-        // SAFETY: the processor has AVX2. Columns of `rows` numbers of 4 bytes lie at even steps from the first to the last, and `to` has
-        // `rows` rows of `wide`.
+        // SAFETY: the processor has AVX2. Columns of `rows` numbers of 4 bytes lie at even steps
+        // from the first to the last, and `to` has `rows` rows of `wide`.
         unsafe {
             let (from, to) = (ends[0].cast(), to.as_mut_ptr().cast());
             avx2::tile((from, x.step), [rows, wide], (to, cols));
@@ -79,8 +80,9 @@ pub(super) mod avx2 {
     use super::{array, prefetch};
     use std::arch::x86_64::*;
 
-    /// Turns `wide` columns of `rows` numbers, `step` apart, to rows of `wide` numbers, `width` apart. Both sizes are 8 at least. Asks ahead on every line:
-    /// so many are more than the processor foresees.
+    /// Turns `wide` columns of `rows` numbers, `step` apart, to rows of `wide` numbers, `width`
+    /// apart. Both sizes are 8 at least. Asks ahead on every line: so many are more than the
+    /// processor foresees.
     ///
     /// # Safety
     ///
@@ -108,13 +110,15 @@ pub(super) mod avx2 {
     ///
     /// # Safety
     ///
-    /// Each line must be readable for 8 numbers, and 8 rows of 8 numbers, `width` apart, be writable from `to` on.
+    /// Each line must be readable for 8 numbers, and 8 rows of 8 numbers, `width` apart, be
+    /// writable from `to` on.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn block(lines: &[*const f32; 8], to: *mut f32, width: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            // Line `i` beside line `i + 4`: with the halves exchanged by the loads, the rest stays within halves.
+            // Line `i` beside line `i + 4`: with the halves exchanged by the loads, the rest stays
+            // within halves.
             let pair = |i: usize, at: usize| {
                 let low = _mm_loadu_ps(lines[i].add(at));
                 _mm256_insertf128_ps::<1>(

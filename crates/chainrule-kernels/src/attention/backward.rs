@@ -7,7 +7,7 @@ use super::{
 };
 use crate::gemm::{self, Block};
 
-/// What the forward pass gave, and the gradient of its result.
+/// Results kept by the forward pass, and the gradient of its output.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionUpstream<'a, T> {
     /// The result.
@@ -18,14 +18,15 @@ pub struct AttentionUpstream<'a, T> {
     pub g: Heads<'a, T>,
 }
 
-/// Where the gradients go.
+/// Destinations of the gradients.
 pub struct Gradients<'a, T> {
     pub dq: HeadsMut<'a, T>,
     pub dk: HeadsMut<'a, T>,
     pub dv: HeadsMut<'a, T>,
 }
 
-/// With the weights `p` and the upstream gradient `g`: `dv = p^T g`, `ds = p * (g v^T - sum(g * out))`, `dq = scale ds k`, `dk = scale ds^T q`.
+/// With the weights `p` and the upstream gradient `g`: `dv = p^T g`,
+/// `ds = p * (g v^T - sum(g * out))`, `dq = scale ds k`, `dk = scale ds^T q`.
 ///
 /// # Panics
 ///
@@ -75,8 +76,8 @@ pub fn backward<T: AttentionReal>(
                     next = next.wrapping_add(len);
                     at
                 });
-            // SAFETY: all elements were found inside their data; the buffer has room for everything that is put there; the rows of the gradients of
-            // this pair belong to this task alone.
+            // SAFETY: all elements were found inside their data; the buffer has room for everything
+            // that is put there; the rows of the gradients of this pair belong to this task alone.
             unsafe {
                 let (k, v) = (read(&problem.k), read(&problem.v));
                 gemm::pack_lines(k.0, k.1, [keys, depth], keys_at);
@@ -222,7 +223,8 @@ impl<T: AttentionReal> BackwardHead<'_, T> {
         unsafe { self.accumulate(tile, p, ds, q, g) }
     }
 
-    /// From the weights and their gradients to the gradients of the scores, and to the weights that were used.
+    /// From the weights and their gradients to the gradients of the scores, and to the weights that
+    /// were used.
     fn drop_out(&self, tile: &Tile, p: &mut [T], ds: &mut [T], dots: &[T; QUERIES]) {
         let wide = tile.wide::<T>();
         let Some(dropout) = self.problem.dropout else {

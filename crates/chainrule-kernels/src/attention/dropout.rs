@@ -1,4 +1,5 @@
-//! Which weights are dropped: a pure function of the seed and the place, so that the backward pass finds them again.
+//! The choice of dropped weights: a pure function of the seed and the place, so that the backward
+//! pass finds them again.
 
 use crate::counter::{halves, philox};
 use crate::math::Real;
@@ -9,12 +10,13 @@ use crate::param::Parameters;
 pub struct Dropout {
     /// The probability, from 0 to 1.
     pub p: f64,
-    /// What the choice depends on.
+    /// The seed of the choice.
     pub seed: u64,
 }
 
 impl Dropout {
-    /// The factors of the weights of query `row` of pair `pair`, from key `first` on, which is a multiple of 4.
+    /// The factors of the weights of query `row` of pair `pair`, from key `first` on, which is a
+    /// multiple of 4.
     pub fn factors<T: Real>(self, pair: usize, row: usize, first: usize, out: &mut [T]) {
         debug_assert!(first.is_multiple_of(4));
         let [low, high] = halves(pair as u64);

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::gemm::{self, Block};
 
-/// Writes the result, and for each row of it the logarithm of the sum of the exponentials of its scores, which is minus infinity
-/// where a query sees no key: there the result is 0.
+/// Writes the result, and for each row of it the logarithm of the sum of the exponentials of its
+/// scores, which is minus infinity where a query sees no key: there the result is 0.
 ///
 /// # Panics
 ///
@@ -28,8 +28,9 @@ pub fn forward<T: AttentionReal>(problem: &Problem<'_, T>, out: HeadsMut<'_, T>,
         let scores = QUERIES * KEYS;
         let (keys_len, values_len) = (packed_len::<T>(keys, depth), packed_len::<T>(width, keys));
         gemm::with_buffer(scores + keys_len + values_len, |buffer: *mut T| {
-            // SAFETY: `check` found all elements inside their data; the buffer has room for the scores of a tile and the packed keys and values; the
-            // rows of the result and the logarithms of this pair belong to this task alone.
+            // SAFETY: `check` found all elements inside their data; the buffer has room for the
+            // scores of a tile and the packed keys and values; the rows of the result and the
+            // logarithms of this pair belong to this task alone.
             unsafe {
                 let (keys_at, values_at) = (buffer.add(scores), buffer.add(scores + keys_len));
                 gemm::pack_lines(k, problem.k.row, [keys, depth], keys_at);
@@ -65,7 +66,8 @@ struct ForwardHead<'a, T> {
 impl<T: AttentionReal> ForwardHead<'_, T> {
     /// # Safety
     ///
-    /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs` is the pair's.
+    /// The addresses must be those of the problem's pair; `scores` has room for a tile, and `logs`
+    /// is the pair's.
     unsafe fn run(&self, scores: &mut [T], logs: &mut [T]) {
         let Problem { queries, depth, width, .. } = *self.problem;
         for first in (0..queries).step_by(QUERIES) {
@@ -121,7 +123,8 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
         }
     }
 
-    /// Adds the values of the tile's keys to the result, by their exponentials; what stands there is first brought to the new maximum.
+    /// Adds the values of the tile's keys to the result, by their exponentials; what stands there
+    /// is first brought to the new maximum.
     ///
     /// # Safety
     ///
@@ -139,7 +142,8 @@ impl<T: AttentionReal> ForwardHead<'_, T> {
             }
         }
         let a = Block { data: scores.as_ptr(), row: tile.wide::<T>(), col: 1 };
-        // Values are packed by columns: rows of a power of two apart would share a few sets of the cache.
+        // Values are packed by columns: rows of a power of two apart would share a few sets of the
+        // cache.
         let lines = gemm::panel_lines::<T>();
         let v = self.packed_values.wrapping_add(tile.first_key * lines);
         let sizes = [tile.queries, tile.keys, width];

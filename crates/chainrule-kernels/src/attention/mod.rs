@@ -1,10 +1,14 @@
-//! Scaled dot-product attention by tiles: `softmax(scale q k^T + mask) v` without the matrix of scores.
+//! Scaled dot-product attention by tiles: `softmax(scale q k^T + mask) v` without the matrix of
+//! scores.
 //!
-//! A block of queries meets the keys block by block, with a running maximum and sum for each row (Milakov and Gimelshein 2018; Dao et al. 2022), so that
-//! memory grows with the length, not with its square. Of a row are kept the result and the logarithm of its sum of exponentials, from
-//! which the backward pass computes the tiles again. Blocks that the causal rule excludes are never computed.
+//! A block of queries meets the keys block by block, with a running maximum and sum for each row
+//! (Milakov and Gimelshein 2018; Dao et al. 2022), so that memory grows with the length, not with
+//! its square. Each row keeps its result and the logarithm of its sum of exponentials, from which
+//! the backward pass computes the tiles again. Blocks that the causal rule excludes are never
+//! computed.
 //!
-//! One pair of queries and keys (a head of one sequence) is one task. What a task computes does not depend on the others, so threads change no bit.
+//! One pair of queries and keys (a head of one sequence) is one task. Tasks do not depend on each
+//! other, so threads change no bit.
 
 mod backward;
 mod dropout;
@@ -27,9 +31,11 @@ pub trait AttentionReal: Row + GemmElement + Summed {}
 impl AttentionReal for f32 {}
 impl AttentionReal for f64 {}
 
-/// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal tile holds little of what it excludes.
+/// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal
+/// tile holds little of what it excludes.
 const QUERIES: usize = 24;
-/// Keys of a tile; with the queries of a tile and their scores they stay in the first cache. A multiple of every panel.
+/// Keys of a tile; with the queries of a tile and their scores they stay in the first cache. A
+/// multiple of every panel.
 const KEYS: usize = 128;
 
 /// Matrices for each of several heads, whose rows are contiguous.
@@ -53,7 +59,7 @@ pub struct HeadsMut<'a, T> {
     pub row: usize,
 }
 
-/// Which scores count, beside the causal rule.
+/// The mask: scores that count, beside the causal rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Mask<'a, T> {
     /// All.
@@ -77,14 +83,14 @@ pub struct Grid<'a, T> {
     pub col: usize,
 }
 
-/// What to attend to.
+/// The operands and options of one attention.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a, T> {
     /// The leading axes.
     pub sizes: &'a [usize],
-    /// How many rows `q` has.
+    /// Rows of `q`.
     pub queries: usize,
-    /// How many rows `k` and `v` have.
+    /// Rows of `k` and `v`.
     pub keys: usize,
     /// The length of the rows of `q` and `k`.
     pub depth: usize,
@@ -96,9 +102,9 @@ pub struct Problem<'a, T> {
     pub mask: Mask<'a, T>,
     /// Whether query i sees the keys up to i only.
     pub causal: bool,
-    /// What the products are multiplied by.
+    /// Factor of the scores, `q k^T`.
     pub scale: T,
-    /// Which weights are dropped.
+    /// Dropout of the weights, if any.
     pub dropout: Option<Dropout>,
 }
 
@@ -107,7 +113,7 @@ impl<T: AttentionReal> Problem<'_, T> {
         self.sizes.iter().product()
     }
 
-    /// Where pair `index` begins, with the strides of the leading axes.
+    /// Offset of pair `index`, with the strides of the leading axes.
     fn offset(&self, index: usize, batch: &[usize]) -> usize {
         let (mut rest, mut at) = (index, 0);
         for (&size, &stride) in self.sizes.iter().zip(batch).rev() {
@@ -117,7 +123,7 @@ impl<T: AttentionReal> Problem<'_, T> {
         at
     }
 
-    /// How many keys the queries before `end` see.
+    /// Number of keys that the queries before `end` see.
     fn seen(&self, end: usize) -> usize {
         if self.causal { self.keys.min(end) } else { self.keys }
     }
@@ -128,7 +134,8 @@ impl<T: AttentionReal> Problem<'_, T> {
         scores.saturating_mul(self.depth + self.width + 16)
     }
 
-    /// Panics unless every element that the problem names lies in its data: all unsafe code below relies on it.
+    /// Panics unless every element that the problem names lies in its data: all unsafe code below
+    /// relies on it.
     #[track_caller]
     fn check(&self) {
         inside("q", self.sizes, &self.q, self.queries, self.depth);
@@ -167,15 +174,17 @@ impl<T> HeadAddress<T> {
     }
 }
 
-/// Tasks for each thread, at least: so that one that is held up does not hold up the others for long.
+/// Tasks for each thread, at least: so that one that is held up does not hold up the others for
+/// long.
 const TASKS: usize = 4;
 /// Heads of a task, at most.
 const TOGETHER: usize = 32;
 
 /// Runs `f` for each pair, on the pool if there is enough to do.
 ///
-/// The rows of neighbouring heads lie side by side, and processors fetch lines in pairs. Two threads that write neighbours take these from each other
-/// all the time: so a task is as many heads of a sequence as leave enough tasks.
+/// The rows of neighbouring heads lie side by side, and processors fetch lines in pairs. Two
+/// threads that write neighbours take these from each other all the time: so a task is as many
+/// heads of a sequence as leave enough tasks.
 fn each_pair<T: AttentionReal>(problem: &Problem<'_, T>, f: impl Fn(usize) + Send + Sync) {
     let parallel = gemm::threaded(problem.work());
     let (pairs, heads) = (problem.pairs(), problem.sizes.last().copied().unwrap_or(1));

@@ -1,4 +1,5 @@
-//! The oracle is attention with the whole matrix of scores, in f64, and the chain rule in single steps.
+//! The oracle is attention with the whole matrix of scores, in f64, and the chain rule in single
+//! steps.
 
 use super::*;
 use crate::math::tests::noise;
@@ -7,7 +8,7 @@ use crate::threads::with_num_threads;
 /// Sizes: pairs, queries, keys, depth, width.
 type Sizes = [usize; 5];
 
-/// What one pair gives: the result and the three gradients.
+/// The result and the three gradients of one pair.
 struct AttentionTruth {
     out: Vec<f64>,
     dq: Vec<f64>,
@@ -15,7 +16,8 @@ struct AttentionTruth {
     dv: Vec<f64>,
 }
 
-/// `more` has a number for each score, minus infinity for those that are excluded; `factors` those of the dropout.
+/// `more` has a number for each score, minus infinity for those that are excluded; `factors` those
+/// of the dropout.
 fn truth(
     [q, k, v, g]: [&[f64]; 4],
     [queries, keys, d, w]: [usize; 4],
@@ -48,7 +50,7 @@ fn truth(
     AttentionTruth { out, dq, dk, dv }
 }
 
-/// Which scores count in a test.
+/// The masks of the tests.
 #[derive(Clone, Copy, PartialEq)]
 enum ScoreKind {
     All,

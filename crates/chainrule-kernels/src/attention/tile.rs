@@ -15,17 +15,20 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// The keys rounded up to whole panels: the length of a row of the tile, whose last scores are minus infinity.
+    /// The keys rounded up to whole panels: the length of a row of the tile, whose last scores are
+    /// minus infinity.
     pub fn wide<T: AttentionReal>(&self) -> usize {
         self.keys.next_multiple_of(gemm::panel_lines::<T>())
     }
 }
 
-/// `out = alpha * lines packed^T` for the queries and keys of a tile: `packed` are all lines of the other side, in panels.
+/// `out = alpha * lines packed^T` for the queries and keys of a tile: `packed` are all lines of the
+/// other side, in panels.
 ///
 /// # Safety
 ///
-/// The queries' rows at `rows` must be readable, as must `packed` up to the last key; `out` has room for the tile.
+/// The queries' rows at `rows` must be readable, as must `packed` up to the last key; `out` has
+/// room for the tile.
 pub(super) unsafe fn products<T: AttentionReal>(
     tile: &Tile,
     depth: usize,
@@ -93,14 +96,14 @@ fn each<T: AttentionReal, M: Copy>(
     }
 }
 
-/// What is known so far of the rows of a block of queries.
+/// The running maximum and sum of each row in a block of queries.
 #[derive(Clone, Copy)]
 pub(super) struct Running<T> {
     /// The largest score.
     pub max: [T; QUERIES],
     /// The sum of the exponentials of the scores less the largest.
     pub sum: [f64; QUERIES],
-    /// What the last tile made of the sums before it: they were multiplied by this.
+    /// Factor by which the last tile rescaled the earlier sums.
     pub shrink: [T; QUERIES],
 }
 
@@ -110,7 +113,8 @@ impl<T: AttentionReal> Running<T> {
     }
 }
 
-/// The number to subtract before exponentials are taken: a row that sees nothing yet subtracts nothing.
+/// The number to subtract before exponentials are taken: a row that sees nothing yet subtracts
+/// nothing.
 #[inline(always)]
 fn shift<T: AttentionReal>(max: T) -> T {
     if max == -T::INFINITY { <T as crate::math::Real>::ZERO } else { max }

@@ -1,11 +1,15 @@
-//! Convolutions of images, and both of their gradients, as products whose patches are never laid out.
+//! Convolutions of images, and both of their gradients, as products whose patches are never laid
+//! out.
 //!
-//! `plan` says where the patches lie, `tile` multiplies, `weight` has the gradient of the kernel, and this file the two passes from image
-//! to image. The gradient of the input is such a pass itself, from the gradient of the output and over the same taps; where the
-//! convolution has a stride there is one for each set of input elements that meet the same taps, so that nothing is multiplied by zero.
+//! `plan` says where the patches lie, `tile` multiplies, `weight` has the gradient of the kernel,
+//! and this file the two passes from image to image. The gradient of the input is such a pass
+//! itself, from the gradient of the output and over the same taps; where the convolution has a
+//! stride there is one for each set of input elements that meet the same taps, so that nothing is
+//! multiplied by zero.
 //!
-//! An image is computed in bands of rows that fit into the second cache with what they read. Bands, images and the order of all sums
-//! depend on the sizes alone, so the bits of a result do not depend on the number of threads.
+//! An image is computed in bands of rows that fit into the second cache with what they read. Bands,
+//! images and the order of all sums depend on the sizes alone, so the bits of a result do not
+//! depend on the number of threads.
 
 mod plan;
 #[cfg(test)]
@@ -34,7 +38,7 @@ pub struct Conv {
     pub output: [usize; 2],
     pub kernel: [usize; 2],
     pub stride: [usize; 2],
-    /// Zeros before the first element. How many follow the last one, `output` says.
+    /// Zeros before the first element. The size of `output` decides the number after the last one.
     pub padding: [usize; 2],
     pub dilation: [usize; 2],
 }
@@ -83,7 +87,8 @@ const DEPTH: usize = 320;
 /// A band and what it reads take about so many bytes, of the second cache.
 const BAND: usize = 384 << 10;
 
-/// `output = input * weight + bias`: input `[images, channels, h, w]`, weight `[out channels, channels of a group, kh, kw]`.
+/// `output = input * weight + bias`: input `[images, channels, h, w]`, weight
+/// `[out channels, channels of a group, kh, kw]`.
 ///
 /// # Panics
 ///
@@ -163,7 +168,8 @@ fn input_gradient_at<T: ConvElement>(
     step.run(&Pass::backward(conv), &kernel, input);
 }
 
-/// The kernels of all groups as a pass sees them: each a matrix of `rows` by (`channels` times taps).
+/// The kernels of all groups as a pass sees them: each a matrix of `rows` by (`channels` times
+/// taps).
 struct Weights<'a, T> {
     weight: &'a [T],
     rows: usize,
@@ -251,7 +257,7 @@ impl<T: ConvElement> Step<'_, T> {
         }
     }
 
-    /// How many rows of positions fit.
+    /// Number of rows of positions that fit the buffer.
     fn band(&self, pass: &Pass, weights: &Weights<'_, T>) -> usize {
         let bytes = |band: usize| {
             let sums = weights.rows.saturating_mul(pass.positions(band));
@@ -287,7 +293,8 @@ impl<T: ConvElement> Step<'_, T> {
         let tiles = &tiles[group * size..][..size];
         with_buffer(copied + rows * sums_row, |buffer: *mut T| {
             let sums = buffer.wrapping_add(copied);
-            // SAFETY: the buffer has room for the copy and the sums. The largest offset and position together lie in the last plane.
+            // SAFETY: the buffer has room for the copy and the sums. The largest offset and
+            // position together lie in the last plane.
             unsafe {
                 pass.copy(kernels, source, channels, band, buffer);
                 self.multiply(tiles, rows, offsets, buffer, sums, sums_row);
@@ -302,8 +309,9 @@ impl<T: ConvElement> Step<'_, T> {
     ///
     /// # Safety
     ///
-    /// `tiles` holds `rows` rows for all offsets. From `source` on, `sums_row` numbers must be readable at each offset; `sums` has
-    /// room for `rows` rows of `sums_row`, a multiple of the lanes.
+    /// `tiles` holds `rows` rows for all offsets. From `source` on, `sums_row` numbers must be
+    /// readable at each offset; `sums` has room for `rows` rows of `sums_row`, a multiple of the
+    /// lanes.
     unsafe fn multiply(
         &self,
         tiles: &[T],
@@ -344,7 +352,8 @@ impl<T: ConvElement> Step<'_, T> {
     ///
     /// # Safety
     ///
-    /// `target` is the first of `rows` channels, whose elements that belong to the band nobody else writes with other numbers.
+    /// `target` is the first of `rows` channels, whose elements that belong to the band nobody else
+    /// writes with other numbers.
     unsafe fn write(
         &self,
         pass: &Pass,

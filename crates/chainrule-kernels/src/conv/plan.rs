@@ -1,13 +1,16 @@
-//! Where the patches of a convolution lie, as offsets into images that were copied once.
+//! Offsets of a convolution's patches in images that were copied once.
 //!
-//! An image is copied with the zeros around it, and where a patch steps by a stride, every so-manieth column (and row) goes to a plane
-//! of its own. Then neighbouring patches are neighbours in memory, whatever the stride, padding and dilation: tap `t` of the patch of
-//! output `p` is element `offset(t) + p`. Positions run on over the columns of padding; what is computed there is thrown away.
+//! An image is copied with the zeros around it, and where a patch steps by a stride, every
+//! so-manieth column (and row) goes to a plane of its own. Then neighbouring patches are neighbours
+//! in memory, whatever the stride, padding and dilation: tap `t` of the patch of output `p` is
+//! element `offset(t) + p`. Positions run on over the columns of padding; what is computed there is
+//! thrown away.
 
 use super::tile::{ConvElement, ConvKernels};
 use super::{Band, Conv};
 
-/// One tap of the kernel along one axis: it meets source element `(position + shift) * step + phase`.
+/// One tap of the kernel along one axis: it meets source element
+/// `(position + shift) * step + phase`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tap {
     /// Its number in the kernel.
@@ -19,7 +22,7 @@ pub(super) struct Tap {
 /// One axis of a pass: which target elements it computes, and from which taps.
 #[derive(Clone, Debug)]
 pub(super) struct AxisPlan {
-    /// How many positions are computed.
+    /// Number of positions computed.
     pub count: usize,
     /// Position `q` is target element `start + q * target_step`.
     pub start: usize,
@@ -74,7 +77,8 @@ impl AxisPlan {
         AxisPlan::new(conv.output[axis], (0, 1), (conv.input[axis], stride), taps)
     }
 
-    /// From the gradient of the output to that of the input: of the elements `phase`, `phase + stride`, ... of the input.
+    /// From the gradient of the output to that of the input: of the elements `phase`,
+    /// `phase + stride`, ... of the input.
     fn backward(conv: &Conv, axis: usize, phase: usize) -> AxisPlan {
         let (stride, dilation) = (conv.stride[axis] as isize, conv.dilation[axis]);
         let tap = |at: usize| {
@@ -91,13 +95,13 @@ impl AxisPlan {
         (self.high - self.low) as usize
     }
 
-    /// Which plane a phase has.
+    /// The plane of a phase.
     fn plane(&self, phase: usize) -> usize {
         self.phases.iter().position(|&p| p == phase).expect("a phase of one of the taps")
     }
 
-    /// Of `len` elements of a plane from position `first` on: how many zeros come first, and how many elements of the source then follow,
-    /// from which one on.
+    /// The source of `len` elements of a plane from position `first` on: number of leading zeros,
+    /// number of source elements after them, and the first of those.
     fn part(&self, phase: usize, first: usize, len: usize) -> (usize, usize, usize) {
         let from = first as isize + self.low;
         let zeros = len.min((-from).max(0) as usize);
@@ -114,7 +118,8 @@ impl AxisPlan {
 pub(super) struct Pass {
     pub rows: AxisPlan,
     pub cols: AxisPlan,
-    /// Positions from one row to the next: as many as a row has, or a few more. The zeros after a row are those before the next one.
+    /// Positions from one row to the next: as many as a row has, or a few more. The zeros after a
+    /// row are those before the next one.
     pub pitch: usize,
     /// The zeros after the last row of a plane that no next row has.
     tail: usize,
@@ -139,7 +144,8 @@ impl Pass {
         Pass::new(AxisPlan::forward(conv, 0), AxisPlan::forward(conv, 1))
     }
 
-    /// From the gradient of the output to that of the input. Of a stride there are several, each for the elements that it alone computes.
+    /// From the gradient of the output to that of the input. A stride makes several passes, each
+    /// for the elements that it alone computes.
     pub fn backward(conv: &Conv) -> Vec<Pass> {
         let phases = |axis: usize| 0..conv.stride[axis].min(conv.input[axis]);
         let pass = |(row, col)| {
@@ -219,7 +225,8 @@ impl Pass {
                     let full = self.cols.count + self.cols.halo();
                     let (left, run, col) = self.cols.part(col_phase, 0, full);
                     let right = self.pitch - left - run;
-                    // SAFETY: the plane has `rows` rows of `pitch` numbers; `part` keeps the source's rows and columns inside it.
+                    // SAFETY: the plane has `rows` rows of `pitch` numbers; `part` keeps the
+                    // source's rows and columns inside it.
                     unsafe {
                         zero(to, above * self.pitch);
                         let middle = to.add(above * self.pitch);

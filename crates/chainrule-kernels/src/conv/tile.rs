@@ -1,14 +1,17 @@
-//! The inner loops of a convolution: two kinds of tile, and the rows that are copied before and after.
+//! The inner loops of a convolution: two kinds of tile, and the rows that are copied before and
+//! after.
 //!
-//! Both tiles keep their sums in registers while the common axis runs, as those of a product do. They differ in that one operand is
-//! never laid out: a patch is the same image at other offsets, so its elements are read where they lie, by a table of offsets.
+//! Both tiles keep their sums in registers while the common axis runs, as those of a product do.
+//! They differ in that one operand is never laid out: a patch is the same image at other offsets,
+//! so its elements are read where they lie, by a table of offsets.
 
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::vector::{F32x8, F32x16, F64x4, F64x8};
 use crate::gemm::vector::{Plain, Vector};
 use crate::simd::{Level, array};
 
-/// Some columns of a product whose right operand is read through a table: row `p` of it begins at `b + offsets[p]`.
+/// Some columns of a product whose right operand is read through a table: row `p` of it begins at
+/// `b + offsets[p]`.
 pub(super) struct Shifted<T> {
     pub rows: usize,
     pub k: usize,
@@ -22,7 +25,8 @@ pub(super) struct Shifted<T> {
     pub out_row: usize,
 }
 
-/// Some columns of a product whose left operand is read through a table: row `i` of it begins at `a + offsets[i]`. It is added to `out`.
+/// Some columns of a product whose left operand is read through a table: row `i` of it begins at
+/// `a + offsets[i]`. It is added to `out`.
 pub(super) struct Gathered<T> {
     pub rows: usize,
     pub k: usize,
@@ -34,7 +38,8 @@ pub(super) struct Gathered<T> {
     pub out_row: usize,
 }
 
-/// The kernels of one element type for one level. Those of a table differ in the number of vectors, from one on.
+/// The kernels of one element type for one level. The entries of a table differ in the number of
+/// vectors, from one on.
 pub struct ConvKernels<T> {
     pub(super) lanes: usize,
     /// The most rows of a tile.
@@ -43,7 +48,8 @@ pub struct ConvKernels<T> {
     pub(super) wide: usize,
     pub(super) shifted: [unsafe fn(&Shifted<T>); 3],
     pub(super) gathered: [unsafe fn(&Gathered<T>); 3],
-    /// Copies rows of `n` numbers, adding a number to each: `(count, n, from, from_row, to, to_row, plus)`.
+    /// Copies rows of `n` numbers, adding a number to each:
+    /// `(count, n, from, from_row, to, to_row, plus)`.
     pub(super) copy: unsafe fn(usize, usize, *const T, usize, *mut T, usize, T),
 }
 
@@ -142,10 +148,12 @@ unsafe fn gathered_tile<V: Vector, const R: usize, const C: usize>(
     }
 }
 
-/// How many rows the next tile has, of `left` rows and where tiles have up to `most`. There are tiles of 8 (or 6), 4, 2 and 1 rows.
+/// Rows of the next tile, when `left` rows remain and a tile has at most `most`. There are tiles of
+/// 8 (or 6), 4, 2 and 1 rows.
 pub(super) const fn tile_rows(left: usize, most: usize) -> usize {
     match left {
-        // Two tiles of 4 instead of 6 and 2: the sums of a low tile are too few to keep the multipliers busy.
+        // Two tiles of 4 instead of 6 and 2: the sums of a low tile are too few to keep the
+        // multipliers busy.
         8 if most == 6 => 4,
         _ if left >= most => most,
         4.. => 4,

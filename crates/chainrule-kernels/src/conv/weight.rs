@@ -1,8 +1,10 @@
-//! The gradient of the kernel: patches of the input times the gradient of the output, summed over positions and images.
+//! The gradient of the kernel: patches of the input times the gradient of the output, summed over
+//! positions and images.
 //!
-//! It is computed transposed, one row for each channel and tap of the input, so that the patches are the operand that is read through a
-//! table; the gradient of the output is laid out with its channels side by side. Every task sums over a fixed group of images, and the
-//! groups are added up in their order.
+//! It is computed transposed, one row for each channel and tap of the input, so that the patches
+//! are the operand that is read through a table; the gradient of the output is laid out with its
+//! channels side by side. Every task sums over a fixed group of images, and the groups are added up
+//! in their order.
 
 use super::plan::Pass;
 use super::tile::{ConvElement, ConvKernels, Gathered};
@@ -20,7 +22,8 @@ const TASKS: usize = 16;
 /// The sums of one task take at most so many bytes, of the second cache.
 const SUMS: usize = 192 << 10;
 
-/// The gradient of the weight from the input and the gradient of the output, shaped as for [`forward`](super::forward).
+/// The gradient of the weight from the input and the gradient of the output, shaped as for
+/// [`forward`](super::forward).
 ///
 /// # Panics
 ///
@@ -67,7 +70,7 @@ pub fn weight_gradient_at<T: ConvElement>(
     work.run(&places, weight);
 }
 
-/// How many rows of positions fit beside the sums.
+/// Number of rows of positions that fit beside the sums.
 fn band(conv: &Conv, pass: &Pass, channels: usize, wide: usize, size: usize) -> usize {
     let bytes = |band: usize| {
         let across = wide.saturating_mul(band * pass.pitch);
@@ -87,7 +90,8 @@ struct Gradient<'a, T: 'static> {
     pass: Pass,
     /// The output's channels of a group, filled up to whole vectors.
     wide: usize,
-    /// Channels of the input that one task takes, images that it sums over, and rows that it takes at a time.
+    /// Channels of the input that one task takes, images that it sums over, and rows that it takes
+    /// at a time.
     channels: usize,
     images: usize,
     band: usize,
@@ -149,8 +153,8 @@ impl<T: ConvElement> Gradient<'_, T> {
         let panels = vectors.div_ceil(kernels.wide);
         with_buffer(copied + band.rows * pass.pitch * wide, |buffer: *mut T| {
             let across = buffer.wrapping_add(copied);
-            // SAFETY: the buffer has room for the copy and for the gradient's rows of positions. The largest offset and position
-            // together lie in the last plane.
+            // SAFETY: the buffer has room for the copy and for the gradient's rows of positions.
+            // The largest offset and position together lie in the last plane.
             unsafe {
                 pass.copy(kernels, input, channels, band, buffer);
                 self.turn(which, band, across);
@@ -175,7 +179,8 @@ impl<T: ConvElement> Gradient<'_, T> {
         });
     }
 
-    /// Lays out a band of the gradient with the channels side by side, and zeros at the positions over columns of padding.
+    /// Lays out a band of the gradient with the channels side by side, and zeros at the positions
+    /// over columns of padding.
     ///
     /// # Safety
     ///
@@ -193,7 +198,8 @@ impl<T: ConvElement> Gradient<'_, T> {
                 len: conv.outputs,
                 k: width,
             };
-            // SAFETY: all channels have the row; the positions of a row are `pitch`, which is not less than its width.
+            // SAFETY: all channels have the row; the positions of a row are `pitch`, which is not
+            // less than its width.
             unsafe {
                 let to = to.add(i * pitch * wide);
                 (self.packing.transpose)(&row, to, wide);

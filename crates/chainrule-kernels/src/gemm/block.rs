@@ -1,4 +1,5 @@
-//! Products of blocks that other kernels keep in the cache: on the calling thread, nothing packed, the output with any row stride.
+//! Products of blocks that other kernels keep in the cache: on the calling thread, nothing packed,
+//! the output with any row stride.
 
 use super::tile::{Ahead, GemmElement, GemmKernels, Panel, Source};
 
@@ -15,11 +16,13 @@ pub fn panel_lines<T: GemmElement>() -> usize {
     2 * T::current().lanes
 }
 
-/// `out = alpha * a b`, or that added to `out`, where `a` is m by k and `b` k by n with contiguous rows.
+/// `out = alpha * a b`, or that added to `out`, where `a` is m by k and `b` k by n with contiguous
+/// rows.
 ///
 /// # Safety
 ///
-/// All elements of `a` and `b` must be readable, those of `out` (whose rows are `out_row` apart) writable and no part of `a` or `b`.
+/// All elements of `a` and `b` must be readable, those of `out` (whose rows are `out_row` apart)
+/// writable and no part of `a` or `b`.
 pub unsafe fn block<T: GemmElement>(
     sizes: [usize; 3],
     alpha: T,
@@ -99,8 +102,8 @@ pub unsafe fn block_packed<T: GemmElement>(
     }
 }
 
-/// Packs `len` lines of `k` contiguous numbers, `line` apart, as the columns of panels: number `p` of line `i` goes to
-/// `to + i / w * w * k + p * w + i % w`, where `w` is [`panel_lines`].
+/// Packs `len` lines of `k` contiguous numbers, `line` apart, as the columns of panels: number `p`
+/// of line `i` goes to `to + i / w * w * k + p * w + i % w`, where `w` is [`panel_lines`].
 ///
 /// # Safety
 ///
@@ -120,8 +123,8 @@ pub unsafe fn pack_lines<T: GemmElement>(
     }
 }
 
-/// Packs the columns of `rows` rows of `cols` contiguous numbers, `row` apart: number `j` of row `p` goes to
-/// `to + j / w * w * rows + p * w + j % w`, where `w` is [`panel_lines`].
+/// Packs the columns of `rows` rows of `cols` contiguous numbers, `row` apart: number `j` of row
+/// `p` goes to `to + j / w * w * rows + p * w + j % w`, where `w` is [`panel_lines`].
 ///
 /// # Safety
 ///

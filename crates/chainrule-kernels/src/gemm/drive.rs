@@ -1,4 +1,5 @@
-//! What a product is made of, and where it goes: one that has a single row or column is computed here, in a way of its own that is as fixed as that of the others.
+//! The operands and the output of a product, and its dispatch: a product with a single row or
+//! column is computed here, in an order as fixed as that of the others.
 
 use super::block::{Block, panels};
 use super::plan::{Plan, fits};
@@ -8,9 +9,11 @@ use std::cell::Cell;
 
 /// Multiplications of one task at least, about 20 us.
 pub(super) const TASK_WORK: usize = 2 << 20;
-/// Below so many multiplications a product stays on the calling thread: waking another costs 10 to 25 us.
+/// Below so many multiplications a product stays on the calling thread: waking another costs 10 to
+/// 25 us.
 const THREADED_WORK: usize = 6 << 20;
-/// Columns of one task where a single row is multiplied, and the matrix size from which there are tasks at all.
+/// Columns of one task where a single row is multiplied, and the matrix size from which there are
+/// tasks at all.
 const ROW_TASK_COLS: usize = 256;
 const THREADED_ROW_WORK: usize = 1 << 20;
 
@@ -39,11 +42,11 @@ impl<T> Operand<T> {
     }
 }
 
-/// What is added to a product.
+/// Addend of a product.
 #[derive(Clone, Copy)]
 pub(super) enum Addend<T> {
     Nothing,
-    /// What the output holds.
+    /// The old contents of the output.
     Output,
     /// The same numbers to every row.
     Row(Shared<T>),
@@ -130,11 +133,12 @@ pub fn with_buffer<T: GemmElement, R>(len: usize, f: impl FnOnce(*mut T) -> R) -
     PACKED.with(|room| room.with(len, f))
 }
 
-/// What is done with stretches of a product's elements once they are complete: it is given the number of the first, its address, and how many there are.
-/// It may change them. The stretches are apart, several threads may come at the same time, and where a stretch ends depends on the sizes alone.
+/// Epilogue of a product, called with stretches of its elements once they are complete: the number
+/// of the first element, its address, and their count. It may change them. The stretches are apart,
+/// several threads may come at the same time, and where a stretch ends depends on the sizes alone.
 pub type Finish<'a> = &'a (dyn Fn(usize, *mut u8, usize) + Sync);
 
-/// Where a product goes.
+/// Output of a product.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a, T> {
     /// Has contiguous rows.
@@ -148,7 +152,8 @@ pub(super) struct Target<'a, T> {
 ///
 /// # Safety
 ///
-/// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of the target writable by nobody else.
+/// `a.cols == b.rows`; all elements of `a` and `b` must be readable, and those of the target
+/// writable by nobody else.
 pub(super) unsafe fn product<T: GemmElement>(
     kernels: &'static GemmKernels<T>,
     alpha: T,
@@ -157,7 +162,8 @@ pub(super) unsafe fn product<T: GemmElement>(
     target: Target<'_, T>,
 ) {
     let Target { out, addend, finish, parallel } = target;
-    // SAFETY: the caller's promise; a transposed product has the same elements in the same order if it is one column.
+    // SAFETY: the caller's promise; a transposed product has the same elements in the same order if
+    // it is one column.
     unsafe {
         let one_row = a.rows == 1 && (b.row == 1 || b.col == 1);
         if one_row || (b.cols == 1 && (a.row == 1 || a.col == 1)) {
@@ -187,7 +193,8 @@ pub(super) unsafe fn product<T: GemmElement>(
     }
 }
 
-/// Writes a row that is to be added to every row of the output, and says whether the product is added to the output.
+/// Writes a row that is to be added to every row of the output, and says whether the product is
+/// added to the output.
 ///
 /// # Safety
 ///
@@ -207,7 +214,8 @@ pub(super) unsafe fn laid_out<T: Copy>(
     !matches!(addend, Addend::Nothing)
 }
 
-/// A product of which the left operand is one row, and the right one has contiguous rows or columns.
+/// A product of which the left operand is one row, and the right one has contiguous rows or
+/// columns.
 ///
 /// # Safety
 ///
@@ -221,7 +229,7 @@ unsafe fn row<T: GemmElement>(
     out: *mut T,
     parallel: bool,
 ) {
-    // Where both would do: a single column is a single dot product.
+    // Dot products win where both would do: a single column is a single dot product.
     let dots = b.row == 1 && (b.col != 1 || b.cols == 1);
     let (k, n) = (b.rows, b.cols);
     let wide = if k.saturating_mul(n) >= THREADED_ROW_WORK { ROW_TASK_COLS } else { n };

@@ -1,8 +1,9 @@
 //! Matrix products of strided operands.
 //!
-//! A left or right operand may be any view that strides can say: transposed, sliced, broadcast. The result has
-//! contiguous rows. Small products read their operands in place; larger ones pack them first and use the thread pool.
-//! The bits of a result depend on the sizes, the strides and the level of [`simd`](super::simd), never on the threads.
+//! A left or right operand may be any view that strides can say: transposed, sliced, broadcast. The
+//! result has contiguous rows. Small products read their operands in place; larger ones pack them
+//! first and use the thread pool. The bits of a result depend on the sizes, the strides and the
+//! level of [`simd`](super::simd), never on the threads.
 //!
 //! `drive` says what a product is, `plan` cuts it, `tile` computes, `vector` names the registers.
 
@@ -24,14 +25,15 @@ use tile::GemmKernels;
 
 /// A matrix to multiply: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
 ///
-/// Strides may be zero (broadcasting) or positive. The element with the largest index must lie inside `data`.
+/// Strides may be zero (broadcasting) or positive. The element with the largest index must lie
+/// inside `data`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mat<'a, T> {
     /// The elements, beginning with `(0, 0)`.
     pub data: &'a [T],
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How many columns.
+    /// Number of columns.
     pub cols: usize,
     /// Elements between one row and the next.
     pub row_stride: isize,
@@ -58,7 +60,7 @@ impl<'a, T> Mat<'a, T> {
     }
 }
 
-/// What happens to the old contents of the output.
+/// Treatment of the old contents of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accum {
     /// The product replaces them; they are not read.
@@ -67,8 +69,9 @@ pub enum Accum {
     Add,
 }
 
-/// The leading axes of a batched product, as a tensor has them: product `(i, j, ...)` takes its operands
-/// `i * strides[0] + j * strides[1] + ...` elements further on. A stride of zero repeats an operand.
+/// The leading axes of a batched product, as a tensor has them: product `(i, j, ...)` takes its
+/// operands `i * strides[0] + j * strides[1] + ...` elements further on. A stride of zero repeats
+/// an operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// The length of each axis.
@@ -89,7 +92,8 @@ impl Batch<'_> {
 ///
 /// # Panics
 ///
-/// If the inner sizes differ, an operand reaches outside its data, a stride is negative, or `out` has another length.
+/// If the inner sizes differ, an operand reaches outside its data, a stride is negative, or `out`
+/// has another length.
 pub fn gemm_f32(alpha: f32, a: Mat<'_, f32>, b: Mat<'_, f32>, accum: Accum, out: &mut [f32]) {
     float_products(f32::current(), alpha, a, b, Batch::ONE, accum, out);
 }
@@ -104,8 +108,8 @@ pub fn gemm_i64(alpha: i64, a: Mat<'_, i64>, b: Mat<'_, i64>, accum: Accum, out:
     batched_i64(alpha, a, b, Batch::ONE, accum, out);
 }
 
-/// Many products at once: `a` and `b` describe the first one, `batch` where the others are. `out` has all results one
-/// after the other.
+/// Many products at once: `a` and `b` describe the first one, `batch` where the others are. `out`
+/// has all results one after the other.
 ///
 /// # Panics
 ///
@@ -130,19 +134,19 @@ pub fn affine_f32(a: Mat<'_, f32>, b: Mat<'_, f32>, row: &[f32], out: &mut [f32]
     finished(1.0, (a, b), Batch::ONE, Plus::Row(row), None, out);
 }
 
-/// What is added to a product.
+/// Addend of a product.
 #[derive(Clone, Copy, Debug)]
 pub enum Plus<'a, T> {
     /// Nothing.
     Nothing,
     /// The same row for all rows, with as many numbers as there are columns.
     Row(&'a [T]),
-    /// What the output holds.
+    /// The old contents of the output.
     Output,
 }
 
-/// `out = alpha * a b`, or that with something added, after which `finish` gets each stretch of elements as soon as it is complete, while it is still
-/// near. `out` has contiguous rows.
+/// `out = alpha * a b`, or that with something added, after which `finish` gets each stretch of
+/// elements as soon as it is complete, while it is still near. `out` has contiguous rows.
 ///
 /// # Panics
 ///
@@ -203,7 +207,8 @@ pub fn batched_i64(
     }
 }
 
-/// From so many multiplications on, the products of a batch share all threads one by one, not each thread its own.
+/// Multiplications of one product from which all threads share it, instead of each thread taking
+/// whole products of the batch.
 const LARGE: usize = 64 << 20;
 
 fn float_products<T: GemmElement>(
@@ -219,7 +224,8 @@ fn float_products<T: GemmElement>(
     products(kernels, alpha, (a, b), batch, addend, None, out);
 }
 
-/// Checks the operands and computes all products of a batch. A row that is added must have as many numbers as a product has columns.
+/// Checks the operands and computes all products of a batch. A row that is added must have as many
+/// numbers as a product has columns.
 fn products<T: GemmElement>(
     kernels: &'static GemmKernels<T>,
     alpha: T,
@@ -265,7 +271,8 @@ fn products<T: GemmElement>(
             finish: finish.is_some().then_some(&shifted as Finish<'_>),
             parallel,
         };
-        // SAFETY: `check` found all elements inside `data`, and `out` has room for `count` results of `size` numbers.
+        // SAFETY: `check` found all elements inside `data`, and `out` has room for `count` results
+        // of `size` numbers.
         unsafe {
             product(kernels, alpha, operand(&a, from_a), operand(&b, from_b), target);
         }
@@ -306,7 +313,8 @@ fn operand<T>(mat: &Mat<'_, T>, offset: usize) -> Operand<T> {
     }
 }
 
-/// Whether the left operands follow each other as the rows of one matrix, and the right one is always the same.
+/// Whether the left operands follow each other as the rows of one matrix, and the right one is
+/// always the same.
 fn rows_continue<T>(a: &Mat<'_, T>, batch: &Batch<'_>) -> bool {
     let mut next = a.rows as isize * a.row_stride;
     for ((&size, &step), &b_step) in
@@ -320,7 +328,7 @@ fn rows_continue<T>(a: &Mat<'_, T>, batch: &Batch<'_>) -> bool {
     true
 }
 
-/// Where the operands of product `index` begin.
+/// Offsets of the operands of product `index`.
 fn offsets(batch: &Batch<'_>, index: usize) -> (usize, usize) {
     let (mut rest, mut a, mut b) = (index, 0, 0);
     for axis in (0..batch.sizes.len()).rev() {
@@ -332,7 +340,8 @@ fn offsets(batch: &Batch<'_>, index: usize) -> (usize, usize) {
     (a, b)
 }
 
-/// Checks sizes, strides and bounds, on which all unsafe code below relies. Returns the number of products.
+/// Checks sizes, strides and bounds, on which all unsafe code below relies. Returns the number of
+/// products.
 #[track_caller]
 fn check<T>(a: &Mat<'_, T>, b: &Mat<'_, T>, batch: &Batch<'_>, out: usize) -> usize {
     let axes = batch.sizes.len();

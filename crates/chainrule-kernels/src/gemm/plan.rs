@@ -1,16 +1,20 @@
-//! How a product is cut: what is packed, in which order the tiles are computed, and what goes to which thread.
+//! The plan of a product: packing, order of the tiles, and tasks of the threads.
 //!
-//! The common axis is cut into blocks of `DEPTH`, always from its beginning; within a block an element of the result
-//! is one chain of multiply-adds, and the blocks are added in order. The tiles, the packing and the threads therefore
-//! cannot change a single bit: they only decide when and where an element is computed.
+//! The common axis is cut into blocks of `DEPTH`, always from its beginning; within a block an
+//! element of the result is one chain of multiply-adds, and the blocks are added in order. The
+//! tiles, the packing and the threads therefore cannot change a single bit: they only decide when
+//! and where an element is computed.
 //!
-//! A strip of the left operand, as many rows as a tile has and as deep as a block, stays in the nearest cache while the panels of the right
-//! operand, packed, stream by from the next one: 16 bytes a cycle, which it can give. So a tile of the result is touched once a block only, and
-//! the left operand is read once: where it lies, or packed before if its rows have gaps and there are enough columns to pay for that.
+//! A strip of the left operand, as many rows as a tile has and as deep as a block, stays in the
+//! nearest cache while the panels of the right operand, packed, stream by from the next one: 16
+//! bytes a cycle, which it can give. A tile of C is therefore touched once per block of k, and A is
+//! read once: in place, or packed before if its rows are strided and n is large enough to pay for
+//! it.
 //!
-//! Each thread packs the right operand for itself, since numbers that another core has just written come slowly. Of one that is near, which is to say
-//! that its own cache holds it, a thread packs all, once in a product, and tasks take whole rows, as the ops before and after do. Of one that is far each task
-//! packs the columns that it needs.
+//! Each thread packs the right operand for itself, since numbers that another core has just written
+//! come slowly. B is near if a core's own cache holds it: a thread then packs all of it, once in a
+//! product, and tasks take whole rows, as the ops before and after do. A far B is packed by each
+//! task, only the columns it needs.
 
 use super::drive::{Addend, Finish, Operand, Room, Shared, TASK_WORK, Target, run, with_buffer};
 use super::tile::{Ahead, GemmElement, GemmKernels, Panel, STRETCH, Source};
@@ -19,22 +23,23 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Length of a block of the common axis: a strip of 8 rows by 512 is 16 KiB, a third of the nearest cache. The same for all processors, since the
-/// results depend on it.
+/// Length of a block of the common axis: a strip of 8 rows by 512 is 16 KiB, a third of the nearest
+/// cache. The same for all processors, since the results depend on it.
 const DEPTH: usize = 512;
 /// A right operand of up to so many bytes is near: the cache of a core holds it.
 const NEAR: usize = 1 << 20;
-/// From so many columns on a left operand whose rows have gaps is packed.
+/// Pack a strided A when n is at least this.
 const PACKED_LEFT: usize = 320;
-/// So much of it is packed at a time, for all tasks: at most so much of the common axis, and so many rows.
+/// Largest packed group of A, for all tasks: depth in k, and rows.
 const DEPTH_GROUP: usize = 2 * DEPTH;
 const ROWS_GROUP: usize = 1536;
-/// So many strips of it are packed by one thread at a time.
+/// Strips of A that one thread packs at a time.
 const STRIPS: usize = 8;
 /// Rows and columns of one task at most.
 const TASK_ROWS: usize = 192;
 const TASK_COLS: usize = 384;
-/// Columns of one task at most where somebody waits for the elements: the longer the stretches, the better for them.
+/// Columns of one task at most where somebody waits for the elements: the longer the stretches, the
+/// better for them.
 const FINISHED_COLS: usize = 768;
 /// Rows and columns of one task at least.
 const LEAST_ROWS: usize = 64;
@@ -47,7 +52,8 @@ const OWN_LEAST_COLS: usize = 96;
 const OWN_LEAST_ROWS: usize = 256;
 /// With so many tasks several threads finish at nearly the same time.
 const TASKS: usize = 16;
-/// Packing fewer numbers stays on the calling thread. That is less than what wakes another: one that is about to compute is awake, or not waited for.
+/// Packing fewer numbers stays on the calling thread. Waking a thread costs more; one that is about
+/// to compute is awake, or not waited for.
 const THREADED_PACK: usize = 24 << 10;
 /// A right operand of up to so many numbers is read where it lies, if its rows are contiguous.
 const DIRECT_B: usize = 16 << 10;
@@ -59,7 +65,7 @@ const FLAT: usize = 128;
 const SHALLOW: usize = 16;
 
 thread_local! {
-    /// What this thread has packed of a right operand, and of which product.
+    /// Scratch buffer of this thread's packed B, and the product it belongs to.
     static RIGHT: (Room, Cell<u64>) = const { (Room::new(), Cell::new(0)) };
 }
 
@@ -85,10 +91,10 @@ pub(super) struct Plan<'a, T: 'static> {
     right: Right,
 }
 
-/// How the right operand is read.
+/// Way of reading B.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Right {
-    /// Where it lies.
+    /// In place.
     Direct,
     /// Packed by each thread, once in this product.
     Near { product: u64 },
@@ -171,7 +177,7 @@ impl<'a, T: GemmElement> Plan<'a, T> {
         });
     }
 
-    /// How many parts the rows and the columns of a group of this size are cut into.
+    /// Number of parts into which the rows and the columns of a group of this size are cut.
     fn parts(&self, [m, k, n]: [usize; 3]) -> (usize, usize) {
         let wanted = match self.parallel {
             true => (m.saturating_mul(n).saturating_mul(k) / TASK_WORK).clamp(1, TASKS),
@@ -234,7 +240,8 @@ impl<T: GemmElement> RowGroup<'_, T> {
             let data = a.at(self.row + line, self.start + from);
             let len = lines.min(self.rows - line);
             let source = Source { data, line: a.row, depth: a.col, len, k };
-            // SAFETY: the part lies inside the operand, and its place inside the buffer belongs to this task alone.
+            // SAFETY: the part lies inside the operand, and its place inside the buffer belongs to
+            // this task alone.
             unsafe {
                 let to = self.packed.at(self.place(from, k, line));
                 kernels.pack(&source, to, kernels.rows, kernels.rows);
@@ -242,7 +249,8 @@ impl<T: GemmElement> RowGroup<'_, T> {
         });
     }
 
-    /// Where in the buffer the strip that begins with this row is, of the `k` depths from `from` on.
+    /// Offset in the buffer of the strip that begins with this row, of the `k` depths from `from`
+    /// on.
     fn place(&self, from: usize, k: usize, row: usize) -> usize {
         self.rows.next_multiple_of(self.plan.kernels.rows) * from + row * k
     }
@@ -256,7 +264,8 @@ impl<T: GemmElement> RowGroup<'_, T> {
         let Plan { kernels, b, finish, parallel, .. } = *self.plan;
         let (down, across) = self.plan.parts([self.rows, self.depth, b.cols]);
         run(down * across, parallel, |task| {
-            // Row by row, so that each thread writes rows of its own where it can: the ops that follow read rows.
+            // Row by row, so that each thread writes rows of its own where it can: the ops that
+            // follow read rows.
             let part = ProductPart {
                 group: self,
                 rows: cut(self.rows, down, task / across, kernels.rows),
@@ -273,7 +282,8 @@ impl<T: GemmElement> RowGroup<'_, T> {
     }
 }
 
-/// Part `index` of `len`, cut into `parts` that differ by at most a unit; each begins with a full one.
+/// Part `index` of `len`, cut into `parts` that differ by at most a unit; each begins with a full
+/// one.
 fn cut(len: usize, parts: usize, index: usize, unit: usize) -> Range<usize> {
     if parts == 1 {
         return 0..len;
@@ -283,7 +293,8 @@ fn cut(len: usize, parts: usize, index: usize, unit: usize) -> Range<usize> {
     at(index)..at(index + 1)
 }
 
-/// What one task computes: rows of a group and columns of the product. Both begin with a full strip or panel.
+/// The work of one task: rows of a group and columns of the product. Both begin with a full strip
+/// or panel.
 struct ProductPart<'a, T: 'static> {
     group: &'a RowGroup<'a, T>,
     rows: Range<usize>,
@@ -343,8 +354,8 @@ impl<T: GemmElement> ProductPart<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`RowGroup::compute`]; if the right operand is packed, `packed` holds these columns, of a near one of all depths, or has room for them and they are packed
-    /// here.
+    /// As [`RowGroup::compute`]; if the right operand is packed, `packed` holds these columns, of a
+    /// near one of all depths, or has room for them and they are packed here.
     unsafe fn columns(&self, cols: Range<usize>, packed: *mut T, packs: bool) {
         let RowGroup { plan, start, depth, .. } = *self.group;
         let Plan { kernels, ref b, right, .. } = *plan;
@@ -371,7 +382,7 @@ impl<T: GemmElement> ProductPart<'_, T> {
         }
     }
 
-    /// Where the rows of this part are read, from a block of the common axis on.
+    /// The source of this part's rows of A, from a block of k on.
     fn left(&self, from: usize, k: usize) -> Left<T> {
         let RowGroup { plan: Plan { kernels, a, pack, .. }, row, start, packed, .. } = *self.group;
         if *pack {
@@ -388,8 +399,9 @@ impl<T: GemmElement> ProductPart<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`RowGroup::compute`]; `right` holds the block's columns, from the task's first on, if they are packed, or has room for them if the first strip packs
-    /// them, which must be a full one.
+    /// As [`RowGroup::compute`]; `right` holds the block's columns, from the task's first on, if
+    /// they are packed, or has room for them if the first strip packs them, which must be a full
+    /// one.
     unsafe fn block(
         &self,
         from: usize,
@@ -401,8 +413,9 @@ impl<T: GemmElement> ProductPart<'_, T> {
         let RowGroup { plan, row, start, depth, .. } = *self.group;
         let Plan { kernels, alpha, b, addend, out, .. } = *plan;
         let (left, packed) = (self.left(from, k), plan.right != Right::Direct);
-        // A strip goes along the panels; but a panel that is read where it lies, or fits beside the strips, goes down all rows. With few depths writing the
-        // result is the work: it goes row by row.
+        // A strip goes along the panels; but a panel that is read where it lies, or fits beside the
+        // strips, goes down all rows. With few depths writing the result is the work: it goes row
+        // by row.
         let along = packed && k > FLAT && all.len() > kernels.cols;
         let step = match along {
             _ if depth <= SHALLOW => 2 * kernels.rows,
@@ -453,7 +466,8 @@ impl<T: GemmElement> ProductPart<'_, T> {
                     out: to,
                     out_row: b.cols,
                 };
-                // SAFETY: the addresses are those of the part, in the operands or in what was packed.
+                // SAFETY: the addresses are those of the part, in the operands or in what was
+                // packed.
                 unsafe { kernels.panel(&panel) }
             }
         }

@@ -1,4 +1,5 @@
-//! Every product here is compared with three plain loops in f64, under the law |error| <= k eps sum |a||b|.
+//! Every product here is compared with three plain loops in f64, under the law |error| <= k eps
+//! sum |a||b|.
 
 use super::tile::{GemmElement, GemmKernels};
 use super::*;
@@ -55,7 +56,8 @@ fn levels() -> impl Iterator<Item = Level> {
     [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= detected())
 }
 
-/// Compares `out` with the loops. The products of f32 are exact in f64; those of f64 add an error of the same bound.
+/// Compares `out` with the loops. The products of f32 are exact in f64; those of f64 add an error
+/// of the same bound.
 fn assert_product<T: Number>(
     what: &str,
     alpha: T,
@@ -106,7 +108,8 @@ fn check_both<T: Number>(
     assert_product(what, alpha, a, b, Some(&old), &out);
 }
 
-/// All forms of one product: each operand plain, transposed, with gaps, and broadcast along either axis.
+/// All forms of one product: each operand plain, transposed, with gaps, and broadcast along either
+/// axis.
 fn check_forms<T: Number>(level: Level, (m, k, n): (usize, usize, usize), forms: usize) {
     let kernels = T::kernels(level);
     let (a, b) = (numbers::<T>(3 * m * k + 7, 1), numbers::<T>(3 * k * n + 7, 2));
@@ -179,7 +182,8 @@ fn products_of_the_examples_and_beyond_the_block_sizes() {
         (9, 1100, 50),
         (1700, 17, 60),
         (17, 30, 1700),
-        // The right operand is packed on the way: from the least rows on, and with each width of a last panel.
+        // The right operand is packed on the way: from the least rows on, and with each width of a
+        // last panel.
         (17, 150, 113),
         (18, 129, 145),
         (25, 131, 161),
@@ -284,7 +288,7 @@ fn the_bits_do_not_depend_on_the_threads() {
 
 #[test]
 fn a_thread_does_not_take_what_it_has_packed_for_another_product() {
-    // Of one shape, so that only the product itself tells the packed operands apart.
+    // One shape for both, so that only the product itself tells the packed operands apart.
     let (m, k, n) = (400, 130, 200);
     let a = numbers::<f32>(m * k, 1);
     let product = |seed: u64| {
@@ -304,7 +308,8 @@ fn a_thread_does_not_take_what_it_has_packed_for_another_product() {
 
 #[test]
 fn the_bits_do_not_depend_on_the_path() {
-    // The same rows and columns, alone and as parts of larger products that are packed and threaded.
+    // The same rows and columns, alone and as parts of larger products that are packed and
+    // threaded.
     let (m, k, n) = (200, 700, 150);
     let (a, b) = (numbers::<f32>(m * k, 7), numbers::<f32>(k * n, 8));
     let mut whole = vec![0.0; m * n];
@@ -385,7 +390,8 @@ fn batches() {
         Mat::new(b, 7, 9),
         batch(&[2, 3], &[35, 0], &[0, 63]),
     );
-    // Attention: (batch, time, head, width) seen as (batch, head) times time by width; queries times transposed keys.
+    // Attention: (batch, time, head, width) seen as (batch, head) times time by width; queries
+    // times transposed keys.
     let heads = |data, time: usize, count: isize, width: usize| Mat {
         row_stride: count * width as isize,
         ..Mat::new(data, time, width)
@@ -456,7 +462,8 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(huge, mat(4, 3), 9).contains("reaches outside its 12 elements"));
 }
 
-/// A row added to every row, at sizes that take every way through the drive: one row, one column, no depth, several depths, packing, threads.
+/// A row added to every row, at sizes that take every way through the drive: one row, one column,
+/// no depth, several depths, packing, threads.
 #[test]
 fn a_row_is_added_to_every_row() {
     let sizes = [
@@ -488,7 +495,8 @@ fn a_row_is_added_to_every_row() {
     }
 }
 
-/// Each element is handed on once, when it is complete, on every way through the drive; what is made of it stays.
+/// Each element is handed on once, when it is complete, on every way through the drive; what is
+/// made of it stays.
 #[test]
 fn elements_are_handed_on_when_they_are_complete() {
     let sizes = [

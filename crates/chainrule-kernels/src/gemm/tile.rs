@@ -1,4 +1,5 @@
-//! The inner loops: a panel of a product, a row times a matrix, dot products, and the two ways to pack an operand.
+//! The inner loops: a panel of a product, a row times a matrix, dot products, and the two ways to
+//! pack an operand.
 //!
 //! Each is written once over `Vector` and compiled for each level. A panel is two or three vectors
 //! wide; down it go strips of up to `ROWS` rows, whose sums stay in registers while the common axis
@@ -17,7 +18,8 @@ use std::ops::{Add, Mul};
 pub(super) struct Panel<T> {
     pub rows: usize,
     pub k: usize,
-    /// Element `(i, p)` of the left operand is at `a_strip * (i / ROWS) + a_row * (i % ROWS) + a_col * p`.
+    /// Element `(i, p)` of the left operand is at
+    /// `a_strip * (i / ROWS) + a_row * (i % ROWS) + a_col * p`.
     pub a: *const T,
     pub a_strip: usize,
     pub a_row: usize,
@@ -25,10 +27,11 @@ pub(super) struct Panel<T> {
     /// Element `(p, j)` of the right operand is at `b_row * p + j`.
     pub b: *const T,
     pub b_row: usize,
-    /// Where the first strip, which must be a full one, lays the rows of the right operand side by side for the others. Null: they read it where it is.
+    /// Destination where the first strip, which must be a full one, packs the rows of B for the
+    /// others. Null: they read it where it is.
     pub packed: *mut T,
     pub ahead: Ahead<T>,
-    /// How many columns the panel has: at most those of a full one.
+    /// Columns of the panel: at most those of a full one.
     pub cols: usize,
     pub alpha: T,
     /// Whether something is added: element `(i, j)` of it is at `plus_row * i + j`.
@@ -39,10 +42,11 @@ pub(super) struct Panel<T> {
     pub out_row: usize,
 }
 
-/// How far ahead of the multiplications the packing on the way asks for rows.
+/// Prefetch distance of packing on the way, in rows.
 const ROWS_AHEAD: usize = 8;
 
-/// What will be read after a panel, and is asked for on the way: after each `STRETCH` depths so many lines, so far apart, each time `step` further on.
+/// Prefetch of the data read after a panel: after each `STRETCH` depths `lines.0` lines, `lines.1`
+/// apart, each time `step` further on.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead<T> {
     /// May be null.
@@ -55,7 +59,8 @@ impl<T> Ahead<T> {
     pub const NOTHING: Ahead<T> = Ahead { data: std::ptr::null(), lines: (0, 0), step: 0 };
 }
 
-/// An operand as the packing reads it: `len` lines of depth `k`; packed lines lie side by side, `width` to a panel.
+/// An operand as the packing reads it: `len` lines of depth `k`; packed lines lie side by side,
+/// `width` to a panel.
 pub struct Source<T> {
     pub data: *const T,
     /// Between one line and the next.
@@ -66,7 +71,8 @@ pub struct Source<T> {
     pub k: usize,
 }
 
-/// From so many rows and depths on a tile asks for its part of the output ahead: that of a smaller product is near.
+/// Rows and depth from which a tile prefetches its part of C: that of a smaller product is in
+/// cache.
 const LARGE: usize = 64;
 
 /// Depths after which a tile asks for more of what comes next: so much of a row of f32 is a line.
@@ -83,7 +89,8 @@ pub struct GemmKernels<T> {
     pub cols: usize,
     /// By the number of vectors. The first is for less than one.
     panels: [PanelFn<T>; 4],
-    /// `out[j] += sum_p a[p * a_step] * b[p * b_row + j]` for `n` columns, the sums scaled by alpha.
+    /// `out[j] += sum_p a[p * a_step] * b[p * b_row + j]` for `n` columns, the sums scaled by
+    /// alpha.
     pub row: unsafe fn(
         k: usize,
         n: usize,
@@ -106,7 +113,8 @@ impl<T: Copy> GemmKernels<T> {
     ///
     /// # Safety
     ///
-    /// The addresses that the fields of `panel` describe must be readable, those of `out` writable by nobody else.
+    /// The addresses that the fields of `panel` describe must be readable, those of `out` writable
+    /// by nobody else.
     #[inline]
     pub(super) unsafe fn panel(&self, panel: &Panel<T>) {
         let vectors = if panel.cols < self.lanes { 0 } else { panel.cols.div_ceil(self.lanes) };
@@ -124,8 +132,8 @@ impl<T: Copy> GemmKernels<T> {
         unsafe { (self.transpose)(from, to, width) }
     }
 
-    /// Packs lines into panels of `width`, panel after panel, each `width * k` apart. The last panel is as wide as its
-    /// lines, rounded up to `unit`.
+    /// Packs lines into panels of `width`, panel after panel, each `width * k` apart. The last
+    /// panel is as wide as its lines, rounded up to `unit`.
     ///
     /// # Safety
     ///
@@ -148,8 +156,10 @@ impl<T: Copy> GemmKernels<T> {
     }
 }
 
-/// A tile of `R` rows and `C` vectors. With `PART` only the lanes of `mask` exist of the one vector. The last of several begins earlier where it would
-/// not be full, and computes some elements once more: masks cost more than that. With `PACK` it packs the right operand on the way.
+/// A tile of `R` rows and `C` vectors. With `PART` only the lanes of `mask` exist of the one
+/// vector. The last of several begins earlier where it would not be full, and computes some
+/// elements once more: masks cost more than that. With `PACK` it packs the right operand on the
+/// way.
 #[inline(always)]
 unsafe fn tile<V: Vector, const R: usize, const C: usize, const PART: bool, const PACK: bool>(
     panel: &Panel<V::Elem>,
@@ -158,20 +168,20 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const PART: bool, cons
     out: *mut V::Elem,
     mask: V::Mask,
 ) {
-    // Where a vector begins.
+    // Column of a vector.
     let at = |j: usize| match j > 0 && j + 1 == C {
         true => panel.cols - V::LANES,
         false => j * V::LANES,
     };
-    // SAFETY: `panel` promises all rows, columns and depths below; the pointers only wrap past the end after their
-    // last use.
+    // SAFETY: `panel` promises all rows, columns and depths below; the pointers only wrap past the
+    // end after their last use.
     unsafe {
         let load = |from| if PART { V::load_part(from, mask) } else { V::load(from) };
         let mut sums = [[V::zero(); C]; R];
         let store = |value: V, to| {
             if PART { value.store_part(to, mask) } else { value.store(to) }
         };
-        // What it will be written over is on its way while the sums are made.
+        // Prefetch of C while the sums are made.
         if panel.k >= LARGE && panel.rows >= LARGE {
             for i in 0..R {
                 (0..C).for_each(|j| prefetch(out.wrapping_add(i * panel.out_row + at(j))));
@@ -212,7 +222,8 @@ unsafe fn tile<V: Vector, const R: usize, const C: usize, const PART: bool, cons
         let alpha = V::splat(panel.alpha);
         for (i, mut sums) in sums.into_iter().enumerate() {
             let (out, plus) = (out.add(i * panel.out_row), plus.wrapping_add(i * panel.plus_row));
-            // All of a row is read before any of it is written: what is added may be the output, of which some is written twice.
+            // All of a row is read before any of it is written: what is added may be the output, of
+            // which some is written twice.
             for (j, sum) in sums.iter_mut().enumerate() {
                 *sum = match panel.add {
                     false => alpha.mul(*sum),
@@ -263,7 +274,8 @@ unsafe fn strips<V: Vector, const C: usize, const PART: bool>(
     unsafe {
         let (mut a, mut out, mut left) = (panel.a, panel.out, panel.rows);
         let mut plus = panel.plus;
-        // Where strips are not packed, a last one of a row or two takes some from that before: few rows keep the multipliers waiting.
+        // An unpacked last strip of a row or two takes some rows from the strip before: few rows
+        // keep the multipliers waiting.
         let split = V::ROWS == 6 && panel.a_strip == V::ROWS * panel.a_row;
         while left > 0 {
             if split && (left == 7 || left == 8) {
@@ -331,7 +343,8 @@ unsafe fn add_rows<V: Vector, const D: usize>(
     }
 }
 
-/// A row times a matrix, added to the output: eight rows of the matrix at a time, so that it is read as eight streams.
+/// A row times a matrix, added to the output: eight rows of the matrix at a time, so that it is
+/// read as eight streams.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn row<V: Vector>(
@@ -395,11 +408,13 @@ where
     }
 }
 
-/// Packs lines that lie side by side already: copies runs of `W` numbers. A few depths at a time, so that both sides are long runs.
+/// Packs lines that lie side by side already: copies runs of `W` numbers. A few depths at a time,
+/// so that both sides are long runs.
 #[inline(always)]
 unsafe fn copy<T: Copy, const W: usize>(from: &Source<T>, to: *mut T, unit: usize) {
     const DEPTHS: usize = 8;
-    // SAFETY: reads `len` numbers of each of `k` rows; writes inside the panels that `GemmKernels::pack` describes.
+    // SAFETY: reads `len` numbers of each of `k` rows; writes inside the panels that
+    // `GemmKernels::pack` describes.
     unsafe {
         for first in (0..from.k).step_by(DEPTHS) {
             let depths = first..from.k.min(first + DEPTHS);
@@ -426,7 +441,8 @@ unsafe fn copy<T: Copy, const W: usize>(from: &Source<T>, to: *mut T, unit: usiz
 /// Packs one panel of lines that run along the depth, or of any strides.
 #[inline(always)]
 unsafe fn transpose<T: Copy>(from: &Source<T>, to: *mut T, width: usize) {
-    // SAFETY: reads `len` lines of depth `k`, writes `width * k` numbers, of which `len <= width` in each row.
+    // SAFETY: reads `len` lines of depth `k`, writes `width * k` numbers, of which `len <= width`
+    // in each row.
     unsafe {
         for p in 0..from.k {
             for i in 0..from.len {
@@ -436,12 +452,13 @@ unsafe fn transpose<T: Copy>(from: &Source<T>, to: *mut T, width: usize) {
     }
 }
 
-/// As [`transpose`], by blocks of 8 by 8 where the depth has stride 1. The lanes beyond `len` get copies of a line.
+/// As [`transpose`], by blocks of 8 by 8 where the depth has stride 1. The lanes beyond `len` get
+/// copies of a line.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn transpose_f32(from: &Source<f32>, to: *mut f32, width: usize) {
-    // SAFETY: as for `transpose`; the last block of the depth starts 8 before its end, so that no read passes it, and
-    // `width` is a multiple of 8, so that a block of lines fits.
+    // SAFETY: as for `transpose`; the last block of the depth starts 8 before its end, so that no
+    // read passes it, and `width` is a multiple of 8, so that a block of lines fits.
     unsafe {
         if from.depth != 1 || from.k < 8 || !width.is_multiple_of(8) {
             return transpose(from, to, width);
@@ -485,7 +502,8 @@ macro_rules! kernels {
             }
             $(#[$features])?
             unsafe fn some_copy(from: &Source<$elem>, to: *mut $elem, width: usize, unit: usize) {
-                // SAFETY: the caller's promise; operands are packed to strips or to panels, nothing else.
+                // SAFETY: the caller's promise; operands are packed to strips or to panels, nothing
+                // else.
                 unsafe {
                     if width == <$vector as Vector>::ROWS {
                         copy::<$elem, { <$vector as Vector>::ROWS }>(from, to, unit)

@@ -1,7 +1,9 @@
-//! The vectors that the kernels of this folder are written in: one trait, and one type for each instruction set.
+//! The vectors that the kernels of this folder are written in: one trait, and one type for each
+//! instruction set.
 //!
-//! The methods bear no `#[target_feature]` of their own. They are inlined into functions that do, which is where the
-//! instructions come from; called elsewhere they would be slow, and without the processor's support undefined.
+//! The methods bear no `#[target_feature]` of their own. They are inlined into functions that do,
+//! which is where the instructions come from; called elsewhere they would be slow, and without the
+//! processor's support undefined.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -12,17 +14,18 @@ use crate::simd::array;
 ///
 /// # Safety
 ///
-/// Every method may only run where the processor has the instructions of the type. A `load` reads `LANES` numbers and
-/// a `store` writes them; with a mask of `n`, only the first `n` are touched, and the other lanes of a load are zero.
+/// Every method may only run where the processor has the instructions of the type. A `load` reads
+/// `LANES` numbers and a `store` writes them; with a mask of `n`, only the first `n` are touched,
+/// and the other lanes of a load are zero.
 pub(crate) trait Vector: Copy {
-    /// What a lane holds.
+    /// Type of a lane.
     type Elem: Copy;
     /// Says which lanes of the last vector of a row count.
     type Mask: Copy;
-    /// How many numbers it holds.
+    /// Number of lanes.
     const LANES: usize;
-    /// How many vectors a full panel is wide, and how many rows of so many sums stay in the registers, beside the
-    /// operands and a mask.
+    /// Vectors in the width of a full panel, and rows of as many sums that stay in the registers,
+    /// beside the operands and a mask.
     const WIDE: usize;
     /// See `WIDE`.
     const ROWS: usize;
@@ -48,7 +51,8 @@ macro_rules! avx512_vector {
         #[derive(Clone, Copy)]
         pub(crate) struct $name($reg);
 
-        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the trait demands.
+        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the
+        // trait demands.
         #[allow(unsafe_op_in_unsafe_fn)]
         impl Vector for $name {
             type Elem = $elem;
@@ -148,7 +152,8 @@ macro_rules! avx2_vector {
         #[derive(Clone, Copy)]
         pub(crate) struct $name($reg);
 
-        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the trait demands.
+        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the
+        // trait demands.
         #[allow(unsafe_op_in_unsafe_fn)]
         impl Vector for $name {
             type Elem = $elem;

@@ -1,11 +1,13 @@
 //! The error function and its complement.
 //!
-//! The polynomials were fitted for this file in 50 digits: by the Remez exchange near 0, in the tail by a Chebyshev
-//! expansion of `e^(x^2) erfc(x) (x + c)` in `t = (x - c) / (x + c)`, which maps the half line to a short interval.
+//! The polynomials were fitted for this file in 50 digits: by the Remez exchange near 0, in the
+//! tail by a Chebyshev expansion of `e^(x^2) erfc(x) (x + c)` in `t = (x - c) / (x + c)`, which
+//! maps the half line to a short interval.
 
 use super::scalar::{exp_f32, mul_add_f32, poly};
 
-/// The error function: by a polynomial near 0, elsewhere as `1 - e^-r(x)`, where r is `-log(erfc x)`.
+/// The error function: by a polynomial near 0, elsewhere as `1 - e^-r(x)`, where r is
+/// `-log(erfc x)`.
 #[inline(always)]
 pub fn erf_f32<const FMA: bool>(x: f32) -> f32 {
     let a = x.abs();
@@ -38,7 +40,8 @@ fn poly_f64<const FMA: bool, const N: usize>(x: f64, c: [f64; N]) -> f64 {
     sum
 }
 
-/// 1 - erf(x), subnormal above 9.19, zero above 10.05. In f64 within: the square in the exponent would cost f32 its digits.
+/// 1 - erf(x), subnormal above 9.19, zero above 10.05. In f64 within: the square in the exponent
+/// would cost f32 its digits.
 #[inline(always)]
 pub fn erfc_f32<const FMA: bool>(x: f32) -> f32 {
     let a = x.abs();

@@ -1,5 +1,6 @@
-//! Inverse functions of one f64 for ops that are rarely hot. The standard library's inverse hyperbolic functions lose digits near 1
-//! and overflow in between; it has no inverse error function.
+//! Inverse functions of one f64 for ops that are rarely hot. The standard library's inverse
+//! hyperbolic functions lose digits near 1 and overflow in between; it has no inverse error
+//! function.
 
 use super::erf::{erf_f64, erfc_f64};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, PI};
@@ -37,8 +38,8 @@ pub fn atanh(x: f64) -> f64 {
 
 /// The inverse error function, within 1e-14 relative: infinite at 1 and -1, NaN beyond.
 ///
-/// The start is Winitzki's formula ("A handy approximation for the error function and its inverse", 2008), good to 2e-3; each of the
-/// steps after Halley triples the digits.
+/// The start is Winitzki's formula ("A handy approximation for the error function and its inverse",
+/// 2008), good to 2e-3; each of the steps after Halley triples the digits.
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();
     if a >= 1.0 || a.is_nan() {
@@ -149,7 +150,7 @@ mod tests {
     fn erfinv_undoes_erf() {
         for i in 1..2000 {
             let y = f64::from(i) * 0.002;
-            // What rounding of erf does to y grows with the inverse of its slope.
+            // Rounding of erf moves y by the inverse of its slope.
             let lost = 1e-16 * (y * y).exp();
             assert!((erfinv(erf_f64(y)) - y).abs() <= 1e-14 * y + 2.0 * lost, "{y}");
         }

@@ -1,11 +1,11 @@
 //! Elementary functions over slices, for f32 and f64.
 //!
-//! [`scalar`] holds the f32 functions that other kernels fuse into their loops, [`Real`] puts both types behind one
-//! trait, [`mod@pow`] the powers, [`erf`] the error function, [`inverse`] inverses that are rarely
-//! hot. For f32, the vector functions are within 3e-7 relative of the true value for every input,
-//! on every level of vector instructions (sine and cosine within 3e-7 absolute); the levels differ
-//! in the last bits, since some have a fused multiply-add. For f64 each element goes to the
-//! standard library or to [`erf`].
+//! [`scalar`] holds the f32 functions that other kernels fuse into their loops, [`Real`] puts both
+//! types behind one trait, [`mod@pow`] the powers, [`erf`] the error function, [`inverse`] inverses
+//! that are rarely hot. For f32, the vector functions are within 3e-7 relative of the true value
+//! for every input, on every level of vector instructions (sine and cosine within 3e-7 absolute);
+//! the levels differ in the last bits, since some have a fused multiply-add. For f64 each element
+//! goes to the standard library or to [`erf`].
 
 pub mod erf;
 pub mod inverse;
@@ -104,7 +104,8 @@ fn rsqrt_body<const FMA: bool, T: Real>(x: &[T], y: &mut [T]) {
     map(x, y, |x| T::ONE / x.sqrt());
 }
 
-/// Runs the fast `f`, then `wide` in f64 on what lies beyond its range, infinities and NaN included.
+/// Runs the fast `f`, then `wide` in f64 on what lies beyond its range, infinities and NaN
+/// included.
 #[inline(always)]
 fn trig<T: Real>(x: &[T], y: &mut [T], f: impl Fn(T) -> T, wide: fn(f64) -> f64) {
     debug_assert_eq!(x.len(), y.len());
@@ -180,11 +181,13 @@ vectorized! {
     pub fn sqrt_slice[T](x: &[T], y: &mut [T]) where [T: Real] = sqrt_body
 }
 vectorized! {
-    /// `y = 1 / sqrt(x)`, a division and a root: not the processor's estimate. Infinite at 0, with the sign of the zero.
+    /// `y = 1 / sqrt(x)`, a division and a root: not the processor's estimate. Infinite at 0, with
+    /// the sign of the zero.
     pub fn rsqrt_slice[T](x: &[T], y: &mut [T]) where [T: Real] = rsqrt_body
 }
 vectorized! {
-    /// `y = sin(x)`: f32 within 3e-7 absolute; elements of size 1e4 and more are computed one by one in f64.
+    /// `y = sin(x)`: f32 within 3e-7 absolute; elements of size 1e4 and more are computed one by
+    /// one in f64.
     pub fn sin_slice[T](x: &[T], y: &mut [T]) where [T: Real] = sin_body
 }
 vectorized! {

@@ -1,16 +1,19 @@
-//! The normal distribution function beside the power that its density is made of: what the Gaussian error linear unit and its slope need at one go.
+//! The normal distribution function beside the power that its density is made of: what the Gaussian
+//! error linear unit and its slope need at one go.
 
 use super::erf::erf_f64;
 use super::scalar::{exp_f32, mul_add_f32, poly};
 
-/// `Phi(x) = (1 + erf(x / sqrt 2)) / 2` within 2e-7, and `e^(-x^2 / 2)`, which is `sqrt(2 pi)` times the density. One power, one division.
+/// `Phi(x) = (1 + erf(x / sqrt 2)) / 2` within 2e-7, and `e^(-x^2 / 2)`, which is `sqrt(2 pi)`
+/// times the density. One power, one division.
 #[inline(always)]
 pub fn normal_f32<const FMA: bool>(x: f32) -> (f32, f32) {
     let a = x.abs();
     // At 15 the power has long been 0.
     let a = if 15.0 < a { 15.0 } else { a };
     let power = exp_f32::<FMA>(a * a * -0.5);
-    // e^(a^2 / 2) Phi(-a) (a + 4) in t = (a - 4) / (a + 4) up to 15, to 5e-7, and near 0 to 5e-10: a weighted least-squares fit of f64 values.
+    // e^(a^2 / 2) Phi(-a) (a + 4) in t = (a - 4) / (a + 4) up to 15, to 5e-7, and near 0 to 5e-10:
+    // a weighted least-squares fit of f64 values.
     let u = 1.0 / (a + 4.0);
     #[rustfmt::skip]
     let tail = poly::<FMA, 9>((a - 4.0) * u, [

@@ -1,7 +1,8 @@
 //! Powers over slices.
 //!
-//! The special cases are C99's: 0^0 and NaN^0 are 1, a negative base takes an integer exponent and is NaN with any other,
-//! and a root of -0 or minus infinity is positive. (PyTorch's root of minus infinity, `x ** 0.5`, is NaN.)
+//! The special cases are C99's: 0^0 and NaN^0 are 1, a negative base takes an integer exponent and
+//! is NaN with any other, and a root of -0 or minus infinity is positive. (PyTorch's root of minus
+//! infinity, `x ** 0.5`, is NaN.)
 
 use super::{Real, map, map2, vectorized};
 
@@ -67,7 +68,8 @@ fn pow_body<const FMA: bool, T: Real>(x: &[T], e: &[T], out: &mut [T]) {
 }
 
 vectorized! {
-    /// `out = x ^ e` with one exponent: 0, 1, 2, 3, -1, -2, 0.5 and -0.5 without a call of the power function.
+    /// `out = x ^ e` with one exponent: 0, 1, 2, 3, -1, -2, 0.5 and -0.5 without a call of the
+    /// power function.
     pub fn pow_splat[T](x: &[T], e: T, out: &mut [T]) where [T: Real] = pow_splat_body
 }
 vectorized! {

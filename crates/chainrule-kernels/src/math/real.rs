@@ -5,8 +5,8 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// f32 or f64, with the functions that kernels fuse into their loops.
 ///
-/// For f32 the functions are the vectorising ones of this module; for f64 those of the standard library, and for
-/// the error function, which it lacks, those of [`erf`].
+/// For f32 the functions are the vectorising ones of this module; for f64 those of the standard
+/// library, and for the error function, which it lacks, those of [`erf`].
 pub trait Real:
     Copy
     + PartialOrd

@@ -1,10 +1,13 @@
-//! Elementary functions of one f32, written so that a loop over them vectorises: no branch, no table, no library call.
+//! Elementary functions of one f32, written so that a loop over them vectorises: no branch, no
+//! table, no library call.
 //!
-//! The polynomials are minimax fits of the relative error, made for this file with the Remez exchange in 40 digits. The argument
-//! is reduced with the constant (ln 2, pi) split in parts short enough that the products with the integer are exact,
-//! so the plain path (`FMA = false`) is as accurate as the fused one.
+//! The polynomials are minimax fits of the relative error, made for this file with the Remez
+//! exchange in 40 digits. The argument is reduced with the constant (ln 2, pi) split in parts short
+//! enough that the products with the integer are exact, so the plain path (`FMA = false`) is as
+//! accurate as the fused one.
 //!
-//! Selects are written as `if a < b { .. }` rather than `min` and `max`: they are one instruction and let NaN through.
+//! Selects are written as `if a < b { .. }` rather than `min` and `max`: they are one instruction
+//! and let NaN through.
 
 use std::f32::consts::{FRAC_1_PI, LN_2, LOG2_E, LOG10_E};
 
@@ -19,12 +22,14 @@ const LN2_LO: f32 = 3.194_618_3e-5;
 const LOG10_2_HI: f32 = 0.301_025_4;
 const LOG10_2_LO: f32 = 4.605_039e-6;
 
-/// pi in three parts: 8 bits, 11 bits, the rest. Products of the first two with an integer below 2^13 are exact.
+/// pi in three parts: 8 bits, 11 bits, the rest. Products of the first two with an integer below
+/// 2^13 are exact.
 const PI_HI: f32 = 3.140_625;
 const PI_MID: f32 = 9.675_026e-4;
 const PI_LO: f32 = 1.509_958e-7;
 
-/// Below this size `sin_f32` and `cos_f32` are accurate; the slice functions hand anything larger to f64.
+/// Below this size `sin_f32` and `cos_f32` are accurate; the slice functions hand anything larger
+/// to f64.
 pub const TRIG_LIMIT: f32 = 1e4;
 
 /// `a * b + c`, fused where that is one instruction.
@@ -43,7 +48,8 @@ pub(super) fn poly<const FMA: bool, const N: usize>(x: f32, c: [f32; N]) -> f32 
     sum
 }
 
-/// Writes x as n ln 2 + r with |r| <= ln(2)/2. Returns e^r - 1, n, and the bits whose low part is n.
+/// Writes x as n ln 2 + r with |r| <= ln(2)/2. Returns e^r - 1, n, and the bits whose low part is
+/// n.
 #[inline(always)]
 fn reduced_expm1<const FMA: bool>(x: f32) -> (f32, f32, u32) {
     let shifted = mul_add_f32::<FMA>(x, LOG2_E, ROUND);
@@ -63,14 +69,16 @@ pub fn exp_f32<const FMA: bool>(x: f32) -> f32 {
     let x = if 89.0 < x { 89.0 } else { x };
     let zero = x < -104.5;
     let (p, _, bits) = reduced_expm1::<FMA>(if zero { -104.5 } else { x });
-    // A zero that comes out of an underflow costs some processors a hundred times what this select does, and masks make many.
+    // A zero that comes out of an underflow costs some processors a hundred times what this select
+    // does, and masks make many.
     times_power_of_two(if zero { 0.0 } else { p + 1.0 }, bits)
 }
 
 /// `y 2^n`, where n is the low part of `bits` and |n| is below 2^8.
 #[inline(always)]
 fn times_power_of_two(y: f32, bits: u32) -> f32 {
-    // 2^n overflows or underflows by itself, so it is applied as 2^half * 2^rest; the second product rounds once.
+    // 2^n overflows or underflows by itself, so it is applied as 2^half * 2^rest; the second
+    // product rounds once.
     let n = bits << 23;
     let half = ((n as i32) >> 1) as u32 & 0xff80_0000;
     let rest = n.wrapping_sub(half);
@@ -110,7 +118,8 @@ pub fn expm1_f32<const FMA: bool>(x: f32) -> f32 {
     if x.abs() < 1e-20 { x } else { y }
 }
 
-/// The hyperbolic tangent, as e / (e + 2) with e = exp(2|x|) - 1: exact in the limits at 0 and at infinity.
+/// The hyperbolic tangent, as e / (e + 2) with e = exp(2|x|) - 1: exact in the limits at 0 and at
+/// infinity.
 #[inline(always)]
 pub fn tanh_f32<const FMA: bool>(x: f32) -> f32 {
     let a = x.abs();
@@ -206,7 +215,8 @@ pub fn log10_f32<const FMA: bool>(x: f32) -> f32 {
 pub fn log1p_f32<const FMA: bool>(x: f32) -> f32 {
     let u = 1.0 + x;
     let (k, f) = log_parts(u);
-    // What 1 + x lost by rounding goes back into f, scaled as f is. From 2^30 on nothing that matters is lost.
+    // The rounding error of 1 + x goes back into f, scaled as f is. From 2^30 on nothing that
+    // matters is lost.
     let lost = x - (u - 1.0);
     let down = f32::from_bits(
         1f32.to_bits().wrapping_sub(u.to_bits().wrapping_sub(SQRT_HALF) & 0xff80_0000),
@@ -246,7 +256,8 @@ pub fn sin_f32<const FMA: bool>(x: f32) -> f32 {
     f32::from_bits(y.to_bits() ^ (x.to_bits() & 0x8000_0000))
 }
 
-/// The cosine, for |x| below [`TRIG_LIMIT`] (meaningless beyond): sin(x + pi/2), with the quarter turn put into n.
+/// The cosine, for |x| below [`TRIG_LIMIT`] (meaningless beyond): sin(x + pi/2), with the quarter
+/// turn put into n.
 #[inline(always)]
 pub fn cos_f32<const FMA: bool>(x: f32) -> f32 {
     let a = x.abs();

@@ -1,4 +1,5 @@
-//! The oracle for f32 is the standard library's f64; for f64, identities and values of 50-digit arithmetic.
+//! The oracle for f32 is the standard library's f64; for f64, identities and values of 50-digit
+//! arithmetic.
 
 use super::*;
 use crate::simd::{Level, detected};
@@ -223,8 +224,8 @@ fn the_error_function_of_f64() {
     assert_eq!([erf::erfc_f64(27.5), erf::erfc_f64(-7.0), erf::erfc_f64(inf)], [0.0, 2.0, 0.0]);
 }
 
-/// A result does not depend on where in the slice its element stands, except for the last bits: a remainder loop
-/// must compute the same function.
+/// A result does not depend on where in the slice its element stands, except for the last bits: a
+/// remainder loop must compute the same function.
 #[test]
 fn every_size_gives_the_same_bits() {
     let all: [Slice; 15] = [

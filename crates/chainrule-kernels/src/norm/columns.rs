@@ -1,10 +1,11 @@
-//! The loops of batch normalisation: sums down the columns, and maps along a row with a number for each column.
+//! The loops of batch normalisation: sums down the columns, and maps along a row with a number for
+//! each column.
 //!
-//! Each is a plain loop along the columns, and f32 has an AVX-512 twin, which keeps the sums in registers and cuts the last block
-//! of columns by a mask.
+//! Each is a plain loop along the columns, and f32 has an AVX-512 twin, which keeps the sums in
+//! registers and cuts the last block of columns by a mask.
 //!
-//! A column's sum has a fixed order, whatever its neighbours and the vector instructions: row after row in the type itself for
-//! 32 rows, and these parts added in f64.
+//! A column's sum has a fixed order, whatever its neighbours and the vector instructions: row after
+//! row in the type itself for 32 rows, and these parts added in f64.
 
 use crate::math::Real;
 #[cfg(target_arch = "x86_64")]
@@ -16,8 +17,9 @@ pub const COLUMNS: usize = 256;
 /// Rows summed in the type itself before the sum goes to f64.
 const ROWS: usize = 32;
 
-/// f32 or f64, with the loops. Arrays of n rows start at the first column wanted; `c` is the step from row to row. As many
-/// columns are summed as there are `totals`. In a row everything has the same length.
+/// f32 or f64, with the loops. Arrays of n rows start at the first column wanted; `c` is the step
+/// from row to row. The number of summed columns is the length of `totals`. In a row everything has
+/// the same length.
 pub trait Column: Real {
     /// The sums of x down the columns.
     fn column_sums(x: &[Self], c: usize, n: usize, totals: &mut [f64]);
@@ -161,7 +163,8 @@ mod plain {
     }
 }
 
-/// The same loops for f32, in blocks of 16 columns, the last under a mask. Each operation is the one of the plain loop.
+/// The same loops for f32, in blocks of 16 columns, the last under a mask. Each operation is the
+/// one of the plain loop.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use super::ROWS;
@@ -170,7 +173,7 @@ mod avx512 {
 
     const LANES: usize = 16;
 
-    /// What is summed: a, (a - b)^2 or a b.
+    /// Kinds of summand: a, (a - b)^2 or a b.
     pub const FIRST: u8 = 0;
     pub const SQUARE: u8 = 1;
     pub const PRODUCT: u8 = 2;

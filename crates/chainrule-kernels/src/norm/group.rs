@@ -1,10 +1,11 @@
-//! Rows for group normalisation: how a sample falls into groups of channels, and rows whose channels are several neighbouring elements, for
-//! which gain and bias are one number. What is done to rows knows nothing of samples; gain and bias repeat from sample to sample.
+//! Rows for group normalisation: how a sample falls into groups of channels, and rows whose
+//! channels are several neighbouring elements, for which gain and bias are one number. The loops
+//! over rows know nothing of samples; gain and bias repeat from sample to sample.
 
 use super::layer::{Affine, LANES, ROWS, Slope, Stats, sums};
 use crate::math::Real;
 
-/// How a sample falls into rows, one for each group of channels.
+/// The split of a sample into rows, one for each group of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRows {
     /// Groups of channels in a sample.
@@ -38,12 +39,12 @@ impl GroupRows {
         self.groups * self.channels
     }
 
-    /// How many samples add up their gradients of gain and bias in the type itself.
+    /// Samples whose gradients of gain and bias are added in the type itself.
     pub fn samples_at_once(self) -> usize {
         (ROWS / self.inner.max(1)).max(1)
     }
 
-    /// How many pieces of so many samples there are.
+    /// Number of pieces of so many samples.
     pub fn pieces(self, samples: usize) -> usize {
         samples.div_ceil(self.samples_at_once())
     }

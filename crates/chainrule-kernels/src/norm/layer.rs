@@ -1,10 +1,13 @@
-//! Layer, root-mean-square and group normalisation: each row by its own statistics, and the gradients.
+//! Layer, root-mean-square and group normalisation: each row by its own statistics, and the
+//! gradients.
 //!
-//! A row is read from memory once and then again from the first cache. Its mean is taken twice: what is left of it after the first, rounded
-//! one was subtracted corrects both the mean and the variance, so that rows far from zero lose no digits.
+//! A row is read from memory once and then again from the first cache. Its mean is taken twice:
+//! what is left of it after the first, rounded one was subtracted corrects both the mean and the
+//! variance, so that rows far from zero lose no digits.
 //!
-//! Sums along a row go into 32 lanes, which fold into f64 after a group of elements. Sums down the columns are taken in the type itself over
-//! pieces of 32 rows, and these in f64: the order is fixed by the sizes alone, so threads, which take whole pieces, change no bit.
+//! Sums along a row go into 32 lanes, which fold into f64 after a group of elements. Sums down the
+//! columns are taken in the type itself over pieces of 32 rows, and these in f64: the order is
+//! fixed by the sizes alone, so threads, which take whole pieces, change no bit.
 
 use super::group::{GroupRows, apply_channels, grad_channels};
 use crate::map::{PIECE, SHARED};
@@ -23,7 +26,7 @@ const GROUP: usize = 16 * LANES;
 /// Rows whose column sums are taken in the type itself.
 pub(super) const ROWS: usize = 32;
 
-/// Which normalisation.
+/// Kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub enum Norm {
     /// By mean and variance.
@@ -32,18 +35,18 @@ pub enum Norm {
     Rms,
 }
 
-/// What is kept of a row: `xhat = (x - centre) * inv + shift`.
+/// Statistics kept of a row: `xhat = (x - centre) * inv + shift`.
 #[derive(Clone, Copy)]
 pub(super) struct Stats<T> {
     /// The mean, rounded.
     centre: T,
     /// 1 / sqrt(variance + eps).
     inv: T,
-    /// What the rounding of the mean left out, times `-inv`.
+    /// Rounding error of the mean, times `-inv`.
     shift: T,
 }
 
-/// How many numbers are kept of a row.
+/// Numbers kept of a row.
 pub const STATS: usize = 3;
 
 impl<T: Real> Stats<T> {
@@ -189,8 +192,9 @@ pub struct Affine<'a, T> {
     pub bias: Option<&'a [T]>,
 }
 
-/// How many pieces one task takes, or all where that is little. A row is read three times: half of what a copy needs is enough for threads, and
-/// there are enough tasks for them to end at about the same time.
+/// Pieces of one task, or all where the work is small. A row is read three times: half of what a
+/// copy needs is enough for threads, and there are enough tasks for them to end at about the same
+/// time.
 fn task(len: usize, piece: usize) -> usize {
     match len < SHARED / 2 {
         true => len.div_ceil(piece).max(1),
@@ -198,7 +202,8 @@ fn task(len: usize, piece: usize) -> usize {
     }
 }
 
-/// `out = xhat * gain + bias` for each row, where xhat is the row normalised; `kept` gets [`STATS`] numbers a row for the backward pass.
+/// `out = xhat * gain + bias` for each row, where xhat is the row normalised; `kept` gets [`STATS`]
+/// numbers a row for the backward pass.
 pub fn forward<T: Real>(
     x: &[T],
     rows: GroupRows,
@@ -225,20 +230,21 @@ pub fn forward<T: Real>(
     });
 }
 
-/// What the backward pass reads.
+/// Inputs of the backward pass.
 #[derive(Clone, Copy, Debug)]
 pub struct RowNormUpstream<'a, T> {
     /// The gradient of the output.
     pub g: &'a [T],
     /// The input.
     pub x: &'a [T],
-    /// What the forward pass kept.
+    /// Statistics kept by the forward pass.
     pub kept: &'a [T],
     /// The learned factor; none is 1.
     pub gain: Option<&'a [T]>,
 }
 
-/// One piece of samples: the gradient of the input, and the piece's sums of `g * xhat` and `g` for each channel, if they are wanted.
+/// One piece of samples: the gradient of the input, and the piece's sums of `g * xhat` and `g` for
+/// each channel, if they are wanted.
 #[inline(always)]
 fn backward_body<const FMA: bool, T: Real>(
     up: RowNormUpstream<'_, T>,
@@ -290,7 +296,8 @@ fn backward_body<const FMA: bool, T: Real>(
     }
 }
 
-/// `dx = inv * (g - mean(g) - xhat * mean(g * xhat))` for one row; without the first mean where nothing was centred.
+/// `dx = inv * (g - mean(g) - xhat * mean(g * xhat))` for one row; without the first mean where
+/// nothing was centred.
 #[derive(Clone, Copy)]
 pub(super) struct Slope<T> {
     mean: T,
@@ -316,11 +323,12 @@ vectorized! {
         where [T: Real] = backward_body
 }
 
-/// What a task of [`backward`] writes: its rows of `dx`, and its partial sums for gain and bias.
+/// Outputs of one task of [`backward`]: its rows of `dx`, and its partial sums for gain and bias.
 type Parts<'a, T> = ((&'a mut [T], &'a mut [T]), &'a mut [T]);
 
-/// The gradient of the input, and of gain and bias where there is room for them (an element for each channel, or none). `scratch` has room
-/// for the partial sums: [`GroupRows::pieces`] rows of as many elements for each of the two that is wanted.
+/// The gradient of the input, and of gain and bias where there is room for them (an element for
+/// each channel, or none). `scratch` has room for the partial sums: [`GroupRows::pieces`] rows of
+/// as many elements for each of the two that is wanted.
 pub fn backward<T: Real + Summed>(
     up: RowNormUpstream<'_, T>,
     rows: GroupRows,
@@ -340,7 +348,7 @@ pub fn backward<T: Real + Summed>(
     let (gains, biases) =
         scratch[..parts * (gain_wide + bias_wide)].split_at_mut(parts * gain_wide);
     let piece = rows.samples_at_once() * rows.sample();
-    // What belongs to one piece of samples; `i` counts pieces.
+    // The work on one piece of samples; `i` counts pieces.
     let one = |i: usize, dx: &mut [T], gains: &mut [T], biases: &mut [T]| {
         let at = i * piece;
         let up = RowNormUpstream {

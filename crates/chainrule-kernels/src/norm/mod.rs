@@ -1,5 +1,5 @@
-//! Normalisation. Here batch normalisation over the rows of a contiguous `[n, c]` array, where each column is a feature; in [`layer`] that
-//! of each row by itself.
+//! Normalisation. Here batch normalisation over the rows of a contiguous `[n, c]` array, where each
+//! column is a feature; in [`layer`] that of each row by itself.
 
 mod columns;
 pub mod group;
@@ -77,9 +77,9 @@ fn inv_std_body<const FMA: bool, T: Real>(var: &[T], eps: T, out: &mut [T]) {
 /// The per-column numbers of an affine map, `(x - mean) * inv_std * gain + bias`.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnAffine<'a, T> {
-    /// What is subtracted.
+    /// The mean, subtracted from each element.
     pub mean: &'a [T],
-    /// What the difference is multiplied by: 1 / sqrt(variance + eps).
+    /// Factor of the difference: 1 / sqrt(variance + eps).
     pub inv_std: &'a [T],
     /// The learned factor; none is 1.
     pub gain: Option<&'a [T]>,
@@ -135,7 +135,7 @@ fn apply_body<const FMA: bool, T: Column>(
     }
 }
 
-/// What the backward pass of batch statistics reads.
+/// Inputs of the backward pass of batch statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormUpstream<'a, T> {
     /// The gradient of the output, `[n, c]`.
@@ -146,7 +146,7 @@ pub struct BatchNormUpstream<'a, T> {
     pub inv_std: &'a [T],
     /// The learned factor; none is 1.
     pub gain: Option<&'a [T]>,
-    /// What the variance was divided by is n less this: 0 or 1.
+    /// Correction of the variance: its divisor is n less this, 0 or 1.
     pub correction: usize,
 }
 
@@ -188,8 +188,9 @@ fn grad_body<const FMA: bool, T: Column>(
 }
 
 vectorized! {
-    /// The mean and the variance of each column, in two passes. The variance is divided by `n - correction`: correction 0 is
-    /// the biased variance by which batch normalisation divides, 1 the unbiased one of its running statistics.
+    /// The mean and the variance of each column, in two passes. The variance is divided by
+    /// `n - correction`: correction 0 is the biased variance by which batch normalisation divides,
+    /// 1 the unbiased one of its running statistics.
     pub fn batch_norm_stats[T](x: &[T], n: usize, c: usize, correction: usize, mean: &mut [T], var: &mut [T])
         where [T: Column] = stats_body
 }
@@ -198,7 +199,8 @@ vectorized! {
     pub fn inv_std[T](var: &[T], eps: T, out: &mut [T]) where [T: Real] = inv_std_body
 }
 vectorized! {
-    /// `xhat = (x - mean) * inv_std` and `out = gain * xhat + bias`. The backward pass needs `xhat`; evaluation does not.
+    /// `xhat = (x - mean) * inv_std` and `out = gain * xhat + bias`. The backward pass needs
+    /// `xhat`; evaluation does not.
     pub fn batch_norm_apply[T](x: &[T], n: usize, c: usize, by: ColumnAffine<'_, T>, out: &mut [T], xhat: Option<&mut [T]>)
         where [T: Column] = apply_body
 }

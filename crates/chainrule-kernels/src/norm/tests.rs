@@ -3,7 +3,7 @@
 use super::*;
 use crate::math::tests::{SIZES, noise};
 
-/// What a column should give, in f64 from the definition.
+/// Expected results of a column, in f64 from the definition.
 struct NormTruth {
     mean: f64,
     var: f64,

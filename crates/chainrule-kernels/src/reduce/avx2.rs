@@ -1,4 +1,5 @@
-//! Rows of f32 on AVX2: what the plain loop computes, to the same bits, which the compiler does not turn into vectors by itself.
+//! Rows of f32 on AVX2: what the plain loop computes, to the same bits, which the compiler does not
+//! turn into vectors by itself.
 
 use std::arch::x86_64::*;
 
@@ -50,7 +51,8 @@ fn tail(rest: &[f32]) -> Single {
     let low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let high = _mm256_add_epi32(low, _mm256_set1_epi32(8));
     let [first, second] = [low, high].map(|lanes| _mm256_cmpgt_epi32(count, lanes));
-    // SAFETY: the masks let only elements of `rest` be read; the second address is used only where it lies within.
+    // SAFETY: the masks let only elements of `rest` be read; the second address is used only where
+    // it lies within.
     unsafe {
         [
             _mm256_maskload_ps(rest.as_ptr(), first),

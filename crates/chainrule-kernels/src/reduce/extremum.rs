@@ -1,6 +1,7 @@
 //! The largest element and its position, and moving elements to and from positions along an axis.
 //!
-//! NaN counts as larger than everything, so that it is not lost; of several equal ones the first is meant.
+//! NaN counts as larger than everything, so that it is not lost; of several equal ones the first is
+//! meant.
 
 use super::LANES;
 use crate::simd::vectorized;
@@ -9,7 +10,7 @@ use crate::simd::{Level, level};
 
 /// A number that can be the largest.
 pub trait Ranked: Copy + PartialOrd + Default + Send + Sync {
-    /// What everything else is at least as large as.
+    /// The least element of the type.
     const LOWEST: Self;
     /// Whether it is NaN.
     fn is_nan(self) -> bool;
@@ -98,7 +99,7 @@ fn row_max<T: Ranked>(row: &[T]) -> T {
     lanes[0]
 }
 
-/// Where the largest element `m` stands first.
+/// Position of the first element equal to the largest, `m`.
 #[inline(always)]
 fn position<T: Ranked>(row: &[T], m: T) -> usize {
     let hit = |v: T| v == m || (m.is_nan() && v.is_nan());
@@ -162,11 +163,13 @@ fn max_columns_body<const FMA: bool, T: Ranked>(
 }
 
 vectorized! {
-    /// The largest element over the middle axis of `[outer, count, inner]`; `count` must be one at least.
+    /// The largest element over the middle axis of `[outer, count, inner]`; `count` must be one at
+    /// least.
     fn max_columns[T](x: &[T], count: usize, inner: usize, out: &mut [T]) where [T: Ranked] = max_columns_body
 }
 
-/// The largest element over the middle axis of `[outer, count, inner]`. With a `count` of 0 there must be no `out` either.
+/// The largest element over the middle axis of `[outer, count, inner]`. With a `count` of 0 there
+/// must be no `out` either.
 pub fn max<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -221,13 +224,14 @@ fn argmax_columns_body<const FMA: bool, T: Ranked>(
 }
 
 vectorized! {
-    /// The largest element over the middle axis of `[outer, count, inner]` and where it first stands.
+    /// The largest element over the middle axis of `[outer, count, inner]` and where it first
+    /// stands.
     fn argmax_columns[T](x: &[T], count: usize, inner: usize, out: &mut [T], index: &mut [i64])
         where [T: Ranked] = argmax_columns_body
 }
 
-/// The largest element over the middle axis of `[outer, count, inner]` and its first position along it. With a `count` of 0 there
-/// must be no `out` either.
+/// The largest element over the middle axis of `[outer, count, inner]` and its first position along
+/// it. With a `count` of 0 there must be no `out` either.
 pub fn argmax<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T], index: &mut [i64]) {
     if out.is_empty() {
         return;
@@ -239,8 +243,8 @@ pub fn argmax<T: Ranked>(x: &[T], count: usize, inner: usize, out: &mut [T], ind
     }
 }
 
-/// Puts `g[o, i]` at position `index[o, i]` of the middle axis of `out`, `[outer, count, inner]`, among zeros.
-/// Every index must lie in `0..count`.
+/// Puts `g[o, i]` at position `index[o, i]` of the middle axis of `out`, `[outer, count, inner]`,
+/// among zeros. Every index must lie in `0..count`.
 pub fn place<T: Copy + Default>(g: &[T], index: &[i64], count: usize, inner: usize, out: &mut [T]) {
     out.fill(T::default());
     for (k, (&g, &at)) in g.iter().zip(index).enumerate() {
@@ -249,7 +253,8 @@ pub fn place<T: Copy + Default>(g: &[T], index: &[i64], count: usize, inner: usi
     }
 }
 
-/// The reverse of [`place`]: `out[o, i]` is what stands at position `index[o, i]` of the middle axis of `x`.
+/// The reverse of [`place`]: `out[o, i]` is what stands at position `index[o, i]` of the middle
+/// axis of `x`.
 pub fn pick<T: Copy>(x: &[T], index: &[i64], count: usize, inner: usize, out: &mut [T]) {
     for (k, (out, &at)) in out.iter_mut().zip(index).enumerate() {
         let (o, i) = (k / inner, k % inner);

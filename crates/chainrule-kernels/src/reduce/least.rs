@@ -1,6 +1,7 @@
 //! The smallest element and its position: the largest in the reversed order.
 //!
-//! NaN counts as smaller than everything too, so that it is not lost; of several equal ones the first is meant.
+//! NaN counts as smaller than everything too, so that it is not lost; of several equal ones the
+//! first is meant.
 
 use std::cmp::Ordering;
 
@@ -45,7 +46,8 @@ pub trait Least: Ranked {
     fn smallest_at(x: &[Self], count: usize, inner: usize, out: &mut [Self], index: &mut [i64]);
 }
 
-/// The largest element over the middle axis of `[outer, count, inner]`, or with `least` the smallest.
+/// The largest element over the middle axis of `[outer, count, inner]`, or with `least` the
+/// smallest.
 pub fn extreme<T: Least>(least: bool, x: &[T], count: usize, inner: usize, out: &mut [T]) {
     match least {
         true => T::smallest(x, count, inner, out),
@@ -93,7 +95,8 @@ macro_rules! by_cast {
 }
 by_cast!(f32 f64);
 
-/// Integers and bools are rarer: their order is reversed in a copy, and no further loops are compiled for them.
+/// Integers and bools are rarer: their order is reversed in a copy, and no further loops are
+/// compiled for them.
 macro_rules! by_copy {
     ($($t:ty, |$x:ident| $reverse:expr;)*) => {$(
         impl Least for $t {

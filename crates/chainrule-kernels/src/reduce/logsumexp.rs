@@ -7,7 +7,8 @@ use crate::math::{self, Real};
 /// About how many exponentials are taken at once: few enough to stay in the first cache.
 const TILE: usize = 2048;
 
-/// `out = log(sum(exp(x)))` over the middle axis of `[outer, count, inner]`. Over nothing it is minus infinity.
+/// `out = log(sum(exp(x)))` over the middle axis of `[outer, count, inner]`. Over nothing it is
+/// minus infinity.
 pub fn logsumexp_columns<T: Real + Ranked + Summed>(
     x: &[T],
     count: usize,

@@ -1,7 +1,8 @@
 //! Mean and squared deviations, in two passes: first the mean, then what deviates from it.
 //!
-//! The mean is rounded, and with few digits and a mean far from 0 that would show in the variance. So the deviations are
-//! summed as well: they would add up to 0, and what they do add up to corrects the sum of squares.
+//! The mean is rounded, and with few digits and a mean far from 0 that would show in the variance.
+//! The deviations are therefore summed as well: exactly they add up to 0, and their actual sum
+//! corrects the sum of squares.
 
 use super::{BLOCK, LANES, Summed, sum, sum_of};
 use crate::map::Rows;
@@ -10,14 +11,15 @@ use crate::simd::vectorized;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Level, level};
 
-/// The squared deviations less what the rounding of the mean has put into them; an overflow stays one.
+/// The squared deviations less what the rounding of the mean has put into them; an overflow stays
+/// one.
 #[inline(always)]
 pub(super) fn corrected<T: Real>(squares: T, rest: T, n: T) -> T {
     let exact = squares - rest * (rest / n);
     if squares == T::INFINITY { squares } else { exact }
 }
 
-/// How many columns are treated together: what is kept for each of them stands in arrays of this length.
+/// Columns treated together, which is the length of the arrays of their running values.
 const TILE: usize = 256;
 
 /// f32 or f64, with the squared deviations of rows.
@@ -132,12 +134,14 @@ fn squares_columns_body<const FMA: bool, T: Real>(
 }
 
 vectorized! {
-    /// Over the middle axis of `[outer, count, inner]` the squared deviations from the mean, divided by `scale`.
+    /// Over the middle axis of `[outer, count, inner]` the squared deviations from the mean,
+    /// divided by `scale`.
     fn squares_columns[T](x: &[T], count: usize, inner: usize, scale: T, mean: &[T], var: &mut [T])
         where [T: Real] = squares_columns_body
 }
 
-/// Over the middle axis of `[outer, count, inner]` the mean, which is the sum divided, and the squared deviations from it divided by `scale`.
+/// Over the middle axis of `[outer, count, inner]` the mean, which is the sum divided, and the
+/// squared deviations from it divided by `scale`.
 pub fn moments<T: Centred>(
     x: &[T],
     count: usize,

@@ -1,6 +1,8 @@
-//! Sums of powers of magnitudes and their roots, over one axis of `[outer, count, inner]`: the p-norms. All sums are kept in f64.
+//! Sums of powers of magnitudes and their roots, over one axis of `[outer, count, inner]`: the
+//! p-norms. All sums are kept in f64.
 //!
-//! A row is cut into pieces of a fixed size, whose sums are added in turn: threads may take whole pieces without changing a bit.
+//! A row is cut into pieces of a fixed size, whose sums are added in turn: threads may take whole
+//! pieces without changing a bit.
 
 use super::{LANES, PARALLEL, PIECE, least};
 use crate::math::Real;
@@ -93,8 +95,8 @@ fn sums<T: Real>(
 pub trait Normed: Real + least::Least {}
 impl<T: Real + least::Least> Normed for T {}
 
-/// `sum(|x|^p)^(1/p)` over the middle axis of `[outer, count, inner]`; for `p` = 0 how many are not zero, for an infinity the largest or
-/// smallest magnitude, of which there must be one then.
+/// `sum(|x|^p)^(1/p)` over the middle axis of `[outer, count, inner]`; for `p` = 0 how many are not
+/// zero, for an infinity the largest or smallest magnitude, of which there must be one then.
 pub fn norm<T: Normed>(x: &[T], count: usize, inner: usize, p: f64, out: &mut [T]) {
     if p.is_infinite() {
         let sizes: Vec<T> = x.iter().map(|x| x.abs()).collect();

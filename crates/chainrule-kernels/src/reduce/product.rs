@@ -1,4 +1,5 @@
-//! Products over one axis of `[outer, count, inner]`: those of f32 in f64, those of integers wrapping around.
+//! Products over one axis of `[outer, count, inner]`: those of f32 in f64, those of integers
+//! wrapping around.
 //!
 //! A row goes into 16 lanes, which fold in halves at the end; a column is multiplied from the top.
 
@@ -97,7 +98,8 @@ fn product_body<const FMA: bool, T: Summed<Total: Factor>>(
 }
 
 vectorized! {
-    /// The product over the middle axis of `[outer, count, inner]`; 1 if there is nothing to multiply.
+    /// The product over the middle axis of `[outer, count, inner]`; 1 if there is nothing to
+    /// multiply.
     pub fn product[T](x: &[T], count: usize, inner: usize, out: &mut [T]) where [T: Summed<Total: Factor>] = product_body
 }
 
@@ -109,7 +111,7 @@ mod tests {
     fn products_match_plain_products_at_odd_sizes() {
         for count in [0usize, 1, 7, 8, 9, 15, 16, 17, 127, 128, 129] {
             for inner in [1usize, 2, 15, 16, 17, 257] {
-                // Of ones, twos and halves, every product is exact.
+                // Products of ones, twos and halves are exact.
                 let x: Vec<f32> = (0..2 * count * inner)
                     .map(|i| [1.0, 2.0, 0.5, -1.0][(i * 31) % 7 % 4])
                     .collect();

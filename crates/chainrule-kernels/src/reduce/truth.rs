@@ -1,8 +1,9 @@
-//! Whether one of the elements, or each of them, is not zero: over one axis of `[outer, count, inner]`.
+//! Whether one of the elements, or each of them, is not zero: over one axis of
+//! `[outer, count, inner]`.
 
 use crate::simd::vectorized;
 
-/// How many elements are looked at before it is asked whether one was found.
+/// Elements read between two tests for an early end.
 const CHUNK: usize = 1024;
 
 /// Whether one element is zero (`zero`), or is not.

@@ -1,5 +1,6 @@
-//! Rows of f32 on AVX-512, where a mask cuts the last block: rows of 10 or 27 are mostly remainder. And columns, whose totals have room in the
-//! many registers. The same order of additions as the plain loops, so the same bits.
+//! Rows of f32 on AVX-512, where a mask cuts the last block: rows of 10 or 27 are mostly remainder.
+//! And columns, whose totals have room in the many registers. The same order of additions as the
+//! plain loops, so the same bits.
 
 use std::arch::x86_64::*;
 
@@ -105,15 +106,18 @@ pub fn sum_rows(x: &[f32], count: usize, out: &mut [f64]) {
     }
 }
 
-/// So many columns have their totals in registers while the rows go by; narrower vectors have no room for enough of them.
+/// Columns whose totals stay in registers while the rows go by; narrower vectors have no room for
+/// enough of them.
 pub const STRIP: usize = 64;
 
-/// Adds rows of `out.len()` elements, at least [`STRIP`], to `out` eight at a time, strip after strip of columns. Gives back the rows that are left.
+/// Adds rows of `out.len()` elements, at least [`STRIP`], to `out` eight at a time, strip after
+/// strip of columns. Gives back the rows that are left.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub fn add_strips<'a>(out: &mut [f64], x: &'a [f32]) -> &'a [f32] {
     let n = out.len();
     let (groups, rest) = x.split_at(x.len() / (8 * n) * (8 * n));
-    // The last strip begins earlier if it would not be full. What it adds once more, it adds to the same totals.
+    // The last strip begins earlier if it would not be full. Columns it adds a second time go to a
+    // copy of their old totals.
     let mut last = [0.0; STRIP];
     last.copy_from_slice(&out[n - STRIP..]);
     for (i, out) in out.as_chunks_mut().0.iter_mut().enumerate() {

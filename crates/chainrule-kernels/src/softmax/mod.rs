@@ -1,11 +1,14 @@
-//! Softmax, log-softmax, log-sum-exp and cross-entropy over the rows of a contiguous `[rows, n]` array, with their gradients.
+//! Softmax, log-softmax, log-sum-exp and cross-entropy over the rows of a contiguous `[rows, n]`
+//! array, with their gradients.
 //!
-//! Short rows matter most (10 classes, 27 letters), and their remainders would be scalar loops. So the exponential runs over
-//! many rows at once as one flat array, and what goes row by row (see `rows.rs`, also for the order of sums) cuts the last
-//! block by a mask where the processor can.
+//! Short rows matter most (10 classes, 27 letters), and their remainders would be scalar loops. The
+//! exponential therefore runs over many rows at once as one flat array, and the loops over single
+//! rows (`rows.rs`, also for the order of sums) cut the last block by a mask where the processor
+//! can.
 //!
-//! Infinities and NaN do what PyTorch's do: a logit of minus infinity has probability 0; a row of nothing else, or one that
-//! holds plus infinity or NaN, becomes NaN (its log-sum-exp: minus infinity, plus infinity, NaN).
+//! Infinities and NaN do what PyTorch's do: a logit of minus infinity has probability 0; a row of
+//! nothing else, or one that holds plus infinity or NaN, becomes NaN (its log-sum-exp: minus
+//! infinity, plus infinity, NaN).
 
 pub(super) mod rows;
 #[cfg(test)]
@@ -15,23 +18,25 @@ pub use rows::Row;
 
 use super::simd::{look_ahead, vectorized};
 
-/// A tile is the rows whose exponentials are taken at once: few enough elements to stay in the first cache.
+/// A tile is the rows whose exponentials are taken at once: few enough elements to stay in the
+/// first cache.
 const TILE: usize = 1024;
 /// The most rows in a tile: what is kept for each row of a tile stands in arrays of this length.
 const TILE_ROWS: usize = 64;
 
-/// How many rows of length n make a tile.
+/// Rows of length n in a tile.
 fn tile_rows(n: usize) -> usize {
     (TILE / n).clamp(1, TILE_ROWS)
 }
 
-/// What is known of each row of a tile.
+/// Running values of each row of a tile.
 struct ShiftedSums<T> {
     shift: [T; TILE_ROWS],
     sum: [T; TILE_ROWS],
 }
 
-/// For one tile: `e = exp(x - shift)`, with each row's shift, which is `shift_of(max)`, and the sum of its exponentials.
+/// For one tile: `e = exp(x - shift)`, with each row's shift, which is `shift_of(max)`, and the sum
+/// of its exponentials.
 #[inline(always)]
 fn exp_rows<const FMA: bool, T: Row>(
     x: &[T],
@@ -270,7 +275,8 @@ vectorized! {
     pub fn log_softmax_rows[T](x: &[T], n: usize, y: &mut [T]) where [T: Row] = log_softmax_body
 }
 vectorized! {
-    /// `out = log(sum(exp(x)))` over each row of length `n`, one element a row. A row without elements gives minus infinity.
+    /// `out = log(sum(exp(x)))` over each row of length `n`, one element a row. A row without
+    /// elements gives minus infinity.
     pub fn logsumexp_rows[T](x: &[T], n: usize, out: &mut [T]) where [T: Row] = logsumexp_body
 }
 vectorized! {
@@ -282,14 +288,15 @@ vectorized! {
     pub fn log_softmax_grad_rows[T](logp: &[T], g: &[T], n: usize, out: &mut [T]) where [T: Row] = log_softmax_grad_body
 }
 vectorized! {
-    /// Each row's loss, `-log(softmax(x)[target])`, and the probabilities, which the gradient needs.
-    /// Every target must lie in `0..n`: the caller has checked it.
+    /// Each row's loss, `-log(softmax(x)[target])`, and the probabilities, which the gradient
+    /// needs. Every target must lie in `0..n`: the caller has checked it.
     pub fn cross_entropy_rows[T](x: &[T], targets: &[i64], n: usize, losses: &mut [T], probs: &mut [T])
         where [T: Row] = cross_entropy_body
 }
 vectorized! {
-    /// The gradient of the losses from the probabilities: `out = (p - onehot(target)) * scale`, where `scale` is the upstream
-    /// gradient (with the 1/rows of a mean). Every target must lie in `0..n`: the caller has checked it.
+    /// The gradient of the losses from the probabilities: `out = (p - onehot(target)) * scale`,
+    /// where `scale` is the upstream gradient (with the 1/rows of a mean). Every target must lie in
+    /// `0..n`: the caller has checked it.
     pub fn cross_entropy_grad_rows[T](probs: &[T], targets: &[i64], n: usize, scale: T, out: &mut [T])
         where [T: Row] = cross_entropy_grad_body
 }

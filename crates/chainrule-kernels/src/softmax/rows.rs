@@ -1,11 +1,12 @@
-//! What is done row by row: the largest element, sums, and maps with a number that differs from row to row.
+//! Loops over single rows: the largest element, sums, and maps with a number that differs from row
+//! to row.
 //!
-//! Each is a plain loop, and f32 has twins of AVX-512 and AVX2: rows of 10 or 27 elements are mostly remainder, which the compiler
-//! leaves to a scalar loop and the twins do with a mask.
+//! Each is a plain loop, and f32 has twins of AVX-512 and AVX2: rows of 10 or 27 elements are
+//! mostly remainder, which the compiler leaves to a scalar loop and the twins do with a mask.
 //!
-//! Sums have a fixed order, whatever the vector instructions and the position of the row: element i goes to lane i mod 16, 16
-//! blocks at a time; the lanes fold in halves (i with i + 8, + 4, + 2, + 1); the folded parts add up in f64. So long rows lose
-//! no accuracy.
+//! Sums have a fixed order, whatever the vector instructions and the position of the row: element i
+//! goes to lane i mod 16, 16 blocks at a time; the lanes fold in halves (i with i + 8, + 4, + 2, +
+//! 1); the folded parts add up in f64. Long rows therefore lose no accuracy.
 
 use crate::math::Real;
 #[cfg(target_arch = "x86_64")]
@@ -17,9 +18,10 @@ const LANES: usize = 16;
 /// Elements that add up in the lanes before these are folded.
 const GROUP: usize = 16 * LANES;
 
-/// f32 or f64, with the loops over one row. Slices that go together have the same length, except that `out` may be longer: then
-/// up to 15 elements beyond the row may get any value. (The rows that follow are written later, and a whole store is
-/// faster than one under a mask, which a load of the neighbouring bytes has to wait for.)
+/// f32 or f64, with the loops over one row. Slices that go together have the same length, except
+/// that `out` may be longer: then up to 15 elements beyond the row may get any value. (The rows
+/// that follow are written later, and a whole store is faster than one under a mask, which a load
+/// of the neighbouring bytes has to wait for.)
 pub trait Row: Real {
     /// The largest element that is not NaN; minus infinity if there is none.
     fn row_max(x: &[Self]) -> Self;
@@ -175,8 +177,8 @@ mod plain {
     }
 }
 
-/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the plain ones do. `$block` is one, and what is done with one
-/// stands beside the invocation.
+/// The same loops for f32, block by block, the last under a mask. Lane for lane they do what the
+/// plain ones do. `$block` is one, and what is done with one stands beside the invocation.
 #[cfg(target_arch = "x86_64")]
 macro_rules! wide_rows {
     ($features:literal, $block:ty) => {
@@ -283,7 +285,7 @@ macro_rules! wide_rows {
     };
 }
 
-/// What is done with blocks.
+/// Loops over blocks.
 #[cfg(target_arch = "x86_64")]
 macro_rules! one_by_one {
     ($features:literal, $block:ty; $($name:ident($($arg:ident: $ty:ty),*) => $body:expr;)*) => {
@@ -370,7 +372,8 @@ pub(crate) mod avx2 {
     #[target_feature(enable = "avx2,fma")]
     fn load(x: &[f32], fill: Block256) -> Block256 {
         let from = x.as_ptr();
-        // SAFETY: an eighth element or a sixteenth is there, or a mask admits no lane beyond the slice; a masked lane is not read.
+        // SAFETY: an eighth element or a sixteenth is there, or a mask admits no lane beyond the
+        // slice; a masked lane is not read.
         unsafe {
             let part = |from, len: usize, fill| {
                 let mask = _mm256_loadu_si256(LANES_ON.as_ptr().add(8 - len).cast());
