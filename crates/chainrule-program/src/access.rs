@@ -36,7 +36,8 @@ impl<'a> Line<'a> {
         self.instruction.inputs.iter().map(|&id| self.program.operand(id)).collect()
     }
 
-    /// The line as code: `d_h = d_logits @ permute`. Values beside the result that nobody uses are left out.
+    /// The line as code: `d_h = d_logits @ permute`. Values beside the result that nobody uses are
+    /// left out.
     pub fn code(&self) -> String {
         super::listing::code(self)
     }
@@ -56,7 +57,8 @@ impl<'a> Line<'a> {
         self.instruction.phase
     }
 
-    /// What made it, if not the user's own code: `rule of tanh`, `sum of parts`, `optimizer`, `algebra`.
+    /// The maker of the instruction, if not the user's own code: `rule of tanh`, `sum of parts`,
+    /// `optimizer`, `algebra`.
     pub fn rule(&self) -> Option<String> {
         match &self.instruction.made_by {
             Maker::User => None,

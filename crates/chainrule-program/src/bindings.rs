@@ -1,4 +1,5 @@
-//! Statements that give a value a name, as they stand in source code: `let hidden = ...;` and `hidden = ...`.
+//! Statements that give a value a name, as they stand in source code: `let hidden = ...;` and
+//! `hidden = ...`.
 
 use std::path::Path;
 
@@ -12,7 +13,8 @@ pub struct Binding {
 
 /// The text of a file of Rust code.
 pub fn read(file: &str) -> Option<String> {
-    // The compiler names files from the root of the workspace; the program may run in a folder below it.
+    // The compiler names files from the root of the workspace; the program may run in a folder
+    // below it.
     let here = std::env::current_dir().unwrap_or_default();
     let folders = std::iter::once(Path::new("")).chain(here.ancestors());
     folders.map(|folder| folder.join(file)).find_map(|path| std::fs::read_to_string(path).ok())
@@ -47,7 +49,8 @@ pub fn of_rust(text: &str) -> Vec<Binding> {
                 }
             }
         }
-        // A block or a closure holds statements of its own; only what is one expression names its result.
+        // A block or a closure holds statements of its own; only what is one expression names its
+        // result.
         if let Some(last) = last
             && !lines[i..last].iter().any(|l| l.trim_end().ends_with('{') || l.contains("|| "))
         {
@@ -57,7 +60,8 @@ pub fn of_rust(text: &str) -> Vec<Binding> {
     out
 }
 
-/// The statements `name = ...` of Python code, also with an annotation. The argument of a call is told from them by the space before the sign.
+/// The statements `name = ...` of Python code, also with an annotation. The argument of a call is
+/// told from them by the space before the sign.
 pub(crate) fn of_python(text: &str) -> Vec<Binding> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<Binding> = Vec::new();
@@ -89,7 +93,8 @@ pub(crate) fn of_python(text: &str) -> Vec<Binding> {
     out
 }
 
-/// A line of Python without its comment. A `#` in a text between quotes is taken for one too, which at worst leaves a name out.
+/// A line of Python without its comment. A `#` in a text between quotes is taken for one too, which
+/// at worst leaves a name out.
 fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or(line).trim_end()
 }

@@ -8,8 +8,9 @@ use crate::error::{Error, Result};
 use crate::tensor::value::Meta;
 
 impl Program {
-    /// Checks the program: every value has one definition, which comes before its uses; names are unique; each op infers from its inputs the
-    /// shape and dtype that the list says; cells keep theirs. Each error names the instruction.
+    /// Checks the program: every value has one definition, which comes before its uses; names are
+    /// unique; each op infers from its inputs the shape and dtype that the list says; cells keep
+    /// theirs. Each error names the instruction.
     pub fn check(&self) -> Result<()> {
         let mut names = HashSet::new();
         for info in &self.values {

@@ -9,11 +9,11 @@ use crate::nn::{Field, Module, Training};
 use crate::optim::Optimizer;
 use crate::tensor::Tensor;
 
-/// A function that is traced on its first call, and again for other shapes and when parameters are frozen or unfrozen; made by
-/// [`Compiled::new`].
+/// A function that is traced on its first call, and again for other shapes and when parameters are
+/// frozen or unfrozen; made by [`Compiled::new`].
 ///
-/// Other things that the function depends on are taken as they are at the trace: a number that it captures, the mode of a model. [`compile`] looks
-/// after the mode; else make another `Compiled`.
+/// Other things that the function depends on are taken as they are at the trace: a number that it
+/// captures, the mode of a model. [`compile`] looks after the mode; else make another `Compiled`.
 ///
 /// ```
 /// use chainrule::{Tensor, program::Compiled};
@@ -56,8 +56,9 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         }
     }
 
-    /// Whether the programs are [fused](Program::fused), as they are if nothing is said. Without fusion and
-    /// [simplification](Compiled::with_simplification) the results are those of the eager mode, bit for bit.
+    /// Whether the programs are [fused](Program::fused), as they are if nothing is said. Without
+    /// fusion and [simplification](Compiled::with_simplification) the results are those of the
+    /// eager mode, bit for bit.
     pub fn with_fusion(mut self, fusion: bool) -> Compiled<F> {
         self.passes.fusion = fusion;
         self.programs.clear();
@@ -71,7 +72,8 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         self
     }
 
-    /// The results of the function, by the program for the shapes of these arguments. Errors as [`Program::trace`] and [`Program::run`] do.
+    /// The results of the function, by the program for the shapes of these arguments. Errors as
+    /// [`Program::trace`] and [`Program::run`] do.
     pub fn run(&mut self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
         let fits = |p: &Validated| p.program().mismatch(arguments).is_none();
         let at = match self.programs.iter().position(fits) {
@@ -105,7 +107,8 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
         self.programs.iter().map(Validated::program).collect()
     }
 
-    /// Which optimisations were left out, and why. The first run of a program also writes them to the standard error stream.
+    /// Warnings of optimisations that were left out, with the reason. The first run of a program
+    /// also writes them to the standard error stream.
     pub fn warnings(&self) -> Vec<&Warning> {
         self.programs.iter().flat_map(Validated::warnings).collect()
     }
@@ -116,10 +119,11 @@ impl<F: FnMut(&[Tensor]) -> Result<Vec<Tensor>>> Compiled<F> {
     }
 }
 
-/// A step of training: the loss, its gradients and the optimizer's update as one program; made by [`compile`].
+/// A step of training: the loss, its gradients and the optimizer's update as one program; made by
+/// [`compile`].
 pub struct CompiledStep<'a> {
     names: Vec<String>,
-    /// What the model is called in messages.
+    /// Name of the model in messages.
     kind: &'static str,
     /// The model's switches between training and evaluation.
     switches: Vec<&'a Training>,
@@ -130,18 +134,21 @@ pub struct CompiledStep<'a> {
     /// For each program which of the switches were on.
     modes: Vec<Vec<bool>>,
     retraces: Vec<Retrace>,
-    /// Of the last run.
+    /// Results of the last run.
     results: Vec<Tensor>,
 }
 
 type LossFn<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
 
-/// The usual step of training as a program: `loss` of the arguments, which have these names, the backward pass, and the optimizer's update. The parameters
-/// of `model` bear the names that they have in it.
+/// The usual step of training as a program: `loss` of the arguments, which have these names, the
+/// backward pass, and the optimizer's update. The parameters of `model` bear the names that they
+/// have in it.
 ///
-/// It is traced on the first call, and again for other shapes, when parameters are frozen or unfrozen, and when the model is
-/// switched to evaluation or back. A step changes parameters, buffers, the optimizer's state and generators as the eager mode does, so that the two can take turns;
-/// bit for bit without simplification and fusion ([`CompiledStep::with_simplification`], [`CompiledStep::with_fusion`]). Gradients are not kept.
+/// It is traced on the first call, and again for other shapes, when parameters are frozen or
+/// unfrozen, and when the model is switched to evaluation or back. A step changes parameters,
+/// buffers, the optimizer's state and generators as the eager mode does, so that the two can take
+/// turns; bit for bit without simplification and fusion ([`CompiledStep::with_simplification`],
+/// [`CompiledStep::with_fusion`]). Gradients are not kept.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Linear};
@@ -150,7 +157,9 @@ type LossFn<'a> = dyn FnMut(&[Tensor]) -> Result<Tensor> + 'a;
 /// let layer = Linear::new(3, 1, &mut Generator::manual_seed(0));
 /// let mut sgd = Sgd::new(layer.parameters(), 0.1);
 /// let (x, y) = (Tensor::ones([4, 3]), Tensor::zeros([4, 1]));
-/// let mut step = program::compile(&layer, &mut sgd, ["x", "y"], |args| layer.try_forward(&args[0])?.try_mse(&args[1]));
+/// let mut step = program::compile(&layer, &mut sgd, ["x", "y"], |args| {
+///     layer.try_forward(&args[0])?.try_mse(&args[1])
+/// });
 /// let first = step.run(&[&x, &y])?.item();
 /// assert!(step.run(&[&x, &y])?.item() < first);
 /// step.optimizer().set_lr(0.01)?; // the next run takes it
@@ -198,7 +207,8 @@ impl CompiledStep<'_> {
         self
     }
 
-    /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and [`Program::run`] do; then nothing was changed but generators.
+    /// One step on this batch: the loss before the update. Errors as [`Program::trace`] and
+    /// [`Program::run`] do; then nothing was changed but generators.
     pub fn run(&mut self, batch: &[&Tensor]) -> Result<Tensor> {
         let at = self.program_for(batch)?;
         run_and_tell(&mut self.programs[at], batch, &mut self.results)?;
@@ -223,7 +233,7 @@ impl CompiledStep<'_> {
         Ok(self.programs.len() - 1)
     }
 
-    /// What differs between the mode of a program and that of the model.
+    /// The difference between the mode of a program and that of the model.
     fn switched(&self, before: &[bool]) -> Option<String> {
         let mut pairs = self.switches.iter().zip(before);
         let on = pairs.find(|(now, before)| now.is_on() != **before)?.0.is_on();
@@ -260,7 +270,8 @@ impl CompiledStep<'_> {
         self.programs.iter().map(Validated::program).collect()
     }
 
-    /// Which optimisations were left out, and why. The first run of a program also writes them to the standard error stream.
+    /// Warnings of optimisations that were left out, with the reason. The first run of a program
+    /// also writes them to the standard error stream.
     pub fn warnings(&self) -> Vec<&Warning> {
         self.programs.iter().flat_map(Validated::warnings).collect()
     }

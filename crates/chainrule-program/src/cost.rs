@@ -1,4 +1,4 @@
-//! What a program costs: operations and bytes.
+//! Cost of a program: operations and bytes.
 
 use smallvec::SmallVec;
 
@@ -7,10 +7,10 @@ use super::ir::{Id, Instruction, Phase};
 use crate::shape::Shape;
 use crate::tensor::op::Kernel;
 
-/// What a program costs, counted by the rules of [`Program::cost`].
+/// Cost of a program, counted by the rules of [`Program::cost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// How many instructions there are.
+    /// Number of instructions.
     pub instructions: usize,
     /// Operations on numbers.
     pub flops: u64,
@@ -31,23 +31,30 @@ impl std::ops::Add for Cost {
 }
 
 impl Program {
-    /// What the program costs.
+    /// The cost of the program.
     ///
-    /// - A product of matrices `[m, k]` and `[k, n]` is `2 m n k` operations, and a convolution as many as the product that it is.
-    /// - An elementwise op is one for each element of its result, whatever it computes: `exp` counts as much as `+`. A slope in one pass
-    ///   (`tanh_grad`) is two: the slope, and the product with the gradient.
+    /// - A product of matrices `[m, k]` and `[k, n]` is `2 m n k` operations, and a convolution as
+    ///   many as the product that it is.
+    /// - An elementwise op is one for each element of its result, whatever it computes: `exp`
+    ///   counts as much as `+`. A slope in one pass (`tanh_grad`) is two: the slope, and the
+    ///   product with the gradient.
     /// - A reduction is one for each element that it takes.
     /// - A fused layer is what its textbook formula is in such steps.
-    /// - What only moves elements is none.
+    /// - An op that only moves elements is none.
     ///
-    /// Bytes are those of all inputs and results of each instruction, as if each went to memory; a view moves none.
+    /// Bytes are those of all inputs and results of each instruction, as if each went to memory; a
+    /// view moves none.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
     /// let (a, b) = (Tensor::ones([2, 3]), Tensor::ones([3, 4]));
-    /// let program = Program::trace([("a", &a), ("b", &b)], |x| Ok(vec![x[0].matmul(&x[1]).exp()]))?;
+    /// let program =
+    ///     Program::trace([("a", &a), ("b", &b)], |x| Ok(vec![x[0].matmul(&x[1]).exp()]))?;
     /// let cost = program.cost();
-    /// assert_eq!((cost.instructions, cost.flops, cost.bytes), (2, 2 * 24 + 8, 4 * (6 + 12 + 8 + 8 + 8)));
+    /// assert_eq!(
+    ///     (cost.instructions, cost.flops, cost.bytes),
+    ///     (2, 2 * 24 + 8, 4 * (6 + 12 + 8 + 8 + 8))
+    /// );
     /// # Ok::<(), chainrule::Error>(())
     /// ```
     pub fn cost(&self) -> Cost {

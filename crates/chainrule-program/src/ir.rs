@@ -21,7 +21,7 @@ impl Id {
     }
 }
 
-/// What is known of a value before it is computed.
+/// Facts of a value, known before it is computed.
 #[derive(Clone)]
 pub struct Info {
     pub meta: Meta,
@@ -41,7 +41,8 @@ pub enum Origin {
     Cell(usize),
     /// The same in each run.
     Constant(Arc<Value>),
-    /// The result of an instruction, which stands in the list under this key, or what comes beside it.
+    /// The result of an instruction, which stands in the list under this key, or what comes beside
+    /// it.
     Result,
 }
 
@@ -53,9 +54,10 @@ pub struct Instruction {
     /// The result, and what the kernel gives beside it.
     pub outputs: SmallVec<[Id; 2]>,
     pub phase: Phase,
-    /// What made it.
+    /// Maker of the instruction.
     pub made_by: Maker,
-    /// The line of the user's code that called for it; of the forward op, where it is part of a backward pass.
+    /// The line of the user's code that called for it; of the forward op, where it is part of a
+    /// backward pass.
     pub location: Option<Place>,
 }
 
@@ -101,7 +103,7 @@ impl Phase {
     }
 }
 
-/// What made an instruction.
+/// Maker of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// The user's code.
@@ -116,7 +118,8 @@ pub enum Maker {
     Algebra,
 }
 
-/// Something that lasts from run to run: a parameter, a buffer, the state of an optimizer or of a generator.
+/// Something that lasts from run to run: a parameter, a buffer, the state of an optimizer or of a
+/// generator.
 #[derive(Clone)]
 pub(crate) struct Cell {
     pub leaf: Arc<Leaf>,

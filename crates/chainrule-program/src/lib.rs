@@ -18,24 +18,37 @@
 //!
 //! # How it is made
 //!
-//! - **Trace** ([`trace`](mod@self), over `tensor/log.rs`). The user's closure runs once, as it is, on real values; while it runs, every op that is applied goes into a log:
-//!   those of the user, those of the reverse rules, those of the optimizer. So there is one way to compute a thing, and a program is what the eager mode
-//!   did. Whether a value is an argument, a parameter, a constant or a result is told by its address. The elements of a value that may be another in the next run can
-//!   not be read outside an op: that is an error, which says what to use instead. A trace changes nothing: parameters, gradients and generators are as before.
-//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters, buffers, the state and the learning rate of an optimizer. A
-//!   run reads the cells, computes, and writes those that have new values, all at the end; so the eager mode and the program can take turns.
-//! - **Instructions** (`ir`). A flat list; each has an op of the table, the ids of its inputs and outputs, and what made it. Each value has one
-//!   definition, a shape and dtype, and a name. A random draw is an instruction that draws from the generator that was traced,
-//!   so that eager draws and runs can take turns; it is never merged with another, nor left out.
-//! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what an op infers from its inputs is what the list says.
-//! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a result.
-//! - **Validation** (`validated`). The first run of a simplified or fused program is compared with the plain one.
+//! - **Trace** ([`trace`](mod@self), over `tensor/log.rs`). The user's closure runs once, as it is,
+//!   on real values; while it runs, every op that is applied goes into a log: those of the user,
+//!   those of the reverse rules, those of the optimizer. There is thus one way to compute a thing,
+//!   and a program is what the eager mode did. Whether a value is an argument, a parameter, a
+//!   constant or a result is told by its address. The elements of a value that may be another in
+//!   the next run can not be read outside an op: that is an error, which says what to use instead.
+//!   A trace changes nothing: parameters, gradients and generators are as before.
+//! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters,
+//!   buffers, the state and the learning rate of an optimizer. A run reads the cells, computes, and
+//!   writes those that have new values, all at the end; so the eager mode and the program can take
+//!   turns.
+//! - **Instructions** (`ir`). A flat list; each has an op of the table, the ids of its inputs and
+//!   outputs, and what made it. Each value has one definition, a shape and dtype, and a name. A
+//!   random draw is an instruction that draws from the generator that was traced, so that eager
+//!   draws and runs can take turns; it is never merged with another, nor left out.
+//! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what
+//!   an op infers from its inputs is what the list says.
+//! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a
+//!   result.
+//! - **Validation** (`validated`). The first run of a simplified or fused program is compared with
+//!   the plain one.
 //! - **Fusion** (`fuse`). Groups of instructions that run tile by tile.
-//! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the first run.
-//! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after its last use, and the updates at the end are in place.
-//! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as data, and as a NumPy script; what a program costs; and how it was simplified.
+//! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the
+//!   first run.
+//! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after
+//!   its last use, and the updates at the end are in place.
+//! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as
+//!   data, and as a NumPy script; what a program costs; and how it was simplified.
 //!
-//! A new pass is a file in `passes/` with a function from a program to a program; `check` runs after each in debug builds.
+//! A new pass is a file in `passes/` with a function from a program to a program; `check` runs
+//! after each in debug builds.
 
 #![deny(missing_docs)]
 

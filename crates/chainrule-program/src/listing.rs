@@ -7,7 +7,7 @@ use super::access::Line;
 use super::ir::{Id, Instruction, Origin};
 use crate::ops::OpId;
 
-/// How wide the column of code may grow before the shapes leave their column.
+/// Widest column of code before the shapes leave their column.
 const WIDEST: usize = 64;
 
 impl fmt::Display for Program {
@@ -94,7 +94,7 @@ impl Program {
     }
 }
 
-/// What is computed, and from what: `a, b = f(c)`.
+/// Code of a line: `a, b = f(c)`.
 pub(super) fn code(line: &Line<'_>) -> String {
     let (program, instruction) = (line.program, line.instruction);
     let used = |id: &&Id| {

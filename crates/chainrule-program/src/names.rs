@@ -30,7 +30,7 @@ impl Names {
     }
 }
 
-/// What Python, or a script, would take for something else.
+/// Reserved words of Python and of the script.
 const RESERVED: [&str; 39] = [
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
     "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
@@ -50,7 +50,8 @@ fn identifier(wanted: &str) -> String {
     out
 }
 
-/// Gives results the names that statements bind them to in the source, where the source can be read and the user gave no name.
+/// Gives results the names that statements bind them to in the source, where the source can be read
+/// and the user gave no name.
 pub(super) fn from_source(log: &TraceLog, names: &mut HashMap<Address, String>) {
     let mut files: HashMap<&str, Vec<Binding>> = HashMap::new();
     // The last op of a statement makes what is bound.

@@ -1,5 +1,5 @@
-//! The parts of a run that are the same each time: when values are dropped, and which updates are in
-//! place.
+//! The parts of a run that are the same each time: when values are dropped, and which updates are
+//! in place.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,9 @@ use super::ir::Id;
 pub(super) struct RunPlan {
     /// For each instruction the values that nothing after it needs.
     pub dropped: Vec<SmallVec<[Id; 2]>>,
-    /// For each instruction at the end of the program that updates cells: the places of the inputs that become results, with the cell of each.
-    /// Nothing that can fail comes after the first of them.
+    /// For each instruction at the end of the program that updates cells: the places of the inputs
+    /// that become results, with the cell of each. Nothing that can fail comes after the first of
+    /// them.
     pub in_place: HashMap<usize, SmallVec<[InPlace; 3]>>,
     /// Whether a cell gets its new value so.
     pub written: Vec<bool>,

@@ -42,29 +42,34 @@ pub(super) fn not_traced() -> Result<()> {
 }
 
 impl Program {
-    /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that the program changes get their new values at the
-    /// end, updates at the end of the program in place; after an error they are as before, unless an update itself failed.
+    /// Runs the program on these arguments: the outputs, in order. Parameters and other cells that
+    /// the program changes get their new values at the end, updates at the end of the program in
+    /// place; after an error they are as before, unless an update itself failed.
     ///
-    /// Random draws come from the generators that were traced, which move on, also where an error ends the run.
+    /// Random draws come from the generators that were traced, which move on, also where an error
+    /// ends the run.
     ///
-    /// Errors for arguments of other shapes or dtypes than those of the trace, and for parameters that were frozen or unfrozen since
-    /// ([`Compiled`](super::Compiled) traces anew instead), and as the ops do.
+    /// Errors for arguments of other shapes or dtypes than those of the trace, and for parameters
+    /// that were frozen or unfrozen since ([`Compiled`](super::Compiled) traces anew instead), and
+    /// as the ops do.
     pub fn run(&self, arguments: &[&Tensor]) -> Result<Vec<Tensor>> {
         let mut results = Vec::new();
         self.run_into(arguments, &mut results)?;
         Ok(results)
     }
 
-    /// As [`Program::run`], with the outputs in a list, whose memory is used again. After the first run on a thread such a run takes no memory from
-    /// the allocator, as far as the kernels do not.
+    /// As [`Program::run`], with the outputs in a list, whose memory is used again. After the first
+    /// run on a thread such a run takes no memory from the allocator, as far as the kernels do not.
     pub fn run_into(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
         results.drain(..).for_each(Tensor::recycle);
         self.run_all(arguments, &[], results)
     }
 
-    /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or `d_x` for the gradient of `x`.
+    /// As [`Program::run`], and the values with these names after the outputs: any intermediate, or
+    /// `d_x` for the gradient of `x`.
     ///
-    /// Errors also for a name that the program does not have; what was found to be of no use is not there any more.
+    /// Errors also for a name that the program does not have; what was found to be of no use is not
+    /// there any more.
     pub fn run_with(&self, arguments: &[&Tensor], names: &[&str]) -> Result<Vec<Tensor>> {
         let found = names.iter().map(|name| {
             let at = self.values.iter().position(|v| v.name == *name);
@@ -85,7 +90,8 @@ impl Program {
         not_traced()?;
         self.check_arguments(arguments)?;
         self.fresh.iter().for_each(Drawn::rewind);
-        // What somebody asks for may be inside a group.
+        // A value that somebody asks for may be inside a group, so only a run without such values
+        // is planned.
         if self.is_planned && asked.is_empty() {
             return self.run_planned(arguments, results);
         }
@@ -120,7 +126,8 @@ impl Program {
         let mut new: SmallVec<[_; 8]> = SmallVec::new();
         for (cell, _) in self.cells.iter().zip(&plan.written).filter(|(_, written)| !**written) {
             if let Some(id) = cell.write {
-                // A view would keep the whole of what it is a part of, and is no value to be changed in place.
+                // A view would keep the whole of what it is a part of, and is no value to be
+                // changed in place.
                 let value = of(id);
                 new.push((cell, if value.owns() { value } else { value.copied()?.share() }));
             }
@@ -168,8 +175,9 @@ impl Program {
         Ok(())
     }
 
-    /// Runs an update, as `run` says, while it holds the leaves that it changes: in place where nobody else holds their values. Of the values
-    /// those are forgotten that are dropped after it and not asked for.
+    /// Runs an update, as `run` says, while it holds the leaves that it changes: in place where
+    /// nobody else holds their values. Values are forgotten that are dropped after it and not asked
+    /// for.
     pub(super) fn update(
         &self,
         instruction: &Instruction,
@@ -184,7 +192,8 @@ impl Program {
             let id = ids[place.input];
             let mut leaf = lock(&self.cells[place.cell].leaf.value);
             if let Some(read) = &values[id.index()] {
-                // Another thread may have set it since the run began: then what it set is overwritten, and not a part of the result.
+                // Another thread may have set it since the run began: then what it set is
+                // overwritten, and not a part of the result.
                 if !Arc::ptr_eq(read, &leaf) {
                     *leaf = read.clone();
                 }
@@ -195,7 +204,7 @@ impl Program {
             held.push(leaf);
         }
         let in_place = |at: usize| places.iter().any(|place| place.input == at);
-        // What a leaf holds that is changed here has to be held once more, so that a copy is changed.
+        // A leaf that is both changed and read is held once more, so that a copy is changed.
         let twice = |at: usize| {
             let same = places.iter().position(|place| ids[place.input] == ids[at]);
             same.map(|same| held[same].clone())

@@ -17,13 +17,17 @@ use crate::tensor::place::Script;
 use crate::tensor::value::{Meta, Value};
 
 impl Program {
-    /// Runs `f` once on these arguments and returns what it did as a program: every op that was applied, also those of a backward pass and of an
-    /// optimizer's step. The tensors that `f` returns are the outputs. Parameters and other leaves that `f` uses or changes are read and written by each run.
+    /// Runs `f` once on these arguments and returns what it did as a program: every op that was
+    /// applied, also those of a backward pass and of an optimizer's step. The tensors that `f`
+    /// returns are the outputs. Parameters and other leaves that `f` uses or changes are read and
+    /// written by each run.
     ///
-    /// The arguments' values serve only to run `f`; another run may have others of the same shape and dtype. Nothing is changed by the trace. Dead code and common
-    /// subexpressions are still there: see [`Program::optimized`].
+    /// The arguments' values serve only to run `f`; another run may have others of the same shape
+    /// and dtype. Nothing is changed by the trace. Dead code and common subexpressions are still
+    /// there: see [`Program::optimized`].
     ///
-    /// Errors as `f` does, and where the elements of a value that depends on the arguments are read (`item`, `to_vec`, ...): a program cannot follow that.
+    /// Errors as `f` does, and where the elements of a value that depends on the arguments are read
+    /// (`item`, `to_vec`, ...): a program cannot follow that.
     pub fn trace<'a>(
         arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
         f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -31,7 +35,8 @@ impl Program {
         Program::trace_as(None, arguments, f)
     }
 
-    /// As [`Program::trace`], for a function that is written in another language: the program names its lines and variables.
+    /// As [`Program::trace`], for a function that is written in another language: the program names
+    /// its lines and variables.
     pub fn trace_script<'a>(
         script: Script,
         arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
@@ -40,8 +45,9 @@ impl Program {
         Program::trace_as(Some(script), arguments, f)
     }
 
-    /// As [`Program::trace_script`], for a language whose users expect that gradients outlast a run: the results of the program are those of `f` and then
-    /// those gradients that [`Graded::after`] says. The caller keeps them.
+    /// As [`Program::trace_script`], for a language whose users expect that gradients outlast a
+    /// run: the results of the program are those of `f` and then those gradients that
+    /// [`Graded::after`] says. The caller keeps them.
     pub fn trace_graded<'a>(
         script: Script,
         arguments: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
@@ -111,18 +117,19 @@ impl Program {
     }
 }
 
-/// What a traced script did with the gradient of a leaf that is older than the trace.
+/// Changes that a traced script made to the gradient of a leaf that is older than the trace.
 pub struct Graded {
     /// The leaf.
     pub leaf: Tensor,
-    /// Whether it had a gradient before, which must be so in each run; none where the gradient was set or forgotten at first.
+    /// Whether it had a gradient before, which must be so in each run; none where the gradient was
+    /// set or forgotten at first.
     pub had: Option<bool>,
     /// Whether a program had used it up before, which must be so in each run: what is added to it
     /// stays unknown.
     pub lost: bool,
     /// The leaf in which the program finds the gradient from before, to be set before a run.
     pub entry: Option<Tensor>,
-    /// What a run leaves.
+    /// The gradient after a run.
     pub after: Remains,
 }
 
@@ -133,7 +140,8 @@ pub enum Remains {
     Nothing,
     /// The result with this number.
     Result(usize),
-    /// It was used up by an update of the leaf, and is not given back: most do not look at it, and it need not be stored.
+    /// It was used up by an update of the leaf, and is not given back: most do not look at it, and
+    /// it need not be stored.
     Lost,
 }
 
@@ -180,7 +188,7 @@ impl Builder {
         self.name_all(log, results);
         for entry in &log.entries {
             let outputs = &entry.outputs;
-            // Whatever hands on a value that is known already, as a custom op does, is no instruction.
+            // A function that hands on a known value, as a custom op does, is no instruction.
             if self.known.contains_key(&outputs[0].address()) {
                 for extra in &outputs[1..] {
                     self.held(extra);
@@ -249,7 +257,8 @@ impl Builder {
         }
     }
 
-    /// The names of all values that have one: given by the user, or `d_x` for the gradient of `x`, or that of the output.
+    /// The names of all values that have one: given by the user, or `d_x` for the gradient of `x`,
+    /// or that of the output.
     fn name_all(&mut self, log: &TraceLog, results: &[(Arc<Value>, Option<String>)]) {
         for (address, name) in &log.names {
             self.wanted.insert(*address, name.clone());
@@ -284,7 +293,8 @@ impl Builder {
         }
     }
 
-    /// The id of a value that some op takes: what is not known by now was there before the trace or came from nothing.
+    /// The id of a value that some op takes: what is not known by now was there before the trace or
+    /// came from nothing.
     fn id(&mut self, value: &Arc<Value>) -> Id {
         match self.known.get(&Arc::as_ptr(value)) {
             Some(&id) => id,
@@ -310,7 +320,8 @@ impl Builder {
         id
     }
 
-    /// Who a value is must last as long as this: the log and the caller see to it.
+    /// Addresses identify values, so each value must live as long as this: the log and the caller
+    /// see to it.
     fn define(&mut self, (address, meta): (Address, Meta), name: Option<&str>, from: Origin) -> Id {
         let id = Id(self.program.values.len() as u32);
         let name = self.names.unique(name.unwrap_or("t"));

@@ -1,10 +1,14 @@
-//! Accuracy: a form of a value is taken only where its rounding error is no larger than that of the form it replaces.
+//! Accuracy: a form of a value is taken only where its rounding error is no larger than that of the
+//! form it replaces.
 //!
-//! Whether a rewrite is backward stable depends on its operands: `sum(x^2) - n c^2` is a fine variance of centred numbers, and a catastrophe far
-//! from zero. So nothing is believed of a rule as such. Both forms are followed step by step by a running error analysis (N. Higham, *Accuracy and
-//! Stability of Numerical Algorithms*, 3.3), at points that bring out cancellation: operands far from zero beside their spread, of very different sizes,
-//! nearly equal, saturated. What the forward pass computed counts as data, rounded once, for both. And an identity that holds for exact numbers only, such as
-//! that differences from a mean sum to zero, may be used where the roundings of the forward pass move the plain form as far.
+//! Whether a rewrite is backward stable depends on its operands: `sum(x^2) - n c^2` is a fine
+//! variance of centred numbers, and a catastrophe far from zero. No rule is therefore trusted as
+//! such. Both forms are followed step by step by a running error analysis (N. Higham, *Accuracy and
+//! Stability of Numerical Algorithms*, 3.3), at points that bring out cancellation: operands far
+//! from zero beside their spread, of very different sizes, nearly equal, saturated. Results of the
+//! forward pass count as data, rounded once, for both. And an identity that holds for exact numbers
+//! only, such as that differences from a mean sum to zero, may be used where the roundings of the
+//! forward pass move the plain form as far.
 
 use std::rc::Rc;
 
@@ -20,20 +24,22 @@ use crate::dtype::DType;
 use crate::ir::{Id, Instruction, Origin, Phase};
 use crate::tensor::reading::{Fold, Reading, SlopeReading};
 
-/// How much larger the bound of a new form may be: orders of summation differ, cancellation is orders of magnitude.
+/// Bound of the new form's error relative to the old one's: orders of summation differ,
+/// cancellation is orders of magnitude.
 const SLACK: f64 = 8.0;
 
-/// Elements this much smaller than the largest count by its error: what is compared is arrays, not single elements.
+/// Elements this much smaller than the largest count by its error: what is compared is arrays, not
+/// single elements.
 const SMALL: f64 = 0.02;
 
 const LARGEST_F32: f64 = 1e12;
 const LARGEST_F64: f64 = 1e100;
 
-/// Agreement of the values themselves, beside their errors. Forward values may have lost digits here that their errors, as data, do not tell; a wrong
-/// rewrite is far beyond.
+/// Agreement of the values themselves, beside their errors. Forward values may have lost digits
+/// here that their errors, as data, do not tell; a wrong rewrite is far beyond.
 const EQUAL: f64 = 1e10 * f64::EPSILON;
 
-/// How the atoms are drawn at a point.
+/// Distribution of the atoms at a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Draw {
     Normal,
@@ -61,10 +67,10 @@ const DRAWS: [Draw; POINTS] = [
 /// Values of a program and their errors at the points.
 #[derive(Default)]
 pub(super) struct Accuracy {
-    /// Of each value, as the program computes it.
+    /// Samples of values, as the program computes them.
     values: FxHashMap<Id, Rc<Sample>>,
     hots: FxHashMap<BaseId, Rc<Sample>>,
-    /// Of terms as they are written at the least cost.
+    /// Samples of terms as they are written at the least cost.
     terms: FxHashMap<TermId, Rc<Sample>>,
     /// Points at which the forward pass overflows, or underflows: there is nothing to compare with.
     burnt: [bool; POINTS],
@@ -331,7 +337,8 @@ impl Stage {
         made
     }
 
-    /// Whether the term, as it would be written, is as accurate as the value that the program computes.
+    /// Whether the term, as it would be written, is as accurate as the value that the program
+    /// computes.
     pub(super) fn may_be_written(&mut self, t: TermId, id: Id) -> bool {
         if self.is_itself(t, id) {
             return true;
@@ -386,7 +393,7 @@ impl Stage {
         let largest = self.largest();
         let counts = |i: usize| old.value[i].abs() < largest && old.error[i] < largest;
         let all = || (point..old.value.len()).step_by(POINTS).filter(|i| counts(*i));
-        // How far roundings of the forward pass move the old form itself.
+        // Change of the old form itself by roundings of the forward pass.
         let moved = all().map(|i| (old.noisy[i] - old.value[i]).abs()).fold(0.0, f64::max);
         let floor = SMALL * all().map(|i| old.error[i]).fold(0.0, f64::max);
         a.into_iter().zip(b).filter(|(_, j)| counts(*j)).all(|(i, j)| {
@@ -398,7 +405,8 @@ impl Stage {
         })
     }
 
-    /// An instruction on its operands, step by step as its kernel has it; `None` where it is not known.
+    /// An instruction on its operands, step by step as its kernel has it; `None` where it is not
+    /// known.
     fn original(&mut self, instruction: &Instruction) -> Option<Sample> {
         let reading = instruction.op.reading();
         if !self.program.info(instruction.result()).meta.dtype.is_float() {
@@ -479,7 +487,8 @@ impl Stage {
             Reading::VarGrad { factor } => {
                 space.scale(&space.mul(&space.sub(given, &x[1]), g), factor)
             }
-            // Forward values only: what they are is known by their terms, and how they were computed does not matter.
+            // Forward values only: what they are is known by their terms, and how they were
+            // computed does not matter.
             Reading::Log1p | Reading::Expm1 | Reading::LogSigmoid | Reading::LogSoftmax => {
                 let t = self.values[instruction.result().index()];
                 let known = !self.is_itself(t, instruction.result());

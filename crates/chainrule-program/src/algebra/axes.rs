@@ -1,4 +1,4 @@
-//! Which axes of the values of a program are one and the same: those that meet in an elementwise op.
+//! Axes of a program's values, unified: those that meet in an elementwise op are one axis.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,7 +10,8 @@ use crate::ir::Id;
 /// The axes of all values: equal variables where two axes are the same.
 pub(super) struct AxisMap {
     pub dims: Vec<Dims>,
-    /// Operands that an instruction takes with axes of its own, since theirs stand for something else already.
+    /// Operands that an instruction takes with axes of its own, since theirs stand for something
+    /// else already.
     pub renamed: FxHashMap<(usize, usize), Dims>,
     pub sizes: Vec<usize>,
 }
@@ -83,7 +84,8 @@ impl Classes {
 }
 
 impl AxisMap {
-    /// `None` if two axes of one value would be the same, which the rules of joining are there to prevent.
+    /// `None` if two axes of one value would be the same, which the rules of joining are there to
+    /// prevent.
     pub fn of(program: &Program) -> Option<AxisMap> {
         let mut classes = Classes::default();
         let mut dims: Vec<Option<Dims>> = vec![None; program.values.len()];

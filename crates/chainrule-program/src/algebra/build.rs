@@ -51,7 +51,8 @@ impl Terms {
         t
     }
 
-    /// How far a coefficient may be from the number that was meant: a fraction of small numbers is exact, others were rounded once to the dtype.
+    /// Tolerance of a coefficient: a fraction of small numbers is exact, others were rounded once
+    /// to the dtype.
     fn noise(&self, c: f64) -> f64 {
         let unit = if super::term::is_fraction(c) { 0.0 } else { self.epsilon };
         (unit + super::term::ROUNDINGS) * c.abs()
@@ -68,7 +69,8 @@ impl Terms {
         self.scaled_product(c, m)
     }
 
-    /// A term as coefficient and product: a longer sum becomes its common factors times what is left, as one factor.
+    /// A term as coefficient and product: a longer sum becomes its common factors times what is
+    /// left, as one factor.
     pub fn as_product(&mut self, t: TermId) -> (f64, ProductId) {
         match self.summands(t)[..] {
             [] => (0.0, UNIT),
@@ -83,7 +85,8 @@ impl Terms {
         }
     }
 
-    /// A sum as a number times common factors times a sum without such, whose first coefficient is 1.
+    /// A sum as a number times common factors times a sum without such, whose first coefficient
+    /// is 1.
     pub fn primitive(&mut self, t: TermId) -> (f64, ProductId, TermId) {
         let summands = self.summands(t).clone();
         let mut common: Factors = self.factors(summands[0].0).clone();
@@ -220,7 +223,7 @@ impl Terms {
         let since = self.events.len();
         let whole = e == e.round();
         let mut out = Factors::new();
-        // What may not be raised by itself.
+        // Factors that may not be raised by themselves.
         let mut rest = Factors::new();
         let factors = self.factors(m).clone();
         let several = factors.len() > 1 || c != 1.0;
@@ -486,7 +489,8 @@ impl Terms {
             let b = self.reduce_base(all, inner);
             return self.power(b, 1.0);
         }
-        // Always apart, so that equal sums are found to be equal; they are put together again when they are written.
+        // Always apart, so that equal sums are found to be equal; they are put together again when
+        // they are written.
         if let [(b, 1.0)] = self.factors(m)[..]
             && let Base::Sum(inner) = *self.get(b)
             && self.on(RuleId::SumOfSum)
@@ -547,14 +551,15 @@ impl Terms {
     }
 }
 
-/// The number that a sum is divided by to be a factor. Where a constant is added, as to a variance, roots of the number would be in the way: then it is a sign.
+/// The number that a sum is divided by to be a factor. A sum with a constant, such as a variance
+/// plus eps, is divided by its sign alone, since roots of the number would be in the way.
 fn content(summands: &Summands) -> f64 {
     let first = summands[0].1;
     let even = summands.iter().all(|(_, c)| (c.abs() - first.abs()).abs() <= 1e-14 * first.abs());
     if even || summands[0].0 != UNIT { first } else { first.signum() }
 }
 
-/// What divides both: the lesser of the exponents of one sign.
+/// Common factors of two products: the lesser of the exponents of one sign.
 pub(super) fn common_factors(a: &Factors, b: &Factors) -> Factors {
     let mut out = Factors::new();
     for &(base, e) in a {

@@ -47,8 +47,8 @@ impl Terms {
         (vars[..] == [var] && !factors.is_empty()).then_some(factors)
     }
 
-    /// Where a product is divided by `x` anyway, its division by `x + [x = 0]` is one by `x`: both
-    /// are what they are at zero.
+    /// A division by `x + [x = 0]` becomes one by `x` in a product that is divided by `x` anyway:
+    /// both are what they are at zero.
     pub(super) fn merge_guarded(&mut self, out: &mut Factors) {
         if self.zero_of.is_empty() || !self.on(RuleId::MergePowers) {
             return;

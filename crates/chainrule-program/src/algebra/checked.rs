@@ -37,7 +37,8 @@ impl Stage {
         self.terms.numel(self.terms.vars(t)).max(summands.map(product).max().unwrap_or(0)) > LARGEST
     }
 
-    /// The uses of rules at the instruction at hand, and what the instruction itself gives, against the term.
+    /// The uses of rules at the instruction at hand, and what the instruction itself gives, against
+    /// the term.
     pub(super) fn verify(
         &self,
         instruction: &Instruction,

@@ -26,7 +26,7 @@ pub(super) struct Writer<'a> {
     like: Instruction,
 }
 
-/// What has become of a value.
+/// The state of a value in the new program.
 pub(super) enum Written {
     /// It is computed by these.
     As(Vec<Instruction>),
@@ -35,7 +35,8 @@ pub(super) enum Written {
 }
 
 impl Stage {
-    /// The instructions that compute `c` times a step as the result of `like`; `None` if there would be too many axes.
+    /// The instructions that compute `c` times a step as the result of `like`; `None` if there
+    /// would be too many axes.
     pub(super) fn write(
         &mut self,
         plan: &Plan,
@@ -45,7 +46,7 @@ impl Stage {
     ) -> Option<Written> {
         let target = self.dims[like.result().index()].clone();
         let frame = frame_of(plan, root, &target);
-        // Of no elements none is the first.
+        // An empty axis has no first element.
         let lacks = |v: &Var| !target.contains(&Some(*v)) && self.terms.sizes[v.0 as usize] == 0;
         if frame.len() > MAX_RANK || plan.nodes[root].vars.iter().any(lacks) {
             return None;
@@ -107,8 +108,8 @@ fn frame_of(plan: &Plan, root: NodeId, target: &Dims) -> Frame {
     frame
 }
 
-/// Where the frame has an axis of size 1, or one that `meet`s none of an array, an array that fits
-/// it otherwise may have another.
+/// An axis of size 1 in the frame, or one that `meet`s none of an array, may become another axis
+/// that otherwise fits the array.
 fn fill_slots(frame: &mut Frame, dims: &Dims, meet: impl Fn(Var, Var) -> bool) {
     let Some(lead) = frame.len().checked_sub(dims.len()) else { return };
     let fits = |(k, v): (usize, &Option<Var>)| match v {
@@ -385,7 +386,8 @@ impl Writer<'_> {
         (self.laid_out(id, dims, &wanted), wanted)
     }
 
-    /// Without axes that are not wanted: the formula says that all elements along them are the same.
+    /// Without axes that are not wanted: the formula says that all elements along them are the
+    /// same.
     fn without_others(&mut self, id: Id, dims: &Dims, wanted: &Dims) -> (Id, Dims) {
         let other = |v: &Option<Var>| v.is_some() && !wanted.contains(v);
         let axes: Vec<usize> = (0..dims.len()).filter(|a| other(&dims[*a])).collect();

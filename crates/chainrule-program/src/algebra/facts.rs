@@ -1,4 +1,4 @@
-//! What is known of terms: ranges, and from them signs.
+//! Facts of terms: ranges, and from them signs.
 
 use super::term::{Base, Facts, Fun, ProductId, Range, TermId, Terms};
 use super::term::{BaseId, Dims, Var};
@@ -182,7 +182,7 @@ impl Terms {
     pub fn reduce_base(&mut self, vars: super::term::Vars, m: ProductId) -> BaseId {
         let n = self.numel(&vars) as f64;
         let each = self.product_range(m);
-        // Of no elements the sum is 0.
+        // An empty sum is 0.
         let range = if n > 0.0 { each.times(n) } else { Range::point(0.0) };
         let facts = Facts { range: Some(range), ..Facts::default() };
         self.base(Base::Reduce(vars, m), facts)

@@ -98,8 +98,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether what an elementwise instruction computes does not depend on an axis that its operands have: all its elements along it are roundings of one
-    /// number.
+    /// Whether what an elementwise instruction computes does not depend on an axis that its
+    /// operands have: all its elements along it are roundings of one number.
     fn loses_an_axis(&self, inputs: &[TermId], t: TermId, instruction: &Instruction) -> bool {
         if !matches!(ops::shapes(&self.program, instruction), Shapes::Elementwise) {
             return false;
@@ -109,7 +109,8 @@ impl Stage {
         self.terms.as_number(t).is_none() && inputs.iter().any(lost)
     }
 
-    /// The term of operand `k`; where its axes stand for something else already it is an atom with axes of its own.
+    /// The term of operand `k`; where its axes stand for something else already it is an atom with
+    /// axes of its own.
     fn operand(&mut self, at: usize, instruction: &Instruction, k: usize) -> TermId {
         let id = instruction.inputs[k];
         match self.renamed.get(&(at, k)).cloned() {
@@ -163,7 +164,8 @@ impl Stage {
         t
     }
 
-    /// The number and the axis, if each row along it is one number among zeros, the same in all rows.
+    /// The number and the axis, if each row along it is one number among zeros, the same in all
+    /// rows.
     fn one_hot_rows(&self, id: Id, numbers: &[f64]) -> Option<(f64, Var)> {
         let shape = self.program.info(id).meta.shape;
         let c = *numbers.iter().find(|x| **x != 0.0)?;
@@ -182,7 +184,7 @@ impl Stage {
         Some((nice(c, self.program.info(id).meta.dtype), dims[axis]?))
     }
 
-    /// Such rows as the number times rows of a one among zeros.
+    /// Rows of a number among zeros, as the number times rows of a one among zeros.
     fn multiple_of_rows(&mut self, id: Id, numbers: &[f64]) -> Option<TermId> {
         let (c, var) = self.one_hot_rows(id, numbers)?;
         let rows = match c {
@@ -243,7 +245,7 @@ impl Stage {
         Some(self.terms.add(&[(t, super::term::tidy(a)), (ONE, super::term::tidy(b))]))
     }
 
-    /// Of a mask that says where a value is zero it is known which.
+    /// Records the value whose zeros a mask marks.
     fn note_zeros(&mut self, instruction: &Instruction, mask: TermId) {
         if instruction.op.reading() != Reading::Cast {
             return;
@@ -264,7 +266,7 @@ impl Stage {
         }
     }
 
-    /// What is known of the result of an op that is not looked into.
+    /// Facts of an opaque op's result.
     fn facts_of(&self, instruction: &Instruction, _: &[TermId]) -> Facts {
         let not_negative = Some(Range::NOT_NEGATIVE);
         let hot = |i: &&Instruction| i.op.reading() == Reading::OneHot;
@@ -288,7 +290,7 @@ impl Stage {
         }
     }
 
-    /// What a kernel gives beside its result.
+    /// The second output of a kernel.
     fn beside(&mut self, instruction: &Instruction, inputs: &[TermId], id: Id) -> TermId {
         if let Reading::Fold { fold, axes, .. } = instruction.op.reading()
             && matches!(fold, Fold::Var { .. } | Fold::Std { .. })
@@ -296,7 +298,7 @@ impl Stage {
             let axes: Vec<usize> = axes.iter().collect();
             let vars = self.axes_of(instruction, &axes);
             let n = self.count(instruction, &axes);
-            // Of one element the deviation is 0, and its gradient may be anything.
+            // The deviation of a single element is 0, and its gradient may be anything.
             if !vars.is_empty() && n > 0.0 {
                 let sum = self.reduce(&vars, inputs[0]);
                 let mean = self.terms.scaled(sum, 1.0 / n);
@@ -314,7 +316,7 @@ impl Stage {
         super::term::rising(axes.iter().filter_map(|a| dims[*a]).collect())
     }
 
-    /// How many elements these axes of the first operand have.
+    /// Number of elements along these axes of the first operand.
     pub(super) fn count(&self, instruction: &Instruction, axes: &[usize]) -> f64 {
         let shape = self.program.info(instruction.inputs[0]).meta.shape;
         axes.iter().map(|&a| shape[a]).product::<usize>() as f64
@@ -555,7 +557,8 @@ fn nice(c: f64, dtype: DType) -> f64 {
     format!("{}", c as f32).parse().unwrap_or(c)
 }
 
-/// The fraction of small whole numbers that may be meant; whether it is, the caller sees by all elements.
+/// The fraction of small whole numbers that may be meant; whether it is, the caller sees by all
+/// elements.
 fn snapped(c: f64) -> f64 {
     const NEAR: f64 = 1e-6;
     const DENOMINATOR: f64 = 1e4;

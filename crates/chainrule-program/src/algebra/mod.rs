@@ -1,10 +1,14 @@
 //! The algebra stage: a program is simplified by general rules to the formulas of the textbooks.
 //!
-//! - **Axes** (`axes`): which axes of the values are the same, so that a value is a scalar expression of its indices.
-//! - **Terms** (`term`, `facts`): sums of products of powers, kept once each. The rules that always hold act when a term is made (`build`).
+//! - **Axes** (`axes`): which axes of the values are the same, so that a value is a scalar
+//!   expression of its indices.
+//! - **Terms** (`term`, `facts`): sums of products of powers, kept once each. The rules that always
+//!   hold act when a term is made (`build`).
 //! - **Trials** (`trial`): rules that may make a term longer or shorter; the cheapest form is kept.
-//! - **Reading** (`lower`): from instructions to terms. Ops that the algebra does not know are atoms.
-//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the least cost, with what the program computes anyway.
+//! - **Reading** (`lower`): from instructions to terms. Ops that the algebra does not know are
+//!   atoms.
+//! - **Writing** (`plan`, `sums`, `emit`): from terms back to ops of the table, at the least cost,
+//!   with what the program computes anyway.
 //! - **Checks** (`checked`, `numbers`): each rewrite evaluated in f64 on random numbers.
 //!
 //! A rule that needs a fact (positive, not zero, one-hot) acts only where the fact is proven.
@@ -42,7 +46,7 @@ use stage::{Stage, total_cost};
 use super::Program;
 use crate::error::{Error, Result};
 
-/// How a program is simplified: with which rules, and whether each rewrite is checked with numbers.
+/// Options of the simplification: which rules, and whether each rewrite is checked with numbers.
 #[derive(Clone, Debug)]
 pub struct Simplify {
     on: Vec<bool>,
@@ -63,7 +67,8 @@ impl Simplify {
         Simplify { on: vec![true; rules().len()], seed: None, unknown: None }
     }
 
-    /// Evaluates each rewrite in f64, before and after, on random numbers of this seed; a difference is an error that names the rule and the place.
+    /// Evaluates each rewrite in f64, before and after, on random numbers of this seed; a
+    /// difference is an error that names the rule and the place.
     pub fn checked(mut self, seed: u64) -> Simplify {
         self.seed = Some(seed);
         self
@@ -122,12 +127,13 @@ pub struct Applied {
     pub before: String,
     /// The formula after.
     pub after: String,
-    /// How many elementwise operations that saved, as the stage counts them.
+    /// Elementwise operations saved, as the stage counts them.
     pub saved: i64,
 }
 
 impl Program {
-    /// The program simplified by all rules of algebra: see [`rules`]. The results are equal up to rounding.
+    /// The program simplified by all rules of algebra: see [`rules`]. The results are equal up to
+    /// rounding.
     pub fn simplified(&self) -> Result<Simplified> {
         self.simplify_with(&Simplify::new())
     }
@@ -159,7 +165,7 @@ impl Program {
             Attempt::Vain => return Ok((before, None)),
             Attempt::Longer => {}
         }
-        // As many elements, or no value with more instructions than it had.
+        // The second attempt minimises elements, the first the instructions of each value.
         let mut best = (before.clone(), None);
         for attempt in [(64.0 * ELEMENTS, false), (ELEMENTS, true)] {
             let cost = |p: &Program| (p.len(), total_cost(p, ELEMENTS));

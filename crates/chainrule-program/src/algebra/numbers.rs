@@ -20,7 +20,7 @@ pub(super) struct Numbers {
     held: usize,
 }
 
-/// So many numbers are kept.
+/// Numbers kept at most.
 const HELD: usize = 1 << 22;
 
 /// Terms with more elements than this are not evaluated.
@@ -198,7 +198,7 @@ impl Numbers {
         let draw = |i: usize| {
             let u = uniform(mixed(self.seed, u64::from(b.0) << 32, 2 * i as u64));
             if facts.mask {
-                // Such a mask is often divided by its sum, which is not 0.
+                // A mask is often divided by its sum, which must not be 0.
                 let last = vars.last().map_or(1, |v| terms.sizes[v.0 as usize]);
                 return f64::from(u > 0.5 || i.is_multiple_of(last) || i < last);
             }
@@ -243,7 +243,7 @@ impl Numbers {
         at.with(&along, terms, |a, b| f64::from(a == b))
     }
 
-    /// What a rewrite began with, if it can be computed from terms.
+    /// The value before a rewrite, if it can be computed from terms.
     pub fn before(&mut self, terms: &Terms, before: &Before) -> Option<Array> {
         Some(match before {
             Before::Term(t) => self.term(terms, *t),
@@ -283,7 +283,8 @@ pub(super) fn apply(f: Fun, x: Array, terms: &Terms) -> Array {
     }
 }
 
-/// Whether two arrays are equal up to rounding, relative to the larger of their sizes; NaN is equal to NaN.
+/// Whether two arrays are equal up to rounding, relative to the larger of their sizes; NaN is equal
+/// to NaN.
 pub(super) fn agree(a: &Array, b: &Array, terms: &Terms) -> bool {
     let vars = union([a.vars.clone(), b.vars.clone()].iter());
     let (a, b) = (a.over(&vars, terms), b.over(&vars, terms));

@@ -1,4 +1,4 @@
-//! What the algebra knows of the ops of the table: how their axes go, and which are linear.
+//! The algebra's reading of the ops in the table: how their axes go, and which are linear.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::ir::{Id, Instruction};
 use crate::tensor::op::{Kernel, Op};
 use crate::tensor::reading::{Fold, Linear, Reading};
 
-/// How the axes of a result come from those of the operands.
+/// Map from the operands' axes to those of the result.
 pub(super) enum Shapes {
     /// Aligned from the last axis on.
     Elementwise,
@@ -87,7 +87,8 @@ pub(super) fn shapes(program: &Program, instruction: &Instruction) -> Shapes {
     }
 }
 
-/// Axes of what a kernel gives beside the result: for reductions those that are left, of size 1 where an axis went.
+/// Axes of what a kernel gives beside the result: for reductions those that are left, of size 1
+/// where an axis went.
 pub(super) fn beside(instruction: &Instruction) -> Option<Vec<Option<usize>>> {
     let Reading::Fold { fold, axes, .. } = instruction.op.reading() else { return None };
     if !matches!(fold, Fold::Var { .. } | Fold::Std { .. } | Fold::Extreme) {

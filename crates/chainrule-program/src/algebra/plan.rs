@@ -202,7 +202,7 @@ impl Stage {
         same.next().map(|(id, _)| *id)
     }
 
-    /// What it costs to take a value, with all that it needs and the plan does not have.
+    /// Cost of a value, with everything it needs and the plan does not have.
     pub(super) fn have_cost(&self, plan: &Plan, id: Id) -> f64 {
         if self.live[id.index()] {
             return 0.0;
@@ -210,7 +210,8 @@ impl Stage {
         self.pay(&mut plan.paid.clone(), [id])
     }
 
-    /// What values cost with all that they need, but for those that are live or paid for; then they are paid for.
+    /// Cost of values with everything they need, but for those that are live or paid for; then they
+    /// are paid for.
     pub(super) fn pay(&self, paid: &mut Vec<Id>, ids: impl IntoIterator<Item = Id>) -> f64 {
         let mut cost = 0.0;
         let mut open: SmallVec<[Id; 16]> = ids.into_iter().collect();
@@ -232,7 +233,7 @@ impl Stage {
             && (self.terms.on(RuleId::Reuse) || self.live[id.index()])
     }
 
-    /// What the term costs, with what is known so far.
+    /// Cost of the term, with the values known so far.
     pub(super) fn cost(&mut self, t: TermId) -> f64 {
         if let Some(cost) = self.cost_of.get(&t) {
             return *cost;
@@ -387,7 +388,7 @@ impl Stage {
         Some((best.0, best.1, best.2))
     }
 
-    /// What it may cost that a value is there with another coefficient only.
+    /// Cost of a value that is there with another coefficient only.
     fn factor_cost(&self, t: TermId, c: f64) -> f64 {
         if c.abs() == 1.0 { 0.0 } else { 0.5 * self.terms.numel(self.terms.vars(t)) as f64 }
     }

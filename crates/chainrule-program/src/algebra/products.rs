@@ -1,4 +1,5 @@
-//! Writing products: with values that are parts of them, their inverses, and sums that take factors in.
+//! Writing products: with values that are parts of them, their inverses, and sums that take factors
+//! in.
 
 use super::plan::{CANDIDATES, NodeId, Operation, Plan, weight};
 use super::rules::RuleId;
@@ -9,7 +10,8 @@ use crate::ir::Id;
 const INVERSE: Operation = Operation::Pow(0, (-1f64).to_bits());
 
 impl Stage {
-    /// The common factors of a sum that are best left outside: one that a live value has with factors of the summands may serve better inside.
+    /// The common factors of a sum that are best left outside: one that a live value has with
+    /// factors of the summands may serve better inside.
     pub(super) fn best_outside(
         &mut self,
         plan: &mut Plan,
@@ -45,7 +47,8 @@ impl Stage {
         best
     }
 
-    /// Whether a live value is a part of a summand times this factor, and is none of the summand without it.
+    /// Whether a live value is a part of a summand times this factor, and is none of the summand
+    /// without it.
     fn completes(&self, (b, e): (BaseId, f64), rest: TermId) -> bool {
         let Some(candidates) = self.known.products.get(&b) else { return false };
         let live = candidates.iter().rev().filter(|(id, ..)| self.live[id.index()]);
@@ -180,7 +183,8 @@ impl Stage {
             above.push(self.operation(plan, inverse));
             return self.combine(plan, c, above, Vec::new());
         }
-        // The number makes a mean of a sum, or goes to a factor that is much smaller than the product.
+        // The number makes a mean of a sum, or goes to a factor that is much smaller than the
+        // product.
         if let Some(sum) = above.iter().position(|n| self.is_mean(plan, *n, c.abs())) {
             above[sum] = self.scale(plan, c.abs(), above[sum]);
             c = c.signum();
@@ -206,7 +210,8 @@ impl Stage {
         (c, self.merge(plan, rest))
     }
 
-    /// Whether a denominator is inverted, and then multiplied with, rather than divided by. A number goes into the inverse at no cost.
+    /// Whether a denominator is inverted, and then multiplied with, rather than divided by. A
+    /// number goes into the inverse at no cost.
     fn is_inverted(
         &self,
         plan: &Plan,
@@ -296,8 +301,9 @@ impl Stage {
         best.map(|(_, cover)| cover)
     }
 
-    /// A sum along axes with factors from outside it taken in, where a value that is there has both: `r sum(d a)` is
-    /// `sum(z a)` with `z = r d`. The sum and these factors are taken from the product; the coefficient comes with the step.
+    /// A sum along axes with factors from outside it taken in, where a value that is there has
+    /// both: `r sum(d a)` is `sum(z a)` with `z = r d`. The sum and these factors are taken from
+    /// the product; the coefficient comes with the step.
     fn absorbed(&mut self, plan: &mut Plan, rest: &mut Factors) -> Option<(f64, NodeId)> {
         if rest.len() < 2 || plan.depth > 8 || !self.terms.on(RuleId::Reuse) {
             return None;
@@ -333,7 +339,8 @@ impl Stage {
         None
     }
 
-    /// A live sum that is a sum of the product with one of the other factors multiplied out; both are taken from the product.
+    /// A live sum that is a sum of the product with one of the other factors multiplied out; both
+    /// are taken from the product.
     fn multiplied_out(&mut self, plan: &mut Plan, rest: &mut Factors) -> Option<(f64, NodeId)> {
         if rest.len() < 2 || !self.terms.on(RuleId::Reuse) {
             return None;
@@ -353,8 +360,8 @@ impl Stage {
         None
     }
 
-    /// A live value whose factors are some of the first and some of the second, with its coefficient; and what is left of both. It is the one
-    /// with most of the second.
+    /// A live value whose factors are some of the first and some of the second, with its
+    /// coefficient; and what is left of both. It is the one with most of the second.
     fn spanning(&self, plan: &Plan, inside: &Factors, outside: &Factors) -> Option<Spanning> {
         let mut best: Option<((usize, bool, bool), Spanning)> = None;
         for (b, _) in inside {

@@ -3,9 +3,9 @@
 /// A rule of the algebra stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What [`Simplify`](super::Simplify) knows it by.
+    /// Name of the rule, by which [`Simplify`](super::Simplify) switches it.
     pub name: &'static str,
-    /// What it says, in one line, with its condition.
+    /// The rule in one line, with its condition.
     pub statement: &'static str,
 }
 

@@ -1,7 +1,9 @@
-//! Small arrays that carry a bound on their rounding error: each function here is the running error analysis of one step.
+//! Small arrays that carry a bound on their rounding error: each function here is the running error
+//! analysis of one step.
 //!
-//! An axis of `n` elements is represented by at most three, of which the last stands for all others: it weighs `n - 2` in a sum. So laws such as
-//! `sum(c) = n c` hold, and a formula over large arrays is studied at the cost of a few elements.
+//! An axis of `n` elements is represented by at most three, of which the last stands for all
+//! others: it weighs `n - 2` in a sum. Laws such as `sum(c) = n c` therefore hold, and a formula
+//! over large arrays is studied at the cost of a few elements.
 //!
 //! All points are followed at once: the numbers of an element at all points lie beside each other,
 //! so that axes are brought together once for all of them.
@@ -23,7 +25,8 @@ pub(super) const POINTS: usize = 10;
 pub(super) struct Sample {
     pub vars: Vars,
     pub value: Vec<f64>,
-    /// The same where each value of the forward pass was moved by a rounding: what a formula relies on that holds in exact arithmetic only.
+    /// The same where each value of the forward pass was moved by a rounding: what a formula relies
+    /// on that holds in exact arithmetic only.
     pub noisy: Vec<f64>,
     pub error: Vec<f64>,
 }
@@ -77,7 +80,7 @@ impl Space<'_> {
         }
     }
 
-    /// How many elements an array over these axes has here.
+    /// Elements of an array over these axes in the sample.
     pub fn numel(self, vars: &[Var]) -> usize {
         vars.iter().map(|v| self.count(*v)).product()
     }
@@ -100,7 +103,8 @@ impl Space<'_> {
         out
     }
 
-    /// For each element over `to` the place of its element over `from`; axes that `from` lacks do not count.
+    /// For each element over `to` the place of its element over `from`; axes that `from` lacks do
+    /// not count.
     pub fn places(self, from: &[Var], to: &[Var]) -> Places {
         if from == to {
             return (0..self.numel(to)).collect();
@@ -181,7 +185,8 @@ impl Space<'_> {
         s
     }
 
-    /// A function of two values and of their errors: the value, and the error that those of the operands make.
+    /// A function of two values and of their errors: the value, and the error that those of the
+    /// operands make.
     fn with(self, a: &Sample, b: &Sample, f: impl Fn([f64; 2], [f64; 2]) -> (f64, f64)) -> Sample {
         let vars = union_of(&a.vars, &b.vars);
         let (at, bt) = (self.places(&a.vars, &vars), self.places(&b.vars, &vars));

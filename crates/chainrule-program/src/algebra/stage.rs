@@ -20,7 +20,7 @@ use crate::tensor::op::Kernel;
 use crate::tensor::reading::{Reading, SlopeReading};
 use crate::tensor::value::Layout;
 
-/// What a value costs: itself, and the values that it needs, which may serve others too.
+/// Cost of a value: its own, and the values that it needs, which may serve others too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Price {
     pub own: f64,
@@ -35,11 +35,11 @@ pub(super) struct Stage {
     pub renamed: FxHashMap<(usize, usize), Dims>,
     /// The term of each value.
     pub values: Vec<TermId>,
-    /// What each value costs where it is not computed anyway.
+    /// Cost of each value where it is not computed anyway.
     pub prices: Vec<Price>,
     /// Whether a value is computed anyway.
     pub live: Vec<bool>,
-    /// How often a value is taken, or is a result.
+    /// Uses of each value, as an operand or a result.
     pub uses: Vec<u32>,
     /// One more than the place of the instruction that defines a value; 0 if none does.
     pub position: Vec<usize>,
@@ -50,7 +50,7 @@ pub(super) struct Stage {
     pub last_plans: FxHashMap<TermId, (Plan, f64, NodeId)>,
     pub names: Names,
     pub numbers: FxHashMap<(u64, DType, Vec<usize>), Id>,
-    /// Of the value at hand.
+    /// Dtype of the value at hand.
     pub dtype: DType,
     /// The instruction at hand.
     pub at: usize,
@@ -126,14 +126,15 @@ impl Stage {
         })
     }
 
-    /// What an instruction costs with what it needs.
+    /// Cost of an instruction with everything it needs.
     pub fn original_cost(&self, at: usize) -> f64 {
         let instruction = &self.program.instructions[at];
         let inputs = instruction.inputs.iter().copied();
         own_cost(&self.program, instruction, self.overhead) + self.pay(&mut Vec::new(), inputs)
     }
 
-    /// The price of the result of an instruction: as it is written, or `cost` if another form of it is cheaper.
+    /// The price of the result of an instruction: as it is written, or `cost` if another form of it
+    /// is cheaper.
     pub fn price(&self, at: usize, cost: f64) -> Price {
         let instruction = &self.program.instructions[at];
         if cost < self.original_cost(at) {
@@ -232,7 +233,7 @@ impl Stage {
         Ok(written)
     }
 
-    /// How many instructions these values need that are not computed anyway.
+    /// Instructions that these values need and that are not computed anyway.
     fn count_of(&self, ids: impl IntoIterator<Item = Id>) -> usize {
         let mut seen: Vec<Id> = Vec::new();
         let mut open: Vec<Id> = ids.into_iter().collect();
@@ -247,8 +248,8 @@ impl Stage {
         seen.len()
     }
 
-    /// The steps of a term as the result of an instruction, with what they cost. Where they are a
-    /// multiple of a value, the number may go to a better place.
+    /// The steps of a term as the result of an instruction, with what they cost. The coefficient of
+    /// a multiple of a value may go to a better place.
     fn cheapest_plan(&mut self, at: usize, t: TermId) -> (Plan, f64, NodeId, f64) {
         let mut planned = |is_exact: bool| {
             let mut plan = Plan::new(at + 1);
@@ -360,7 +361,7 @@ impl Stage {
     }
 }
 
-/// What an instruction costs by itself.
+/// Cost of an instruction by itself.
 fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 {
     let numel = program.info(instruction.result()).meta.shape.numel() as f64;
     let first = instruction.inputs.first();
@@ -381,7 +382,7 @@ fn own_cost(program: &Program, instruction: &Instruction, overhead: f64) -> f64 
     }
 }
 
-/// What all instructions cost.
+/// Cost of all instructions.
 pub(super) fn total_cost(program: &Program, overhead: f64) -> f64 {
     program.instructions.iter().map(|i| own_cost(program, i, overhead)).sum()
 }

@@ -58,7 +58,8 @@ impl Stage {
         self.plan_parts(plan, parts, &rest)
     }
 
-    /// The steps of a sum from a live value that is nearly it: `k x + 3 c x^3` from `k x + c x^3` and `2 c x^3`. Only where that is cheaper.
+    /// The steps of a sum from a live value that is nearly it: `k x + 3 c x^3` from `k x + c x^3`
+    /// and `2 c x^3`. Only where that is cheaper.
     fn plan_near(&mut self, plan: &mut Plan, rest: &Summands) -> Option<(f64, NodeId)> {
         let ((id, ratio), left) = self.near_sum(plan, rest)?;
         let mark = plan.mark();
@@ -79,7 +80,8 @@ impl Stage {
         None
     }
 
-    /// A live sum of the same products, of which a multiple has most coefficients in common with this one; and the difference.
+    /// A live sum of the same products, of which a multiple has most coefficients in common with
+    /// this one; and the difference.
     fn near_sum(&mut self, plan: &Plan, rest: &Summands) -> Option<((Id, f64), Summands)> {
         if plan.depth >= NEAR || !(2..=4).contains(&rest.len()) || !self.terms.on(RuleId::Reuse) {
             return None;
@@ -109,7 +111,8 @@ impl Stage {
         best
     }
 
-    /// Sums along the same axes are one sum, where that is cheaper: of a value that is there, for one.
+    /// Sums along the same axes are one sum, where that is cheaper: of a value that is there, for
+    /// one.
     fn together(&mut self, plan: &mut Plan, parts: &mut Vec<(f64, NodeId)>, rest: &mut Summands) {
         let mut groups: Vec<(Vars, Summands, Summands)> = Vec::new();
         for &(m, c) in rest.iter() {

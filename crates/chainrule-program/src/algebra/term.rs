@@ -31,7 +31,8 @@ pub(super) type Dims = SmallVec<[Option<Var>; 4]>;
 /// The summands, rising, each with its coefficient, which is not 0.
 pub(super) type Summands = SmallVec<[(ProductId, f64); 4]>;
 
-/// The factors, rising, each with its exponent, which is not 0. A base comes twice only with exponents of both signs, where it may be 0.
+/// The factors, rising, each with its exponent, which is not 0. A base comes twice only with
+/// exponents of both signs, where it may be 0.
 pub(super) type Factors = SmallVec<[(BaseId, f64); 4]>;
 
 /// The bases of powers: arrays and functions that the algebra treats as symbols.
@@ -116,13 +117,13 @@ pub(super) struct Terms {
     product_vars: Vec<Vars>,
     base_vars: Vec<Vars>,
     pub base_facts: Vec<Facts>,
-    /// Of a mask, the term that is zero where it is 1.
+    /// For each mask, the term that is zero where it is 1.
     pub zero_of: FxHashMap<BaseId, TermId>,
-    /// How deep functions and sums are nested.
+    /// Nesting depth of functions and sums.
     base_depth: Vec<u32>,
     /// The number of elements along each axis.
     pub sizes: Vec<usize>,
-    /// Which rules are on.
+    /// Switches of the rules.
     pub on: Vec<bool>,
     pub events: Vec<Event>,
     /// Coefficients that are this small against what they came from are rounding.
@@ -354,7 +355,8 @@ const DEEPEST: u32 = 24;
 /// A few roundings in f64, by which coefficients that came about on different ways may differ.
 pub(super) const ROUNDINGS: f64 = 1e-15;
 
-/// Whether a coefficient is a fraction of small whole numbers, and so no rounding of something else.
+/// Whether a coefficient is a fraction of small whole numbers, and so no rounding of something
+/// else.
 pub(super) fn is_fraction(c: f64) -> bool {
     const DENOMINATOR: f64 = 1e4;
     let (mut x, mut q, mut q0) = (c.abs(), 1.0, 0.0);
@@ -376,7 +378,8 @@ pub(super) fn is_fraction(c: f64) -> bool {
     false
 }
 
-/// The fraction of small whole numbers that this is up to rounding, so that 1/3 is the same number however it came about.
+/// The fraction of small whole numbers that this is up to rounding, so that 1/3 is the same number
+/// however it came about.
 pub(super) fn tidy(c: f64) -> f64 {
     const DENOMINATOR: f64 = 1e6;
     if !(1e-9..1e9).contains(&c.abs()) {

@@ -65,7 +65,7 @@ impl Stage {
         // Each round may open the way for another rule.
         for _ in 0..4 {
             let before = best;
-            // What was done for a form that is not taken is not told.
+            // The trace of a form that is not taken is dropped.
             let since = self.terms.events.len();
             let forms = self.forms(before);
             self.terms.events.truncate(since);
@@ -160,7 +160,8 @@ impl Stage {
         changed.then_some(t)
     }
 
-    /// All products of sums multiplied out, also under the sums along axes that are factors; `None` if there are none of those.
+    /// All products of sums multiplied out, also under the sums along axes that are factors; `None`
+    /// if there are none of those.
     fn deep(&mut self, t: TermId) -> Option<TermId> {
         let mut t = self.expanded(t).unwrap_or(t);
         let mut changed = false;
@@ -260,7 +261,8 @@ impl Stage {
         out
     }
 
-    /// `x s^-k = s^(1-k) - (s - x) s^-k` for a sum `s` that has `x` among its summands: all such terms at once, for each such `x`.
+    /// `x s^-k = s^(1-k) - (s - x) s^-k` for a sum `s` that has `x` among its summands: all such
+    /// terms at once, for each such `x`.
     fn fractions(&mut self, t: TermId) -> Vec<TermId> {
         let mut choices: Vec<(super::term::BaseId, ProductId, f64)> = Vec::new();
         for (m, _) in self.terms.summands(t).clone() {
@@ -333,7 +335,8 @@ impl Stage {
 }
 
 impl super::term::Terms {
-    /// How long the term is as text, about. What the forward pass computes is there anyway, so of that the shortest form is kept.
+    /// Length of the term as text, about. The forward pass computes its values anyway, so their
+    /// shortest form is kept.
     fn size(&self, t: TermId) -> f64 {
         let factor = |(b, _): &(super::term::BaseId, f64)| match self.get(*b) {
             Base::Sum(inner) => 0.5 + self.size(*inner),
@@ -343,7 +346,7 @@ impl super::term::Terms {
         self.summands(t).iter().map(|(m, _)| product(*m)).sum()
     }
 
-    /// How many summands there are when the outermost sums are multiplied out.
+    /// Number of summands when the outermost sums are multiplied out.
     fn length_expanded(&self, t: TermId) -> usize {
         let product = |m: ProductId| {
             let factors = self.factors(m).iter();
@@ -358,7 +361,8 @@ impl super::term::Terms {
         self.summands(t).iter().map(|(m, _)| product(*m)).fold(0, usize::saturating_add)
     }
 
-    /// A product with its first sum (of those that `which` admits) multiplied out; `None` if it has none.
+    /// A product with its first sum (of those that `which` admits) multiplied out; `None` if it has
+    /// none.
     fn open(&mut self, m: ProductId, which: impl Fn(&Self, TermId) -> bool) -> Option<TermId> {
         let factors = self.factors(m).clone();
         if factors.len() == 1 && factors[0].1 == 1.0 {

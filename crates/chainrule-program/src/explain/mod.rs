@@ -1,5 +1,6 @@
-//! The derivation of a program's backward pass, as a person wants to read it: what differentiation leaves, each simplification with its rule
-//! and what it saved, and the result, with what each costs.
+//! The derivation of a program's backward pass, as a person wants to read it: what differentiation
+//! leaves, each simplification with its rule and what it saved, and the result, with what each
+//! costs.
 
 mod repeats;
 mod text;
@@ -11,7 +12,7 @@ use crate::error::Result;
 /// A program on its way from the trace to the simplified one. `Display` writes all of it.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// What it is of.
+    /// Title of the explanation.
     pub title: String,
     /// As it was traced: all that the forward pass and the rules of differentiation did.
     pub traced: Program,
@@ -23,7 +24,7 @@ pub struct Explanation {
 }
 
 impl Program {
-    /// How the program is simplified, step by step.
+    /// The simplification of the program, step by step.
     ///
     /// Errors as [`Program::simplified`] does.
     ///

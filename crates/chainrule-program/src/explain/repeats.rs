@@ -12,7 +12,8 @@ pub(super) struct Stretch {
 /// Saves less than so many lines: not worth a summary.
 const LEAST: usize = 6;
 
-/// The list as stretches that do not repeat, and first copies of those that do. Of two ways to put it the one that leaves out more lines is taken.
+/// The list as stretches that do not repeat, and first copies of those that do. The split that
+/// leaves out more lines is taken.
 pub(super) fn stretches<T: PartialEq>(items: &[T]) -> Vec<Stretch> {
     let mut out = Vec::new();
     let (mut i, mut plain) = (0, 0);
@@ -39,7 +40,7 @@ pub(super) fn stretches<T: PartialEq>(items: &[T]) -> Vec<Stretch> {
     out
 }
 
-/// How many times the `p` items from `i` on come again.
+/// Number of further copies of the `p` items from `i` on.
 fn again<T: PartialEq>(items: &[T], i: usize, p: usize) -> usize {
     let same = (i + p..items.len()).take_while(|k| items[*k] == items[k - p]).count();
     same / p
@@ -69,7 +70,7 @@ mod tests {
         assert_eq!(read("aaaaaaaaaa"), [("a".into(), 9)]);
         assert_eq!(read("ababc"), [("ababc".into(), 0)], "too little to be worth it");
         assert_eq!(read(""), []);
-        // What stands before the layers does not hide them.
+        // Lines before the layers do not hide them.
         assert_eq!(read("aaabcdaabcdaabcd"), [("a".into(), 0), ("aabcd".into(), 2)]);
     }
 }

@@ -17,7 +17,7 @@ const CODE: usize = 64;
 /// Programs of more lines are told in short.
 const LONG: usize = 120;
 
-/// So many steps are written out; of more only a summary, unless all are asked for.
+/// Steps written out at most; a longer list becomes a summary, unless all are asked for.
 const STEPS: usize = 60;
 
 impl fmt::Display for Explanation {
@@ -133,7 +133,7 @@ impl Explanation {
     }
 }
 
-/// How often each rule was used, and what it saved.
+/// Uses of each rule, and the operations it saved.
 fn summary(f: &mut fmt::Formatter<'_>, steps: &[Applied]) -> fmt::Result {
     let mut rules: Vec<(&str, usize, i64)> = Vec::new();
     for step in steps {
@@ -155,7 +155,7 @@ struct Row {
     shape: String,
     note: String,
     phase: Phase,
-    /// What is the same in a line that does the same to other values.
+    /// Key of lines that do the same to other values.
     key: (Phase, &'static str, usize, String),
 }
 

@@ -1,4 +1,5 @@
-//! What another instruction has beside its own result need not be computed again: a variance knows the mean.
+//! Removal of instructions whose result another kernel gives beside its own: a variance knows the
+//! mean.
 
 use crate::Program;
 use crate::ir::Id;
@@ -15,7 +16,7 @@ pub(super) fn take(program: &mut Program) {
         replace(program, own, beside);
         keep_name(program, own, beside);
         if taken < giver {
-            // Who takes the result may come before the giver, whose inputs were there for both.
+            // Consumers of the result may come before the giver, whose inputs were there for both.
             program.instructions[taken..=giver].rotate_right(1);
         }
     }

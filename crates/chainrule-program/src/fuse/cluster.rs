@@ -1,9 +1,11 @@
-//! Which instructions form a group.
+//! Grouping of instructions for fusion.
 //!
-//! Instructions are taken in order. One that runs on rows joins the group of a value that it takes, or one that takes a value that it takes too, if
-//! the rows are the same and nothing outside the group would have to run between: no other instruction may need something of the group and be needed by it. Behind a product
-//! comes only what takes its elements, and for which it does not matter where a row ends; but what is only summed up goes with its sums. In the end groups
-//! become one where one takes what another makes.
+//! Instructions are taken in order. One that runs on rows joins the group of a value that it takes,
+//! or one that takes a value that it takes too, if the rows are the same and nothing outside the
+//! group would have to run between: no other instruction may need something of the group and be
+//! needed by it. Behind a product comes only what takes its elements, and for which it does not
+//! matter where a row ends; but what is only summed up goes with its sums. In the end groups become
+//! one where one takes what another makes.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -65,15 +67,15 @@ pub(super) struct Clusters<'a> {
     program: &'a Program,
     layouts: &'a Layouts,
     clusters: Vec<Cluster>,
-    /// Where the elements of a value come from, by root.
+    /// Source of a value's elements, by root.
     made_in: HashMap<Id, usize>,
-    /// What made the values of groups.
+    /// Kind of the instruction that made a value in a group.
     made_by: HashMap<Id, Kind>,
     /// The last group that takes a value, by root.
     taken_in: HashMap<Id, usize>,
-    /// How often each value is taken, by root; what is handed out once more.
+    /// Uses of each value, by root; an output of the program counts once more.
     uses: Vec<usize>,
-    /// How many of those are sums of rows or columns.
+    /// Uses by sums of rows or columns.
     sums: Vec<usize>,
     last_draw: Option<usize>,
 }
@@ -98,7 +100,8 @@ impl<'a> Clusters<'a> {
 
     fn place(&mut self, i: usize) {
         let instruction = &self.program.instructions[i];
-        // A window on what a group makes is known without running anything: it stays with the group.
+        // A window on what a group makes is known without running anything: it stays with the
+        // group.
         let window = self.layouts.is_view(instruction.result());
         let maker = self.made_in.get(&self.layouts.root(instruction.result()));
         let stays = |at: usize| self.clusters[at].space.or(self.clusters[at].head.map(|_| (0, 0)));
@@ -183,7 +186,8 @@ impl<'a> Clusters<'a> {
         same && group.members.len() < MOST && !roots.iter().any(between) && !taken.any(apart)
     }
 
-    /// Whether a member could not take a value that its group makes: only those rows of it are there that the member runs on.
+    /// Whether a member could not take a value that its group makes: only those rows of it are
+    /// there that the member runs on.
     fn is_apart(&self, (rows, n): (usize, usize), root: Id, part: Part) -> bool {
         let numel = self.program.info(root).meta.shape.numel();
         match self.made_by.get(&root) {
@@ -231,7 +235,8 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Makes groups one where one takes what another makes, if they have the same rows and nothing has to run between.
+    /// Makes groups one where one takes what another makes, if they have the same rows and nothing
+    /// has to run between.
     fn merge(&mut self) {
         for to in 0..self.clusters.len() {
             let mut i = 0;
@@ -347,7 +352,7 @@ impl<'a> Clusters<'a> {
     }
 }
 
-/// How often a sum of rows or columns takes each value.
+/// Uses of each value by sums of rows or columns.
 fn sums(program: &Program, layouts: &Layouts) -> Vec<usize> {
     let mut sums = vec![0; program.values.len()];
     for instruction in &program.instructions {
@@ -360,7 +365,7 @@ fn sums(program: &Program, layouts: &Layouts) -> Vec<usize> {
     sums
 }
 
-/// How often each value is taken, by root.
+/// Uses of each value, by root.
 fn uses(program: &Program, layouts: &Layouts) -> Vec<usize> {
     let mut uses = vec![0; program.values.len()];
     let own = program.instructions.iter().filter(|i| !layouts.is_view(i.result()));

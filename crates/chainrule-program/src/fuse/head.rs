@@ -15,7 +15,7 @@ pub(crate) struct Head {
     pub instruction: usize,
     /// The instruction that adds a row to the product, which does it itself, and that row.
     pub row: Option<(usize, Id)>,
-    /// What comes out.
+    /// Result of the head.
     pub result: Id,
 }
 

@@ -1,4 +1,5 @@
-//! Where the elements of each value lie, known before a run: views are windows on values that are row-major, or lie as the op that makes them asks.
+//! Memory layout of each value, known before a run: views are windows on values that are row-major,
+//! or lie as the op that makes them asks.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ pub(crate) struct Layouts {
 
 impl Layouts {
     pub fn of(program: &Program) -> Layouts {
-        // What is handed out is row-major.
+        // Outputs of the program are row-major.
         let layouts = Layouts::with(program, &HashSet::new());
         let kept = program.roots().map(|id| layouts.root(id)).collect();
         Layouts::with(program, &kept)
@@ -69,7 +70,7 @@ impl Layouts {
     }
 }
 
-/// How an operand takes part in rows of `n` elements.
+/// Access of an operand over rows of `n` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// All rows, one after the other.
@@ -82,7 +83,8 @@ pub(crate) enum Part {
     Single,
 }
 
-/// How a value of shape `own` takes part in an elementwise op whose result has shape `shape`, if it does in one of these ways.
+/// Access of a value of shape `own` in an elementwise op whose result has shape `shape`, if one of
+/// these ways fits.
 pub(crate) fn part(own: &Shape, layout: &Layout, shape: &Shape) -> Option<Part> {
     let lead = shape.rank() - own.rank();
     let mut strides = [0isize; MAX_RANK];

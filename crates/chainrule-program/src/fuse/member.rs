@@ -1,4 +1,4 @@
-//! Which instructions can be part of a group, and how.
+//! Instructions that can be part of a group, and their access to operands.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::tensor::op::Kernel;
 /// An instruction that runs on rows.
 pub(crate) struct Member {
     pub kind: Kind,
-    /// How each input takes part.
+    /// Access of each input.
     pub parts: SmallVec<[Part; 3]>,
     pub rows: usize,
     pub n: usize,
@@ -34,7 +34,7 @@ impl Member {
         self.kind == Kind::Map && self.parts.iter().all(|p| matches!(p, Part::Whole | Part::Single))
     }
 
-    /// How an instruction runs on rows, if it can.
+    /// The form of an instruction on rows, if it has one.
     pub fn of(program: &Program, layouts: &Layouts, instruction: &Instruction) -> Option<Member> {
         // A draw is one by its order.
         if instruction.op.generator().is_some() || instruction.outputs.len() != 1 {

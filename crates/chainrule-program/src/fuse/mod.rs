@@ -1,12 +1,16 @@
-//! Fusion: elementwise instructions and the sums of their rows and columns that run together, tile by tile.
+//! Fusion: elementwise instructions and the sums of their rows and columns that run together, tile
+//! by tile.
 //!
-//! Each by itself reads whole arrays from memory and writes whole arrays. In a group the first instruction computes a few rows, then the second, and so on:
-//! what lies between two members stays in the nearest cache, and is never written to memory unless somebody outside wants it. The members run
-//! the same kernels as alone.
+//! Each by itself reads whole arrays from memory and writes whole arrays. In a group the first
+//! instruction computes a few rows, then the second, and so on: what lies between two members stays
+//! in the nearest cache, and is never written to memory unless somebody outside wants it. The
+//! members run the same kernels as alone.
 //!
-//! A group is a stretch of the list of instructions, so that a listing, the checks and the other passes see its members as ever.
+//! A group is a stretch of the list of instructions, so that a listing, the checks and the other
+//! passes see its members as ever.
 //!
-//! A group may begin with a product: it adds a row itself (a bias), and the elementwise instructions that follow take its elements as they are computed.
+//! A group may begin with a product: it adds a row itself (a bias), and the elementwise
+//! instructions that follow take its elements as they are computed.
 //!
 //! - `split`: ops that become several.
 //! - `beside`: results that an instruction has beside its own.
@@ -29,16 +33,19 @@ use cluster::Clusters;
 use layout::Layouts;
 
 impl Program {
-    /// The program with elementwise instructions that follow from each other, and the sums of their rows and columns, in groups that run tile by tile. The
-    /// list stays the same but for its order; a listing shows the groups.
+    /// The program with elementwise instructions that follow from each other, and the sums of their
+    /// rows and columns, in groups that run tile by tile. The list stays the same but for its
+    /// order; a listing shows the groups.
     ///
-    /// A run then uses memory that is planned once, and asks for none after the first run. Results may differ from those without fusion in
-    /// the last digits, since long sums are taken in other pieces; they depend on no number of threads.
+    /// A run then uses memory that is planned once, and asks for none after the first run. Results
+    /// may differ from those without fusion in the last digits, since long sums are taken in other
+    /// pieces; they depend on no number of threads.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
     /// let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
-    /// let program = Program::trace([("x", &x)], |args| Ok(vec![(args[0].exp() * &args[0]).sum(1, false)]))?;
+    /// let program =
+    ///     Program::trace([("x", &x)], |args| Ok(vec![(args[0].exp() * &args[0]).sum(1, false)]))?;
     /// let fused = program.optimized().fused();
     /// assert!(fused.to_string().contains("fused"));
     /// assert_eq!(fused.run(&[&x])?[0].to_vec::<f32>(), program.run(&[&x])?[0].to_vec::<f32>());

@@ -1,4 +1,5 @@
-//! Ops of several results that share nothing become one instruction for each, so that each can go where it fits best.
+//! Ops of several results that share nothing become one instruction for each, so that each can go
+//! where it fits best.
 
 use crate::Program;
 use crate::ir::Instruction;

@@ -17,8 +17,9 @@ use crate::tensor::value::{Meta, Value};
 /// Constants of more elements are taken for one only if they are one in memory.
 const SMALL: usize = 64;
 
-/// Replaces each value by an earlier one that is the same op, with the same parameters, on the same values; what is then unused is left to
-/// the removal of dead code. Constants with the same bits are one.
+/// Replaces each value by an earlier one that is the same op, with the same parameters, on the same
+/// values; what is then unused is left to the removal of dead code. Constants with the same bits
+/// are one.
 pub(crate) fn merge(program: &mut Program) {
     let mut stands_for: Vec<Id> = (0..program.values.len() as u32).map(Id).collect();
     let mut constants: HashMap<(Meta2, Bits), Id> = HashMap::new();

@@ -3,7 +3,8 @@
 use crate::Program;
 use crate::ir::{Id, Origin};
 
-/// Removes instructions that no root needs, and then values and cells that nothing mentions. The arguments stay.
+/// Removes instructions that no root needs, and then values and cells that nothing mentions. The
+/// arguments stay.
 pub(crate) fn remove(program: &mut Program) {
     for cell in &mut program.cells {
         // To be given the value that it has is nothing.

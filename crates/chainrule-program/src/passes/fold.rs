@@ -8,7 +8,8 @@ use crate::ir::Origin;
 use crate::tensor::run::compute_as;
 use crate::tensor::value::Value;
 
-/// Runs the instructions whose inputs are all constants, by the kernels that a run would take; their results become constants.
+/// Runs the instructions whose inputs are all constants, by the kernels that a run would take;
+/// their results become constants.
 pub(crate) fn constants(program: &mut Program) -> Result<()> {
     let mut kept = Vec::with_capacity(program.instructions.len());
     for instruction in std::mem::take(&mut program.instructions) {

@@ -1,7 +1,7 @@
 //! Passes that change no bit of a result.
 //!
-//! A pass takes a program and says how many instructions it took away. To add one: a file with a function, and a line in
-//! [`Program::optimized`].
+//! A pass takes a program and says how many instructions it took away. To add one: a file with a
+//! function, and a line in [`Program::optimized`].
 
 pub(super) mod common;
 pub(super) mod dead;
@@ -11,8 +11,9 @@ mod views;
 use super::Program;
 
 impl Program {
-    /// The program without what does not contribute to the outputs and the new values of cells, and with what was computed twice computed once, and what depends on no input computed now. Bit for bit
-    /// the same results.
+    /// The program without what does not contribute to the outputs and the new values of cells, and
+    /// with what was computed twice computed once, and what depends on no input computed now. Bit
+    /// for bit the same results.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
@@ -29,7 +30,7 @@ impl Program {
         program.groups.clear();
         program.is_planned = false;
         dead::remove(&mut program);
-        // Where it cannot be computed, a run will say so.
+        // Constants that cannot be computed stay: the run then returns the error.
         let mut folded = program.clone();
         if fold::constants(&mut folded).is_ok() {
             program = folded;
@@ -45,7 +46,8 @@ impl Program {
         program
     }
 
-    /// Gives these values back too, by name, after the outputs that there are; so that a later pass keeps them.
+    /// Gives these values back too, by name, after the outputs that there are; so that a later pass
+    /// keeps them.
     ///
     /// Errors for a name that the program does not have.
     pub fn with_outputs(mut self, names: &[&str]) -> chainrule_core::Result<Program> {
@@ -53,7 +55,7 @@ impl Program {
             let at = self.values.iter().position(|v| v.name == *name);
             let at = at.ok_or_else(|| super::trace::unknown(&self, name))?;
             let id = super::ir::Id(at as u32);
-            // What was decided for a run is void.
+            // The clone drops decisions that were made for a run.
             self = self.clone();
             self.outputs.push(super::ir::Out { name: name.to_string(), id });
         }

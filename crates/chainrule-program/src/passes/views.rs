@@ -10,9 +10,9 @@ use crate::shape::Shape;
 use crate::tensor::op::Kernel;
 use crate::tensor::value::Meta;
 
-/// Makes one op of a sum and of the reshape that drops its axes, takes operands of elementwise ops as they were before they
-/// were stretched, and writes as `reshape` what is no more than that. The forward pass keeps its ops, and names that were
-/// given stay.
+/// Makes one op of a sum and of the reshape that drops its axes, takes operands of elementwise ops
+/// as they were before they were stretched, and writes as `reshape` what is no more than that. The
+/// forward pass keeps its ops, and names that were given stay.
 pub(crate) fn fold(program: &mut Program) {
     let mut stands_for: Vec<Id> = (0..program.values.len() as u32).map(Id).collect();
     let mut made_at: Vec<Option<usize>> = vec![None; program.values.len()];
@@ -45,7 +45,8 @@ pub(crate) fn fold(program: &mut Program) {
     }
 }
 
-/// Whether a value may be left out: it is made by an instruction of the backward pass, and has no name of the user's.
+/// Whether a value may be left out: it is made by an instruction of the backward pass, and has no
+/// name of the user's.
 fn may_go(program: &Program, id: Id, at: usize) -> bool {
     program.instructions[at].phase != Phase::Forward && !program.info(id).given
 }
@@ -63,7 +64,8 @@ fn reshape_alone(program: &mut Program, at: usize) {
     }
 }
 
-/// Makes one permutation of two, and none where the second undoes the first: then it gives what was there before.
+/// Makes one permutation of two, and none where the second undoes the first: then it gives what was
+/// there before.
 fn turned_back(program: &mut Program, at: usize, made_at: &[Option<usize>]) -> Option<Id> {
     let [turned] = program.instructions[at].inputs[..] else { return None };
     let second = permutation(program, at)?;
@@ -85,7 +87,8 @@ fn permutation(program: &Program, at: usize) -> Option<SmallVec<[u8; 8]>> {
     Some(program.instructions[at].op.permutation()?.iter().copied().collect())
 }
 
-/// The operands of an elementwise op without `expand` and without axes of size 1 in front, as far as the result stays.
+/// The operands of an elementwise op without `expand` and without axes of size 1 in front, as far
+/// as the result stays.
 fn unstretched(program: &mut Program, at: usize, made_at: &[Option<usize>]) {
     if !matches!(program.instructions[at].op.kernel(), Kernel::Map(_)) {
         return;
@@ -105,7 +108,7 @@ fn unstretched(program: &mut Program, at: usize, made_at: &[Option<usize>]) {
     }
 }
 
-/// What an operand was made of, if it is nothing but that stretched.
+/// The source of an operand that is nothing but stretched.
 fn before_stretching(
     program: &Program,
     at: usize,

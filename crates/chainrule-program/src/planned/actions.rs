@@ -32,12 +32,13 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct Update {
     pub instruction: usize,
-    /// The instruction that makes the gradient, if that is a product which is added to the parameter as it is computed.
+    /// The instruction that makes the gradient, if that is a product which is added to the
+    /// parameter as it is computed.
     pub product: Option<usize>,
     pub places: SmallVec<[InPlace; 3]>,
 }
 
-/// Where a value is.
+/// Memory of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     /// Given anew in each run: an input, a cell, a result that is handed out, or a window on such.
@@ -144,7 +145,8 @@ impl Actions {
     }
 }
 
-/// Whether an instruction is a product of floats whose result lies row by row: such a one runs as the head of a group does.
+/// Whether an instruction is a product of floats whose result lies row by row: such a one runs as
+/// the head of a group does.
 fn is_product(program: &Program, layouts: &Layouts, i: usize) -> bool {
     let instruction = &program.instructions[i];
     let result = instruction.result();
@@ -161,7 +163,8 @@ fn is_read(program: &Program, plan: &RunPlan, id: Id) -> bool {
     program.instructions.iter().enumerate().any(reads) || program.roots().any(|root| root == id)
 }
 
-/// When values are made and needed, counted in actions; by root, since windows need what they look at.
+/// When values are made and needed, counted in actions; by root, since windows need what they look
+/// at.
 struct Uses {
     made: Vec<usize>,
     last: Vec<usize>,
@@ -250,10 +253,12 @@ fn homes(
     homes
 }
 
-/// A product of so many bytes has memory of its own rather than tiles that are moved: it stays in the nearest caches.
+/// A product of so many bytes has memory of its own rather than tiles that are moved: it stays in
+/// the nearest caches.
 const MOVED: usize = 64 << 10;
 
-/// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. That of a product goes where a result like it goes.
+/// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. A
+/// product writes to the place of a result like it.
 fn inside(
     program: &Program,
     layouts: &Layouts,
@@ -269,7 +274,8 @@ fn inside(
                 roots.any(|root| root == head.result)
             };
             let meta = program.info(head.result).meta;
-            // Where a result is that is made while the product is still read, its tiles must be moved away first.
+            // A result that is made while the product is still read takes its memory, so the
+            // product's tiles must be moved away first.
             let first = match meta.shape.numel() * meta.dtype.size() {
                 ..=MOVED => group.clone().rfind(takes).map_or(i, |last| last.max(i)),
                 _ => i,
@@ -283,7 +289,8 @@ fn inside(
     }
 }
 
-/// The products that an update adds to its parameter, by the update: gradients that nobody else takes.
+/// The products that an update adds to its parameter, by the update: gradients that nobody else
+/// takes.
 fn descents(program: &Program, plan: &RunPlan, layouts: &Layouts) -> HashMap<usize, usize> {
     let mut uses = vec![0; program.values.len()];
     let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());

@@ -16,15 +16,15 @@ use crate::ir::Id;
 use crate::kernels::chain::{Arithmetic, Then};
 use crate::tensor::op::Op;
 
-/// What a tile may take of the nearest cache.
+/// Bytes of a tile, at most, in L1.
 const TILE: usize = 24 << 10;
 /// Sums of columns take so many rows at a time.
 const SUMMED: usize = 8;
-/// From so many elements on, several threads share a group.
+/// Elements from which threads share a group.
 const SHARED: usize = 1 << 16;
 /// About so many elements go to a thread at a time.
 const PIECE: usize = 1 << 15;
-/// What begins at a multiple of this is aligned for the widest instructions.
+/// Alignment for the widest instructions, in bytes.
 const ALIGNED: usize = 64;
 /// Rows of fewer elements than this cost more one by one than together.
 const SHORT: usize = 512;
@@ -41,15 +41,15 @@ pub struct Block {
     pub tile: usize,
     pub piece: usize,
     pub members: Vec<TileOp>,
-    /// What is read from memory: the value that holds the elements, and the first byte.
+    /// Inputs in memory: the value that holds the elements, and the first byte.
     pub inputs: Vec<(Id, usize)>,
-    /// What is written to memory.
+    /// Outputs in memory.
     pub outputs: Vec<Id>,
     /// Rows that each row of a tile takes, laid out as a tile of copies.
     pub repeats: Vec<Repeat>,
     /// Bytes that a tile needs for what stays inside.
     pub scratch: usize,
-    /// How many sums of columns there are.
+    /// Number of sums of columns.
     pub sums: usize,
     /// The product that it begins with.
     pub product: Option<Product>,
@@ -59,7 +59,8 @@ pub struct Block {
 #[derive(Debug)]
 pub(super) struct Product {
     pub head: Head,
-    /// Where in the scratch a tile of it goes first, if who takes it may not find it there.
+    /// Offset in the scratch buffer of a tile's first copy, if its consumer may not find it in
+    /// place.
     pub moved: Option<usize>,
     /// Bytes of an element.
     pub size: usize,
@@ -68,9 +69,9 @@ pub(super) struct Product {
 /// A row that is laid out once for each row of a tile.
 #[derive(Debug)]
 pub(super) struct Repeat {
-    /// Which of the inputs it is.
+    /// Number of the input.
     pub input: usize,
-    /// Where in the scratch its copies are.
+    /// Offset of its copies in the scratch buffer.
     pub place: usize,
     /// Its bytes.
     pub size: usize,
@@ -83,7 +84,7 @@ pub(super) struct TileOp {
     pub kind: Kind,
     pub inputs: SmallVec<[Arg; 3]>,
     pub out: Arg,
-    /// What two instructions, of which this is the second, do with three operands.
+    /// The two steps with three operands of a chain, of which this is the second instruction.
     pub chain: Option<(Arithmetic, Then)>,
     /// Whether it does not matter where a row ends.
     pub flat: bool,
@@ -91,7 +92,7 @@ pub(super) struct TileOp {
     pub sum: usize,
 }
 
-/// Where a tile of an operand is.
+/// Address of an operand's tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arg {
     pub at: At,
@@ -109,8 +110,8 @@ pub(super) enum At {
     Scratch(usize),
 }
 
-/// The result where the product of a group is computed, and whether its tiles must be moved away before others take them: where that result may be
-/// written while it is still needed.
+/// The result where the product of a group is computed, and whether its tiles must be moved away
+/// before others take them: where that result may be written while it is still needed.
 fn target(
     program: &Program,
     layouts: &Layouts,
@@ -257,7 +258,8 @@ impl Block {
         TileOp { op: instruction.op.clone(), kind, inputs, out, chain, flat, sum }
     }
 
-    /// Has short rows that each row of a tile takes laid out as a tile of copies, so that members which take them need not go row by row.
+    /// Has short rows that each row of a tile takes laid out as a tile of copies, so that members
+    /// which take them need not go row by row.
     fn repeat_rows(&mut self, needs: &mut Vec<Need>) {
         if self.product.is_some() || self.n >= SHORT || self.rows * self.n < REPEATED {
             return;
@@ -334,7 +336,7 @@ impl Block {
         }
     }
 
-    /// How many pieces threads share.
+    /// Number of pieces that threads share.
     pub fn pieces(&self) -> usize {
         self.rows.div_ceil(self.piece)
     }

@@ -1,4 +1,5 @@
-//! Members of a group that run in one pass: two steps of arithmetic on the same elements, of which nobody else takes the first.
+//! Members of a group that run in one pass: two steps of arithmetic on the same elements, of which
+//! nobody else takes the first.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use crate::ir::Id;
 use crate::kernels::chain::{Arithmetic, Then};
 use crate::tensor::op::Kernel;
 
-/// What is done in one pass.
+/// One pass over the rows: an instruction, or a chain of two.
 pub(super) struct Pass {
     /// The instruction, or the second of two.
     pub instruction: usize,
@@ -21,7 +22,7 @@ pub(super) struct Pass {
     pub inputs: SmallVec<[(Id, Part); 3]>,
     /// Whether it does not matter where a row ends.
     pub flat: bool,
-    /// What two instructions do with three operands.
+    /// The two steps with three operands, for a chain.
     pub chain: Option<(Arithmetic, Then)>,
 }
 

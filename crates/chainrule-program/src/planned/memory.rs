@@ -8,18 +8,19 @@ pub(super) struct Need {
     pub to: usize,
 }
 
-/// Where everything goes.
+/// Layout of the arena.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// Where each begins.
+    /// Offset of each block.
     pub starts: Vec<usize>,
-    /// How much room is needed.
+    /// Size of the arena.
     pub size: usize,
-    /// What is wanted at one step at most: no layout needs less.
+    /// Largest sum of bytes live at one step: no layout needs less.
     pub lower_bound: usize,
 }
 
-/// Lays out the largest first, each at the lowest place that is free all the while; of those of one size the longest-lived first.
+/// Lays out the largest first, each at the lowest place that is free all the while; of those of one
+/// size the longest-lived first.
 pub(super) fn lay_out(needs: &[Need]) -> Layout {
     let mut order: Vec<usize> = (0..needs.len()).collect();
     let key = |&i: &usize| {

@@ -26,13 +26,13 @@ pub(crate) struct Machine {
     /// By id. Those in the arena, constants and windows on them are always there.
     pub values: Vec<Option<Arc<Value>>>,
     places: Vec<Option<ArenaPlace>>,
-    /// Where those that are always there begin; null for others.
+    /// Addresses of those that are always there; null for others.
     starts: Vec<Start>,
     /// For each step the inputs of its instruction, if they are always there.
     lasting: Vec<SmallVec<[Arc<Value>; 4]>>,
 }
 
-/// Where a value begins.
+/// Address of a value's first byte.
 #[derive(Clone, Copy)]
 struct Start(*mut u8);
 
@@ -184,8 +184,8 @@ impl Machine {
         }
         match &block.product {
             Some(product) => self.product(program, block, product, &arrays, &mut fresh)?,
-            // SAFETY: all values are row-major; the plan keeps results apart from what is still needed, and those that are handed out have
-            // buffers of their own.
+            // SAFETY: all values are row-major; the plan keeps results apart from what is still
+            // needed, and those that are handed out have buffers of their own.
             None => unsafe { block.run(&arrays) },
         }
         for (id, value) in fresh {
@@ -207,7 +207,8 @@ impl Machine {
         let inputs: SmallVec<[&Value; 4]> =
             instruction.inputs.iter().map(|id| &**self.value(*id)).collect();
         let finish = |first, at, count| {
-            // SAFETY: as for a group; the product hands on its elements, each once, from the memory of the target.
+            // SAFETY: as for a group; the product hands on its elements, each once, from the memory
+            // of the target.
             unsafe { block.stretch(arrays, product, (first, at, count)) }
         };
         let row = product.head.row.map(|(_, row)| self.value(row).row_major()).transpose()?;
@@ -239,7 +240,8 @@ impl Machine {
         inputs
     }
 
-    /// Runs step `at`, an instruction, through its kernel; what it asks memory for is given places in the arena.
+    /// Runs step `at`, an instruction, through its kernel; what it asks memory for is given places
+    /// in the arena.
     fn op(&mut self, program: &Program, at: usize, i: usize) -> Result<()> {
         let instruction = &program.instructions[i];
         let lasting = std::mem::take(&mut self.lasting[at]);
@@ -267,7 +269,7 @@ impl Machine {
         given.extend(outcome.extra);
         let there = |(id, value): (&Id, &Arc<Value>)| match &self.places[id.index()] {
             Some(_) => value.lies_as(self.value(*id)),
-            // What is handed out is no part of the arena, nor of an input.
+            // Outputs own their memory: no part of the arena, nor of an input.
             None => value.owns() && !value.is_planned(),
         };
         if !ids.iter().zip(&given).all(there) {

@@ -17,7 +17,7 @@ use crate::kernels::map::Rows;
 use crate::kernels::{reduce, threads};
 use crate::tensor::op::{Array, Extent, Input, Kernel, Output};
 
-/// Where the arrays of a group begin.
+/// Addresses of a group's arrays.
 #[derive(Clone)]
 pub(super) struct Arrays {
     pub inputs: SmallVec<[*const u8; 12]>,
@@ -34,7 +34,8 @@ struct Sums(*mut f64);
 unsafe impl Sync for Sums {}
 
 thread_local! {
-    /// What stays inside a group. Another room than that of products, which call groups.
+    /// Scratch buffer of the values that stay inside a group. Another room than that of products,
+    /// which call groups.
     static SCRATCH: Room = const { Room::new() };
     /// The sums of columns of the last group that this thread began.
     static TOTALS: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
@@ -45,8 +46,9 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// The arrays must be those of the group: inputs with the elements that the parts need, readable; outputs with room for the results, writable by nobody
-    /// else and apart from the inputs and each other.
+    /// The arrays must be those of the group: inputs with the elements that the parts need,
+    /// readable; outputs with room for the results, writable by nobody else and apart from the
+    /// inputs and each other.
     pub unsafe fn run(&self, arrays: &Arrays) {
         let pieces = self.pieces();
         let own = self.sums * self.n;
@@ -94,11 +96,13 @@ impl Block {
         SCRATCH.with(|room| room.with::<f32, _>(self.scratch.div_ceil(4), |at| f(at.cast())));
     }
 
-    /// Runs all members on `count` elements of the product that the group begins with, from element `first` on, which are at `at`.
+    /// Runs all members on `count` elements of the product that the group begins with, from element
+    /// `first` on, which are at `at`.
     ///
     /// # Safety
     ///
-    /// As [`Block::run`]; the elements must be those of the product's target, and nobody else may use them meanwhile.
+    /// As [`Block::run`]; the elements must be those of the product's target, and nobody else may
+    /// use them meanwhile.
     pub unsafe fn stretch(
         &self,
         arrays: &Arrays,
@@ -140,7 +144,8 @@ impl Block {
         for row in (piece * self.piece..end).step_by(self.tile) {
             let tile = Tile { arrays, scratch, row, rows: self.tile.min(end - row), n: self.n };
             for member in &self.members {
-                // SAFETY: the caller's promise; the members are in an order in which each reads what is there.
+                // SAFETY: the caller's promise; the members are in an order in which each reads
+                // what is there.
                 unsafe { tile.member(member, totals) }
             }
         }

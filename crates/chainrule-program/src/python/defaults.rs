@@ -36,7 +36,8 @@ impl Program {
         out
     }
 
-    /// Parameters get random numbers, other cells what they hold now if that is one number everywhere.
+    /// Parameters get random numbers, other cells what they hold now if that is one number
+    /// everywhere.
     fn cell_default(&self, cell: &Cell) -> String {
         if cell.trained {
             return self.random(cell.read, " * 0.1");
@@ -62,7 +63,7 @@ impl Program {
         }
     }
 
-    /// What integers must be less than, where they pick rows or classes: 2 if nothing is known.
+    /// Exclusive bound of integers that pick rows or classes: 2 if nothing is known.
     fn below(&self, id: Id) -> usize {
         let mut found: Option<usize> = None;
         for instruction in self.instructions.iter().filter(|i| i.inputs.contains(&id)) {

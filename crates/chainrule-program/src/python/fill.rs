@@ -104,7 +104,7 @@ impl Use<'_> {
         self.params.field(name)
     }
 
-    /// How many inputs of attention are arrays: a drawn seed is the last, if there is one.
+    /// Number of attention's array inputs: a drawn seed is the last, if there is one.
     fn arrays(&self) -> usize {
         let seeds = self.metas.last().filter(|m| m.dtype == DType::I64);
         self.inputs.len() - seeds.map_or(0, |_| 1)
@@ -130,7 +130,8 @@ impl Use<'_> {
         Some(parts.collect::<Option<Vec<_>>>()?.join(", "))
     }
 
-    /// For each axis that is mapped the positions that it sees: `{1: [*range(3, 0, -1), *range(0, 5)]}`.
+    /// For each axis that is mapped the positions that it sees:
+    /// `{1: [*range(3, 0, -1), *range(0, 5)]}`.
     fn maps(&self) -> Option<String> {
         let mut out = Vec::new();
         for (axis, map) in self.param("maps")?.items().iter().enumerate() {
@@ -169,7 +170,7 @@ impl Use<'_> {
     }
 }
 
-/// What stands between the brackets of a slice.
+/// The text between the brackets of a slice.
 fn slice(op: &Param) -> Option<String> {
     let cuts = op.field("cuts")?.items();
     let from = op.field("from")?.items();

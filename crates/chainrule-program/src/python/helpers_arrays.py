@@ -206,7 +206,7 @@ def _put(x, source, index, axis, rows, add):
 
 
 def _staying(index, axis, shape):
-    """Which indices no later one equals: of rows, or of elements along an axis."""
+    """Mask of indices that no later one equals: of rows, or of elements along an axis."""
     places = list(np.ndindex(index.shape))
     if index.ndim > 1:
         places = [(*at[:axis], int(index[at]), *at[axis + 1 :]) for at in places]

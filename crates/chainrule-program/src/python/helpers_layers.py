@@ -25,12 +25,12 @@ def _reduced(losses, reduction, divisor):
 
 
 def _divisor(count, reduction, batch):
-    """What the sum of the losses is divided by."""
+    """Divisor of the sum of the losses."""
     return {"Mean": count, "BatchMean": batch}.get(reduction, 1)
 
 
 def _classes(targets, classes, dtype, ignored, weight, smoothing):
-    """What each row gives to each class, and the weights of the targets that count."""
+    """Target distribution of each row, and the weights of the targets that count."""
     kept = np.ones(targets.shape, bool) if ignored is None else targets != ignored
     hot = np.where(kept, targets, 0)[..., None] == np.arange(classes)
     hot = (hot & kept[..., None]).astype(dtype)
@@ -192,7 +192,8 @@ def _affine(x, learned, gain, bias, shape):
 
 
 def _batch_norm(x, *learned, eps, correction, gain, bias):
-    """Of [n, features]; with the normalised input, 1 / sqrt(var + eps), mean and variance."""
+    """Batch norm of [n, features]; with the normalised input, 1 / sqrt(var + eps), mean and
+    variance."""
     mean = np.mean(x, 0)
     d = x - mean
     var = np.sum(d * d, 0) / np.asarray(len(x) - correction, x.dtype)

@@ -24,7 +24,7 @@ use crate::param::Param;
 use crate::tensor::op::Op;
 use crate::tensor::value::Meta;
 
-/// How wide the column of code may grow before the comments leave their column.
+/// Widest column of code before the comments leave their column.
 const WIDEST: usize = 64;
 
 /// Lines of code are broken after this many columns where that is easy.
@@ -49,7 +49,7 @@ struct Use<'a> {
     /// As Python writes them.
     inputs: Vec<String>,
     metas: Vec<Meta>,
-    /// Of the result.
+    /// Meta of the result.
     meta: Meta,
     /// The name of the result.
     result: String,
@@ -62,18 +62,22 @@ impl Use<'_> {
 }
 
 impl Program {
-    /// The program as a NumPy script that runs on its own: a function `step` of the arguments and of what lasts from run to run (parameters, the state of
-    /// an optimizer), which returns the outputs, and by name the new values of what it changes. Run as a program it calls that function on random
-    /// numbers. It needs NumPy 2 and nothing else.
+    /// The program as a NumPy script that runs on its own: a function `step` of the arguments and
+    /// of what lasts from run to run (parameters, the state of an optimizer), which returns the
+    /// outputs, and by name the new values of what it changes. Run as a program it calls that
+    /// function on random numbers. It needs NumPy 2 and nothing else.
     ///
-    /// Random numbers come from NumPy's generator, or are given by the name of their line in `draws`. Sums are taken in another order than here, so results differ by rounding.
+    /// Random numbers come from NumPy's generator, or are given by the name of their line in
+    /// `draws`. Sums are taken in another order than here, so results differ by rounding.
     ///
-    /// Errors for an op that has no NumPy form, such as one that a user defined without primitive ops.
+    /// Errors for an op that has no NumPy form, such as one that a user defined without primitive
+    /// ops.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
     /// let x = Tensor::from([1.0f64, 2.0]);
-    /// let program = Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all().named("total")]))?;
+    /// let program =
+    ///     Program::trace([("x", &x)], |args| Ok(vec![args[0].exp().sum_all().named("total")]))?;
     /// let script = program.to_python()?;
     /// assert!(script.contains("exp = np.exp(x)"));
     /// assert!(script.contains("total = np.sum(exp, axis=(0,), keepdims=False)"));

@@ -22,7 +22,7 @@ struct ScriptCase {
     draws: Vec<(String, Tensor)>,
     outputs: Vec<Tensor>,
     new: Vec<(String, Tensor)>,
-    /// How far apart a result may be, relative to the norm.
+    /// Tolerance of a result, relative to the norm.
     tolerance: f64,
 }
 

@@ -76,7 +76,7 @@ fn decisions_by_elements_are_an_error_that_says_what_to_use() {
         });
     });
     assert!(text.contains("item: the elements of a f32 []"), "{text}");
-    // What depends on no input can be read.
+    // A value that depends on no input can be read.
     let c = Tensor::from([2.0f32]);
     let program = Program::trace([("x", &x)], |a| Ok(vec![a[0].try_mul(c.item())?])).unwrap();
     assert_eq!(program.run(&[&x]).unwrap()[0].to_vec::<f32>(), [2.0, -4.0]);

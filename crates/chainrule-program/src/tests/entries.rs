@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 use crate::ops::{Sample, table};
 
-/// Ops whose result has a shape or a value that depends on the elements, so that a trace is an error.
+/// Ops whose result has a shape or a value that depends on the elements, so that a trace is an
+/// error.
 const BY_ELEMENTS: &[&str] = &["histogram", "unique"];
 
 fn names(n: usize) -> Vec<String> {

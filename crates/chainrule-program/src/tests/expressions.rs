@@ -3,14 +3,15 @@
 use super::*;
 use crate::ops::{Sample, table};
 
-/// How many graphs are built; `CHAINRULE_EXPRESSIONS` sets another number.
+/// Number of graphs; `CHAINRULE_EXPRESSIONS` sets another number.
 const GRAPHS: u64 = 300;
 
 fn below(n: usize, g: &mut Generator) -> usize {
     g.random_u32() as usize % n
 }
 
-/// One step of a graph: a sample, and for each of its float inputs an earlier result and the places of the elements that move it.
+/// One step of a graph: a sample, and for each of its float inputs an earlier result and the places
+/// of the elements that move it.
 pub(crate) struct SampleUse<'a> {
     sample: &'a Sample,
     moves: Vec<(usize, Tensor)>,

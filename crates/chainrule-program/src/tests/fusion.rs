@@ -129,7 +129,7 @@ fn grouped(program: &Program) -> Vec<Vec<&str>> {
 fn groups_that_follow_from_each_other_become_one() {
     let g = &mut Generator::manual_seed(11);
     let [x, y] = [0, 1].map(|_| Tensor::randn([16, 9], DType::F64, g));
-    // What a batch norm's gradient does: two sums, each of which is needed by a part of what follows.
+    // The gradient of a batch norm: two sums, each of which is needed by a part of what follows.
     let f = |x: &Tensor, y: &Tensor| {
         let (one, other) = (x.sum(0, true), (x * y).sum(0, true));
         let a = (x - one * 0.5).named("a");
@@ -240,8 +240,8 @@ fn little_memory_is_wasted() {
     }
 }
 
-/// The heads of attention lie beside each other in a program's memory too, so that joining them is a view; not where the heads themselves are
-/// handed out, or something that only looks at them.
+/// The heads of attention lie beside each other in a program's memory too, so that joining them is
+/// a view; not where the heads themselves are handed out, or something that only looks at them.
 #[test]
 fn joined_heads_are_views() {
     let qkv = Tensor::randn([2, 5, 12], DType::F64, &mut Generator::manual_seed(7));

@@ -1,4 +1,4 @@
-//! What is taken for one op is one.
+//! Ops with one key are one op.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,8 @@ fn values(program: &Program, arguments: &[Tensor]) -> Vec<Option<Arc<Value>>> {
     all
 }
 
-/// Ops of the same key give the same on the same inputs, over all that the samples of the table use: so the key has every parameter that matters.
+/// Ops of the same key give the same on the same inputs, over all that the samples of the table
+/// use: so the key has every parameter that matters.
 #[test]
 fn the_key_of_an_op_has_all_its_parameters() {
     type Inputs = Vec<Arc<Value>>;

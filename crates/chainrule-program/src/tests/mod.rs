@@ -23,7 +23,7 @@ fn bits(t: &Tensor) -> Vec<u64> {
     f64s.map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
 }
 
-/// What differs between what a program gives and what the eager mode gives.
+/// The first difference between results of a program and those of the eager mode.
 fn difference(got: &[Tensor], want: &[Tensor]) -> Option<String> {
     if got.len() != want.len() {
         return Some(format!("{} results for {}", got.len(), want.len()));
@@ -35,7 +35,8 @@ fn difference(got: &[Tensor], want: &[Tensor]) -> Option<String> {
         .next()
 }
 
-/// What is farther apart than rounding allows, relative to the size of the whole array; NaN and infinities stay where they are.
+/// The first result farther off than rounding allows, relative to the size of the whole array; NaN
+/// and infinities stay where they are.
 fn distance(got: &[Tensor], want: &[Tensor], most: f64) -> Option<String> {
     if got.len() != want.len() {
         return Some(format!("{} results for {}", got.len(), want.len()));
@@ -55,7 +56,8 @@ fn distance(got: &[Tensor], want: &[Tensor], most: f64) -> Option<String> {
     pairs.filter_map(far).next()
 }
 
-/// A function and its gradients: the result, then the gradient of each float input, from upstream numbers that are all different.
+/// A function and its gradients: the result, then the gradient of each float input, from upstream
+/// numbers that are all different.
 pub(crate) fn with_gradients(
     f: impl Fn(&[Tensor]) -> chainrule_core::Result<Tensor>,
     inputs: &[Tensor],

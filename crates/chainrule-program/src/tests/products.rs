@@ -24,7 +24,8 @@ fn inputs(m: usize, k: usize, n: usize, dtype: DType) -> [Tensor; 4] {
 
 type Chain = fn(&[Tensor]) -> chainrule_core::Result<Vec<Tensor>>;
 
-/// What may follow a product: with a row or without, one op or several, with the product wanted elsewhere too, in another shape.
+/// Ops after a product: with a row or without, one op or several, with the product wanted elsewhere
+/// too, in another shape.
 const CHAINS: [(&str, Chain); 9] = [
     ("row", |a| Ok(vec![a[0].matmul(&a[1]) + &a[2]])),
     ("row and relu", |a| Ok(vec![(a[0].matmul(&a[1]) + &a[2]).relu()])),
@@ -67,7 +68,8 @@ fn chains_behind_a_product_are_right_at_odd_sizes() {
 
 #[test]
 fn a_product_and_what_follows_are_one_group() {
-    // A large product lies where the result will be, which is handed out; a small one has memory of its own.
+    // A large product lies where the result will be, which is handed out; a small one has memory of
+    // its own.
     for (m, n, planned) in [(256, 80, 0), (8, 6, 8 * 6 * size_of::<f32>())] {
         let x = inputs(m, 5, n, DType::F32);
         let named = [("a", &x[0]), ("b", &x[1]), ("row", &x[2]), ("other", &x[3])];
@@ -78,7 +80,7 @@ fn a_product_and_what_follows_are_one_group() {
     }
 }
 
-/// What a step does beside the usual.
+/// Further use of the product in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ProductUse {
     Plain,
@@ -86,11 +88,13 @@ enum ProductUse {
     Clipped,
     /// A gradient is a result too.
     Returned,
-    /// A weight is multiplied by itself, and each layer's gradient is computed from the other's weight.
+    /// A weight is multiplied by itself, and each layer's gradient is computed from the other's
+    /// weight.
     Shared,
 }
 
-/// Losses and weights after some steps of a small net in f64, eager or fused, and the bytes that a fused run plans.
+/// Losses and weights after some steps of a small net in f64, eager or fused, and the bytes that a
+/// fused run plans.
 fn trained(
     optimizer: super::training::Make,
     case: ProductUse,

@@ -1,4 +1,5 @@
-//! Steps with all that trainings have: clipped gradients, averaged weights, dropout of attention weights.
+//! Steps with all that trainings have: clipped gradients, averaged weights, dropout of attention
+//! weights.
 
 use super::*;
 use crate::nn::{Layer, Module};

@@ -6,27 +6,29 @@ use super::twin::{Twin, numbers};
 use crate::dtype::DType;
 use crate::tensor::value::Value;
 
-/// How much larger than the measured rounding error of an array a difference may be: other orders of summation, and luck in what was measured.
+/// Bound of a difference relative to the measured rounding error of an array: other orders of
+/// summation, and luck in what was measured.
 ///
 /// In f32 the error itself is known, in f64 how far roundings move it, which is rather more than it
 /// is.
 const SLACK_F32: f64 = 16.0;
 const SLACK_F64: f64 = 4.0;
 
-/// How much the steps of a program in f64 may count, in roundings of the largest element of the
-/// array: what is rounding alone runs plain.
+/// Bound of the steps' share in f64, in roundings of the largest element of the array: a result of
+/// rounding alone runs plain.
 const STEPS: f64 = 12.0;
 
 /// Roundings that count in any case, relative to the largest element of the array.
 const ROUNDINGS: f64 = 16.0;
 
-/// The same for the largest of all arrays of a kind: a difference that no array of a size would notice is not one.
+/// The same for the largest of all arrays of a kind: a difference that no array of a size would
+/// notice is not one.
 const SLACK_OF_ALL: f64 = 8.0;
 const ROUNDINGS_OF_ALL: f64 = 16.0;
 
 /// A root that parts.
 pub(super) struct Apart {
-    /// Which of the roots.
+    /// Number of the root.
     pub root: usize,
     pub by: f64,
     pub size: f64,
@@ -67,7 +69,7 @@ pub(super) fn apart(new: &[Arc<Value>], twin: &Twin) -> Option<Apart> {
 }
 
 /// The least of the differences from the other runs: in f64 one of them may be far off by bad luck,
-/// and that is no leave to be. Where the steps of the program round more than its inputs do, the
+/// and that is no leave to be. If the steps of the program round more than its inputs do, the
 /// larger difference from the runs that tell counts, within bounds.
 fn known(plain: &Value, others: Vec<Arc<Value>>, stepped: Vec<Arc<Value>>) -> Reference {
     if !plain.dtype().is_float() {
@@ -91,7 +93,7 @@ fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// How far the values are apart, where the plain one is finite: where it overflows there is nothing to compare with.
+/// Distance of the values at elements where the plain one is finite: an overflow is no reference.
 fn distance(new: &Value, plain: &Value) -> f64 {
     if !plain.dtype().is_float() {
         return if bytes(new) == bytes(plain) { 0.0 } else { f64::INFINITY };

@@ -1,7 +1,9 @@
-//! From a trace to the program that runs: simplified and fused, and nothing of that believed before it was seen.
+//! From a trace to the program that runs: simplified and fused, and nothing of that believed before
+//! it was seen.
 //!
-//! The first run of an optimised program is compared with the plain one on the user's own values (`validate`). Where the two part, or where a pass
-//! fails or panics, the plain program runs instead, and a [`Warning`] says why. So nobody loses a run, or a gradient, to the optimiser.
+//! The first run of an optimised program is compared with the plain one on the user's own values
+//! (`validate`). If the two part, or a pass fails or panics, the plain program runs instead, and a
+//! [`Warning`] says why. Nobody loses a run, or a gradient, to the optimiser.
 
 mod compare;
 mod twin;
@@ -20,7 +22,8 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use validate::Pending;
 
-/// Why a program runs without an optimisation. Its `Display` names the pass, and the rule and the value where the results part.
+/// Why a program runs without an optimisation. Its `Display` names the pass, and the rule and the
+/// value where the results part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     why: String,
@@ -45,7 +48,8 @@ impl Default for Passes {
     }
 }
 
-/// A program with the passes applied, beside the plain one until the first run has shown that they give the same.
+/// A program with the passes applied, beside the plain one until the first run has shown that they
+/// give the same.
 pub struct Validated {
     program: Program,
     pending: Option<Box<Pending>>,
@@ -53,12 +57,14 @@ pub struct Validated {
 }
 
 impl Program {
-    /// The program as [`compile`](super::compile) runs it: [simplified](Program::simplified) and [fused](Program::fused), as asked.
+    /// The program as [`compile`](super::compile) runs it: [simplified](Program::simplified) and
+    /// [fused](Program::fused), as asked.
     ///
-    /// A pass that fails is left out. The first [`Validated::run`] compares both programs on the arguments, parameters and random draws that it gets: every
-    /// output, every gradient and every new value of a parameter. The tolerance is the rounding error of the plain program, measured against a run in f64 (of a
-    /// program in f64: against runs with inputs and steps changed in their last bits). If they
-    /// part, the plain program runs, then and later.
+    /// A pass that fails is left out. The first [`Validated::run`] compares both programs on the
+    /// arguments, parameters and random draws that it gets: every output, every gradient and every
+    /// new value of a parameter. The tolerance is the rounding error of the plain program, measured
+    /// against a run in f64 (of a program in f64: against runs with inputs and steps changed in
+    /// their last bits). If they part, the plain program runs, then and later.
     ///
     /// ```
     /// use chainrule::{Tensor, program::Program};
@@ -160,7 +166,8 @@ impl Validated {
         self.pending.is_some()
     }
 
-    /// The optimisations that were left out, and why; after the first run also whether the plain program runs.
+    /// The optimisations that were left out, and why; after the first run also whether the plain
+    /// program runs.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }

@@ -13,12 +13,12 @@ use crate::tensor::op::Kernel;
 use crate::tensor::run::compute_as;
 use crate::tensor::value::{Meta, Value};
 
-/// How far the inputs of a program in f64 are moved where it is run again, in units of the relative
+/// Perturbation of the inputs of a program in f64 where it is run again, in units of the relative
 /// rounding error.
 const MOVED: f64 = 4.0;
 
-/// How far each result is moved then. Conditioning alone does not tell what a program loses: its
-/// own steps round too.
+/// Perturbation of each step's result then. Conditioning alone does not tell what a program loses:
+/// its own steps round too.
 const STEP_MOVED: f64 = 1.0;
 
 /// On how many moves of its inputs a program in f64 is run, and then on as many with its steps
@@ -30,7 +30,7 @@ pub(super) struct Twin {
     pub plain: Vec<Arc<Value>>,
     /// The same in f64, or on inputs that were moved, once for each move.
     pub others: Vec<Vec<Arc<Value>>>,
-    /// Of a program in f64 the same with the result of each step moved, too.
+    /// For a program in f64 the same with the result of each step moved, too.
     pub stepped: Vec<Vec<Arc<Value>>>,
 }
 
@@ -44,7 +44,8 @@ pub(super) fn run(program: &Program, arguments: &[&Tensor]) -> Result<Vec<Arc<Va
     Ok(Walk::new(program, arguments, 0)?.run(program)?.plain)
 }
 
-/// As [`run`], with the other runs beside it. Draws, and what is decided by comparisons, are those of the first.
+/// As [`run`], with the other runs beside it. Draws, and what is decided by comparisons, are those
+/// of the first.
 pub(super) fn run_twice(program: &Program, arguments: &[&Tensor]) -> Result<Twin> {
     let of = |info: &Info| match &info.from {
         Origin::Constant(_) | Origin::Result => false,
@@ -134,7 +135,8 @@ impl Walk {
     }
 }
 
-/// The results of the instruction on the other values, where the op takes them; a draw is not repeated.
+/// The results of the instruction on the other values, where the op takes them; a draw is not
+/// repeated.
 fn second(instruction: &Instruction, inputs: &[Arc<Value>]) -> Option<Vec<Arc<Value>>> {
     if instruction.op.generator().is_some() {
         return None;

@@ -18,7 +18,7 @@ use crate::tensor::value::Value;
 pub(super) struct Pending {
     /// As it was traced, without dead code.
     pub plain: Program,
-    /// That, with the gradients that updates take among the outputs.
+    /// The plain program, with the gradients that updates take among the outputs.
     pub probe: Program,
     /// The probe, simplified.
     pub simple: Program,
@@ -88,7 +88,7 @@ impl Pending {
             Ok(Some(why)) => why,
             Err(why) => why,
         };
-        // Whatever happened: the results are those of the plain program.
+        // The results are those of the plain program in any case.
         before.restore();
         let plain = self.plain.clone();
         match plain.run_into(arguments, results) {
@@ -121,7 +121,7 @@ impl Pending {
         let cells = program.cells.iter().filter(|c| c.write.is_some());
         let new: Vec<Arc<Value>> =
             outputs.chain(cells.map(|c| lock(&c.leaf.value).clone())).collect();
-        // Of the roots of the probe those that the program has.
+        // Roots of the probe that the program has.
         let gradients = self.plain.outputs.len()..self.probe.outputs.len();
         let own = |values: &[Arc<Value>]| -> Vec<Arc<Value>> {
             let all = values.iter().enumerate();

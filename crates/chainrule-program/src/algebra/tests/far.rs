@@ -1,4 +1,5 @@
-//! Data far from zero and badly scaled: the gradient of the program that runs is as accurate as the plain one.
+//! Data far from zero and badly scaled: the gradient of the program that runs is as accurate as the
+//! plain one.
 
 use super::*;
 
@@ -100,7 +101,8 @@ fn gradients(inputs: &[Tensor], loss: FarLoss) -> (Vec<Tensor>, (Vec<Tensor>, Ve
     (plain.clone(), (plain, simple))
 }
 
-/// Rules that ask whether an operand is zero: an op gives zeros where the operands that count are zero, and only where all of them are.
+/// Rules that ask whether an operand is zero: an op gives zeros where the operands that count are
+/// zero, and only where all of them are.
 #[test]
 fn zeros_come_of_zeros() {
     use crate::algebra::ops::linear_in;

@@ -54,7 +54,8 @@ fn the_names_model() {
         big.map(|l| l.op()).collect::<Vec<_>>()
     };
     assert_eq!(of(&[4, 7]).len(), 2, "{program}");
-    // The product with W2, tanh, z * d_bngain, two differences, the scale, and the product for d_bngain.
+    // The product with W2, tanh, z * d_bngain, two differences, the scale, and the product for
+    // d_bngain.
     assert!(of(&[4, 5]).len() <= 7, "{:?}\n{program}", of(&[4, 5]));
     let zero = program.run_with(&[&x, &y], &[]).unwrap()[3].to_f64_vec();
     assert!(zero.iter().all(|x| *x == 0.0), "d_b1 is exactly zero: {zero:?}");
@@ -162,7 +163,8 @@ fn batch_norm_with_either_denominator() {
     }
 }
 
-/// As the peers write it: by `mean` and `var`, the gain before the division, and a bias that the mean takes away again.
+/// As the peers write it: by `mean` and `var`, the gain before the division, and a bias that the
+/// mean takes away again.
 #[test]
 fn batch_norm_by_mean_and_variance() {
     let g = &mut Generator::manual_seed(11);
@@ -177,7 +179,8 @@ fn batch_norm_by_mean_and_variance() {
             let normed = &x[2] * (h - mean) * (var + 1e-5).pow(-0.5) + &x[3];
             (normed.tanh() * &d).sum_all()
         });
-        // The slope of tanh, times the difference for the gain, and two differences and two products.
+        // The slope of tanh, times the difference for the gain, and two differences and two
+        // products.
         let ops = case.at_most(40, 6);
         assert_eq!(ops.iter().filter(|op| op.contains("sum(")).count(), 2, "{ops:?}");
         let lost = case.simple.program.run(&[]).unwrap()[2].to_f64_vec();
@@ -246,7 +249,8 @@ fn softmax_of_scores_times_values() {
         let weights = &e / e.sum(1, true);
         (weights.matmul(&x[2]) * &d).sum_all()
     });
-    // The product with v, the product with the weights, the second product, the difference; and the scale.
+    // The product with v, the product with the weights, the second product, the difference; and the
+    // scale.
     case.at_most(30, 5);
 }
 
@@ -293,7 +297,7 @@ fn rows_over_their_sums_add_up_to_a_count() {
     let how = Simplify::new().checked(3);
     let loss = |x: &[Tensor]| (&x[0] + &x[1]).exp().sum(1, true).log().sum_all();
     let case = Case::with(&["x", "b"], &inputs, loss, &how);
-    // Those of the gradient of x; that of b is a number.
+    // The ops of the gradient of x; that of b is a number.
     let (_, ops) = case.backward(24);
     assert_eq!(ops.len(), 2, "{}", case.simple.program);
     assert_eq!(case.simple.program.run(&[]).unwrap()[2].item(), 6.0);

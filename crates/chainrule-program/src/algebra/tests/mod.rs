@@ -68,7 +68,8 @@ impl Case {
         case
     }
 
-    /// Without a comparison of the results: for inputs whose gradients the eager mode knows to a few digits only.
+    /// Without a comparison of the results: for inputs whose gradients the eager mode knows to a
+    /// few digits only.
     fn loose(names: &[&str], inputs: &[Tensor], loss: impl Fn(&[Tensor]) -> Tensor) -> Case {
         Case::unchecked(names, inputs, loss, &Simplify::new()).0
     }

@@ -1,5 +1,5 @@
-//! Formulas that are as short as a person would write them, and as accurate as the eager mode: the instructions of the backward pass are counted,
-//! views and one-hot rows among them.
+//! Formulas that are as short as a person would write them, and as accurate as the eager mode: the
+//! instructions of the backward pass are counted, views and one-hot rows among them.
 
 use super::*;
 
@@ -7,7 +7,8 @@ use super::*;
 struct Formula {
     what: &'static str,
     most: usize,
-    /// How far from zero its matrices may lie: scores of attention and logits saturate softmax there, and then the eager mode has no digits either.
+    /// Distance of its matrices from zero at most: scores of attention and logits saturate softmax
+    /// there, and then the eager mode has no digits either.
     far: f64,
     inputs: &'static [&'static [usize]],
     loss: fn(&[Tensor]) -> Tensor,
@@ -27,7 +28,8 @@ fn softmax(x: &Tensor) -> Tensor {
     &e / e.sum(1, true)
 }
 
-/// Minus the mean of the element of each row that belongs to its class: `p[range(n), y]`, of fixed classes.
+/// Minus the mean of the element of each row that belongs to its class: `p[range(n), y]`, of fixed
+/// classes.
 fn cross_entropy(logs: &Tensor) -> Tensor {
     let n = logs.shape()[0] as i64;
     let classes = (Tensor::arange(0, n) * 5).remainder(logs.shape()[1] as i64);

@@ -1,4 +1,5 @@
-//! Random programs of the ops that the algebra knows and of all others of the table, simplified and fused, beside the plain ones.
+//! Random programs of the ops that the algebra knows and of all others of the table, simplified and
+//! fused, beside the plain ones.
 
 use super::super::compare::apart;
 use super::super::twin;
@@ -7,7 +8,7 @@ use crate::ops::{Sample, table};
 use crate::tests::expressions;
 use chainrule_core::{DType, Generator, Index, Slice, Tensor};
 
-/// How many programs are built; `CHAINRULE_PROGRAMS` sets another number.
+/// Number of programs; `CHAINRULE_PROGRAMS` sets another number.
 const PROGRAMS: u64 = 10_000;
 
 fn below(n: usize, g: &mut Generator) -> usize {
@@ -119,7 +120,7 @@ fn apply(step: &TableStep<'_>, pool: &[Tensor], y: &Tensor) -> Option<Tensor> {
         48 => a.try_minimum(b).ok()?,
         49 => narrow(0, 1)? + a,
         50 => (a - narrow(0, 1)?).log_softmax(axis?),
-        // Of no account to the gradient, by the algebra and not by the form.
+        // No part of the gradient, by the algebra and not by the form.
         51 => narrow(0, 1)? * 0.0 + a,
         52 => a.try_slice(&[Slice::At(0)]).ok()? * (a - a.clone()),
         53 => a.sum_all(),
@@ -204,7 +205,8 @@ fn check(samples: &[Sample], seed: u64, dtype: DType) -> Result<bool, String> {
     for program in [&simple, &simple.fused(), &plain.fused()] {
         let got: Vec<_> = program.run(&given).map_err(text)?.iter().map(Tensor::value).collect();
         if let Some(apart) = apart(&got, &twin) {
-            // Such a program runs plain: the first run sees what is seen here. What is zero but for rounding has no size.
+            // This program runs plain: the first run sees what is seen here. A value that is zero
+            // but for rounding has no size.
             let unit = if dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
             let harmless = apart.by <= 1e-4 * apart.size || apart.by <= 100.0 * unit;
             if harmless && program.to_string() != plain.fused().to_string() {
