@@ -18,7 +18,8 @@ pub struct DotProduct {
 }
 
 impl DotProduct {
-    /// How far the sides are apart, as a fraction of `scale`: near 1e-16 if both are right, near 1 if one is wrong. NaN if a side is.
+    /// How far the sides are apart, as a fraction of `scale`: near 1e-16 if both are right, near 1
+    /// if one is wrong. NaN if a side is.
     ///
     /// A gradient of all zeros does not hide: the scale then comes from the other side.
     pub fn error(&self) -> f64 {
@@ -27,8 +28,9 @@ impl DotProduct {
     }
 }
 
-/// Draws Gaussian `u` and `v` and computes both sides of `<v, J u> = <J^T v, u>`, where `J` is the Jacobian of `f` at `inputs`: the left one
-/// by the forward rules, the right one by the reverse rules, which are written independently of each other.
+/// Draws Gaussian `u` and `v` and computes both sides of `<v, J u> = <J^T v, u>`, where `J` is the
+/// Jacobian of `f` at `inputs`: the left one by the forward rules, the right one by the reverse
+/// rules, which are written independently of each other.
 ///
 /// Errors for inputs that are not f64.
 ///

@@ -1,6 +1,8 @@
-//! The limit of central differences as their step goes to 0, with an estimate of how far off it may be.
+//! The limit of central differences as their step goes to 0, with an estimate of how far off it may
+//! be.
 
-/// How often a row of the table is extrapolated: each time takes away the next power of the step squared.
+/// How often a row of the table is extrapolated: each time takes away the next power of the step
+/// squared.
 const ORDERS: usize = 6;
 
 /// The difference quotients of one number on both sides of the point, at one step.
@@ -8,7 +10,8 @@ const ORDERS: usize = 6;
 pub(super) struct Quotients {
     /// The central difference quotient.
     pub slope: f64,
-    /// By how much the quotients on the two sides differ: it goes to 0 with the step where the function is smooth.
+    /// By how much the quotients on the two sides differ: it goes to 0 with the step where the
+    /// function is smooth.
     pub bend: f64,
     /// What rounding does to the slope.
     pub rounding: f64,
@@ -22,14 +25,16 @@ pub(super) struct Limit {
     pub value: f64,
     /// An estimate of how far it may be off; infinite if nothing finite was found.
     pub error: f64,
-    /// Whether the sides disagree: a kink, a jump or an edge of the domain is at the point or very near.
+    /// Whether the sides disagree: a kink, a jump or an edge of the domain is at the point or very
+    /// near.
     pub kink: bool,
-    /// Whether the steps disagree by more than a thousandth: there is a kink beside the point, or the function bends too much.
+    /// Whether the steps disagree by more than a thousandth: there is a kink beside the point, or
+    /// the function bends too much.
     pub coarse: bool,
 }
 
-/// The limit of at least three rows, in falling order of their steps, each half of the one before (Richardson 1911; the choice of the best
-/// entry of the table is that of Ridders 1982).
+/// The limit of at least three rows, in falling order of their steps, each half of the one before
+/// (Richardson 1911; the choice of the best entry of the table is that of Ridders 1982).
 pub(super) fn limit(rows: &[Quotients]) -> Limit {
     let (value, error) = extrapolate(rows);
     let fine = &rows[rows.len() - 1];
@@ -48,7 +53,8 @@ fn noise(row: &Quotients) -> f64 {
     1e3 * (row.rounding + row.middle_rounding)
 }
 
-/// The entry of the extrapolation table that agrees best with its neighbours, and how far it may be off.
+/// The entry of the extrapolation table that agrees best with its neighbours, and how far it may be
+/// off.
 fn extrapolate(rows: &[Quotients]) -> (f64, f64) {
     let mut best = (rows[rows.len() - 1].slope, f64::INFINITY);
     let mut before: Vec<f64> = Vec::new();

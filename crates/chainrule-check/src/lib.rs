@@ -1,20 +1,25 @@
 //! Checks of gradients by paths that do not share code with the backward pass.
 //!
-//! - [`dot_product`] compares reverse mode with forward mode, whose rules are written independently, at random probes.
-//! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an estimate of its own error, and
-//!   sees kinks.
-//! - [`gradcheck()`] compares all three for every output by every input, at first and second order, and finds the wrong element.
+//! - [`dot_product`] compares reverse mode with forward mode, whose rules are written
+//!   independently, at random probes.
+//! - [`richardson`] differentiates any function of f64 tensors by differences alone, with an
+//!   estimate of its own error, and sees kinks.
+//! - [`gradcheck()`] compares all three for every output by every input, at first and second order,
+//!   and finds the wrong element.
 //! - [`ops()`] runs it on every op of the table, with views and stretched inputs.
 //! - [`verdict()`] says which classic mistake made a gradient wrong, and in which op.
-//! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that you name.
-//! - [`invariants`] are laws that right gradients obey, without a second way of computing them; [`Invariants`] checks them in training.
+//! - [`compare()`] puts a hand-written backward pass beside autograd's, at every intermediate that
+//!   you name.
+//! - [`invariants`] are laws that right gradients obey, without a second way of computing them;
+//!   [`Invariants`] checks them in training.
 //! - [`Workflow`] watches a training loop and names the mistakes in it.
-//! - [`backward()`] follows the backward of a custom op line by line and says which line is wrong and what it should be; [`compare_code`] does so
-//!   for gradients that some code computes.
-//! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any function, [`read_numbers`] those of two tensors.
+//! - [`backward()`] follows the backward of a custom op line by line and says which line is wrong
+//!   and what it should be; [`compare_code`] does so for gradients that some code computes.
+//! - [`explain`] is the verdict on a custom op, [`explain_opaque`] reads the numbers of any
+//!   function, [`read_numbers`] those of two tensors.
 //!
-//! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly every direction, and a random one is not
-//! orthogonal to it.
+//! Checks of functions run in f64. Probes are Gaussian: an error of a gradient shows in nearly
+//! every direction, and a random one is not orthogonal to it.
 //!
 //! ```
 //! use chainrule::{Tensor, check};
@@ -87,7 +92,8 @@ fn probe(shape: Shape, dtype: DType, generator: &mut Generator) -> Result<Tensor
     Tensor::try_randn(shape, DType::F64, generator)?.try_to_dtype(dtype)
 }
 
-/// The inner product of two tensors of as many elements, and the sum of the magnitudes of its terms: what rounding goes by.
+/// The inner product of two tensors of as many elements, and the sum of the magnitudes of its
+/// terms: what rounding goes by.
 #[doc(hidden)]
 pub fn inner(a: &Tensor, b: &Tensor) -> (f64, f64) {
     let (a, b) = (a.to_f64_vec(), b.to_f64_vec());

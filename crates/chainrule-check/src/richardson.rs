@@ -5,8 +5,8 @@ use super::require_f64;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, no_grad};
 
-/// How many steps are tried, each half of the one before; for inputs of size 1 or less. Larger ones start with larger steps, and get as many
-/// more as lead to the same last one.
+/// How many steps are tried, each half of the one before; for inputs of size 1 or less. Larger ones
+/// start with larger steps, and get as many more as lead to the same last one.
 const STEPS: usize = 11;
 
 /// A directional derivative by differences.
@@ -14,23 +14,28 @@ const STEPS: usize = 11;
 pub struct Difference {
     /// The derivative of each element of the function's value, in f64.
     pub value: Tensor,
-    /// An estimate of how far each of them may be off, with rounding; infinite where nothing finite was found.
+    /// An estimate of how far each of them may be off, with rounding; infinite where nothing finite
+    /// was found.
     pub error: Tensor,
-    /// The elements (counted in row-major order) at which the step sizes disagree: there is a kink, a jump or an edge of the
-    /// domain at the point or very near it, and the value means nothing.
+    /// The elements (counted in row-major order) at which the step sizes disagree: there is a kink,
+    /// a jump or an edge of the domain at the point or very near it, and the value means nothing.
     pub kinks: Vec<usize>,
 }
 
-/// The derivative of `f` at `inputs` along `directions` by central differences, extrapolated to step 0 (Richardson 1911; the
-/// choice of the best entry of the table is that of Ridders 1982).
+/// The derivative of `f` at `inputs` along `directions` by central differences, extrapolated to
+/// step 0 (Richardson 1911; the choice of the best entry of the table is that of Ridders 1982).
 ///
-/// `f` is called 23 times (twice more for each doubling of the largest input beyond 1) and can be any function of f64 tensors: nothing is asked of a tape. The largest step moves no element by
-/// more than an eighth of the largest element (or of 0.1). For smooth functions about eleven digits are right.
+/// `f` is called 23 times (twice more for each doubling of the largest input beyond 1) and can be
+/// any function of f64 tensors: nothing is asked of a tape. The largest step moves no element by
+/// more than an eighth of the largest element (or of 0.1). For smooth functions about eleven digits
+/// are right.
 ///
-/// A kink at the point shows in the second difference: divided by the step it goes to 0 where `f` is smooth, and to the jump of
-/// the slope where it is not. A kink beside the point shows in steps that cross it and others that do not.
+/// A kink at the point shows in the second difference: divided by the step it goes to 0 where `f`
+/// is smooth, and to the jump of the slope where it is not. A kink beside the point shows in steps
+/// that cross it and others that do not.
 ///
-/// Errors for inputs that are not f64, for directions of other shapes, and for an `f` that changes the shape of its value.
+/// Errors for inputs that are not f64, for directions of other shapes, and for an `f` that changes
+/// the shape of its value.
 ///
 /// ```
 /// use chainrule::{Tensor, check::richardson};
@@ -91,14 +96,16 @@ pub fn richardson(
     })
 }
 
-/// The differences of one element whose value is `up` and `down` a step away on either side, with inputs of size `reach`.
+/// The differences of one element whose value is `up` and `down` a step away on either side, with
+/// inputs of size `reach`.
 fn element(step: f64, reach: f64, up: f64, middle: f64, down: f64) -> Quotients {
     let slope = (up - down) / (2.0 * step);
     let values = up.abs().max(down.abs());
     Quotients {
         slope,
         bend: ((up - middle) - (middle - down)).abs() / step,
-        // Of the function's values, if they are right to the last bit or so, and of the points themselves.
+        // Of the function's values, if they are right to the last bit or so, and of the points
+        // themselves.
         rounding: f64::EPSILON * (values + slope.abs() * reach) / step,
         middle_rounding: f64::EPSILON * middle.abs() / step,
     }

@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and the limits of every number.
 //!
-//! A value that makes no sense is refused here, with one line that says what is wrong and what to do
-//! (exit status 2), so that the rest of the program meets sensible settings only.
+//! A value that makes no sense is refused here, with one line that says what is wrong and what to
+//! do (exit status 2), so that the rest of the program meets sensible settings only.
 
 mod check;
 pub mod data;
@@ -167,7 +167,8 @@ pub struct Eval {
     #[arg(value_name = "DIR")]
     pub run: PathBuf,
 
-    /// Names, a text, or a folder with digits, as for training [default: what the model was trained on]
+    /// Names, a text, or a folder with digits, as for training [default: what the model was trained
+    /// on]
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
 
@@ -195,7 +196,8 @@ pub struct Bench {
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// How many groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist, 8 of 1 for the GPTs]
+    /// How many groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist, 8 of
+    /// 1 for the GPTs]
     #[arg(long, value_name = "N", value_parser = rounds)]
     #[arg(allow_negative_numbers = true)]
     pub rounds: Option<usize>,
@@ -236,8 +238,8 @@ pub enum Mode {
 }
 
 impl Cli {
-    /// Reads the command line of the process. On a mistake, prints what is wrong and ends the process
-    /// with status 2; on `--help` and `--version` with status 0.
+    /// Reads the command line of the process. On a mistake, prints what is wrong and ends the
+    /// process with status 2; on `--help` and `--version` with status 0.
     pub fn read() -> Cli {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| match error.kind() {
             ErrorKind::DisplayHelp

@@ -1,7 +1,7 @@
 //! Fetching files whose size and checksum are known, so that nothing else ever gets their name.
 //!
-//! Bytes go into a second file beside the place, `.NAME.part`. A broken transfer is taken up where it ended; when all bytes are there and their
-//! sha256 is right, the file gets its name.
+//! Bytes go into a second file beside the place, `.NAME.part`. A broken transfer is taken up where
+//! it ended; when all bytes are there and their sha256 is right, the file gets its name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -46,8 +46,8 @@ pub enum Fetched {
 /// Fetches a file into a folder; `progress` hears how many bytes there are.
 ///
 /// # Errors
-/// One line: what the server did wrong or what cannot be written. Then the name is not taken, and bytes that may be right are kept for
-/// the next time.
+/// One line: what the server did wrong or what cannot be written. Then the name is not taken, and
+/// bytes that may be right are kept for the next time.
 pub fn fetch(
     item: &Item<'_>,
     folder: &Path,
@@ -173,8 +173,8 @@ fn transfer(
 
 type Chunks = Receiver<io::Result<Vec<u8>>>;
 
-/// Asks for the bytes from `have` on: where the answer starts, and its bytes as a thread reads them. The thread lets the caller
-/// notice that nothing comes.
+/// Asks for the bytes from `have` on: where the answer starts, and its bytes as a thread reads
+/// them. The thread lets the caller notice that nothing comes.
 fn ask(item: &Item<'_>, have: u64, stall: Duration) -> Result<(u64, Chunks), DownloadError> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_connect(Some(stall))

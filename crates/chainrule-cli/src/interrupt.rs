@@ -57,8 +57,9 @@ mod tests {
     /// Set for the copy of this test program that plays the run.
     const PLAYS_THE_RUN: &str = "CHAINRULE_TEST_PLAYS_THE_RUN";
 
-    /// Not a test of its own: the run, when the tests below start this program a second time. It says
-    /// "ready", then "asked" once it is asked to stop, and goes on for a while without stopping.
+    /// Not a test of its own: the run, when the tests below start this program a second time. It
+    /// says "ready", then "asked" once it is asked to stop, and goes on for a while without
+    /// stopping.
     #[test]
     #[ignore = "the run that the other tests start"]
     fn run() {

@@ -1,4 +1,5 @@
-//! What the commands about the main model of names share: its settings, the data, the loss over a set, loading, making up names.
+//! What the commands about the main model of names share: its settings, the data, the loss over a
+//! set, loading, making up names.
 
 use std::path::Path;
 

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use anyhow::{Error, Result};
 use serde::Serialize;
 
-/// A text in which control characters but tabs and line breaks are written out, as `\u{1b}`: what comes from a file or a
-/// model must not move the cursor of a terminal, or worse.
+/// A text in which control characters but tabs and line breaks are written out, as `\u{1b}`: what
+/// comes from a file or a model must not move the cursor of a terminal, or worse.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     match text.chars().all(is_plain) {
@@ -57,7 +57,8 @@ pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{}", plain(text.trim_end()));
 }
 
-/// An error unless a result is a number: a loss or a prediction that is none comes from a model or data of no use.
+/// An error unless a result is a number: a loss or a prediction that is none comes from a model or
+/// data of no use.
 pub fn number(what: &str, x: f64) -> Result<f64> {
     match x.is_finite() {
         true => Ok(x),

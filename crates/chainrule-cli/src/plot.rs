@@ -1,7 +1,8 @@
-//! The pictures: of a run, how the loss went down, and what a model gets wrong; of a check, the gradient of the logits.
+//! The pictures: of a run, how the loss went down, and what a model gets wrong; of a check, the
+//! gradient of the logits.
 //!
-//! A loss of single batches jumps about, so its mean over many steps is drawn on top of it. Long runs
-//! are thinned to what the picture can show; peaks are kept.
+//! A loss of single batches jumps about, so its mean over many steps is drawn on top of it. Long
+//! runs are thinned to what the picture can show; peaks are kept.
 
 mod gradient;
 mod mistakes;
@@ -58,8 +59,8 @@ const STRONG: &str = "#174a7e";
 
 type Point = (f64, f64);
 
-/// Draws the loss of each step, in base-10 logarithms, with its mean over blocks of steps; writes the
-/// same picture as SVG and as PNG.
+/// Draws the loss of each step, in base-10 logarithms, with its mean over blocks of steps; writes
+/// the same picture as SVG and as PNG.
 ///
 /// `losses` holds (step, loss) in the order of the run. A loss that is not finite or not above zero
 /// has no logarithm: it is left out, and the picture says how many are.
@@ -196,8 +197,8 @@ fn window(n: usize) -> usize {
     (n / 20).clamp(1, WIDEST_WINDOW)
 }
 
-/// The mean of each block of `window` points, in both directions. A last block of less than half the
-/// size is left out, since its mean would jump about.
+/// The mean of each block of `window` points, in both directions. A last block of less than half
+/// the size is left out, since its mean would jump about.
 fn block_means(points: &[Point], window: usize) -> Vec<Point> {
     points
         .chunks(window)
@@ -210,8 +211,8 @@ fn block_means(points: &[Point], window: usize) -> Vec<Point> {
         .collect()
 }
 
-/// At most two points for each of `stretches` equal parts of the list: the lowest and the highest, in
-/// their order. The first and the last point stay. A short list is left as it is.
+/// At most two points for each of `stretches` equal parts of the list: the lowest and the highest,
+/// in their order. The first and the last point stay. A short list is left as it is.
 fn thin(points: &[Point], stretches: usize) -> Vec<Point> {
     let [first, inner @ .., last] = points else {
         return points.to_vec();

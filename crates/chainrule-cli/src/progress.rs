@@ -1,7 +1,7 @@
 //! How far a run is: a bar on a terminal, a plain line now and then elsewhere.
 //!
-//! A training step takes some 30 microseconds, so the bar must cost next to nothing: the clock is not
-//! read at every step but after so many steps as lately passed in a twentieth of a second.
+//! A training step takes some 30 microseconds, so the bar must cost next to nothing: the clock is
+//! not read at every step but after so many steps as lately passed in a twentieth of a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -38,8 +38,8 @@ impl RunFolder {
     ///
     /// Without `out` it is a fresh one, `runs/<kind>-0001` and so on; two runs that start together
     /// get different ones. With `out` it is that folder, made with its parents if need be. A folder
-    /// that holds files is refused unless `force` is set; then this run's files replace those of the
-    /// same name and all others stay. A folder in which another run writes is refused.
+    /// that holds files is refused unless `force` is set; then this run's files replace those of
+    /// the same name and all others stay. A folder in which another run writes is refused.
     pub fn create(kind: &str, out: Option<&Path>, force: bool) -> Result<RunFolder> {
         match out {
             Some(path) => Self::named(path, force),
@@ -100,7 +100,8 @@ impl RunFolder {
         write_atomic(&self.file(name), bytes)
     }
 
-    /// The folder of an earlier run, to go on with it. What a killed process left unfinished in it is cleared up.
+    /// The folder of an earlier run, to go on with it. What a killed process left unfinished in it
+    /// is cleared up.
     pub fn existing(path: &Path) -> Result<RunFolder> {
         if !path.is_dir() {
             let what = if path.exists() { "is not a folder" } else { "there is no such folder" };
@@ -266,8 +267,8 @@ impl MetricsWriter {
 
     /// Adds a row as one line of JSON.
     ///
-    /// The line may stay in the buffer for up to a second, so a full disk may be told only by a later
-    /// call or by [`MetricsWriter::finish`].
+    /// The line may stay in the buffer for up to a second, so a full disk may be told only by a
+    /// later call or by [`MetricsWriter::finish`].
     pub fn record(&mut self, row: &impl Serialize) -> Result<()> {
         // By way of a second buffer: a row that cannot be written leaves no half line behind.
         self.line.clear();

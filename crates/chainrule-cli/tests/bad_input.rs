@@ -253,8 +253,8 @@ fn broken_settings() {
     assert!(place.refused("sample names.txt", 1).contains("not a folder"));
 }
 
-/// A disk without room for the model: a limit on the size of files, met as an error and not as the signal
-/// that ends a program, is what a process can be given without a disk of its own.
+/// A disk without room for the model: a limit on the size of files, met as an error and not as the
+/// signal that ends a program, is what a process can be given without a disk of its own.
 #[cfg(unix)]
 #[test]
 fn a_disk_without_room_leaves_the_earlier_model() {

@@ -1,4 +1,5 @@
-//! A run that goes on knows its data: other ones under the same name are an error that says what changed.
+//! A run that goes on knows its data: other ones under the same name are an error that says what
+//! changed.
 
 mod common;
 
@@ -174,7 +175,8 @@ fn the_same_data_in_other_bytes_are_the_same_data() {
     assert_eq!(place.json("train names --resume run --steps 33 --json")["steps"], 33);
 }
 
-/// A checkpoint of an earlier version says nothing of its data: it goes on, and a note says that nobody knows.
+/// A checkpoint of an earlier version says nothing of its data: it goes on, and a note says that
+/// nobody knows.
 #[test]
 fn checkpoints_without_checksums_go_on() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! `config.toml` with anything in it: settings from a file pass the limits of the options, for every kind of run.
+//! `config.toml` with anything in it: settings from a file pass the limits of the options, for
+//! every kind of run.
 
 mod common;
 
@@ -90,7 +91,8 @@ fn other_bytes(text: &str, rng: &mut CounterRng) -> Vec<u8> {
     bytes
 }
 
-/// Each mutation is given to `--resume` and to a reader of the model; neither may panic, abort, hang or take much memory.
+/// Each mutation is given to `--resume` and to a reader of the model; neither may panic, abort,
+/// hang or take much memory.
 fn fuzz(mutations: u64, seed: u64) {
     let place = Place::new();
     fs::write(place.path("text.txt"), "the cat sat on the mat; ".repeat(40)).unwrap();
@@ -258,7 +260,8 @@ fn damaged_settings_never_end_the_program() {
     fuzz(160, 1);
 }
 
-/// `cargo test --release -p chainrule-cli --test fuzz_settings -- --ignored --nocapture`, some minutes; `CHAINRULE_FUZZ_COMMAND` sets how many.
+/// `cargo test --release -p chainrule-cli --test fuzz_settings -- --ignored --nocapture`, some
+/// minutes; `CHAINRULE_FUZZ_COMMAND` sets how many.
 #[test]
 #[ignore = "takes minutes"]
 fn damaged_settings_never_end_the_program_long() {

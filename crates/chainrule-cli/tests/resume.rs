@@ -13,7 +13,8 @@ use common::{Place, one_error, text};
 const DIGITS: &str =
     "train digits --examples 300 --hidden 12 --batch 32 --schedule constant --json";
 
-/// Every kind of training, stopped in the middle of an epoch and taken up, ends with the same bytes as one never stopped.
+/// Every kind of training, stopped in the middle of an epoch and taken up, ends with the same bytes
+/// as one never stopped.
 #[test]
 fn resumed_runs_give_the_same_bits() {
     let place = Place::new();
@@ -185,7 +186,8 @@ fn a_folder_that_vanishes_ends_the_run_with_a_message() {
     assert!(error.contains("run"), "{error}");
 }
 
-/// A folder that may not be written: neither a new run nor a resumed one starts, and what is there stays.
+/// A folder that may not be written: neither a new run nor a resumed one starts, and what is there
+/// stays.
 #[cfg(unix)]
 #[test]
 fn a_folder_without_permission_ends_the_run_and_keeps_the_checkpoints() {

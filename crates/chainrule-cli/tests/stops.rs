@@ -19,7 +19,8 @@ fn a_loss_that_is_not_finite_stops_the_run_and_names_the_op() {
     let got = last_json(&output);
     assert_eq!((&got["steps"], &got["interrupted"]), (&1.into(), &false.into()));
     assert!(got["error"].as_str().is_some_and(|text| error.contains(text)), "{got}");
-    // The weights are those after the one good step, which was done again op by op: the same as those of an eager run of that length.
+    // The weights are those after the one good step, which was done again op by op: the same as
+    // those of an eager run of that length.
     let one =
         "train names --data names.txt --steps 1 --lr-decay-at 9 --lr 1e30 --eager --out one --json";
     assert!(common::one_error(&place.run(one), 1).contains("the loss over the training set is "));

@@ -38,7 +38,8 @@ fn a_first_run_needs_no_file_and_fills_a_folder() {
     assert_eq!((&got["steps"], &got["parameters"]), (&40.into(), &12_297.into()));
     assert_eq!((&got["interrupted"], &got["error"]), (&false.into(), &Value::Null));
     assert_eq!(got["samples"].as_array().unwrap().len(), 20);
-    // A model that knows nothing has a loss of ln 27 = 3.296; forty steps make a little of that good.
+    // A model that knows nothing has a loss of ln 27 = 3.296; forty steps make a little of that
+    // good.
     for part in ["train_loss", "val_loss", "test_loss"] {
         let loss = got[part].as_f64().unwrap();
         assert!((1.5..3.3).contains(&loss), "{part} {loss}");

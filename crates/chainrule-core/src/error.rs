@@ -1,7 +1,8 @@
 //! The one error type of the library.
 //!
-//! Every variant names the op and the shapes or values at fault, and says what to do. [`Error::At`] adds the line of the
-//! caller; the panicking methods leave it off, since a panic prints the line itself.
+//! Every variant names the op and the shapes or values at fault, and says what to do. [`Error::At`]
+//! adds the line of the caller; the panicking methods leave it off, since a panic prints the line
+//! itself.
 
 use std::fmt;
 use std::panic::Location;

@@ -1,14 +1,17 @@
 //! The memory of freed tensors: how much is kept, and giving it back.
 //!
-//! A training step makes and drops the same sizes again and again, so each thread keeps the memory of dropped tensors for the next ones. It is
-//! bounded, in three ways:
+//! A training step makes and drops the same sizes again and again, so each thread keeps the memory
+//! of dropped tensors for the next ones. It is bounded, in three ways:
 //!
-//! - A thread keeps at most four times the bytes that its tensors had in use at one time, and may always keep 256 MiB.
-//! - All threads together keep at most a quarter of the memory of the machine, or of its control group.
-//! - Memory of sizes that nobody asks for any more goes back after some tens of thousands of tensors, or of megabytes of new sizes: a run whose
-//!   shapes change does not grow.
+//! - A thread keeps at most four times the bytes that its tensors had in use at one time, and may
+//!   always keep 256 MiB.
+//! - All threads together keep at most a quarter of the memory of the machine, or of its control
+//!   group.
+//! - Memory of sizes that nobody asks for any more goes back after some tens of thousands of
+//!   tensors, or of megabytes of new sizes: a run whose shapes change does not grow.
 //!
-//! When an allocation fails, the memory that the thread keeps goes back to the system and it is tried again. [`trim`] gives all of it back at once.
+//! When an allocation fails, the memory that the thread keeps goes back to the system and it is
+//! tried again. [`trim`] gives all of it back at once.
 //!
 //! ```
 //! use chainrule::{Tensor, memory};
@@ -22,7 +25,8 @@ use crate::tensor::buffer::Buffer;
 
 pub use crate::tensor::buffer::MemoryStatistics;
 
-/// Gives the memory of dropped tensors that this thread keeps back to the system at once; that of other threads when they next drop a tensor.
+/// Gives the memory of dropped tensors that this thread keeps back to the system at once; that of
+/// other threads when they next drop a tensor.
 pub fn trim() {
     Buffer::trim_all();
 }

@@ -25,7 +25,8 @@ fn an_allocation_that_fails_empties_the_pool_first() {
     });
 }
 
-/// Sizes drift from 4 KiB to 64 MiB, twice, and end small. The pages are never touched, so that the test takes no memory.
+/// Sizes drift from 4 KiB to 64 MiB, twice, and end small. The pages are never touched, so that the
+/// test takes no memory.
 #[test]
 fn changing_sizes_do_not_add_up() {
     alone(|| {

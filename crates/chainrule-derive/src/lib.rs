@@ -1,7 +1,8 @@
 //! `#[derive(Module)]`: tells a struct's parameters, buffers and sub-modules by name.
 //!
-//! Every field is asked what it is (`chainrule::nn::AsField`): tensors are parameters, modules are walked into, numbers are passed over.
-//! `#[module(buffer)]` marks a tensor that is saved but not trained, `#[module(name = "...")]` gives another name, `#[module(skip)]` leaves a field out.
+//! Every field is asked what it is (`chainrule::nn::AsField`): tensors are parameters, modules are
+//! walked into, numbers are passed over. `#[module(buffer)]` marks a tensor that is saved but not
+//! trained, `#[module(name = "...")]` gives another name, `#[module(skip)]` leaves a field out.
 
 mod parameters;
 
@@ -9,7 +10,8 @@ use proc_macro::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Field, Fields, LitStr, parse_macro_input};
 
-/// Implements `chainrule::nn::Module` for a struct. See the crate's documentation for the attributes.
+/// Implements `chainrule::nn::Module` for a struct. See the crate's documentation for the
+/// attributes.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -42,7 +42,8 @@ impl Operand {
         Ok(None)
     }
 
-    /// The tensor for use beside `other`: a number takes its dtype, and so does a tensor without axes unless its kind is higher.
+    /// The tensor for use beside `other`: a number takes its dtype, and so does a tensor without
+    /// axes unless its kind is higher.
     pub fn beside(self, other: &Tensor) -> chainrule::Result<Tensor> {
         Argument::from(self).beside(other)
     }

@@ -262,7 +262,8 @@ pub fn _arange(
     let n = count as usize;
     room("arange", n)?;
     if whole || to == DType::I64 {
-        // Not by way of floats, which large integers do not survive. As in PyTorch the start and the step are cut to whole numbers.
+        // Not by way of floats, which large integers do not survive. As in PyTorch the start and
+        // the step are cut to whole numbers.
         let exact = |x: &Bound<'_, PyAny>, float: f64| match x.cast::<PyInt>() {
             Ok(x) => x.extract::<i64>(),
             Err(_) => Ok(float as i64),

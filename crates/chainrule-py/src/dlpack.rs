@@ -1,4 +1,5 @@
-//! Exchange of memory by DLPack: capsules of the older protocol and of the versioned one, which says what may be written to.
+//! Exchange of memory by DLPack: capsules of the older protocol and of the versioned one, which
+//! says what may be written to.
 
 use chainrule::{DType, Lent, Tensor};
 use dlpark::allocation::dynamic::Allocation;
@@ -21,7 +22,8 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
     PyBufferError::new_err(format!("__dlpack__: {error}"))
 }
 
-/// The memory of a tensor, kept alive by what is returned. Where it is `shared`, a checksum tells whether the consumer writes into it.
+/// The memory of a tensor, kept alive by what is returned. Where it is `shared`, a checksum tells
+/// whether the consumer writes into it.
 fn managed<M: ManagedTensorBase>(
     t: &Tensor,
     flags: DlpackFlags,
@@ -44,8 +46,9 @@ fn managed<M: ManagedTensorBase>(
     let extra = made.extra_mut().as_mut_ptr();
     made.set_data(address.cast_mut().cast()).set_device(DLDevice::CPU).set_dtype(dtype);
     made.tensor_mut().shape = extra;
-    // SAFETY: `extra` has the sizes and then the strides, in memory that lives as long as what is made here; the memory of the elements lives as
-    // long as its context. Memory that others see is marked as read-only, and what is marked as copied nobody else has.
+    // SAFETY: `extra` has the sizes and then the strides, in memory that lives as long as what is
+    // made here; the memory of the elements lives as long as its context. Memory that others see is
+    // marked as read-only, and what is marked as copied nobody else has.
     unsafe {
         made.tensor_mut().strides = extra.add(rank);
         made.set_flags_unchecked(flags);
@@ -55,9 +58,10 @@ fn managed<M: ManagedTensorBase>(
 
 #[pymethods]
 impl PyTensor {
-    /// A capsule that is marked as read-only, over a copy of its own: some consumers write in spite of the mark, and the tape may hold these
-    /// elements. With `copy=False` it is over the memory of the tensor, and a consumer that writes into it makes the next backward pass an
-    /// error. The older protocol has no mark and gets a copy that may be written to, as does `copy=True`.
+    /// A capsule that is marked as read-only, over a copy of its own: some consumers write in spite
+    /// of the mark, and the tape may hold these elements. With `copy=False` it is over the memory
+    /// of the tensor, and a consumer that writes into it makes the next backward pass an error. The
+    /// older protocol has no mark and gets a copy that may be written to, as does `copy=True`.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -105,7 +109,8 @@ impl PyTensor {
     }
 }
 
-/// A tensor over the memory of whoever speaks DLPack. A `TypeError` for elements that have no counterpart here.
+/// A tensor over the memory of whoever speaks DLPack. A `TypeError` for elements that have no
+/// counterpart here.
 #[pyfunction]
 pub fn _from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyTensor> {
     let imported = python::from_dlpack(x.as_borrowed(), None, copy)?;
@@ -122,8 +127,8 @@ pub fn _from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyTens
     let strides = view.strides_or_compact().map_err(|e| wrong(&e))?;
     let strides: Vec<isize> = strides.iter().map(|&s| s as isize).collect();
     let first = view.data_ptr().cast::<u8>().wrapping_add(view.byte_offset() as usize);
-    // SAFETY: the producer keeps the memory until what it gave is dropped. That nobody writes to it meanwhile is what the documentation of
-    // `from_dlpack` asks.
+    // SAFETY: the producer keeps the memory until what it gave is dropped. That nobody writes to it
+    // meanwhile is what the documentation of `from_dlpack` asks.
     run(|| unsafe { Tensor::from_foreign(first, &shape[..], &strides, *dtype, Box::new(imported)) })
         .map(PyTensor::from)
 }

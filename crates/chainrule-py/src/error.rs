@@ -51,7 +51,8 @@ fn is_index(text: &str) -> bool {
     .any(|part| text.contains(part))
 }
 
-/// Runs what belongs to the library; a panic in it becomes an exception, for it must not end the interpreter.
+/// Runs what belongs to the library; a panic in it becomes an exception, for it must not end the
+/// interpreter.
 #[inline]
 pub fn run<T>(f: impl FnOnce() -> chainrule::Result<T>) -> PyResult<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
@@ -68,7 +69,8 @@ pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> PyErr {
     InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into()))
 }
 
-/// Whether there is memory for so many elements of 8 bytes: whoever takes it without asking would end the interpreter.
+/// Whether there is memory for so many elements of 8 bytes: whoever takes it without asking would
+/// end the interpreter.
 pub fn has_room(elements: usize) -> bool {
     const SMALL: usize = 1 << 26;
     elements < SMALL || Vec::<u64>::new().try_reserve_exact(elements).is_ok()
@@ -83,7 +85,8 @@ pub fn room(op: &str, elements: usize) -> PyResult<()> {
 }
 
 thread_local! {
-    /// The exception of a Python function that the library called: it goes through the library as an error without its type.
+    /// The exception of a Python function that the library called: it goes through the library as
+    /// an error without its type.
     static RAISED: std::cell::RefCell<Option<PyErr>> = const { std::cell::RefCell::new(None) };
 }
 

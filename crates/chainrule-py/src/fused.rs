@@ -1,4 +1,5 @@
-//! Functions of neural networks: activations over an axis, losses, normalisation, convolution, attention.
+//! Functions of neural networks: activations over an axis, losses, normalisation, convolution,
+//! attention.
 
 use chainrule::*;
 use pyo3::exceptions::PyValueError;

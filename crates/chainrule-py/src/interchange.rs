@@ -65,8 +65,9 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let strides: Vec<isize> = array.strides().iter().map(|s| s / size).collect();
     let shape = array.shape().to_vec();
     let owner: Py<PyAny> = array.into_any().unbind();
-    // SAFETY: NumPy keeps the memory while the array lives, and gave its shape and strides. That nobody writes to it meanwhile is what the
-    // documentation of `from_numpy` asks; all other callers copy at once.
+    // SAFETY: NumPy keeps the memory while the array lives, and gave its shape and strides. That
+    // nobody writes to it meanwhile is what the documentation of `from_numpy` asks; all other
+    // callers copy at once.
     run(|| unsafe {
         let first = std::ptr::with_exposed_provenance(address);
         Tensor::from_foreign(first, &shape[..], &strides, to, Box::new(owner))
@@ -88,7 +89,8 @@ pub fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     Ok(tensor)
 }
 
-/// Whether anybody holds the array, or one that it is a part of, beside `own` holders that are known.
+/// Whether anybody holds the array, or one that it is a part of, beside `own` holders that are
+/// known.
 pub fn is_held(array: &Bound<'_, PyAny>, own: isize) -> PyResult<bool> {
     // SAFETY: the object is alive. The handle that asks is one more holder.
     if unsafe { pyo3::ffi::Py_REFCNT(array.as_ptr()) } > own + 1 {
@@ -124,7 +126,8 @@ fn array_of<'py>(
         DType::Bool => dtype::<bool>(py),
     };
     let keeper = Bound::new(py, Keeper(memory, shown))?;
-    // SAFETY: dims and strides are those of the memory, which the keeper holds as the base of the array; without the flag nobody may write.
+    // SAFETY: dims and strides are those of the memory, which the keeper holds as the base of the
+    // array; without the flag nobody may write.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -151,7 +154,8 @@ fn array_of<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// The elements as an array of NumPy over the same memory; it cannot be written to. `force` detaches first.
+    /// The elements as an array of NumPy over the same memory; it cannot be written to. `force`
+    /// detaches first.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(slf: &Bound<'py, Self>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         let (py, t) = (slf.py(), slf.get().tensor());

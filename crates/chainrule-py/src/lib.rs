@@ -1,12 +1,13 @@
-//! The native part of the Python package: tensors, ops and what runs them. The typed layer in `python/chainrule/` is what people import.
+//! The native part of the Python package: tensors, ops and what runs them. The typed layer in
+//! `python/chainrule/` is what people import.
 //!
-//! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), functions and methods from
-//! the table of ops (`ops`), operators (`elementwise`), ops whose Python form is special (`reducing`,
-//! `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`), gradients
-//! (`derive`), optimizers, programs and checks (`train`), memory of others (`interchange`,
-//! `dlpack`), exceptions (`error`), handles that alias (`alias`), a function while it is traced
-//! (`session`), what must hold before a program runs (`ready`), the
-//! place in the user's code (`script`). Nothing here knows mathematics: it all goes to the library.
+//! A file for each subject: the class `Tensor` (`tensor`), arguments (`args`), functions and
+//! methods from the table of ops (`ops`), operators (`elementwise`), ops whose Python form is
+//! special (`reducing`, `shaping`, `indexing`, `linalg`, `fused`), making tensors (`create`),
+//! gradients (`derive`), optimizers, programs and checks (`train`), memory of others
+//! (`interchange`, `dlpack`), exceptions (`error`), handles that alias (`alias`), a function while
+//! it is traced (`session`), what must hold before a program runs (`ready`), the place in the
+//! user's code (`script`). Nothing here knows mathematics: it all goes to the library.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3 writes such functions inside the macros here")]
 

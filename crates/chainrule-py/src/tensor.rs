@@ -1,4 +1,5 @@
-//! The class `Tensor`: a handle that Python holds. Writing gives the handle, and all that alias it, a new value; values themselves never change.
+//! The class `Tensor`: a handle that Python holds. Writing gives the handle, and all that alias it,
+//! a new value; values themselves never change.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -56,7 +57,8 @@ impl Inner {
     }
 }
 
-/// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new value.
+/// Arrays of NumPy over the memory of a tensor: they would not see a write, which makes a new
+/// value.
 #[derive(Default)]
 pub struct Outside {
     /// Held by each array that `numpy()` made.
@@ -350,7 +352,8 @@ impl PyTensor {
     /// Adds the gradients of this tensor with respect to all leaves to their `grad`.
     ///
     /// `gradient` is its own gradient, 1 for a single element; with `retain_graph` another backward
-    /// pass can follow, with `create_graph` this one is recorded; `inputs` are the leaves that are meant.
+    /// pass can follow, with `create_graph` this one is recorded; `inputs` are the leaves that are
+    /// meant.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
@@ -387,7 +390,8 @@ impl PyTensor {
         })
     }
 
-    /// Calls `hook` with the gradient of this tensor in each backward pass; what it returns replaces the gradient.
+    /// Calls `hook` with the gradient of this tensor in each backward pass; what it returns
+    /// replaces the gradient.
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<Handle> {
         let call = move |g: &Tensor| {
             Python::attach(|py| {
@@ -460,7 +464,8 @@ impl PyTensor {
         }
     }
 
-    /// Gives a leaf a value of another dtype or shape: the handle is a new leaf then, with the name of the old one and no gradient.
+    /// Gives a leaf a value of another dtype or shape: the handle is a new leaf then, with the name
+    /// of the old one and no gradient.
     fn _recast(slf: &Bound<'_, Self>, new: &Bound<'_, PyTensor>) -> PyResult<()> {
         PyTensor::put(slf, new.get().tensor().detach())
     }

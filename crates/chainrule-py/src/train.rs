@@ -280,7 +280,8 @@ impl PyProgram {
         Ok(out.into_iter().map(PyTensor::from).collect())
     }
 
-    /// One run for each row of the arguments, which have one more axis in front; the results likewise. Python is not asked in between.
+    /// One run for each row of the arguments, which have one more axis in front; the results
+    /// likewise. Python is not asked in between.
     fn run_many(
         &self,
         py: Python<'_>,
@@ -398,7 +399,8 @@ impl PyProgram {
         self.program.write().unwrap_or_else(PoisonError::into_inner).run(inputs)
     }
 
-    /// Runs with the rows `from` and later ones, for a tenth of a second or to the end: the row to go on with.
+    /// Runs with the rows `from` and later ones, for a tenth of a second or to the end: the row to
+    /// go on with.
     fn some_rows(
         &self,
         inputs: &[Tensor],
@@ -469,7 +471,8 @@ fn doubles(inputs: &[Bound<'_, PyTensor>]) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// A function that gives one tensor and cannot fail, for the library; the failure is told afterwards.
+/// A function that gives one tensor and cannot fail, for the library; the failure is told
+/// afterwards.
 fn one<'a>(
     op: &'static str,
     f: &'a Py<PyAny>,
@@ -497,7 +500,8 @@ fn outcome<T>(failed: Mutex<Option<chainrule::Error>>, out: Result<T>) -> Result
     }
 }
 
-/// The verdict on a function beside a reference that is known to be right: whether the gradients agree, and the text.
+/// The verdict on a function beside a reference that is known to be right: whether the gradients
+/// agree, and the text.
 #[pyfunction]
 pub fn _explain(
     f: Py<PyAny>,
@@ -518,7 +522,8 @@ pub fn _explain(
     })
 }
 
-/// What the gradients of a function show beside differences: for each input the readings as text, none where they agree.
+/// What the gradients of a function show beside differences: for each input the readings as text,
+/// none where they agree.
 #[pyfunction]
 pub fn _explain_opaque(
     f: Py<PyAny>,
@@ -554,7 +559,8 @@ pub fn _compare(
     })
 }
 
-/// The verdict on gradients that somebody gives for leaves of a loss: whether they are right, and the text.
+/// The verdict on gradients that somebody gives for leaves of a loss: whether they are right, and
+/// the text.
 #[pyfunction]
 pub fn _verdict(
     loss: &Bound<'_, PyTensor>,

@@ -1,6 +1,7 @@
 //! The best measurement so far, and how long ago it was.
 
-/// Keeps the best of a row of measurements. A NaN or an infinity is never an improvement, not even as the first.
+/// Keeps the best of a row of measurements. A NaN or an infinity is never an improvement, not even
+/// as the first.
 ///
 /// ```
 /// use chainrule::train::Best;

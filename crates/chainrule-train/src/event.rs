@@ -122,7 +122,8 @@ pub enum End {
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub trait Listener {
-    /// Called for each event, in order. An error ends the training after the step that it belongs to.
+    /// Called for each event, in order. An error ends the training after the step that it belongs
+    /// to.
     fn hear(&mut self, event: &Event<'_>) -> Result<()>;
 }
 

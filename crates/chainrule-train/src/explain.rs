@@ -1,4 +1,5 @@
-//! Why a loss is not finite: the steps since the last good state are done again, op by op, until the first number that went wrong.
+//! Why a loss is not finite: the steps since the last good state are done again, op by op, until
+//! the first number that went wrong.
 
 use super::Task;
 use super::trainer::{Engine, Rest, Trainer, eager};
@@ -6,7 +7,8 @@ use crate::error::Result;
 use crate::nn::StateDict;
 use crate::tensor::{Tensor, record_all};
 
-/// Every so many steps the state is kept, so that a training that broke can be followed again from there.
+/// Every so many steps the state is kept, so that a training that broke can be followed again from
+/// there.
 const KEEP_EVERY: u64 = 256;
 
 /// All that decides how the training goes on.
@@ -24,8 +26,9 @@ impl Rest {
 }
 
 impl Trainer<'_> {
-    /// Finds out why the loss of the batch drawn last is not finite, and takes the model back to its last good state: the weights
-    /// before that batch, or, if an update had already spoilt them, those before that update.
+    /// Finds out why the loss of the batch drawn last is not finite, and takes the model back to
+    /// its last good state: the weights before that batch, or, if an update had already spoilt
+    /// them, those before that update.
     pub(super) fn explain(&mut self) -> Result<String> {
         let end = self.step();
         if self.is_finite()

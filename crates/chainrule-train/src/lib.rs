@@ -1,15 +1,16 @@
 //! Training: steps, measurements, checkpoints, and one stream of events for all who want to know.
 //!
-//! A [`Task`] is a model with its loss and its measures. A [`Trainer`] takes its batches, an optimizer and a schedule, and runs. What happens
-//! is told as [`Event`]s: whoever wants to draw a bar, write a file or keep a history is a [`Listener`]; the trainer knows none of them.
+//! A [`Task`] is a model with its loss and its measures. A [`Trainer`] takes its batches, an
+//! optimizer and a schedule, and runs. What happens is told as [`Event`]s: whoever wants to draw a
+//! bar, write a file or keep a history is a [`Listener`]; the trainer knows none of them.
 //!
 //! ```
-//! use std::sync::Arc;
 //! use chainrule::data::{Batch, DataLoader, LoaderOptions, TensorDataset};
 //! use chainrule::nn::{Layer, Linear, Module};
 //! use chainrule::optim::Sgd;
 //! use chainrule::train::{End, Event, Task, Trainer, TrainerOptions};
 //! use chainrule::{Generator, Tensor};
+//! use std::sync::Arc;
 //!
 //! struct Line(Linear);
 //!
@@ -24,7 +25,10 @@
 //!
 //! let x = Tensor::from([[0.0f32], [1.0], [2.0], [3.0]]);
 //! let data = TensorDataset::try_new(&x, &(&x * 2.0 + 1.0))?;
-//! let batches = DataLoader::try_new(Arc::new(data), LoaderOptions { batch: 4, ..LoaderOptions::default() })?;
+//! let batches = DataLoader::try_new(
+//!     Arc::new(data),
+//!     LoaderOptions { batch: 4, ..LoaderOptions::default() },
+//! )?;
 //! let task = Line(Linear::new(1, 1, &mut Generator::manual_seed(0)));
 //! let sgd = Sgd::new(task.0.parameters(), 0.1);
 //! let options = TrainerOptions { steps: 500, ..TrainerOptions::default() };

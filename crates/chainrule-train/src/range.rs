@@ -26,12 +26,14 @@ impl Default for RangeOptions {
 pub struct RangeFound {
     /// Rate and smoothed loss of each step, until the loss was four times the best or not finite.
     pub points: Vec<(f64, f64)>,
-    /// The rate at which the loss falls fastest: a good one to begin with. `None` if it never falls.
+    /// The rate at which the loss falls fastest: a good one to begin with. `None` if it never
+    /// falls.
     pub steepest: Option<f64>,
 }
 
 impl Trainer<'_> {
-    /// Trains with a rate that grows by the same factor in each step (Smith 2017), and goes back to where it was.
+    /// Trains with a rate that grows by the same factor in each step (Smith 2017), and goes back to
+    /// where it was.
     pub fn find_range(&mut self, options: RangeOptions) -> Result<RangeFound> {
         let RangeOptions { low, high, steps } = options;
         if !(low > 0.0 && low < high && high.is_finite() && steps >= 2) {

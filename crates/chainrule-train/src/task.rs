@@ -22,12 +22,14 @@ pub trait Task {
         Ok(loss)
     }
 
-    /// Whether [`Task::gradients`] is the backward pass of [`Task::loss`], so that a step can be made a program of.
+    /// Whether [`Task::gradients`] is the backward pass of [`Task::loss`], so that a step can be
+    /// made a program of.
     fn has_plain_gradients(&self) -> bool {
         true
     }
 
-    /// Measures the model on examples that it does not learn from. The first measure decides what is best; see [`Task::higher_is_better`].
+    /// Measures the model on examples that it does not learn from. The first measure decides what
+    /// is best; see [`Task::higher_is_better`].
     fn evaluate(&self) -> Result<Metrics> {
         Ok(Metrics::new())
     }
@@ -37,8 +39,9 @@ pub trait Task {
         false
     }
 
-    /// Looks at the last step, if [`TrainerOptions::looks_at_the_last`](super::TrainerOptions) is set: its loss, of which all intermediates are
-    /// recorded and all gradients are there, and the rate of the update that follows.
+    /// Looks at the last step, if [`TrainerOptions::looks_at_the_last`](super::TrainerOptions) is
+    /// set: its loss, of which all intermediates are recorded and all gradients are there, and the
+    /// rate of the update that follows.
     fn look(&self, loss: &Tensor, lr: f64) {
         let _ = (loss, lr);
     }

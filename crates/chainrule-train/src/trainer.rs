@@ -23,9 +23,11 @@ use crate::tensor::{Tensor, no_grad};
 pub struct TrainerOptions {
     /// The number of steps in all.
     pub steps: u64,
-    /// Measures the model after so many steps each, and at the end; 0 for the end alone, [`TrainerOptions::NEVER`] for not at all.
+    /// Measures the model after so many steps each, and at the end; 0 for the end alone,
+    /// [`TrainerOptions::NEVER`] for not at all.
     pub eval_every: u64,
-    /// Saves a checkpoint after so many steps each, where there is a folder for them; 0 for the end and the best alone.
+    /// Saves a checkpoint after so many steps each, where there is a folder for them; 0 for the end
+    /// and the best alone.
     pub save_every: u64,
     /// The number of batches of one update; their gradients are averaged.
     pub accumulate: usize,
@@ -35,13 +37,16 @@ pub struct TrainerOptions {
     pub ema: Option<f64>,
     /// Ends after so many measurements in a row that were no better than the best.
     pub patience: Option<u64>,
-    /// Learns the first batch only, again and again: a model that works gets its loss to about zero.
+    /// Learns the first batch only, again and again: a model that works gets its loss to about
+    /// zero.
     pub overfit_batch: bool,
     /// Runs a step as a program, where that is possible.
     pub compiled: bool,
-    /// Lets the program be simplified by algebra: the last digits of the losses may differ from the eager ones.
+    /// Lets the program be simplified by algebra: the last digits of the losses may differ from the
+    /// eager ones.
     pub simplified: bool,
-    /// Runs the last step op by op for [`Task::look`]; a program does it too, and its result counts.
+    /// Runs the last step op by op for [`Task::look`]; a program does it too, and its result
+    /// counts.
     pub looks_at_the_last: bool,
 }
 
@@ -69,7 +74,8 @@ impl Default for TrainerOptions {
     }
 }
 
-/// A training: can be run, stopped at any step, saved, and taken up to the same bits. See [the module](super).
+/// A training: can be run, stopped at any step, saved, and taken up to the same bits. See [the
+/// module](super).
 pub struct Trainer<'a> {
     pub(super) task: &'a dyn Task,
     pub(super) optimizer: Box<dyn Optimizer>,
@@ -112,7 +118,8 @@ impl<'a> Trainer<'a> {
         TrainerBuilder::new(task, optimizer, batches)
     }
 
-    /// Saves checkpoints in a folder, each with the text `about`, on a thread of their own while the training goes on.
+    /// Saves checkpoints in a folder, each with the text `about`, on a thread of their own while
+    /// the training goes on.
     pub fn with_checkpoints(mut self, folder: CheckpointFolder, about: String) -> Self {
         self.rest.saver = Some(Saver::new(folder, about));
         self
@@ -128,20 +135,22 @@ impl<'a> Trainer<'a> {
         self.rest.place.best
     }
 
-    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps before.
+    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps
+    /// before.
     pub fn metrics(&self) -> &Metrics {
         &self.rest.last_metrics
     }
 
-    /// The loss of the next batch, with its gradients and without an update: a trial whether all fits
-    /// together. The place in the data moves on.
+    /// The loss of the next batch, with its gradients and without an update: a trial whether all
+    /// fits together. The place in the data moves on.
     pub fn trial_loss(&mut self) -> Result<f64> {
         self.task.module().train();
         let batch = self.rest.draw()?;
         self.task.gradients(&batch)?.try_item()
     }
 
-    /// Measures the model now, with the averaged weights if there are any. It does not count for the best.
+    /// Measures the model now, with the averaged weights if there are any. It does not count for
+    /// the best.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, module) = (self.task, self.task.module());
         module.eval();
@@ -158,10 +167,12 @@ impl<'a> Trainer<'a> {
         self.rest.ema.as_mut().map_or(Ok(()), Ema::swap)
     }
 
-    /// Steps until all are done, the measure has not become better for too long, a loss is not finite, or `stop` says so.
+    /// Steps until all are done, the measure has not become better for too long, a loss is not
+    /// finite, or `stop` says so.
     ///
-    /// `stop` is asked before each step; then the model, the optimizer and all else are as after the step before, and a checkpoint
-    /// of that is saved. Errors of the task, of a listener, and of a checkpoint that cannot be written end it too.
+    /// `stop` is asked before each step; then the model, the optimizer and all else are as after
+    /// the step before, and a checkpoint of that is saved. Errors of the task, of a listener, and
+    /// of a checkpoint that cannot be written end it too.
     pub fn run(&mut self, listener: &mut dyn Listener, stop: &dyn Fn() -> bool) -> Result<End> {
         let Trainer { task, optimizer, rest } = self;
         let task = *task;
@@ -232,7 +243,8 @@ impl Rest {
         Ok(end)
     }
 
-    /// Whether something is to be done after this step that is done after so many each, and at the end.
+    /// Whether something is to be done after this step that is done after so many each, and at the
+    /// end.
     fn is_due(&self, every: u64) -> bool {
         let step = self.place.step;
         every != TrainerOptions::NEVER && step == self.options.steps
@@ -249,7 +261,8 @@ impl Rest {
         Ok(batch)
     }
 
-    /// One step, if its loss is finite; else nothing but the draw (or, in a program, a spoilt update).
+    /// One step, if its loss is finite; else nothing but the draw (or, in a program, a spoilt
+    /// update).
     fn one_step(&mut self, task: &dyn Task, engine: &mut Engine<'_>) -> Result<StepEvent> {
         let lr = self.schedule.lr(self.place.step);
         if lr != engine.optimizer().lr() {
@@ -276,7 +289,8 @@ impl Rest {
         self.batches.per_epoch().map(|n| batches / n.max(1) as f64)
     }
 
-    /// Measures the model, with the averaged weights if there are any; whether it is the best so far.
+    /// Measures the model, with the averaged weights if there are any; whether it is the best so
+    /// far.
     fn measure(
         &mut self,
         task: &dyn Task,

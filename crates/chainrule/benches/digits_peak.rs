@@ -1,7 +1,8 @@
-//! How much of the processor's multiply-adds a training step of the digits net uses: the step and a probe in turn, so that both meet the
-//! same machine.
+//! How much of the processor's multiply-adds a training step of the digits net uses: the step and a
+//! probe in turn, so that both meet the same machine.
 //!
-//! `cargo bench -p chainrule --bench digits_peak [-- THREADS]` prints a line a round and the median.
+//! `cargo bench -p chainrule --bench digits_peak [-- THREADS]` prints a line a round and the
+//! median.
 
 use std::time::Instant;
 
@@ -14,13 +15,15 @@ const BATCH: usize = 512;
 const WIDTHS: [usize; 5] = [784, 1024, 1024, 1024, 10];
 const ROUNDS: usize = 15;
 
-/// The multiplications and additions of a step's products: forward, for the weights, and for the input of every layer but the first.
+/// The multiplications and additions of a step's products: forward, for the weights, and for the
+/// input of every layer but the first.
 fn operations() -> f64 {
     let layers = WIDTHS.windows(2).map(|w| 2.0 * (BATCH * w[0] * w[1]) as f64);
     layers.enumerate().map(|(i, ops)| if i == 0 { 2.0 * ops } else { 3.0 * ops }).sum()
 }
 
-/// Multiply-adds in registers, on independent numbers: enough of them to fill the pipelines. Returns the operations done.
+/// Multiply-adds in registers, on independent numbers: enough of them to fill the pipelines.
+/// Returns the operations done.
 ///
 /// # Safety
 ///

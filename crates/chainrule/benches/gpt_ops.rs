@@ -1,5 +1,6 @@
-//! The fused ops that a GPT spends its time in, and its whole training step, at the shapes of two models: small (4 layers of 4 heads,
-//! 128 wide, 12 texts of 64) and medium (6 layers of 6 heads, 384 wide, 4 texts of 256).
+//! The fused ops that a GPT spends its time in, and its whole training step, at the shapes of two
+//! models: small (4 layers of 4 heads, 128 wide, 12 texts of 64) and medium (6 layers of 6 heads,
+//! 384 wide, 4 texts of 256).
 //!
 //! `cargo bench -p chainrule --bench gpt_ops`
 

@@ -1,8 +1,9 @@
 //! The speed of single kernels beside plain hand-written loops, on one thread.
 //!
-//! `cargo bench -p chainrule --bench kernels` prints one JSON line for each kernel and size; `kernels.py` beside this file runs it in
-//! turns with NumPy and PyTorch and writes the table of the book. Times are nanoseconds, the best of many. The kernel's time is that of
-//! the whole op less that of the same op on one element, which is what it costs to call.
+//! `cargo bench -p chainrule --bench kernels` prints one JSON line for each kernel and size;
+//! `kernels.py` beside this file runs it in turns with NumPy and PyTorch and writes the table of
+//! the book. Times are nanoseconds, the best of many. The kernel's time is that of the whole op
+//! less that of the same op on one element, which is what it costs to call.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -301,7 +302,8 @@ fn gathered(elements: usize, g: &mut Generator) {
     );
 }
 
-/// A transposed view, copied and added; the loop beside them reads straight through, as fast as memory goes.
+/// A transposed view, copied and added; the loop beside them reads straight through, as fast as
+/// memory goes.
 fn transposed(elements: usize, g: &mut Generator) {
     let side = elements.isqrt();
     let (x, y) =

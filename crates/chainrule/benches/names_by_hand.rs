@@ -1,7 +1,9 @@
-//! A training step of the names model, written by hand over slices with the library's kernels, beside the compiled step, in turns.
+//! A training step of the names model, written by hand over slices with the library's kernels,
+//! beside the compiled step, in turns.
 //!
-//! It is what a program can hope for: nothing is looked up, nothing is planned, and batch norm has kernels of its own.
-//! `cargo bench -p chainrule --bench names_by_hand` prints microseconds a step, the best of many groups.
+//! It is what a program can hope for: nothing is looked up, nothing is planned, and batch norm has
+//! kernels of its own. `cargo bench -p chainrule --bench names_by_hand` prints microseconds a step,
+//! the best of many groups.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -53,8 +53,9 @@ fn gpt_medium(every: usize) -> Subject {
     Subject { model: Box::new(gpt), x: Tensor::randint(0, 65, [4, 256], g) }
 }
 
-/// The most bytes of a forward and a backward pass beyond the parameters; the seconds of the best of some
-/// passes; and the gradients as bits. On a thread of its own, so that no buffer of an earlier pass is at hand.
+/// The most bytes of a forward and a backward pass beyond the parameters; the seconds of the best
+/// of some passes; and the gradients as bits. On a thread of its own, so that no buffer of an
+/// earlier pass is at hand.
 fn measure(make: Make, every: usize) -> (usize, f64, Vec<Vec<u32>>) {
     let run = move || {
         let Subject { model, x } = make(every);

@@ -1,7 +1,8 @@
 //! Tensors, automatic differentiation and training, with a backward pass that is open.
 //!
-//! `loss.backward()` is a black box in most libraries: it works until it does not, and then it cannot say why. Here
-//! every gradient of every intermediate can be seen, followed to the line that made it, and checked by a second, independent path.
+//! `loss.backward()` is a black box in most libraries: it works until it does not, and then it
+//! cannot say why. Here every gradient of every intermediate can be seen, followed to the line that
+//! made it, and checked by a second, independent path.
 //!
 //! ```
 //! use chainrule::Tensor;
@@ -10,7 +11,8 @@
 //! let b = Tensor::scalar(-3.0f64).parameter().named("b");
 //! let loss = (&a * &b + &a).tanh().named("loss");
 //!
-//! println!("{}", loss.trace()); // the backward pass, step by step: what came in, the rule, what went out
+//! // the backward pass, step by step: what came in, the rule, what went out
+//! println!("{}", loss.trace());
 //! for part in loss.contributions(&a)? {
 //!     println!("{} gave {}", part.op(), part.gradient());
 //! }
@@ -23,18 +25,21 @@
 //!
 //! # Where things are
 //!
-//! - [`Tensor`]: an immutable value of up to eight axes in one of four dtypes, with all ops as methods. Operators and methods panic on a
-//!   mistake with the full message; each has a twin `try_...` that returns an [`Error`].
-//! - [`autograd`]: traces, graphs, contributions, derivatives as functions, custom ops, checkpoints.
+//! - [`Tensor`]: an immutable value of up to eight axes in one of four dtypes, with all ops as
+//!   methods. Operators and methods panic on a mistake with the full message; each has a twin
+//!   `try_...` that returns an [`Error`].
+//! - [`autograd`]: traces, graphs, contributions, derivatives as functions, custom ops,
+//!   checkpoints.
 //! - [`ops`]: the table of all ops, and the reference page made from it.
 //! - [`nn`] and [`optim`]: modules, layers and optimizers; models are in the crate `chainrule-lab`.
 //! - [`rng`]: random numbers with the bits of PyTorch's and of Python's generators.
-//! - [`data`] and [`io`]: examples and the files they come from, weights in the safetensors format, checkpoints.
+//! - [`data`] and [`io`]: examples and the files they come from, weights in the safetensors format,
+//!   checkpoints.
 //! - [`train`]: the loop of a training, and its events.
 //! - [`check`]: gradients against paths that share no code with the backward pass.
 //!
-//! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`. The book in the folder `docs` explains
-//! all of this at length.
+//! The command `chainrule` (crate `chainrule-cli`) trains a first model: `chainrule train names`.
+//! The book in the folder `docs` explains all of this at length.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! Attention holds no matrix of scores: its memory grows with the length, not with the square of it.
+//! Attention holds no matrix of scores: its memory grows with the length, not with the square of
+//! it.
 
 #[path = "../benches/shared/counting.rs"]
 mod counting;

@@ -1,5 +1,5 @@
-//! The book and the README: the generated page is up to date, every page is listed and its examples run, and every link leads
-//! somewhere.
+//! The book and the README: the generated page is up to date, every page is listed and its examples
+//! run, and every link leads somewhere.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,7 +37,8 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The files that the links of a text lead to, without those to the web and to headings of the same page.
+/// The files that the links of a text lead to, without those to the web and to headings of the same
+/// page.
 fn linked_files(text: &str) -> Vec<String> {
     let files = links(text).into_iter().filter(|to| !to.contains("://"));
     let files = files.map(|to| to.split('#').next().unwrap_or("").to_owned());

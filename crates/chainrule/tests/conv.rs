@@ -1,5 +1,5 @@
-//! Convolutions, pooling and resampling in f64 against PyTorch: values and gradients of all inputs. `data/conv.py` makes the values, and
-//! its cases are repeated here in the same order.
+//! Convolutions, pooling and resampling in f64 against PyTorch: values and gradients of all inputs.
+//! `data/conv.py` makes the values, and its cases are repeated here in the same order.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! The readers of files on random and damaged input: no panic, and memory bounded by the size of the input.
+//! The readers of files on random and damaged input: no panic, and memory bounded by the size of
+//! the input.
 //!
 //! `CHAINRULE_FUZZ=10000000` sets how many inputs each reader gets.
 
@@ -65,7 +66,8 @@ fn fuzz(name: &str, seed: u64, good: &[Vec<u8>], factor: usize, read: impl Fn(Ve
         HELD.set(0);
         MOST.set(0);
         accepted += u64::from(black_box(read(bytes)));
-        // The reader also frees the input, which was taken before; so what it takes itself counts from there.
+        // The reader also frees the input, which was taken before; so what it takes itself counts
+        // from there.
         let most = MOST.get().max(0) as usize;
         assert!(most <= factor * len + (1 << 20), "{name}: input {i} of {len} bytes took {most}");
     }

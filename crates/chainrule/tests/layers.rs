@@ -1,4 +1,5 @@
-//! Common layers and losses in f64 against PyTorch: values, gradients of inputs and parameters, running statistics.
+//! Common layers and losses in f64 against PyTorch: values, gradients of inputs and parameters,
+//! running statistics.
 
 mod common;
 
@@ -103,7 +104,8 @@ fn embedding_with_padding() {
     case.check(&table.embedding_padded(&case.get("x0"), 0));
 }
 
-/// Training mode: normalised by the biased variance; the running statistics move a tenth of the way to the mean and the unbiased one.
+/// Training mode: normalised by the biased variance; the running statistics move a tenth of the way
+/// to the mean and the unbiased one.
 fn batch_norm_train(name: &'static str) {
     let mut case = Case::new(name);
     let (x, gain, bias) = (case.input("x0"), case.parameter("weight"), case.parameter("bias"));

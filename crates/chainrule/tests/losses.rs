@@ -1,4 +1,5 @@
-//! Losses with all their options, group norms and dropout in f64 against PyTorch: values and gradients, at edges too.
+//! Losses with all their options, group norms and dropout in f64 against PyTorch: values and
+//! gradients, at edges too.
 
 mod common;
 
@@ -18,7 +19,8 @@ fn reference() -> Reference {
     Reference::read("losses")
 }
 
-/// Fails unless the two have one shape and agree, relative to the larger of 1 and the value; infinities and NaN are equal to themselves.
+/// Fails unless the two have one shape and agree, relative to the larger of 1 and the value;
+/// infinities and NaN are equal to themselves.
 #[track_caller]
 fn close(what: &str, got: &Tensor, want: &Tensor) {
     assert_eq!(got.shape(), want.shape(), "{what}");
@@ -29,7 +31,8 @@ fn close(what: &str, got: &Tensor, want: &Tensor) {
     }
 }
 
-/// Compares value and gradients of the case `name`, whose inputs (and upstream gradient, if it has one of its own) are those of `inputs`.
+/// Compares value and gradients of the case `name`, whose inputs (and upstream gradient, if it has
+/// one of its own) are those of `inputs`.
 #[track_caller]
 fn check_shared(
     r: &Reference,

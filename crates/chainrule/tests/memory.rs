@@ -1,4 +1,5 @@
-//! Memory stays flat over ten thousand training steps: no graph, value or gradient outlives its step.
+//! Memory stays flat over ten thousand training steps: no graph, value or gradient outlives its
+//! step.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -57,6 +58,7 @@ fn live_bytes_are_flat_over_ten_thousand_steps() {
     }
     let grown = LIVE.load(Ordering::Relaxed) - before;
     assert!(last.is_finite());
-    // One kept value of one step would be megabytes over ten thousand; the test runner itself moves a few bytes.
+    // One kept value of one step would be megabytes over ten thousand; the test runner itself moves
+    // a few bytes.
     assert!(grown.abs() < 4096, "{grown} bytes more are in use after 10,000 steps");
 }

@@ -1,5 +1,5 @@
-//! One name, one thing: no crate defines two types of one name outside its tests, no two public types
-//! have one name, and `try_x` is `x` with its error returned.
+//! One name, one thing: no crate defines two types of one name outside its tests, no two public
+//! types have one name, and `try_x` is `x` with its error returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,5 @@
-//! The names model in 24 small steps, against PyTorch: every intermediate and every parameter, value and gradient.
+//! The names model in 24 small steps, against PyTorch: every intermediate and every parameter,
+//! value and gradient.
 
 mod common;
 
@@ -94,7 +95,8 @@ fn run(
     Pass { tensors, loss }
 }
 
-/// Parameters drawn anew, and the batch: from the list of names where it is at hand, else from the reference.
+/// Parameters drawn anew, and the batch: from the list of names where it is at hand, else from the
+/// reference.
 fn pass(dtype: DType, reference: &Reference) -> Pass {
     let (parameters, mut g) = names_parameters(64, dtype);
     let (mut contexts, mut targets) = (reference.get("Xb"), reference.get("Yb"));

@@ -9,7 +9,8 @@ use chainrule::optim::{
 };
 use common::{Reference, distance};
 
-/// The updates of `make`'s optimizer on the reference's noisy quadratic, against the trajectory `name`.
+/// The updates of `make`'s optimizer on the reference's noisy quadratic, against the trajectory
+/// `name`.
 fn follows(name: &str, make: impl Fn(Vec<Tensor>) -> Box<dyn Optimizer>) {
     let reference = Reference::read("optimizers");
     let (a, noise, want) = (reference.get("A"), reference.get("noise"), reference.get(name));
@@ -91,7 +92,8 @@ fn adamw_follows_pytorch() {
     });
 }
 
-/// Ten updates of a matrix in f64 by an optimizer and by a rule written out, which has a momentum for state.
+/// Ten updates of a matrix in f64 by an optimizer and by a rule written out, which has a momentum
+/// for state.
 fn agrees(mut optimizer: impl Optimizer, mut rule: impl FnMut(&mut [f64], &[f64], &mut [f64])) {
     let w = optimizer.parameters()[0].clone();
     let (mut p, mut m) = (w.to_vec::<f64>(), vec![0.0; w.numel()]);

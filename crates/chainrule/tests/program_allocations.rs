@@ -72,7 +72,8 @@ fn a_compiled_step_allocates_nothing() {
         calls(&names, &mut sgd, batch, |b| names.try_forward(&b[0])?.try_cross_entropy(&b[1]));
     assert_eq!(found, [0; 5], "names");
 
-    // Columns that are too many or too long for totals on the stack; by ops of the table, as the lecture writes them.
+    // Columns that are too many or too long for totals on the stack; by ops of the table, as the
+    // lecture writes them.
     let config = NamesMlpConfig { hidden: 300, ..NamesMlpConfig::default() };
     let wide = NamesMlp::new(config, g).with_primitive_batch_norm();
     let batch = [Tensor::randint(0, 27, [200, 3], g), Tensor::randint(0, 27, [200], g)];

@@ -28,15 +28,16 @@ impl Layer for Hidden {
     }
 }
 
-/// The most bytes of a forward and a backward pass beyond those before, and the gradients. On a thread of its own, so that no buffer of an earlier pass
-/// is at hand.
+/// The most bytes of a forward and a backward pass beyond those before, and the gradients. On a
+/// thread of its own, so that no buffer of an earlier pass is at hand.
 fn deep(every: usize) -> (usize, Vec<Vec<f32>>) {
     let pass = move || {
         let g = &mut Generator::manual_seed(1);
         let mut net: Stack<Hidden> =
             (0..100).map(|_| Hidden { linear: Linear::new(16, 16, g) }).collect();
         net.recompute_every(every);
-        // Many rows: the gradients of the parameters, which are there in any case, then count for little.
+        // Many rows: the gradients of the parameters, which are there in any case, then count for
+        // little.
         let x = Tensor::randn([4096, 16], DType::F32, g);
         let before = LIVE.load(Ordering::Relaxed);
         PEAK.store(before, Ordering::Relaxed);
@@ -51,7 +52,8 @@ fn deep(every: usize) -> (usize, Vec<Vec<f32>>) {
 fn a_deep_net_takes_a_quarter_of_the_memory_and_gives_the_same_bits() {
     let _guard = COUNTED.lock().unwrap();
     let (whole, grads) = deep(0);
-    // What tanh gives is what the next layer takes: one tensor a layer is kept either way, so every single layer saves nothing.
+    // What tanh gives is what the next layer takes: one tensor a layer is kept either way, so every
+    // single layer saves nothing.
     for (every, least) in [(1, 0.9), (10, 4.0), (100, 0.9), (7, 3.5)] {
         let (peak, again) = deep(every);
         assert!(again == grads, "every {every}: other gradients");

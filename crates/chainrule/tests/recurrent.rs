@@ -52,7 +52,8 @@ fn line(a: f32, b: f32, n: usize, shape: &[usize]) -> Tensor {
 const TWO_BOTH_WAYS: RecurrentOptions =
     RecurrentOptions { layers: 2, bias: true, bidirectional: true };
 
-/// The output and last states of two layers in both directions, and some of a gradient, against PyTorch 2.15 from the same seed.
+/// The output and last states of two layers in both directions, and some of a gradient, against
+/// PyTorch 2.15 from the same seed.
 fn deep(y: &Tensor, last: &[Tensor], layer: &impl Module, want: [&[f32]; 3], grad: &[f32]) {
     let shaped = |x: &[f32], like: &Tensor| Tensor::from_slice(x, like.shape());
     assert_close(y, &shaped(want[0], y), 1e-6, "output");

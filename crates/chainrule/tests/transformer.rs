@@ -1,4 +1,5 @@
-//! What a transformer promises: it does not see the future, starts at chance, learns, and switches dropout off for evaluation.
+//! What a transformer promises: it does not see the future, starts at chance, learns, and switches
+//! dropout off for evaluation.
 
 use chainrule::nn::{Layer, Module, summary};
 use chainrule::optim::{AdamW, Optimizer};
@@ -30,8 +31,9 @@ fn it_starts_at_chance_and_learns_to_count() {
     let all = Tensor::from_slice(&rows, [7, 13]);
     let (x, y) = (all.narrow(1, 0, 12), all.narrow(1, 1, 12));
     let loss = || model.forward(&x).reshape([-1, 7]).cross_entropy(&y.flatten(0, -1));
-    // After the last norm a vector has length sqrt(32), so logits start with a spread of 0.02 * sqrt(32) = 0.11: that adds half its square to
-    // the loss of chance, 0.006, and the mean over 7 symbols moves by about 0.11 / sqrt(7) = 0.04.
+    // After the last norm a vector has length sqrt(32), so logits start with a spread of 0.02 *
+    // sqrt(32) = 0.11: that adds half its square to the loss of chance, 0.006, and the mean over 7
+    // symbols moves by about 0.11 / sqrt(7) = 0.04.
     let above_chance = loss().item() - 7f64.ln();
     assert!(above_chance.abs() < 0.05, "{above_chance}");
     for _ in 0..60 {

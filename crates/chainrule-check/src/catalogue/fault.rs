@@ -19,9 +19,11 @@ pub enum Fault {
     Factor { input: usize, factor: f64 },
     /// The part that goes to an input is cut off at `-bound` and `bound`, inside the rule.
     Clip { input: usize, bound: f64 },
-    /// The part that goes to a stretched input is brought to its shape by something else than the sum.
+    /// The part that goes to a stretched input is brought to its shape by something else than the
+    /// sum.
     Unbroadcast { input: usize, how: Unbroadcast },
-    /// Of the parts of a tensor's gradient, counted as they arrive, one stands for all. The place is the tensor.
+    /// Of the parts of a tensor's gradient, counted as they arrive, one stands for all. The place
+    /// is the tensor.
     Overwrite { kept: usize },
 }
 
@@ -42,7 +44,8 @@ impl Unbroadcast {
     pub const ALL: [Unbroadcast; 4] =
         [Unbroadcast::Mean, Unbroadcast::Slice, Unbroadcast::WrongAxis, Unbroadcast::Everything];
 
-    /// The wrong gradient of a tensor of shape `to`; `None` where the mistake cannot be made or is none.
+    /// The wrong gradient of a tensor of shape `to`; `None` where the mistake cannot be made or is
+    /// none.
     pub fn apply(self, part: &Tensor, to: &Shape) -> Option<Result<Tensor>> {
         let from = part.shape();
         let count = from.numel() / to.numel().max(1);
@@ -73,7 +76,8 @@ fn first(part: &Tensor, to: &Shape) -> Result<Tensor> {
     slice.try_reshape(to)
 }
 
-/// The sum over the last axes instead of the first: for a row that was stretched to a square, or a column instead of a row.
+/// The sum over the last axes instead of the first: for a row that was stretched to a square, or a
+/// column instead of a row.
 fn other_axes(part: &Tensor, to: &Shape) -> Option<Result<Tensor>> {
     let from = part.shape();
     let (rank, lead) = (from.rank(), from.rank() - to.rank());
@@ -91,8 +95,8 @@ fn other_axes(part: &Tensor, to: &Shape) -> Option<Result<Tensor>> {
 }
 
 impl Fault {
-    /// The parts that `node` passes on with this mistake, by input, from the gradient of its output; `None` where the mistake
-    /// cannot be made.
+    /// The parts that `node` passes on with this mistake, by input, from the gradient of its
+    /// output; `None` where the mistake cannot be made.
     pub fn parts(
         &self,
         node: &Arc<Node>,

@@ -1,5 +1,5 @@
-//! The catalogue of classic mistakes: those that the op files list, those that can be made at any op, and what people should know
-//! of each.
+//! The catalogue of classic mistakes: those that the op files list, those that can be made at any
+//! op, and what people should know of each.
 //!
 //! A mistake is a [`Fault`]; its place is a node of the tape, or a tensor of whose gradient the
 //! parts are not summed. [`verdict`](super::verdict()) replays faults to find the one that was

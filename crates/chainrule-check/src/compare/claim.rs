@@ -6,7 +6,8 @@ use std::fmt;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// A hand-written gradient: `(name, &tensor, gradient)`, or `(name, gradient)` for a tensor that bears this name on the tape.
+/// A hand-written gradient: `(name, &tensor, gradient)`, or `(name, gradient)` for a tensor that
+/// bears this name on the tape.
 #[derive(Clone, Debug)]
 pub struct ByHand {
     pub(super) name: String,
@@ -62,7 +63,8 @@ pub enum Incomparable {
     NoSuchName(Vec<String>),
     /// Several tensors behind the loss bear the name.
     Ambiguous(usize),
-    /// The tensor was not recorded: no parameter leads to it, or it was detached or computed under `no_grad`.
+    /// The tensor was not recorded: no parameter leads to it, or it was detached or computed under
+    /// `no_grad`.
     NotRecorded,
     /// The loss does not depend on the tensor.
     NotBehindTheLoss,
@@ -84,7 +86,8 @@ impl Incomparable {
     }
 }
 
-/// The axes over which a gradient must be summed to come to the shape of its tensor, if that is all that is missing.
+/// The axes over which a gradient must be summed to come to the shape of its tensor, if that is all
+/// that is missing.
 fn unsummed(by_hand: &Shape, tensor: &Shape) -> Option<Vec<usize>> {
     if by_hand.broadcast(tensor) != Some(*by_hand) {
         return None;

@@ -30,7 +30,8 @@ use tape::LossGraph;
 /// What [`compare`] found: a row for each hand-written gradient. `Display` writes it as a table.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// In the order in which the backward pass comes to know the gradients; those that could not be found on the tape are at the end.
+    /// In the order in which the backward pass comes to know the gradients; those that could not be
+    /// found on the tape are at the end.
     pub rows: Vec<ComparisonRow>,
     corrections: Vec<Correction>,
     is_corrected: bool,
@@ -50,7 +51,8 @@ pub struct ComparisonRow {
     pub standing: Standing,
     /// The compared tensors whose gradients this one is made from, with no compared tensor between.
     pub made_from: Vec<String>,
-    /// The ops that take the tensor: their rules make its gradient. The last one called comes first.
+    /// The ops that take the tensor: their rules make its gradient. The last one called comes
+    /// first.
     pub uses: Vec<Use>,
 }
 
@@ -60,16 +62,18 @@ pub struct ComparisonRow {
 pub enum Standing {
     /// It equals that of autograd within the tolerance.
     Right,
-    /// Some elements are not within the tolerance, by rounding alone: they are off by no more than a change of every number of the backward pass in its last
-    /// bits moves them; or the gradient is just what the chain rule makes of the hand-written gradients above it, which are right to the last
-    /// digits, and most of it cancels.
+    /// Some elements are not within the tolerance, by rounding alone: they are off by no more than
+    /// a change of every number of the backward pass in its last bits moves them; or the gradient
+    /// is just what the chain rule makes of the hand-written gradients above it, which are right to
+    /// the last digits, and most of it cancels.
     Rounding,
     /// It is wrong, and nothing that it is made from is: here is a mistake.
     First,
-    /// It is wrong, and so is something that it is made from; but that does not explain it: what autograd makes of those wrong gradients is
-    /// different. Here is one more mistake.
+    /// It is wrong, and so is something that it is made from; but that does not explain it: what
+    /// autograd makes of those wrong gradients is different. Here is one more mistake.
     AlsoWrong,
-    /// It is what the chain rule makes of the wrong gradients above it. These are the mistakes that it follows from.
+    /// It is what the chain rule makes of the wrong gradients above it. These are the mistakes that
+    /// it follows from.
     Consequence(Vec<String>),
     /// It could not be compared.
     NotCompared,
@@ -77,16 +81,20 @@ pub enum Standing {
 
 /// Compares hand-written gradients with those of autograd, at every tensor that you name.
 ///
-/// Each item is `(name, &tensor, gradient)`, or `(name, gradient)` for the tensor that was given this name by [`Tensor::named`]. Intermediates
-/// and leaves may be given in any order. `loss` must have one element; its graph must not have been freed, so call this before
-/// `loss.backward()`. No gradient changes and the graph is kept; hooks are called.
+/// Each item is `(name, &tensor, gradient)`, or `(name, gradient)` for the tensor that was given
+/// this name by [`Tensor::named`]. Intermediates and leaves may be given in any order. `loss` must
+/// have one element; its graph must not have been freed, so call this before `loss.backward()`. No
+/// gradient changes and the graph is kept; hooks are called.
 ///
-/// The rows come in the order of the backward pass. A wrong gradient with nothing wrong above it is a [`Standing::First`]: the mistake is in the
-/// step that leads to it. There are several if they do not depend on each other. For a wrong one below, the backward pass is run once more with
-/// the hand-written gradients put in place of autograd's: if the chain rule makes just this of them, it is only a [`Standing::Consequence`].
+/// The rows come in the order of the backward pass. A wrong gradient with nothing wrong above it is
+/// a [`Standing::First`]: the mistake is in the step that leads to it. There are several if they do
+/// not depend on each other. For a wrong one below, the backward pass is run once more with the
+/// hand-written gradients put in place of autograd's: if the chain rule makes just this of them, it
+/// is only a [`Standing::Consequence`].
 ///
-/// Errors if the loss has more than one element, depends on no parameter, or its graph was freed. A gradient that cannot be compared, because its shape is
-/// wrong or its tensor is not on the tape, is a row with a [`Incomparable`].
+/// Errors if the loss has more than one element, depends on no parameter, or its graph was freed. A
+/// gradient that cannot be compared, because its shape is wrong or its tensor is not on the tape,
+/// is a row with a [`Incomparable`].
 ///
 /// ```
 /// use chainrule::{Tensor, check};
@@ -113,10 +121,13 @@ pub fn compare<C: Into<ByHand>>(
 
 /// [`compare`] with another tolerance for what counts as approximately equal.
 ///
-/// Without an `atol`, the default, each row is judged relative to its own size, however small its gradient is. An element that cancels to nearly nothing can
-/// miss the tolerance by rounding alone. So where one does, the backward pass is run again four times with every number in it (the
-/// gradients on the way and the values that the rules saved) changed by up to eight units in its last place: 4 times the spread is the rounding of
-/// that element. A row within that is a [`Standing::Rounding`] and passes. To see mistakes as small as the rounding of f32, compare in f64.
+/// Without an `atol`, the default, each row is judged relative to its own size, however small its
+/// gradient is. An element that cancels to nearly nothing can miss the tolerance by rounding alone.
+/// So where one does, the backward pass is run again four times with every number in it (the
+/// gradients on the way and the values that the rules saved) changed by up to eight units in its
+/// last place: 4 times the spread is the rounding of that element. A row within that is a
+/// [`Standing::Rounding`] and passes. To see mistakes as small as the rounding of f32, compare in
+/// f64.
 pub fn compare_within<C: Into<ByHand>>(
     loss: &Tensor,
     by_hand: impl IntoIterator<Item = C>,
@@ -259,7 +270,8 @@ impl View<'_> {
 struct Order {
     /// For each row, the rows right above it.
     above: Vec<Vec<usize>>,
-    /// For each row, whether its gradient differs from the right one by rounding alone, if that was asked for.
+    /// For each row, whether its gradient differs from the right one by rounding alone, if that was
+    /// asked for.
     rounded: Vec<bool>,
 }
 
@@ -343,7 +355,8 @@ impl Order {
                 false => Standing::First,
             };
         }
-        // Where a wrong gradient could not be put in place of autograd's, nothing can be said beyond the graph.
+        // Where a wrong gradient could not be put in place of autograd's, nothing can be said
+        // beyond the graph.
         let open = above.iter().any(|&j| rows[j].is_wrong() && rows[j].outcome.is_err());
         match explained || (compared && open) {
             true => {

@@ -1,7 +1,9 @@
-//! Rounding of each gradient: the backward pass is run again with every number in it changed in its last bits.
+//! Rounding of each gradient: the backward pass is run again with every number in it changed in its
+//! last bits.
 //!
-//! Two right ways to write a backward pass round differently at each step. How far that takes them apart depends on what cancels on the way, so no fixed
-//! tolerance fits. The spread of a few such runs is that distance, element by element, in the dtype that the pass runs in.
+//! Two right ways to write a backward pass round differently at each step. How far that takes them
+//! apart depends on what cancels on the way, so no fixed tolerance fits. The spread of a few such
+//! runs is that distance, element by element, in the dtype that the pass runs in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,17 +23,20 @@ const RUNS: u64 = 4;
 /// By how many units in the last place numbers change at most, in either direction.
 const UNITS: f64 = 8.0;
 
-/// How much farther the values are moved to see whether a rule is continuous: one that picks a maximum by comparing is not, and is left as it is.
+/// How much farther the values are moved to see whether a rule is continuous: one that picks a
+/// maximum by comparing is not, and is left as it is.
 const FAR: f64 = 16.0;
 const BROKEN: f64 = 1.0 / 1024.0;
 
 /// How much of the spread is allowed for.
 const ALLOWED: f64 = 4.0;
 
-/// The values that are known of a forward pass, by where they lie: each is changed in the same way wherever a rule saved it.
+/// The values that are known of a forward pass, by where they lie: each is changed in the same way
+/// wherever a rule saved it.
 ///
-/// A value is as inexact as the operands that it was made from: in `x - mean` that is the rounding of `x`, however small the difference. What the rounding of
-/// its elementwise operands does to it is `|d value / d operand| |operand|`, by the op's own rule.
+/// A value is as inexact as the operands that it was made from: in `x - mean` that is the rounding
+/// of `x`, however small the difference. What the rounding of its elementwise operands does to it
+/// is `|d value / d operand| |operand|`, by the op's own rule.
 struct ForwardValues(HashMap<*const Value, (u64, Option<Vec<f64>>)>);
 
 impl ForwardValues {
@@ -58,13 +63,15 @@ impl ForwardValues {
         ForwardValues(known)
     }
 
-    /// The place on the tape of the node that gave a value, and the sizes by which its elements are changed.
+    /// The place on the tape of the node that gave a value, and the sizes by which its elements are
+    /// changed.
     fn of_value(&self, value: &Arc<Value>) -> (u64, Option<&Vec<f64>>) {
         self.0.get(&Arc::as_ptr(value)).map_or((0, None), |(place, sizes)| (*place, sizes.as_ref()))
     }
 }
 
-/// The size of each element of a node's value by its elementwise operands, as far as those are known.
+/// The size of each element of a node's value by its elementwise operands, as far as those are
+/// known.
 fn operands(node: &Arc<Node>, values: &HashMap<u64, Arc<Value>>) -> Result<Option<Vec<f64>>> {
     let saved = lock(&node.saved).clone();
     let ones = Tensor::try_full(node.meta.shape, 1.0, node.meta.dtype)?;
@@ -89,7 +96,8 @@ fn operands(node: &Arc<Node>, values: &HashMap<u64, Arc<Value>>) -> Result<Optio
 pub(super) struct Noise(HashMap<u64, Vec<f64>>);
 
 impl Noise {
-    /// The noise of the gradients of `wanted`; where `given` has a gradient, the pass goes on with that instead.
+    /// The noise of the gradients of `wanted`; where `given` has a gradient, the pass goes on with
+    /// that instead.
     pub fn of(
         tape: &LossGraph,
         loss: (&Tensor, &Tensor),
@@ -125,7 +133,8 @@ impl Noise {
         Ok(Noise(noise))
     }
 
-    /// Whether two gradients of this source are the same but for rounding. An element may be off by its own noise or by that of the whole in the mean.
+    /// Whether two gradients of this source are the same but for rounding. An element may be off by
+    /// its own noise or by that of the whole in the mean.
     pub fn covers(&self, number: u64, a: &Tensor, b: &Tensor) -> bool {
         let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
         let Some(noise) = self.0.get(&number) else { return a == b };
@@ -142,18 +151,21 @@ impl Noise {
 /// One run of the backward pass with numbers changed in their last bits.
 struct ShakenRun<'a> {
     known: &'a ForwardValues,
-    /// Positions of the nodes on the tape. The seeds come from them, and must not depend on what was computed before.
+    /// Positions of the nodes on the tape. The seeds come from them, and must not depend on what
+    /// was computed before.
     places: &'a HashMap<u64, u64>,
     run: u64,
 }
 
 impl ShakenRun<'_> {
-    /// Random numbers of their own for the rule of a node, and for the values that were saved of it.
+    /// Random numbers of their own for the rule of a node, and for the values that were saved of
+    /// it.
     fn generator(&self, place: u64, of: u64) -> Generator {
         Generator::manual_seed((place * RUNS + self.run) * 2 + of)
     }
 
-    /// The results of a rule when the gradient that it is handed, the values that it saved and its results change in their last bits.
+    /// The results of a rule when the gradient that it is handed, the values that it saved and its
+    /// results change in their last bits.
     fn shaken_rule(
         &self,
         node: &Arc<Node>,
@@ -181,7 +193,8 @@ impl ShakenRun<'_> {
         Ok(plain)
     }
 
-    /// The values that a node saved, changed; constants are what they are: an exponent of 2 has no rounding.
+    /// The values that a node saved, changed; constants are what they are: an exponent of 2 has no
+    /// rounding.
     fn shaken_values(
         &self,
         node: &Arc<Node>,
@@ -207,7 +220,8 @@ impl ShakenRun<'_> {
     }
 }
 
-/// Whether a rule is not continuous in the values that it saved: then a small change of those does as much as a large one, or leaves the rule's domain.
+/// Whether a rule is not continuous in the values that it saved: then a small change of those does
+/// as much as a large one, or leaves the rule's domain.
 fn is_broken(plain: &Grads, near: &Grads, far: &Grads) -> bool {
     plain.iter().zip(near).zip(far).any(|((plain, near), far)| {
         let numbers = |g: &Option<Tensor>| g.as_ref().map_or(Vec::new(), Tensor::to_f64_vec);
@@ -222,7 +236,8 @@ fn is_broken(plain: &Grads, near: &Grads, far: &Grads) -> bool {
     })
 }
 
-/// Each element of a float tensor, changed by up to some units in the last place, of itself or of its size if that is larger.
+/// Each element of a float tensor, changed by up to some units in the last place, of itself or of
+/// its size if that is larger.
 fn shaken(
     x: &Tensor,
     sizes: Option<&[f64]>,

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// How close two numbers must be to count as approximately equal: `|a - b| <= atol + rtol * |b|`, with `b` the one of autograd.
+/// How close two numbers must be to count as approximately equal: `|a - b| <= atol + rtol * |b|`,
+/// with `b` the one of autograd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// The part that grows with the number.
@@ -15,7 +16,8 @@ pub struct Tolerance {
 }
 
 impl Default for Tolerance {
-    /// `rtol` 1e-5, as `torch.allclose` has it, and no `atol`: a gradient is judged by its own size, be it 1e-18.
+    /// `rtol` 1e-5, as `torch.allclose` has it, and no `atol`: a gradient is judged by its own
+    /// size, be it 1e-18.
     fn default() -> Self {
         Tolerance { rtol: 1e-5, atol: 0.0 }
     }
@@ -97,8 +99,8 @@ impl Discrepancy {
     }
 }
 
-/// Whether two gradients are the same but for rounding, measured by the largest element; NaN and infinities must be in the same places.
-/// `rounding` is a fraction of that element.
+/// Whether two gradients are the same but for rounding, measured by the largest element; NaN and
+/// infinities must be in the same places. `rounding` is a fraction of that element.
 pub(super) fn same_but_for_rounding(a: &Tensor, b: &Tensor, rounding: f64) -> bool {
     let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
     let finite = a.iter().chain(&b).filter(|x| x.is_finite());

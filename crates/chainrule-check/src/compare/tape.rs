@@ -1,5 +1,5 @@
-//! The tape behind a loss: which tensors are on it, in which order their gradients become known, and which of those that a user names feeds
-//! which.
+//! The tape behind a loss: which tensors are on it, in which order their gradients become known,
+//! and which of those that a user names feeds which.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
@@ -47,7 +47,8 @@ impl LossGraph {
             times.insert(node.number, 2 * node.number);
             for input in node.inputs.iter().filter(|input| input.requires_grad()) {
                 sources.insert(input.number(), input.clone());
-                // A leaf's gradient is complete when the first op that took it has passed on its part.
+                // A leaf's gradient is complete when the first op that took it has passed on its
+                // part.
                 times.insert(input.number(), 2 * node.number - 1);
             }
         }
@@ -126,7 +127,8 @@ impl LossGraph {
         self.nodes.iter().rev().filter(takes).map(used).collect()
     }
 
-    /// For each of these numbers, those among them whose gradients its own is made from, with none of them between.
+    /// For each of these numbers, those among them whose gradients its own is made from, with none
+    /// of them between.
     pub fn made_from(&self, numbers: &HashSet<u64>) -> HashMap<u64, Vec<u64>> {
         let mut above: HashMap<u64, Vec<u64>> = HashMap::new();
         for node in self.nodes.iter().rev() {
@@ -145,7 +147,8 @@ impl LossGraph {
         above
     }
 
-    /// The gradients of these sources by a backward pass that changes nothing; where `given` has one, the pass goes on with that instead.
+    /// The gradients of these sources by a backward pass that changes nothing; where `given` has
+    /// one, the pass goes on with that instead.
     pub fn gradients(
         &self,
         loss: (&Tensor, Tensor),

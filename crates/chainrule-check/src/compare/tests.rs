@@ -1,4 +1,5 @@
-//! That a right backward pass passes, that each planted mistake is found where it was made, and that nothing a user gives panics.
+//! That a right backward pass passes, that each planted mistake is found where it was made, and
+//! that nothing a user gives panics.
 
 use super::*;
 use chainrule_core::{Generator, no_grad};
@@ -314,7 +315,8 @@ fn a_vanished_gradient_is_judged_by_its_own_size() {
     }
 }
 
-/// A layer norm whose gradient by hand is the closed formula, in f32 on data far from zero: what the mean takes away is lost to rounding.
+/// A layer norm whose gradient by hand is the closed formula, in f32 on data far from zero: what
+/// the mean takes away is lost to rounding.
 fn normed(shift: f64, factor: f32) -> Comparison {
     let g = &mut Generator::manual_seed(9);
     let x = (Tensor::randn([8, 6], DType::F32, g) + shift).parameter().named("x");

@@ -1,4 +1,5 @@
-//! The reverse rules against differences and against the forward rules, and both once more on the derivative itself.
+//! The reverse rules against differences and against the forward rules, and both once more on the
+//! derivative itself.
 
 use super::{On, each_sample, probe, probe_like};
 use crate::autograd::vjp;
@@ -7,20 +8,23 @@ use crate::tensor::Tensor;
 use crate::{dot_product, richardson};
 use chainrule_core::ops::{Entry, Sample};
 
-/// How far the two modes may be apart, relative to the magnitude of the terms of the inner products.
+/// How far the two modes may be apart, relative to the magnitude of the terms of the inner
+/// products.
 const MODES: f64 = 1e-12;
 
 /// How far reverse mode and differences may be apart, relative to the directional derivative.
 const DIFFERENCES: f64 = 1e-7;
 
-/// The smallest step of the differences is about 2^-13; values that are right to a few last bits then give slopes that are right to
-/// this many times the values.
+/// The smallest step of the differences is about 2^-13; values that are right to a few last bits
+/// then give slopes that are right to this many times the values.
 const FLOOR: f64 = 64.0 * f64::EPSILON * 8192.0;
 
-/// The same for forward against reverse mode. It matters where a derivative is nothing but rounding, as that of x / x.
+/// The same for forward against reverse mode. It matters where a derivative is nothing but
+/// rounding, as that of x / x.
 const MODES_FLOOR: f64 = 64.0 * f64::EPSILON;
 
-/// The sum of the magnitudes of a sample's values, weighted by a Gaussian probe: the scale of what cancels in its derivatives.
+/// The sum of the magnitudes of a sample's values, weighted by a Gaussian probe: the scale of what
+/// cancels in its derivatives.
 fn size(sample: &Sample, g: &mut Generator) -> f64 {
     let value = sample.on(&sample.floats());
     let v = probe_like(&value, g).to_f64_vec();

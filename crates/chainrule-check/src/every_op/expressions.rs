@@ -1,8 +1,10 @@
 //! Random expressions of the table's ops: reverse mode against forward mode, in f64.
 //!
-//! An expression is up to 30 steps on a few random tensors. A step takes an op of the table and one of its samples, lets earlier results move the
-//! sample's inputs a little (so that they stay where the op is smooth), and calls it; elementwise ops and reductions get random shapes that broadcast, and
-//! between the steps stand random views. All of it follows from the seed, so that it can be run again as a function of the first tensors.
+//! An expression is up to 30 steps on a few random tensors. A step takes an op of the table and one
+//! of its samples, lets earlier results move the sample's inputs a little (so that they stay where
+//! the op is smooth), and calls it; elementwise ops and reductions get random shapes that
+//! broadcast, and between the steps stand random views. All of it follows from the seed, so that it
+//! can be run again as a function of the first tensors.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,10 +23,12 @@ const EXPRESSIONS: u64 = 10_000;
 /// Seeds that once failed, tried first.
 const FAILED_ONCE: &[u64] = &[];
 
-/// How far the modes may be apart, as a fraction of the terms of the inner products: 30 steps lose some digits.
+/// How far the modes may be apart, as a fraction of the terms of the inner products: 30 steps lose
+/// some digits.
 const MODES: f64 = 1e-10;
 
-/// How far they may be apart where everything cancels, as in the variance of one element: values and slopes are of size 1.
+/// How far they may be apart where everything cancels, as in the variance of one element: values
+/// and slopes are of size 1.
 const FLOOR: f64 = 1e-13;
 
 /// How far earlier results move the inputs of a sample.
@@ -102,7 +106,8 @@ fn some_shape(g: &mut Generator) -> Vec<usize> {
     (0..below(4, g)).map(|_| 1 + below(5, g)).collect()
 }
 
-/// An elementwise op on random shapes, which broadcast if there are two. `None` if the sample takes just its own shapes.
+/// An elementwise op on random shapes, which broadcast if there are two. `None` if the sample takes
+/// just its own shapes.
 fn elementwise(sample: &Sample, from: &[Tensor], g: &mut Generator) -> Option<Tensor> {
     let one_shape = sample.inputs.windows(2).all(|x| x[0].shape() == x[1].shape());
     let floats = sample.floats();

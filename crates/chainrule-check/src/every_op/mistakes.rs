@@ -12,7 +12,8 @@ use crate::tensor::node::Node;
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use chainrule_core::ops::{Entry, Mistake, Sample};
 
-/// A gradient that is off by this much, relative to the largest, is far outside every tolerance of the checks.
+/// A gradient that is off by this much, relative to the largest, is far outside every tolerance of
+/// the checks.
 const CAUGHT: f64 = 1e-6;
 
 /// What planting a mistake in one sample did.
@@ -25,7 +26,8 @@ enum Effect {
     Broke(String),
 }
 
-/// The gradients of all float inputs, with `mistake` in place of the rule of the nodes of this op; and how many nodes that were.
+/// The gradients of all float inputs, with `mistake` in place of the rule of the nodes of this op;
+/// and how many nodes that were.
 fn gradients(
     entry: &Entry,
     leaves: &[Tensor],

@@ -1,5 +1,5 @@
-//! What every op goes through, generated from the table. Each test looks at one property of all ops, collects every failure with the op,
-//! the sample and both values, and fails with the list.
+//! What every op goes through, generated from the table. Each test looks at one property of all
+//! ops, collects every failure with the op, the sample and both values, and fails with the list.
 
 mod coverage;
 mod derivatives;
@@ -21,7 +21,8 @@ use chainrule_core::{DType, Shape};
 /// Samples and probes are the same on every run.
 const SEED: u64 = 2_147_483_647;
 
-/// Visits every sample of every op that has a gradient and that `admit` admits; fails with all that `visit` returns or panics with.
+/// Visits every sample of every op that has a gradient and that `admit` admits; fails with all that
+/// `visit` returns or panics with.
 fn each_sample(
     property: &str,
     admit: impl Fn(&Entry, &Sample) -> bool,

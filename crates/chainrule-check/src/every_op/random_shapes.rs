@@ -1,5 +1,6 @@
-//! Elementwise ops and reductions on random shapes of up to four axes of 0 to 5 elements, against their own results on single
-//! elements and single rows, which are picked by index arithmetic of the test's own.
+//! Elementwise ops and reductions on random shapes of up to four axes of 0 to 5 elements, against
+//! their own results on single elements and single rows, which are picked by index arithmetic of
+//! the test's own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,7 +24,8 @@ fn shape(g: &mut Generator) -> Vec<usize> {
     (0..below(5, g)).map(|_| if below(12, g) == 0 { 0 } else { 1 + below(5, g) }).collect()
 }
 
-/// Two shapes that broadcast to `full`, each with some axes of size 1 and some leading axes left out.
+/// Two shapes that broadcast to `full`, each with some axes of size 1 and some leading axes left
+/// out.
 pub(super) fn broadcast_pair(full: &[usize], g: &mut Generator) -> (Vec<usize>, Vec<usize>) {
     let (mut a, mut b) = (full.to_vec(), full.to_vec());
     for axis in 0..full.len() {
@@ -146,7 +148,8 @@ fn binary_ops_on_random_shapes() {
 /// A reduction over the axes it is given.
 pub(super) type Reduction = fn(&Tensor, &[i64], bool) -> Result<Tensor>;
 
-/// The reductions, by the names of their entries, and the fewest elements of a row at which they are smooth.
+/// The reductions, by the names of their entries, and the fewest elements of a row at which they
+/// are smooth.
 pub(super) const REDUCTIONS: &[(&str, usize, Reduction)] = &[
     ("sum", 0, |x, axes, keep| x.try_sum(axes, keep)),
     ("mean", 1, |x, axes, keep| x.try_mean(axes, keep)),

@@ -53,7 +53,8 @@ fn f32_is_close_to_f64() {
             let v = probe(y.shape(), DType::F32, g).to_dtype(DType::F64);
             let (want, wanted) = run(s, &wide, &v);
             let (got, gradients) = run(s, &narrow, &v);
-            // Where values cancel (a loss near 0, a normalised gradient), they are right to the size of what cancelled.
+            // Where values cancel (a loss near 0, a normalised gradient), they are right to the
+            // size of what cancelled.
             let floor = |terms: &[f64]| 8.0 * f64::from(f32::EPSILON) * largest(terms);
             let inputs: Vec<f64> = wide.iter().flat_map(Tensor::to_f64_vec).collect();
             let mut failures: Vec<String> =
@@ -81,7 +82,8 @@ fn repeated(x: &Tensor) -> Tensor {
     Tensor::from_slice(&all, sizes.as_slice()).to_dtype(x.dtype())
 }
 
-/// An elementwise op does the same to every copy of a small input, however many there are: large arrays are split among threads.
+/// An elementwise op does the same to every copy of a small input, however many there are: large
+/// arrays are split among threads.
 #[test]
 fn large_arrays_give_the_same_as_small_ones() {
     let small = |s: &Sample| {

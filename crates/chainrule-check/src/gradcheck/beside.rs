@@ -7,8 +7,9 @@ use crate::richardson::largest;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// How far beside the given point another one is, relative to the elements: so far that a gradient whose error grows with the square of the distance
-/// is seen, and so near that the function is still the same.
+/// How far beside the given point another one is, relative to the elements: so far that a gradient
+/// whose error grows with the square of the distance is seen, and so near that the function is
+/// still the same.
 const BESIDE: f64 = 1.0 / 8.0;
 
 /// Elements below this part of the largest count as zeros, which have no size of their own.
@@ -21,9 +22,10 @@ const LEAST: f64 = 0.5;
 const NUDGE: f64 = 1.0 / 64.0;
 
 impl Level<'_> {
-    /// Points beside the given one, in the order in which they are tried: the first at which the function can be evaluated will do. Elements move by a part of
-    /// themselves and zeros by a part of the largest; then the same without a change of sign, for functions of positive numbers; then by
-    /// little.
+    /// Points beside the given one, in the order in which they are tried: the first at which the
+    /// function can be evaluated will do. Elements move by a part of themselves and zeros by a part
+    /// of the largest; then the same without a change of sign, for functions of positive numbers;
+    /// then by little.
     pub fn beside(&self) -> Result<Vec<Vec<Tensor>>> {
         let moved = self.moved()?;
         let positive = |(x, y): (&Tensor, &Tensor)| -> Result<Tensor> {

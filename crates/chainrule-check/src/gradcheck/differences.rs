@@ -14,7 +14,8 @@ use crate::tensor::Tensor;
 const ROWS: usize = 11;
 const FEWEST: usize = 5;
 
-/// The rows made close to the point when those farther off see a kink, and how much smaller their first step is.
+/// The rows made close to the point when those farther off see a kink, and how much smaller their
+/// first step is.
 const CLOSE_ROWS: usize = 5;
 const CLOSE: f64 = 1.0 / (1 << 18) as f64;
 
@@ -27,7 +28,8 @@ const SURE: f64 = 1e-3;
 /// A relative error of the differences with which no more steps are made.
 const ENOUGH: f64 = 1e-9;
 
-/// How often the inputs are changed in their last bits to see what rounding does, and by how many units.
+/// How often the inputs are changed in their last bits to see what rounding does, and by how many
+/// units.
 const SHAKES: u64 = 2;
 const LAST_BITS: f64 = 16.0;
 const LEAST_BITS: f64 = 1.0 / 256.0;
@@ -69,12 +71,15 @@ impl Restriction<'_> {
         self.calls.set(self.calls.get() + calls);
     }
 
-    /// The derivative of `<probe, output>` along `u` in input `i`, for each output; `scales` are the sizes by which they are judged.
+    /// The derivative of `<probe, output>` along `u` in input `i`, for each output; `scales` are
+    /// the sizes by which they are judged.
     ///
-    /// A kink is told only if it is nearer than a millionth of the inputs' size: farther ones are out of reach of the close steps.
+    /// A kink is told only if it is nearer than a millionth of the inputs' size: farther ones are
+    /// out of reach of the close steps.
     pub fn along(&self, i: usize, u: &Tensor, scales: &[f64]) -> Result<Vec<Limit>> {
         let reach = largest(std::slice::from_ref(&self.inputs[i]));
-        // The function may change within 1 however large its inputs are; but the larger they are, the more rounding asks for large steps.
+        // The function may change within 1 however large its inputs are; but the larger they are,
+        // the more rounding asks for large steps.
         let start = first_step(reach.min(reach.sqrt()), largest(std::slice::from_ref(u)));
         let far = self.limits(i, u, start, ROWS, reach, scales)?;
         let unsure = |limit: &Limit| limit.kink || limit.coarse;
@@ -88,8 +93,9 @@ impl Restriction<'_> {
         Ok(far.into_iter().zip(close).map(better).collect())
     }
 
-    /// A limit that was taken with steps too large for the function, taken again with smaller ones: those overrule it where they contradict it, and are sure
-    /// enough of themselves. `size` is what errors are measured by.
+    /// A limit that was taken with steps too large for the function, taken again with smaller ones:
+    /// those overrule it where they contradict it, and are sure enough of themselves. `size` is
+    /// what errors are measured by.
     pub fn refined(&self, o: usize, i: usize, u: &Tensor, far: Limit, size: f64) -> Result<Limit> {
         let reach = largest(std::slice::from_ref(&self.inputs[i]));
         let start = first_step(reach.min(reach.sqrt()), largest(std::slice::from_ref(u)));
@@ -141,7 +147,8 @@ impl Restriction<'_> {
         self.probes[o].iter().zip(&self.origin[o]).map(|(v, y)| (v * y).abs()).sum()
     }
 
-    /// How far `<probe, output>` moves when the inputs change in their last bits. No more than a billionth is taken for rounding, so that a jump is not.
+    /// How far `<probe, output>` moves when the inputs change in their last bits. No more than a
+    /// billionth is taken for rounding, so that a jump is not.
     fn noise(&self) -> Result<&Vec<f64>> {
         if let Some(noise) = self.noise.get() {
             return Ok(noise);
@@ -228,7 +235,8 @@ impl Limits<'_> {
     }
 }
 
-/// The inputs, with each element changed in its last bits, of which `unit` is one; small ones a little more, so that zeros change, too.
+/// The inputs, with each element changed in its last bits, of which `unit` is one; small ones a
+/// little more, so that zeros change, too.
 pub(super) fn shaken(inputs: &[Tensor], seed: u64, unit: f64) -> Result<Vec<Tensor>> {
     let generator = &mut Generator::manual_seed(seed ^ 0xb175);
     let mut shake = |x: &Tensor| -> Result<Tensor> {

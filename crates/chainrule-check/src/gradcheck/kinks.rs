@@ -1,10 +1,12 @@
 //! Where a function has kinks: by what its ops do a little to either side of the point.
 //!
-//! The function is recorded at the point and on both sides of it, along a line that moves every element of the inputs. Each op of the tape is then
-//! looked at on its own. Where its value on one side is not near that on the other, it jumps. Where nothing that it is given jumps, its forward
-//! rule is applied at all three points to the same tangents: where it is smooth the results are nearly the same, and where they are not, there is
-//! a kink. So a kink is found at the op that has it, element by element, however many smooth elements there are; those that cancel in the result are
-//! found too, since at them a gradient depends on the side that each rule takes.
+//! The function is recorded at the point and on both sides of it, along a line that moves every
+//! element of the inputs. Each op of the tape is then looked at on its own. Where its value on one
+//! side is not near that on the other, it jumps. Where nothing that it is given jumps, its forward
+//! rule is applied at all three points to the same tangents: where it is smooth the results are
+//! nearly the same, and where they are not, there is a kink. So a kink is found at the op that has
+//! it, element by element, however many smooth elements there are; those that cancel in the result
+//! are found too, since at them a gradient depends on the side that each rule takes.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
@@ -46,7 +48,8 @@ pub enum Break {
     Slope,
     /// Its value jumps.
     Jump,
-    /// An operand that is not on the tape jumps: a condition, a mask or an index that was computed from the inputs.
+    /// An operand that is not on the tape jumps: a condition, a mask or an index that was computed
+    /// from the inputs.
     Operand(usize),
     /// On the other side the function calls other ops from here on.
     Path,
@@ -75,13 +78,15 @@ impl fmt::Display for Kink {
     }
 }
 
-/// How far the sides of the point are from it, relative to the largest element of an input: a kink nearer than this is taken to be at the point.
+/// How far the sides of the point are from it, relative to the largest element of an input: a kink
+/// nearer than this is taken to be at the point.
 pub(super) const AT: f64 = 1.0 / (1u64 << 34) as f64;
 
 /// The same for kinks beside the point, which differences cannot keep clear of.
 pub(super) const BESIDE: f64 = 1.0 / (1u64 << 20) as f64;
 
-/// In arithmetic narrower than f64 the sides are so many units away, and slopes and values that are nearer than so many are the same.
+/// In arithmetic narrower than f64 the sides are so many units away, and slopes and values that are
+/// nearer than so many are the same.
 const UNITS: f64 = 1024.0;
 
 /// What goes down to less than half when the distance goes down to this is smooth.
@@ -90,14 +95,16 @@ const CLOSER: f64 = 1.0 / 16.0;
 /// Slopes that are apart by less than this, relative to themselves, are the same.
 const SLOPES: f64 = 1e-7;
 
-/// The same relative to the largest tangents that the op is given, for slopes that cancel to nothing.
+/// The same relative to the largest tangents that the op is given, for slopes that cancel to
+/// nothing.
 const TANGENTS: f64 = 1e-12;
 
-/// Values that are apart by less than this, relative to the largest that the op is given or gives, do not jump.
+/// Values that are apart by less than this, relative to the largest that the op is given or gives,
+/// do not jump.
 const VALUES: f64 = 1e-9;
 
-/// The same relative to the largest number seen up to there: what cancelled to nothing does not jump. Numbers above the limit, such as those of masks, count
-/// as the limit.
+/// The same relative to the largest number seen up to there: what cancelled to nothing does not
+/// jump. Numbers above the limit, such as those of masks, count as the limit.
 const CANCELLED: f64 = 1e3 * f64::EPSILON;
 const FAR: f64 = 1e4;
 
@@ -148,12 +155,14 @@ impl Steps {
 }
 
 impl Scan<'_> {
-    /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls, and two closer ones if those may have found something.
+    /// The kinks within `distance`, if the inputs that `moves` names are moved. Two recorded calls,
+    /// and two closer ones if those may have found something.
     pub fn run(&self, moves: &dyn Fn(usize) -> bool, distance: f64) -> Result<Vec<NodeKink>> {
         let distance = distance.max(self.within(self.unit));
         let steps = Steps::of(self.tape);
         let directions = self.directions(moves)?;
-        // A side on which the function fails is beyond the edge of its domain; the differences will tell.
+        // A side on which the function fails is beyond the edge of its domain; the differences will
+        // tell.
         let Some(far) = self.both(&directions, distance) else { return Ok(Vec::new()) };
         let closer = OnceCell::new();
         let closer = || closer.get_or_init(|| self.both(&directions, distance * CLOSER)).as_ref();
@@ -207,7 +216,8 @@ impl Scan<'_> {
         Some(Both { up: Steps::of(&up), down: Steps::of(&down), limits })
     }
 
-    /// How far numbers may be apart by rounding to this unit; nothing in f64, whose limits are their own.
+    /// How far numbers may be apart by rounding to this unit; nothing in f64, whose limits are
+    /// their own.
     fn within(&self, unit: f64) -> f64 {
         if unit > f64::EPSILON { UNITS * unit } else { 0.0 }
     }
@@ -397,7 +407,8 @@ impl Sides<'_> {
         Tensor::try_randn(meta.shape, meta.dtype, &mut Generator::manual_seed(1))
     }
 
-    /// The gradients that the reverse rule gives for some cotangent, of all operands one after the other.
+    /// The gradients that the reverse rule gives for some cotangent, of all operands one after the
+    /// other.
     fn reverse(&self, point: usize) -> Option<Vec<f64>> {
         let _guard = Mode::get().with(Mode::NO_GRAD).enter();
         let (node, saved) = &self.points[point];

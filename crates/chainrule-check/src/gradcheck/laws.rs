@@ -1,8 +1,11 @@
-//! Laws that a backward rule must obey whatever it differentiates: it gives the same numbers each time, and it is linear in the cotangent.
+//! Laws that a backward rule must obey whatever it differentiates: it gives the same numbers each
+//! time, and it is linear in the cotangent.
 //!
-//! A gradient along one random cotangent cannot show that a rule clips, takes a magnitude, drops what is negative or draws a new mask. So the rule is run
-//! again with that cotangent taken apart: by sign, by element, by a constant, and at other sizes. Multiplying by a power of two is exact in every binary
-//! arithmetic, so those laws hold to the last bit; sums hold to the rounding of the rule, which is thereby measured.
+//! A gradient along one random cotangent cannot show that a rule clips, takes a magnitude, drops
+//! what is negative or draws a new mask. So the rule is run again with that cotangent taken apart:
+//! by sign, by element, by a constant, and at other sizes. Multiplying by a power of two is exact
+//! in every binary arithmetic, so those laws hold to the last bit; sums hold to the rounding of the
+//! rule, which is thereby measured.
 
 use std::fmt;
 
@@ -87,7 +90,8 @@ pub(super) struct Lawful {
     pub broken: Option<BrokenLaw>,
     /// The rounding unit of the arithmetic that the gradient comes from.
     pub unit: f64,
-    /// By how much the parts of a gradient miss the whole, relative to its largest element, where that is more than rounding in f32 explains.
+    /// By how much the parts of a gradient miss the whole, relative to its largest element, where
+    /// that is more than rounding in f32 explains.
     pub rough: Option<f64>,
 }
 
@@ -100,7 +104,8 @@ const ELEMENTS: usize = 2;
 /// How far sums may be off, in rounding units of the largest element.
 const UNITS: f64 = 64.0;
 
-/// The difference that two runs of a right rule may have, relative to the largest element: threads may sum in another order.
+/// The difference that two runs of a right rule may have, relative to the largest element: threads
+/// may sum in another order.
 const RUNS: f64 = 1e-9;
 
 /// How often the cotangent is changed in its last bits to see what rounding does.
@@ -155,7 +160,8 @@ fn gradients(tape: &Tape, o: usize, v: &Tensor) -> Result<InputGradients> {
     Ok(found.into_iter().map(|g| g.map(|g| g.to_f64_vec())).collect())
 }
 
-/// How far sums may be off in arithmetic of this unit. Narrow types are summed in wider ones, so that only a few roundings are left.
+/// How far sums may be off in arithmetic of this unit. Narrow types are summed in wider ones, so
+/// that only a few roundings are left.
 fn slack(unit: f64) -> f64 {
     if unit > SINGLE { 8.0 * unit } else { UNITS * unit }
 }
@@ -164,7 +170,8 @@ fn greatest(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
 }
 
-/// The element in which two gradients are farthest apart, and by how much; NaN counts as infinitely far.
+/// The element in which two gradients are farthest apart, and by how much; NaN counts as infinitely
+/// far.
 fn farthest(due: &[f64], found: &[f64]) -> Option<(usize, f64)> {
     let apart = |(a, b): (&f64, &f64)| match (a - b).abs() {
         _ if a == b => 0.0,
@@ -179,7 +186,8 @@ fn farthest(due: &[f64], found: &[f64]) -> Option<(usize, f64)> {
 }
 
 impl ReverseRule<'_> {
-    /// Notes for each input whether two gradients are the same; `allowed` is relative to the largest element. The first law that breaks is kept.
+    /// Notes for each input whether two gradients are the same; `allowed` is relative to the
+    /// largest element. The first law that breaks is kept.
     fn hold(
         &mut self,
         law: Law,
@@ -201,7 +209,8 @@ impl ReverseRule<'_> {
         }
     }
 
-    /// Remainders of terms that cancel have few bits as well. Only it changes with the last bits of the cotangent, which narrow arithmetic does not see.
+    /// Remainders of terms that cancel have few bits as well. Only it changes with the last bits of
+    /// the cotangent, which narrow arithmetic does not see.
     fn rounding_has_few_bits(&mut self, level: &Level<'_>) -> Result<()> {
         if self.found.iter().all(|lawful| lawful.unit <= DOUBLE) {
             return Ok(());
@@ -288,7 +297,8 @@ impl ReverseRule<'_> {
                 continue;
             }
             let miss = apart / size;
-            // The powers of two held to the bit, so what is left is the rounding of a narrower type: where it is f32, or the numbers show which.
+            // The powers of two held to the bit, so what is left is the rounding of a narrower
+            // type: where it is f32, or the numbers show which.
             let lawful = &mut self.found[i];
             match miss {
                 _ if miss <= UNITS * SINGLE => lawful.unit = lawful.unit.max(SINGLE),
@@ -303,7 +313,8 @@ impl ReverseRule<'_> {
         Ok(())
     }
 
-    /// How far an element of the gradient moves when the cotangent changes in its last bits: much, relative to the sum, where large parts cancel.
+    /// How far an element of the gradient moves when the cotangent changes in its last bits: much,
+    /// relative to the sum, where large parts cancel.
     fn noise(&self, level: &Level<'_>, i: usize, v: &Tensor) -> Result<f64> {
         let mut noise: f64 = 0.0;
         let still = gradients(self.tape, self.o, v)?;

@@ -87,7 +87,8 @@ pub(super) struct Modes {
     pub seed: u64,
     pub reverse: f64,
     pub forward: Option<f64>,
-    /// What the sums go by: the root of the sum of the squares of their terms, the larger of the two.
+    /// What the sums go by: the root of the sum of the squares of their terms, the larger of the
+    /// two.
     pub size: f64,
     /// Whether a path on the tape leads from the output to the input.
     pub linked: bool,
@@ -127,8 +128,9 @@ pub(super) fn relative(apart: f64, size: f64) -> f64 {
 }
 
 impl Level<'_> {
-    /// The check, and another one at a point beside: a gradient that is right at a special point alone, where elements are zero, equal or one, is wrong,
-    /// and a kink must not hide one that is wrong everywhere.
+    /// The check, and another one at a point beside: a gradient that is right at a special point
+    /// alone, where elements are zero, equal or one, is wrong, and a kink must not hide one that is
+    /// wrong everywhere.
     pub fn thorough(&self) -> Result<OrderReport> {
         let mut found = self.check()?;
         if !found.pairs.iter().any(PairCheck::is_open) {
@@ -143,7 +145,8 @@ impl Level<'_> {
                 drawn: RefCell::default(),
                 ..*self
             };
-            // Beside the point the function may fail, or have values that are not finite: then there is nothing to learn.
+            // Beside the point the function may fail, or have values that are not finite: then
+            // there is nothing to learn.
             let Ok(other) = beside.check() else { continue };
             found.calls += other.calls;
             found.passes += other.passes;
@@ -232,8 +235,8 @@ impl Level<'_> {
         })
     }
 
-    /// The rounding unit of the arithmetic that the values come from, by those that change beside the point. Counts and what is left where terms cancel have
-    /// few bits as well.
+    /// The rounding unit of the arithmetic that the values come from, by those that change beside
+    /// the point. Counts and what is left where terms cancel have few bits as well.
     fn unit(&self, recorded: &Recorded) -> Result<f64> {
         let beside = self.nudged()?;
         let Ok(there) = values(self.f, &beside) else { return Ok(DOUBLE) };
@@ -258,12 +261,14 @@ impl Level<'_> {
                 there.iter().zip(numbers(&moved)).filter(|(a, b)| *a != b).count()
             })
         };
-        // Narrow values do not see the last bits of f64, and do see some of their own. Those of a step function see neither.
+        // Narrow values do not see the last bits of f64, and do see some of their own. Those of a
+        // step function see neither.
         let narrow = 2 * changes(DOUBLE) <= there.len() && 2 * changes(4.0 * unit) > there.len();
         Ok(if narrow { unit } else { DOUBLE })
     }
 
-    /// What forbids to look at derivatives: both calls must have given the same finite values, and left their inputs alone.
+    /// What forbids to look at derivatives: both calls must have given the same finite values, and
+    /// left their inputs alone.
     fn problems(&self, recorded: &Recorded) -> Vec<Problem> {
         let (plain, full) = (&recorded.plain, &recorded.full);
         let mut out = Vec::new();
@@ -299,7 +304,8 @@ impl Level<'_> {
         out
     }
 
-    /// Reverse and forward mode of each output, by each input, for all seeds. Empty where one of them is not a float.
+    /// Reverse and forward mode of each output, by each input, for all seeds. Empty where one of
+    /// them is not a float.
     fn modes(&self, recorded: &Recorded) -> Result<Vec<Vec<Vec<Modes>>>> {
         let (outputs, inputs) = (recorded.plain.outputs.len(), self.inputs.len());
         let mut out = vec![vec![Vec::new(); inputs]; outputs];

@@ -9,7 +9,8 @@ use crate::compare::index_of;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Inputs up to this many elements are looked at element by element; of larger ones one is found by masked probes.
+/// Inputs up to this many elements are looked at element by element; of larger ones one is found by
+/// masked probes.
 const FEW: usize = 16;
 
 /// How much of an error one element must account for to be taken for the only wrong one.
@@ -52,8 +53,8 @@ struct ElementSearch<'a> {
     forward: bool,
 }
 
-/// The worst element that masked probes lead to, and which mode is wrong there. Three passes if just one element is wrong, else about `log2(n)` for
-/// an input of `n` elements.
+/// The worst element that masked probes lead to, and which mode is wrong there. Three passes if
+/// just one element is wrong, else about `log2(n)` for an input of `n` elements.
 ///
 /// With one wrong element it is found; of many it is one of the worst.
 pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option<Worst>, Blame)> {
@@ -78,7 +79,8 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
         let ways = search.element(j, forward)?;
         let size = |w: &Ways| w.reverse.abs().max(w.other.abs());
         let worse = |(_, best): &(usize, Ways)| {
-            // What is apart by less than a millionth of the largest is noise beside it, however wrong relatively.
+            // What is apart by less than a millionth of the largest is noise beside it, however
+            // wrong relatively.
             let counts = ways.apart() > 1e-6 * best.apart();
             counts && (ways.error(), size(&ways)) > (best.error(), size(best))
                 || best.apart() < 1e-6 * ways.apart()
@@ -132,7 +134,8 @@ impl ElementSearch<'_> {
         Ok((found, found + 1))
     }
 
-    /// The wrong element if there is just one: a probe weighted by position is then off by its position times as much as the plain one.
+    /// The wrong element if there is just one: a probe weighted by position is then off by its
+    /// position times as much as the plain one.
     fn only_one(&self, whole: f64) -> Result<Option<usize>> {
         let n = self.gradient.len() as f64;
         let weighted = self.direction.iter().enumerate().map(|(j, u)| u * ((j + 1) as f64 / n));

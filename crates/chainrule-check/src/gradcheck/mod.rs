@@ -50,58 +50,71 @@ pub struct GradChecker<'a> {
 
 /// Checks the gradients of `f` with respect to every float input.
 ///
-/// `f` may return one tensor or several, or a `Result` of them. Inputs that are not floats are passed on as they are.
+/// `f` may return one tensor or several, or a `Result` of them. Inputs that are not floats are
+/// passed on as they are.
 ///
 /// # How
 ///
-/// Let `J` be the Jacobian of an output by an input, and `u` and `v` Gaussian numbers. Three values must agree:
+/// Let `J` be the Jacobian of an output by an input, and `u` and `v` Gaussian numbers. Three values
+/// must agree:
 ///
 /// - `<J^T v, u>` by reverse mode: what is checked;
-/// - `<v, J u>` by forward mode, whose rules are written independently. Both are right to about 1e-15, and must agree to
-///   [`tolerance`](GradChecker::tolerance), 1e-9 unless told otherwise;
-/// - the same by [differences](super::richardson()) along `u`, right to about 1e-9 and compared to 1e-7. They tell which of the modes is
-///   wrong if those disagree, and see what both get wrong, such as a part of the function that is cut off from the tape. For a
-///   [custom op](crate::autograd::custom()), whose forward rule is made from its backward, they alone count.
+/// - `<v, J u>` by forward mode, whose rules are written independently. Both are right to about
+///   1e-15, and must agree to [`tolerance`](GradChecker::tolerance), 1e-9 unless told otherwise;
+/// - the same by [differences](super::richardson()) along `u`, right to about 1e-9 and compared to
+///   1e-7. They tell which of the modes is wrong if those disagree, and see what both get wrong,
+///   such as a part of the function that is cut off from the tape. For a [custom
+///   op](crate::autograd::custom()), whose forward rule is made from its backward, they alone
+///   count.
 ///
-/// Each input has a probe of its own, so that a large gradient of one cannot hide a small one of another. An error is measured against
-/// the root of the sum of the squares of the products `g_j u_j`. It does not grow with the rounding that a plain sum of their magnitudes allows
-/// for: among `n` elements of about the same size, one that is off by a relative 1e-9 `sqrt(n)` is seen, which is a millionth for a million
-/// elements.
+/// Each input has a probe of its own, so that a large gradient of one cannot hide a small one of
+/// another. An error is measured against the root of the sum of the squares of the products
+/// `g_j u_j`. It does not grow with the rounding that a plain sum of their magnitudes allows for:
+/// among `n` elements of about the same size, one that is off by a relative 1e-9 `sqrt(n)` is seen,
+/// which is a millionth for a million elements.
 ///
-/// Where the modes disagree by no more than 64 times what a change of the inputs and probes in their last bits does to them, that is rounding, and passes.
+/// Where the modes disagree by no more than 64 times what a change of the inputs and probes in
+/// their last bits does to them, that is rounding, and passes.
 ///
-/// Differences judge only where they could have shown a mistake: what they allow for must be less than a sixteenth of the derivative. Where they drown in
-/// rounding, and no independent forward mode is there, the outcome is [`Outcome::Uncertain`], which does not pass. A derivative that is zero, or
-/// nothing but rounding, is measured by the value over the input instead.
+/// Differences judge only where they could have shown a mistake: what they allow for must be less
+/// than a sixteenth of the derivative. Where they drown in rounding, and no independent forward
+/// mode is there, the outcome is [`Outcome::Uncertain`], which does not pass. A derivative that is
+/// zero, or nothing but rounding, is measured by the value over the input instead.
 ///
 /// # Laws
 ///
-/// Whatever a backward rule differentiates, it gives the same numbers each time and is linear in the cotangent. It is run twice again with the same cotangent, with zeros,
-/// with multiples of -1, 2, 1024 and their like, and with the cotangent taken apart by sign, into ones and the rest, and by element. What breaks
-/// is a [`BrokenLaw`] law, and wrong.
+/// Whatever a backward rule differentiates, it gives the same numbers each time and is linear in
+/// the cotangent. It is run twice again with the same cotangent, with zeros, with multiples of -1,
+/// 2, 1024 and their like, and with the cotangent taken apart by sign, into ones and the rest, and
+/// by element. What breaks is a [`BrokenLaw`] law, and wrong.
 ///
 /// # Beside the point
 ///
-/// All this is done once more at a point beside the given one, at which no element is zero, one, or equal to another: a gradient that is right at a special point alone
-/// is wrong. It is left out where the function cannot be evaluated beside the point.
+/// All this is done once more at a point beside the given one, at which no element is zero, one, or
+/// equal to another: a gradient that is right at a special point alone is wrong. It is left out
+/// where the function cannot be evaluated beside the point.
 ///
 /// # Narrow arithmetic
 ///
-/// Values or gradients whose bits show that they come from f32, float16 or bfloat16 are checked within the rounding of that type, and the report says so.
+/// Values or gradients whose bits show that they come from f32, float16 or bfloat16 are checked
+/// within the rounding of that type, and the report says so.
 ///
 /// # Kinks
 ///
-/// The function is also recorded on both sides of the point, and each op on the tape is compared with itself there, element by element: a value that
-/// jumps, a slope that is another one, an operand computed off the tape that changes. Such places are [`Kink`]s, and the outcome is
+/// The function is also recorded on both sides of the point, and each op on the tape is compared
+/// with itself there, element by element: a value that jumps, a slope that is another one, an
+/// operand computed off the tape that changes. Such places are [`Kink`]s, and the outcome is
 /// [`Outcome::Kink`]; so it is if differences meet one beside the point.
 ///
 /// # What it costs
 ///
-/// Two recorded calls of `f` at the point and two on its sides; on the tapes, for each seed, one backward pass for each output and one forward pass for each
-/// input, and 17 backward passes for each output for the laws; three plain calls to measure rounding, and 10 to 22 for the differences along each
-/// input (10 more where those are not sure). Nearly the same again beside the point. This does not depend on how many elements there are. Only to
-/// find the wrong element of a wrong gradient, parts of the probe are tried: three if it is the only one, else about `log2(n)`. The report
-/// says how many calls and passes there were.
+/// Two recorded calls of `f` at the point and two on its sides; on the tapes, for each seed, one
+/// backward pass for each output and one forward pass for each input, and 17 backward passes for
+/// each output for the laws; three plain calls to measure rounding, and 10 to 22 for the
+/// differences along each input (10 more where those are not sure). Nearly the same again beside
+/// the point. This does not depend on how many elements there are. Only to find the wrong element
+/// of a wrong gradient, parts of the probe are tried: three if it is the only one, else about
+/// `log2(n)`. The report says how many calls and passes there were.
 ///
 /// ```
 /// use chainrule::{Tensor, check::gradcheck};
@@ -143,30 +156,35 @@ where
 }
 
 impl GradCheck {
-    /// The largest relative error against forward mode that passes, unless [`GradChecker::tolerance`] says otherwise.
+    /// The largest relative error against forward mode that passes, unless
+    /// [`GradChecker::tolerance`] says otherwise.
     pub const TOLERANCE: f64 = 1e-9;
 }
 
 impl GradChecker<'_> {
-    /// 1 to check gradients, the default; 2 to check also those of the gradients, by the inputs and by the cotangents.
+    /// 1 to check gradients, the default; 2 to check also those of the gradients, by the inputs and
+    /// by the cotangents.
     pub fn order(mut self, order: usize) -> Self {
         self.order = order;
         self
     }
 
-    /// How many probes are drawn; 3 by default, and 1 at least. Differences are taken along the first of them.
+    /// How many probes are drawn; 3 by default, and 1 at least. Differences are taken along the
+    /// first of them.
     pub fn seeds(mut self, seeds: u64) -> Self {
         self.seeds = seeds.max(1);
         self
     }
 
-    /// The seed of the first probe; the others are those that follow. The same seeds give the same report.
+    /// The seed of the first probe; the others are those that follow. The same seeds give the same
+    /// report.
     pub fn first_seed(mut self, seed: u64) -> Self {
         self.first_seed = seed;
         self
     }
 
-    /// The largest relative error of reverse against forward mode that passes; 1e-9 by default. Against differences it is 1e-7 at least.
+    /// The largest relative error of reverse against forward mode that passes; 1e-9 by default.
+    /// Against differences it is 1e-7 at least.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
         self.tolerance = tolerance;
         self
@@ -174,8 +192,8 @@ impl GradChecker<'_> {
 
     /// Runs the check.
     ///
-    /// Errors of `f` come up, and so do those of a backward rule, such as a gradient of a wrong shape or a missing one; they name the op.
-    /// A panic of `f` is not caught.
+    /// Errors of `f` come up, and so do those of a backward rule, such as a gradient of a wrong
+    /// shape or a missing one; they name the op. A panic of `f` is not caught.
     pub fn run(self) -> Result<GradCheck> {
         if !(1..=2).contains(&self.order) {
             let why = format!("order {} cannot be checked; 1 and 2 can", self.order);

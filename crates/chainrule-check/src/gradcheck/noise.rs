@@ -1,4 +1,5 @@
-//! Rounding of a derivative along a probe, measured by changing inputs and probes in their last bits.
+//! Rounding of a derivative along a probe, measured by changing inputs and probes in their last
+//! bits.
 
 use super::differences::shaken;
 use super::kinks::Kink;
@@ -9,10 +10,12 @@ use crate::error::Result;
 use crate::richardson::largest;
 use crate::tensor::Tensor;
 
-/// How much noise is allowed for, in multiples of what a change of the inputs in their last bits does.
+/// How much noise is allowed for, in multiples of what a change of the inputs in their last bits
+/// does.
 pub(super) const NOISE: f64 = 64.0;
 
-/// The same for a backward in narrow arithmetic, where a multiple of the rounding is much; and beside it in units of the derivative's size.
+/// The same for a backward in narrow arithmetic, where a multiple of the rounding is much; and
+/// beside it in units of the derivative's size.
 const NARROW: f64 = 8.0;
 const UNITS: f64 = 4.0;
 
@@ -26,9 +29,10 @@ const TRIES: u64 = 3;
 const CLEAR: f64 = 1e6;
 
 impl Pair<'_> {
-    /// How far rounding can take the modes apart: what a change of the inputs and probes in their last bits does to either, times 64, and a few roundings
-    /// of all terms on the way. At a kink, where a small change may lead to another side, it is made beside it. Beside values of some size, what
-    /// is smaller by the square of the rounding is nothing.
+    /// How far rounding can take the modes apart: what a change of the inputs and probes in their
+    /// last bits does to either, times 64, and a few roundings of all terms on the way. At a kink,
+    /// where a small change may lead to another side, it is made beside it. Beside values of some
+    /// size, what is smaller by the square of the rounding is nothing.
     pub fn noise(&self, kinks: &[Kink], modes: &Modes) -> Result<f64> {
         let seed = modes.seed;
         let (inputs, still) = if kinks.is_empty() {
@@ -54,14 +58,16 @@ impl Pair<'_> {
             (Some(v), Some(u)) => self.recorded.full.terms(self.o, v, self.i, u)?,
             _ => 0.0,
         };
-        // Beside the point saturated ops lose what is below the last bit of their values; that is no mistake.
+        // Beside the point saturated ops lose what is below the last bit of their values; that is
+        // no mistake.
         let reach = largest(std::slice::from_ref(&self.level.inputs[self.i]));
         let least = if self.level.given.is_some() { 1.0 / reach.max(0.1) } else { f64::EPSILON };
         let least = f64::EPSILON * least * self.line.size(self.o);
         Ok(NOISE * (noise + least) + ROUNDING * terms)
     }
 
-    /// How far reverse mode may be off by the rounding of a backward in narrow arithmetic; nothing in f64.
+    /// How far reverse mode may be off by the rounding of a backward in narrow arithmetic; nothing
+    /// in f64.
     pub fn narrow(&self, modes: &Modes) -> Result<f64> {
         let unit = self.lawful.unit;
         match unit > DOUBLE {

@@ -23,14 +23,16 @@ use crate::tensor::value::Value;
 /// The relative error that passes against differences, which are right to about nine digits.
 const DIFFERENCES: f64 = 1e-7;
 
-/// Differences that are less sure of themselves than this, relative to the size of the derivative, judge nothing.
+/// Differences that are less sure of themselves than this, relative to the size of the derivative,
+/// judge nothing.
 const COARSE: f64 = 1e-3;
 
-/// Differences judge a derivative if what they allow for is no more than this part of its size: else a wrong one would pass as well.
+/// Differences judge a derivative if what they allow for is no more than this part of its size:
+/// else a wrong one would pass as well.
 const RESOLVED: f64 = 1.0 / 16.0;
 
-/// A derivative that is zero, or nothing but rounding, has no size. What the differences allow for is then measured by the value over the input, within
-/// these bounds.
+/// A derivative that is zero, or nothing but rounding, has no size. What the differences allow for
+/// is then measured by the value over the input, within these bounds.
 const NOTHING: f64 = 1e-6;
 const NOTHING_UNITS: f64 = 16384.0;
 const NATURAL: (f64, f64) = (1.0, 1e6);
@@ -48,7 +50,8 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The verdict from reverse and forward mode for all seeds, and, if those have nothing to tell, from the differences along the first probe.
+    /// The verdict from reverse and forward mode for all seeds, and, if those have nothing to tell,
+    /// from the differences along the first probe.
     pub fn judge(&self, modes: &[Modes]) -> Result<PairCheck> {
         let (first, worst) = (modes[0], worst(modes));
         let kinks = self.survey.at(self.o, self.i);
@@ -201,7 +204,8 @@ impl Pair<'_> {
         4.0 * f64::EPSILON * count.sqrt() * sizes
     }
 
-    /// The differences of the first probe once more, where the output may be as inexact as the largest numbers on the way to it.
+    /// The differences of the first probe once more, where the output may be as inexact as the
+    /// largest numbers on the way to it.
     fn allowing_for_rounding(&self, first: &Modes) -> Result<Limit> {
         let line = self.line.with(self.line.probes);
         let _ = line.noise.set(vec![self.rounding(); self.line.probes.len()]);
@@ -218,14 +222,15 @@ impl Pair<'_> {
         Ok(nothing && self.is_rounding(modes)?)
     }
 
-    /// Whether reverse mode is zero, or moves as far as it is large when inputs and probes change in their last bits.
+    /// Whether reverse mode is zero, or moves as far as it is large when inputs and probes change
+    /// in their last bits.
     fn is_rounding(&self, modes: &Modes) -> Result<bool> {
         let unit = self.lawful.unit.max(self.line.unit);
         Ok(modes.reverse == 0.0 || modes.reverse.abs() <= NOISE * self.wander(modes, unit)?)
     }
 
-    /// `right` if the differences, which are near, would have shown a wrong derivative; where they drown in rounding nothing is known, unless forward mode is
-    /// a second path.
+    /// `right` if the differences, which are near, would have shown a wrong derivative; where they
+    /// drown in rounding nothing is known, unless forward mode is a second path.
     fn shown(&self, modes: &Modes, limit: &Limit, noise: f64, right: Outcome) -> Result<Outcome> {
         let second = modes.linked && modes.forward.is_some() && !self.recorded.opaque;
         let allowed = self.allowed(modes, limit, noise);

@@ -8,9 +8,11 @@ const BRAIN: f64 = 1.0 / (1 << 7) as f64;
 /// The widths of a significand below that of f64, from the narrowest: bfloat16, float16, float32.
 const NARROW: [(u32, f64); 3] = [(8, BRAIN), (11, 1.0 / (1 << 10) as f64), (24, SINGLE)];
 
-/// The largest rounding unit with which all these numbers can be written; numbers that carry no information (zeros, powers of two, NaN) say nothing.
+/// The largest rounding unit with which all these numbers can be written; numbers that carry no
+/// information (zeros, powers of two, NaN) say nothing.
 ///
-/// Products with random numbers fill a significand: that the lower 29 bits of one are zero by chance has a probability of 2^-29.
+/// Products with random numbers fill a significand: that the lower 29 bits of one are zero by
+/// chance has a probability of 2^-29.
 pub(super) fn unit_of(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let bits = |x: f64| 53 - (x.to_bits() | 1 << 52).trailing_zeros().min(52);
     let telling = values.filter(|x| x.is_normal() && bits(*x) > 1);

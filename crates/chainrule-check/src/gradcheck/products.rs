@@ -25,7 +25,8 @@ impl Sum {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Product {
     pub sum: f64,
-    /// The root of the sum of the squares of its terms: about the size of the sum if their signs are random.
+    /// The root of the sum of the squares of its terms: about the size of the sum if their signs
+    /// are random.
     pub size: f64,
 }
 

@@ -8,10 +8,12 @@ use super::laws::BrokenLaw;
 use super::precision;
 use super::problems::Problem;
 
-/// The report of [`gradcheck`](super::gradcheck): one entry for each pair of an output and an input, and what else was seen.
+/// The report of [`gradcheck`](super::gradcheck): one entry for each pair of an output and an
+/// input, and what else was seen.
 #[derive(Clone, Debug)]
 pub struct GradCheck {
-    /// Every output against every float input; with order 2 also every gradient against every input and cotangent.
+    /// Every output against every float input; with order 2 also every gradient against every input
+    /// and cotangent.
     pub pairs: Vec<PairCheck>,
     /// What is wrong with the function itself, rather than with its derivatives.
     pub problems: Vec<Problem>,
@@ -23,7 +25,8 @@ pub struct GradCheck {
     pub passes: usize,
 }
 
-/// An input or output of the function, or of its gradient, which is itself a function of the inputs and the cotangents.
+/// An input or output of the function, or of its gradient, which is itself a function of the inputs
+/// and the cotangents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// Input `i` of the function.
@@ -47,28 +50,32 @@ pub struct PairCheck {
     pub input: Slot,
     /// The verdict.
     pub outcome: Outcome,
-    /// The relative error along the worst probe: `|a - b| / s`, with `s` the root of the sum of the squares of the products that `a` and `b`
-    /// are summed from. Of reverse against forward mode, or against differences if there is no independent forward mode.
+    /// The relative error along the worst probe: `|a - b| / s`, with `s` the root of the sum of the
+    /// squares of the products that `a` and `b` are summed from. Of reverse against forward mode,
+    /// or against differences if there is no independent forward mode.
     pub error: f64,
     /// `<J^T v, u>` along that probe, by reverse mode.
     pub reverse: f64,
     /// `<v, J u>` along that probe, by forward mode. `None` if it is not there.
     pub forward: Option<f64>,
-    /// The derivative along the first probe by differences, with the reverse and forward values of that probe beside it. `None` where they were not needed: the
-    /// modes disagree, or there is a kink at the point.
+    /// The derivative along the first probe by differences, with the reverse and forward values of
+    /// that probe beside it. `None` where they were not needed: the modes disagree, or there is a
+    /// kink at the point.
     pub difference: Option<Directional>,
     /// Of a wrong derivative, the worst element that was found.
     pub worst: Option<Worst>,
     /// Of a gradient that is not finite, where and by which op.
     pub not_finite: Option<NotFinite>,
-    /// Where the function has kinks at the point, or beside it where differences cannot keep clear of them.
+    /// Where the function has kinks at the point, or beside it where differences cannot keep clear
+    /// of them.
     pub kinks: Vec<Kink>,
-    /// Whether all this was found at a point beside the given one, at which the gradient is right or cannot be judged.
+    /// Whether all this was found at a point beside the given one, at which the gradient is right
+    /// or cannot be judged.
     pub beside: bool,
     /// The law of backward rules that is broken, if one is: then the outcome is [`Blame::Reverse`].
     pub law: Option<BrokenLaw>,
-    /// The rounding unit of the arithmetic that the values and the gradient come from: that of f64 unless their bits show a narrower type. By
-    /// its rounding a right gradient may be off.
+    /// The rounding unit of the arithmetic that the values and the gradient come from: that of f64
+    /// unless their bits show a narrower type. By its rounding a right gradient may be off.
     pub unit: f64,
 }
 
@@ -98,8 +105,9 @@ pub struct NotFinite {
     pub op: Option<(&'static str, &'static Location<'static>)>,
 }
 
-/// One element of a gradient: that of the output's product with the random cotangent under which the mistake was seen. The three values share that
-/// factor, so their ratios are those of the derivatives.
+/// One element of a gradient: that of the output's product with the random cotangent under which
+/// the mistake was seen. The three values share that factor, so their ratios are those of the
+/// derivatives.
 #[derive(Clone, Debug)]
 pub struct Worst {
     /// Its index in the input.
@@ -119,13 +127,16 @@ pub struct Worst {
 pub enum Outcome {
     /// All paths agree.
     Passed,
-    /// The rules agree where they can be compared, and differences do not apply: a kink is at the point or beside it.
+    /// The rules agree where they can be compared, and differences do not apply: a kink is at the
+    /// point or beside it.
     Kink,
     /// The value does not change with the input, and no path on the tape leads to it.
     Independent,
-    /// The value changes with the input, and no path on the tape leads to it: something was detached or computed off the tape.
+    /// The value changes with the input, and no path on the tape leads to it: something was
+    /// detached or computed off the tape.
     CutOff,
-    /// Nothing can be said: the differences drown in rounding or are too coarse to judge by, and there is nothing else. This does not pass.
+    /// Nothing can be said: the differences drown in rounding or are too coarse to judge by, and
+    /// there is nothing else. This does not pass.
     Uncertain,
     /// It has an element that is not a number or infinite.
     NotFinite,
@@ -151,19 +162,22 @@ pub enum Blame {
     Reverse,
     /// Forward mode: reverse mode agrees with differences.
     Forward,
-    /// They agree with each other and not with differences. Both have the same mistake, or a part of the function is not on the tape.
+    /// They agree with each other and not with differences. Both have the same mistake, or a part
+    /// of the function is not on the tape.
     Both,
     /// They disagree, and differences cannot tell which is wrong.
     Unclear,
 }
 
 impl GradCheck {
-    /// Whether everything was judged and nothing is wrong. Kinks are not wrong; [`GradCheck::kinks`] has them.
+    /// Whether everything was judged and nothing is wrong. Kinks are not wrong;
+    /// [`GradCheck::kinks`] has them.
     pub fn passed(&self) -> bool {
         self.judgement() == Judgement::Right
     }
 
-    /// The outcome of the check: that all is right, that something is wrong, or that it cannot be told.
+    /// The outcome of the check: that all is right, that something is wrong, or that it cannot be
+    /// told.
     pub fn judgement(&self) -> Judgement {
         match () {
             _ if !self.problems.is_empty() || self.failures().next().is_some() => Judgement::Wrong,

@@ -20,8 +20,8 @@ pub(super) struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// Looks for kinks at the point: two recorded calls if there are none. The last argument is the seed, and the rounding units of the values and of the
-    /// gradients.
+    /// Looks for kinks at the point: two recorded calls if there are none. The last argument is the
+    /// seed, and the rounding units of the values and of the gradients.
     pub fn new(
         f: &'a Function<'a>,
         inputs: &'a [Tensor],

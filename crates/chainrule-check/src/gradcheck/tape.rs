@@ -28,7 +28,8 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// Calls `f` once. With `everything` the tape keeps what forward mode needs; without, what an ordinary backward pass has.
+    /// Calls `f` once. With `everything` the tape keeps what forward mode needs; without, what an
+    /// ordinary backward pass has.
     pub fn record(f: &Function<'_>, inputs: &[Tensor], everything: bool) -> Result<Tape> {
         let leaf = |x: &Tensor| if is_float(x) { x.try_parameter() } else { Ok(x.clone()) };
         let leaves: Vec<Tensor> = inputs.iter().map(leaf).collect::<Result<_>>()?;
@@ -38,7 +39,8 @@ impl Tape {
         Ok(Tape { leaves, outputs, passes: Cell::new(0) })
     }
 
-    /// The gradient of `<v, output o>` with respect to every input: `None` where no path on the tape leads there.
+    /// The gradient of `<v, output o>` with respect to every input: `None` where no path on the
+    /// tape leads there.
     pub fn reverse(&self, o: usize, v: &Tensor) -> Result<Vec<Option<Tensor>>> {
         let mut out = vec![None; self.leaves.len()];
         if !self.outputs[o].requires_grad() {
@@ -53,7 +55,8 @@ impl Tape {
         Ok(out)
     }
 
-    /// The first op on the way back whose rule gives something that is not finite, and the line that called it.
+    /// The first op on the way back whose rule gives something that is not finite, and the line
+    /// that called it.
     pub fn not_finite_from(&self, o: usize, v: &Tensor) -> Result<Option<OpCall>> {
         struct First(Option<OpCall>);
         impl Observer for First {
@@ -75,8 +78,9 @@ impl Tape {
         Ok(first.0)
     }
 
-    /// The sum of the magnitudes of all products of a gradient and a tangent, at every node on the way: what rounding of the derivative along a probe
-    /// goes by, before anything cancels. Needs a tape of everything.
+    /// The sum of the magnitudes of all products of a gradient and a tangent, at every node on the
+    /// way: what rounding of the derivative along a probe goes by, before anything cancels. Needs a
+    /// tape of everything.
     pub fn terms(&self, o: usize, v: &Tensor, i: usize, u: &Tensor) -> Result<f64> {
         struct Terms {
             tangents: HashMap<u64, Tensor>,

@@ -117,7 +117,8 @@ fn gradients_that_are_nothing_but_rounding_pass() {
     }
 }
 
-/// The gradient of a bias before batch norm is a sum that cancels; the ops behind it are given nothing but its rounding.
+/// The gradient of a bias before batch norm is a sum that cancels; the ops behind it are given
+/// nothing but its rounding.
 #[test]
 fn rounding_that_later_ops_are_given_is_no_jump() {
     let f = |x: &[Tensor]| {
@@ -169,7 +170,8 @@ fn a_custom_op_goes_through_the_check_in_one_line() {
     );
     let report = gradcheck(|x| cube.apply(&[&x[0]]), &x()).order(2).run().unwrap();
     assert!(report.passed(), "{report}");
-    // A backward that leaves the tape has no forward mode and no second order; the first is checked all the same.
+    // A backward that leaves the tape has no forward mode and no second order; the first is checked
+    // all the same.
     let slope = |x: f64| 3.0 * x * x;
     let off = custom(
         "off_tape",
@@ -262,7 +264,8 @@ fn the_cost_is_a_few_passes_whatever_the_size() {
     );
 }
 
-/// Its bias before batch norm has a gradient of nothing but rounding, and so has the maximum that the softmax subtracts.
+/// Its bias before batch norm has a gradient of nothing but rounding, and so has the maximum that
+/// the softmax subtracts.
 #[test]
 fn the_names_model_passes() {
     use chainrule_lab::names::{Batch, Parameters, forward};

@@ -1,5 +1,5 @@
-//! Gradients that are right at the point alone, backward rules that are random or not linear, arithmetic narrower than f64, and scales at which nothing
-//! can be said.
+//! Gradients that are right at the point alone, backward rules that are random or not linear,
+//! arithmetic narrower than f64, and scales at which nothing can be said.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,19 +1,25 @@
-//! Laws that right gradients obey whatever the numbers are, and that need no second way of computing them.
+//! Laws that right gradients obey whatever the numbers are, and that need no second way of
+//! computing them.
 //!
 //! Each law is a function of tensors that gives a [`InvariantReport`]: how far the two sides are
 //! apart, and how far rounding may take them. The bound goes by the size of the terms before they
 //! cancel, so that a law holds for f32 and f64 alike, for large inputs and for gradients of nearly
 //! 0.
 //!
-//! | law | function | holds when |
-//! | --- | --- | --- |
-//! | a row of the gradient with respect to logits sums to 0 | [`cross_entropy_rows`] | the targets of the row are probabilities |
-//! | the gradient of the subtracted row maximum is 0 | [`row_maximum`] | the loss is one of softmax, which a shift of the row does not change |
-//! | the gradient into a norm sums to 0 over what it normalises | [`Norm::sums`] | batch and layer norm |
-//! | its product with the normalised values is `s eps / (v + eps)` times that of the incoming one | [`Norm::products`] | batch, layer and RMS norm |
-//! | a bias before batch norm gets no gradient | [`Norm::bias`] | nothing but the norm takes the sum |
-//! | the gradient of a weight before a norm is orthogonal to it, up to eps | [`Norm::weight`] | nothing but the norm takes the product |
-//! | gradients of a batch are the weighted sum of its parts' | [`parts`] | no batch statistics, no dropout |
+//! - [`cross_entropy_rows`]: a row of the gradient with respect to logits sums to 0. Precondition:
+//!   the targets of the row are probabilities.
+//! - [`row_maximum`]: the gradient of the subtracted row maximum is 0. Precondition: the loss is one
+//!   of softmax, which a shift of the row does not change.
+//! - [`Norm::sums`]: the gradient into a norm sums to 0 over the axes it normalises. For batch and
+//!   layer norm.
+//! - [`Norm::products`]: its product with the normalised values is `s eps / (v + eps)` times that of
+//!   the incoming gradient. For batch, layer and RMS norm.
+//! - [`Norm::bias`]: a bias before batch norm gets no gradient. Precondition: nothing but the norm
+//!   takes the sum.
+//! - [`Norm::weight`]: the gradient of a weight before a norm is orthogonal to it, up to eps.
+//!   Precondition: nothing but the norm takes the product.
+//! - [`parts`]: gradients of a batch are the weighted sum of its parts'. Precondition: no batch
+//!   statistics, no dropout.
 //!
 //! ```
 //! use chainrule::check::invariants::{Norm, cross_entropy_rows};
@@ -38,7 +44,8 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
-//! [`Invariants`] looks at a whole backward pass: it finds the ops that have a law and checks them all, in one line of a training loop.
+//! [`Invariants`] looks at a whole backward pass: it finds the ops that have a law and checks them
+//! all, in one line of a training loop.
 
 mod norm;
 mod observer;
@@ -124,8 +131,9 @@ impl fmt::Display for InvariantReport {
     }
 }
 
-/// How far `terms`, the sum of the magnitudes of what is added up in steps of this dtype, may be off for rounding, after sums of `n`: `c` units of rounding, and more by
-/// the root of `n`, to which errors of random sign add up.
+/// How far `terms`, the sum of the magnitudes of what is added up in steps of this dtype, may be
+/// off for rounding, after sums of `n`: `c` units of rounding, and more by the root of `n`, to
+/// which errors of random sign add up.
 fn rounding(dtype: DType, c: f64, n: usize, terms: f64) -> f64 {
     let (unit, least) = match dtype {
         DType::F64 => (f64::EPSILON, f64::MIN_POSITIVE),

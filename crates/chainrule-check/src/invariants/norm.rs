@@ -1,14 +1,18 @@
-//! Laws of normalisations: neither the place nor the size of what is normalised has a part in the result.
+//! Laws of normalisations: neither the place nor the size of what is normalised has a part in the
+//! result.
 //!
-//! With `s = (v + eps)^(-1/2)`, `h = (x - m) s`, the incoming gradient `g` and `a = gain * g`, the gradient of batch norm is
-//! `dx = s (a - mean(a)) - h s sum(a h) / (n - c)`, where the variance is divided by `n - c`. As `sum(h) = 0` and `sum(h^2) = s^2 v (n - c)`:
+//! With `s = (v + eps)^(-1/2)`, `h = (x - m) s`, the incoming gradient `g` and `a = gain * g`, the
+//! gradient of batch norm is `dx = s (a - mean(a)) - h s sum(a h) / (n - c)`, where the variance is
+//! divided by `n - c`. As `sum(h) = 0` and `sum(h^2) = s^2 v (n - c)`:
 //!
 //! - `sum(dx) = 0`, and
 //! - `sum(dx h) = s sum(a h) (1 - s^2 v) = s eps / (v + eps) sum(a h)`, for both divisors.
 //!
-//! Layer norm is the same over rows. RMS norm has no mean, and the second law with the mean square for the variance. Where `x = z W + b`, the first law
-//! makes the gradient of `b` 0 (batch norm), and both make that of a column of `W` nearly orthogonal to it:
-//! `<W, dW> = sum(dx (x - b)) = eps / (v + eps) sum(a h)`, which is `gain * dgain * eps / (v + eps)`.
+//! Layer norm is the same over rows. RMS norm has no mean, and the second law with the mean square
+//! for the variance. Where `x = z W + b`, the first law makes the gradient of `b` 0 (batch norm),
+//! and both make that of a column of `W` nearly orthogonal to it:
+//! `<W, dW> = sum(dx (x - b)) = eps / (v + eps) sum(a h)`, which is
+//! `gain * dgain * eps / (v + eps)`.
 
 use super::{Invariant, InvariantReport, floats, rounding, same_shape};
 use crate::error::{Error, Result};
@@ -48,7 +52,8 @@ enum NormKind {
     Rms,
 }
 
-/// A normalisation as it was applied, from which everything that the laws need is computed again in f64.
+/// A normalisation as it was applied, from which everything that the laws need is computed again in
+/// f64.
 #[derive(Clone, Debug)]
 pub struct Norm {
     x: Tensor,
@@ -96,7 +101,8 @@ impl Norm {
         Norm { x: x.detach(), kind, gain: None, eps: 1e-5, correction: 0, axes: 1 }
     }
 
-    /// Batch norm of `[n, features, ..]`, each feature over all other axes, by the biased variance and with an eps of 1e-5 unless other ones are set.
+    /// Batch norm of `[n, features, ..]`, each feature over all other axes, by the biased variance
+    /// and with an eps of 1e-5 unless other ones are set.
     pub fn batch(x: &Tensor) -> Norm {
         Norm::new(x, NormKind::Batch)
     }
@@ -135,9 +141,12 @@ impl Norm {
         self
     }
 
-    /// The law that `dx` sums to 0, from the gradient of the norm's result and that of its input. Place: the feature (batch norm) or row.
+    /// The law that `dx` sums to 0, from the gradient of the norm's result and that of its input.
+    /// Place: the feature (batch norm) or row.
     ///
-    /// The bound is `(3 + sqrt(n) / 4) * eps` times the sum of `|s a| + |s mean(a)| + |h s sum(a h) / n|`, with the sizes that `x` and its mean have before they are subtracted.
+    /// The bound is `(3 + sqrt(n) / 4) * eps` times the sum of
+    /// `|s a| + |s mean(a)| + |h s sum(a h) / n|`, with the sizes that `x` and its mean have before
+    /// they are subtracted.
     ///
     /// Errors for RMS norm, which has no such law, and for shapes that do not fit.
     pub fn sums(&self, incoming: &Tensor, dx: &Tensor) -> Result<InvariantReport> {
@@ -152,8 +161,9 @@ impl Norm {
         ))
     }
 
-    /// The law of the product of `dx` with the normalised values. Place: the feature (batch norm) or row. The bound goes by the terms of [`Norm::sums`], each
-    /// times its normalised value. Errors for shapes that do not fit.
+    /// The law of the product of `dx` with the normalised values. Place: the feature (batch norm)
+    /// or row. The bound goes by the terms of [`Norm::sums`], each times its normalised value.
+    /// Errors for shapes that do not fit.
     pub fn products(&self, incoming: &Tensor, dx: &Tensor) -> Result<InvariantReport> {
         let (sets, numbers) = (self.sets("products", incoming)?, self.like("products", dx)?);
         Ok(InvariantReport::of(
@@ -167,8 +177,9 @@ impl Norm {
         ))
     }
 
-    /// The law that a bias before batch norm has the gradient 0, from the gradient of the norm's result and that of the bias. Place: the feature. The bound is that of
-    /// [`Norm::sums`]. Errors for other norms, and for shapes that do not fit.
+    /// The law that a bias before batch norm has the gradient 0, from the gradient of the norm's
+    /// result and that of the bias. Place: the feature. The bound is that of [`Norm::sums`]. Errors
+    /// for other norms, and for shapes that do not fit.
     pub fn bias(&self, incoming: &Tensor, bias_grad: &Tensor) -> Result<InvariantReport> {
         if self.kind != NormKind::Batch {
             let why = "only batch norm takes away what is added to all examples: before other norms a bias has a gradient";
@@ -190,8 +201,9 @@ impl Norm {
         ))
     }
 
-    /// The law of a weight before a norm. Place: the column (batch norm); the other norms have one place. The bound goes by the terms of [`Norm::sums`], each times
-    /// `sum |input| |W|`. Errors for shapes that do not fit.
+    /// The law of a weight before a norm. Place: the column (batch norm); the other norms have one
+    /// place. The bound goes by the terms of [`Norm::sums`], each times `sum |input| |W|`. Errors
+    /// for shapes that do not fit.
     pub fn weight(&self, incoming: &Tensor, layer: Before<'_>) -> Result<InvariantReport> {
         const OP: &str = "weight";
         let sets = self.sets(OP, incoming)?;

@@ -31,8 +31,8 @@ impl fmt::Display for TestedInvariant {
     }
 }
 
-/// Checks the laws of this module in backward passes: of `cross_entropy`, `batch_norm`, `layer_norm` and `rms_norm`, and of a linear layer, a product or a bias
-/// before such a norm.
+/// Checks the laws of this module in backward passes: of `cross_entropy`, `batch_norm`,
+/// `layer_norm` and `rms_norm`, and of a linear layer, a product or a bias before such a norm.
 ///
 /// ```
 /// use chainrule::{DType, Generator, Tensor, check::Invariants};
@@ -55,13 +55,16 @@ impl fmt::Display for TestedInvariant {
 pub struct Invariants {
     tested: usize,
     broken: Vec<TestedInvariant>,
-    /// Of norms whose gradient is on its way: the norm and the gradient of its result, by the node's number.
+    /// Of norms whose gradient is on its way: the norm and the gradient of its result, by the
+    /// node's number.
     norms: HashMap<u64, (Norm, Tensor)>,
-    /// Of what a norm takes: the norm, the gradient of its result, and the gradient that it passes on.
+    /// Of what a norm takes: the norm, the gradient of its result, and the gradient that it passes
+    /// on.
     before: HashMap<u64, Passed>,
     /// The inputs of linear layers and products before a norm, by the node's number.
     saved: HashMap<u64, Vec<Option<Tensor>>>,
-    /// The gradients with respect to the losses of the rows of a cross-entropy, by the node's number.
+    /// The gradients with respect to the losses of the rows of a cross-entropy, by the node's
+    /// number.
     rows: HashMap<u64, Tensor>,
     /// The gradients of weights that wait for those of their biases.
     weights: HashMap<u64, Tensor>,
@@ -83,7 +86,8 @@ impl Invariants {
         Invariants::default()
     }
 
-    /// The backward pass from a single element, as [`Tensor::try_backward`], and the laws on the way.
+    /// The backward pass from a single element, as [`Tensor::try_backward`], and the laws on the
+    /// way.
     pub fn backward(&mut self, loss: &Tensor) -> Result<()> {
         let done = loss.backward_with().observed(Some(self));
         self.forget();

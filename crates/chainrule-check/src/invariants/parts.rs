@@ -24,14 +24,18 @@ pub enum Combine {
     Weights(Vec<f64>),
 }
 
-/// The law that the gradient of a batch is the weighted sum of the gradients of its parts, for each of `parameters`.
+/// The law that the gradient of a batch is the weighted sum of the gradients of its parts, for each
+/// of `parameters`.
 ///
-/// `f` gives the loss of some examples; `inputs` are tensors with the examples on axis 0, of which it gets a stretch each. `sizes` cuts the batch: they sum to the number of
-/// examples. Place: the parameter, by the distance of the two gradients. The bound is `(16 + sqrt(n) / 4) * eps` times the sum of the examples' own gradients' sizes, each weighed as in the whole; so each example
-/// is run by itself too.
+/// `f` gives the loss of some examples; `inputs` are tensors with the examples on axis 0, of which
+/// it gets a stretch each. `sizes` cuts the batch: they sum to the number of examples. Place: the
+/// parameter, by the distance of the two gradients. The bound is `(16 + sqrt(n) / 4) * eps` times
+/// the sum of the examples' own gradients' sizes, each weighed as in the whole; so each example is
+/// run by itself too.
 ///
-/// Errors if the law's preconditions are not met, with the reason: `f` is random, the loss of the whole is not that of its parts (batch statistics, or another way to
-/// combine them), or a batch norm that takes the batch's statistics ran.
+/// Errors if the law's preconditions are not met, with the reason: `f` is random, the loss of the
+/// whole is not that of its parts (batch statistics, or another way to combine them), or a batch
+/// norm that takes the batch's statistics ran.
 ///
 /// ```
 /// use chainrule::check::invariants::{Combine, parts};

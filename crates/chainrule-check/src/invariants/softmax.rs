@@ -4,8 +4,9 @@ use super::{Invariant, InvariantReport, floats, rounding};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Units of rounding of exponentials, their arguments and their sum. Targets that are all the same share (label smoothing) add up their rounding in one direction, so
-/// the sum counts by the number of classes and not by its root.
+/// Units of rounding of exponentials, their arguments and their sum. Targets that are all the same
+/// share (label smoothing) add up their rounding in one direction, so the sum counts by the number
+/// of classes and not by its root.
 fn units(classes: usize) -> f64 {
     16.0 + classes as f64 / 8.0
 }
@@ -25,10 +26,13 @@ static MAXIMUM: Invariant = Invariant {
     preconditions: "the loss is softmax's, which a shift of a row does not change, and the maximum is used for the shift alone",
 };
 
-/// The law that each row of the gradient with respect to logits sums to 0. Classes lie on the last axis.
+/// The law that each row of the gradient with respect to logits sums to 0. Classes lie on the last
+/// axis.
 ///
-/// `upstream` is the gradient with respect to each row's own loss, one for all rows or one for each: `1/n` where the loss is the mean of `n` rows. A class
-/// weight belongs to it. The bound is `(16 + classes / 8) * eps * 2 |u|`, since a row is the difference of two things that each sum to `u`.
+/// `upstream` is the gradient with respect to each row's own loss, one for all rows or one for
+/// each: `1/n` where the loss is the mean of `n` rows. A class weight belongs to it. The bound is
+/// `(16 + classes / 8) * eps * 2 |u|`, since a row is the difference of two things that each sum to
+/// `u`.
 ///
 /// Errors for a gradient without axes, and for an upstream of another size.
 ///
@@ -58,10 +62,12 @@ pub fn cross_entropy_rows(gradient: &Tensor, upstream: &Tensor) -> Result<Invari
     ))
 }
 
-/// The law that the maximum (or whatever else was subtracted from a whole row of logits before softmax) has the gradient 0.
+/// The law that the maximum (or whatever else was subtracted from a whole row of logits before
+/// softmax) has the gradient 0.
 ///
-/// `gradient` is that of the maximum, one for each row, through all its uses; `upstream` is as in [`cross_entropy_rows`], and so is the bound. The number of classes is
-/// not known here; the bound is that of 1,000.
+/// `gradient` is that of the maximum, one for each row, through all its uses; `upstream` is as in
+/// [`cross_entropy_rows`], and so is the bound. The number of classes is not known here; the bound
+/// is that of 1,000.
 ///
 /// ```
 /// use chainrule::{Tensor, check::invariants::row_maximum};

@@ -64,7 +64,8 @@ fn layouts(x: &Tensor) -> Vec<LeafView> {
 /// How many layouts there are.
 pub(crate) const LAYOUTS: usize = 3;
 
-/// One layout for all inputs: value and gradients as from contiguous inputs. What differs is returned.
+/// One layout for all inputs: value and gradients as from contiguous inputs. What differs is
+/// returned.
 pub(crate) fn same_in_layout(
     sample: &Sample,
     which: usize,
@@ -112,7 +113,8 @@ pub(crate) fn copy(x: &Tensor) -> Tensor {
     Tensor::from_slice(&x.to_f64_vec(), x.shape()).to_dtype(x.dtype())
 }
 
-/// Inputs that are one row (or element) stretched along the first axis: as from a copy, and the leaf gets the sum. What differs is returned.
+/// Inputs that are one row (or element) stretched along the first axis: as from a copy, and the
+/// leaf gets the sum. What differs is returned.
 pub(crate) fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Result<Vec<String>> {
     let floats = sample.floats();
     if floats.iter().any(|x| x.rank() == 0 || x.shape()[0] == 0) {
@@ -151,7 +153,8 @@ pub(crate) fn largest(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |m: f64, v| if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(v.abs()) })
 }
 
-/// What differs between two tensors of one shape by more than `tolerance` times the largest magnitude; equal infinities are equal.
+/// What differs between two tensors of one shape by more than `tolerance` times the largest
+/// magnitude; equal infinities are equal.
 pub(crate) fn difference(
     what: &str,
     got: &Tensor,
@@ -161,7 +164,8 @@ pub(crate) fn difference(
     difference_above(what, got, want, tolerance, 0.0)
 }
 
-/// As [`difference`], where an absolute error up to `floor` is allowed too: what cancels is right to the size of its terms only.
+/// As [`difference`], where an absolute error up to `floor` is allowed too: what cancels is right
+/// to the size of its terms only.
 pub(crate) fn difference_above(
     what: &str,
     got: &Tensor,

@@ -51,7 +51,8 @@ pub struct OpReport {
     pub family: Family,
     /// On how many samples it was checked.
     pub samples: usize,
-    /// How often each property was looked at, and how often it did not hold; in the order of [`Property::ALL`].
+    /// How often each property was looked at, and how often it did not hold; in the order of
+    /// [`Property::ALL`].
     pub counts: [Count; Property::ALL.len()],
     /// The largest relative error of reverse against forward mode.
     pub largest_error: f64,
@@ -122,9 +123,10 @@ impl Property {
 
 /// Checks every op of the [table](chainrule_core::ops::table) on its samples.
 ///
-/// For each sample, [`gradcheck`](super::gradcheck()) at first and second order, which compares reverse mode with forward mode and with differences and
-/// finds kinks; and the same numbers in other layouts and stretched, which must give what plain copies give. Ops without a gradient are checked
-/// for their values alone.
+/// For each sample, [`gradcheck`](super::gradcheck()) at first and second order, which compares
+/// reverse mode with forward mode and with differences and finds kinks; and the same numbers in
+/// other layouts and stretched, which must give what plain copies give. Ops without a gradient are
+/// checked for their values alone.
 ///
 /// ```
 /// let report = chainrule::check::op("tanh")?;

@@ -37,7 +37,8 @@ impl OpsReport {
 }
 
 impl OpReport {
-    /// The op's line of the table: for each property how often it was looked at, or how often it did not hold.
+    /// The op's line of the table: for each property how often it was looked at, or how often it
+    /// did not hold.
     pub fn line(&self) -> String {
         let mut line = format!("{:NAMES$}  {:>7}", self.name, self.samples);
         for count in &self.counts {

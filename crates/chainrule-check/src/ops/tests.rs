@@ -1,4 +1,5 @@
-//! The table passes its own checks, and at random points that include kinks there are no false alarms.
+//! The table passes its own checks, and at random points that include kinks there are no false
+//! alarms.
 
 use super::*;
 use crate::gradcheck::GradCheck;
@@ -27,14 +28,16 @@ fn names_are_found_and_unknown_ones_get_a_hint() {
     assert!(!error.contains('\n'));
 }
 
-/// How many times all samples are turned into random points; `CHAINRULE_POINTS` sets another number, `CHAINRULE_OP` looks at one op alone.
+/// How many times all samples are turned into random points; `CHAINRULE_POINTS` sets another
+/// number, `CHAINRULE_OP` looks at one op alone.
 const ROUNDS: u64 = 1;
 
 fn below(n: u64, g: &mut Generator) -> u64 {
     g.random_u64() % n
 }
 
-/// The sample's float inputs, with zeros, ties and numbers from a grid strewn in: there are the kinks.
+/// The sample's float inputs, with zeros, ties and numbers from a grid strewn in: there are the
+/// kinks.
 fn strewn(sample: &Sample, g: &mut Generator) -> Vec<Tensor> {
     let (kind, grid) = (below(4, g), [0.5, 0.25, 1.0][below(3, g) as usize]);
     let strew = |x: &Tensor| {
@@ -53,8 +56,9 @@ fn strewn(sample: &Sample, g: &mut Generator) -> Vec<Tensor> {
     sample.floats().iter().map(strew).collect()
 }
 
-/// Whether some element of the value has another slope on the other side, by differences of the values alone. One input moves at a time, as in the
-/// check: the cosine of two vectors that are both 0 jumps when both move, and has derivatives by each of them.
+/// Whether some element of the value has another slope on the other side, by differences of the
+/// values alone. One input moves at a time, as in the check: the cosine of two vectors that are
+/// both 0 jumps when both move, and has derivatives by each of them.
 fn bends(f: &dyn Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor], g: &mut Generator) -> bool {
     (0..inputs.len()).any(|moving| bends_by(f, inputs, moving, g))
 }
@@ -124,7 +128,8 @@ fn visit(tally: &mut Tally, entry: &Entry, sample: &Sample, g: &mut Generator) {
     }
 }
 
-/// Right rules are never called wrong, and no kink is passed in silence, however many zeros and ties the inputs have.
+/// Right rules are never called wrong, and no kink is passed in silence, however many zeros and
+/// ties the inputs have.
 #[test]
 fn no_false_alarm_and_no_silent_kink_at_random_points() {
     let rounds = std::env::var("CHAINRULE_POINTS").ok().and_then(|n| n.parse().ok());

@@ -1,7 +1,8 @@
 //! What a verdict has to explain, and what a change of some parts would do to it.
 //!
-//! Below the place of a mistake the backward pass is linear in what comes down. So a replay does not start at the loss: the
-//! difference that the mistake makes to the parts that its node passes on is walked down by itself, and added to the right gradients.
+//! Below the place of a mistake the backward pass is linear in what comes down. So a replay does
+//! not start at the loss: the difference that the mistake makes to the parts that its node passes
+//! on is walked down by itself, and added to the right gradients.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -127,7 +128,8 @@ impl Case {
         self.observed.iter().filter(|o| o.wrong).max_by_key(|o| o.number)
     }
 
-    /// What `changes` do to the gradient of the changed tensor nearest to the loss, if it is observed: known without a walk.
+    /// What `changes` do to the gradient of the changed tensor nearest to the loss, if it is
+    /// observed: known without a walk.
     pub fn at_once(&self, changes: &[GradientChange]) -> Option<(usize, Vec<f64>)> {
         let highest = changes.iter().map(|(source, _)| source.number()).max()?;
         let place = *self.places.get(&highest)?;
@@ -183,7 +185,8 @@ impl Case {
         Ok((0..effect.len()).all(|i| self.explains_one(i, &effect[i], 1.0)))
     }
 
-    /// The number by which `changes` must be multiplied to make the right gradients into the given ones.
+    /// The number by which `changes` must be multiplied to make the right gradients into the given
+    /// ones.
     pub fn factor(&mut self, changes: &[GradientChange]) -> Result<Option<f64>> {
         if let Some((place, change)) = self.at_once(changes) {
             let factor = self.factor_of(std::slice::from_ref(&(place, change.as_slice())));

@@ -1,6 +1,8 @@
-//! Gradients cut off by value inside a rule: the bound is found, then it is replayed like any other mistake.
+//! Gradients cut off by value inside a rule: the bound is found, then it is replayed like any other
+//! mistake.
 //!
-//! Between two neighbouring magnitudes the effect of a bound is linear in it, so Newton's method takes few steps.
+//! Between two neighbouring magnitudes the effect of a bound is linear in it, so Newton's method
+//! takes few steps.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The verdict on a function whose own backward is suspected: a custom op, or a function that has one in it.
+//! The verdict on a function whose own backward is suspected: a custom op, or a function that has
+//! one in it.
 
 use std::sync::Arc;
 
@@ -19,15 +20,17 @@ const MOST: usize = 10_000;
 /// What differences are good for.
 const ROUGH: Closeness = Closeness { relative: 1e-6, floor: 1e-9 };
 
-/// Explains the gradients of `f`, of which some are wrong, by those of `reference`: the same function in ops of the engine. For a custom op that is its forward
-/// pass, whose steps autograd differentiates by itself.
+/// Explains the gradients of `f`, of which some are wrong, by those of `reference`: the same
+/// function in ops of the engine. For a custom op that is its forward pass, whose steps autograd
+/// differentiates by itself.
 ///
 /// A random gradient comes into the output from above, always the same one. All ops of `reference`
 /// are places where the mistake may lie, as in [`verdict`](super::verdict()). The inputs are floats
 /// of any dtype; f64 tells most. The backward of a custom op in `f` is followed, too, as
 /// [`backward`](crate::backward()) does: [`Verdict::corrections`] has its wrong lines.
 ///
-/// Errors if the two give different values, as then their gradients are those of different functions; and as `f` and `reference` do.
+/// Errors if the two give different values, as then their gradients are those of different
+/// functions; and as `f` and `reference` do.
 ///
 /// ```
 /// use chainrule::{Tensor, autograd, check};
@@ -135,12 +138,13 @@ fn customs(value: &Tensor) -> Vec<Custom> {
 /// A custom op and its inputs.
 pub(super) type Custom = (Arc<dyn CustomOp>, Vec<Tensor>);
 
-/// Reads the gradients of a function of which nothing is known: for each input what its numbers show beside differences of the function, nothing
-/// where they agree.
+/// Reads the gradients of a function of which nothing is known: for each input what its numbers
+/// show beside differences of the function, nothing where they agree.
 ///
-/// The right gradients are taken by [`richardson`], one element at a time, so this suits small inputs: about twenty calls
-/// of `f` for each element. At a kink no difference tells what is right; there the gradient is believed. A random gradient comes into the output
-/// from above, always the same one.
+/// The right gradients are taken by [`richardson`], one element at a time, so this suits small
+/// inputs: about twenty calls of `f` for each element. At a kink no difference tells what is right;
+/// there the gradient is believed. A random gradient comes into the output from above, always the
+/// same one.
 ///
 /// Errors for inputs that are not f64 or have more than 10,000 elements.
 ///

@@ -1,8 +1,9 @@
 //! The verdict: which classic mistake makes a right gradient into the wrong one that was found.
 //!
-//! The right backward pass is walked once and kept. Then one mistake is planted at a time, in one place at a time, and what it would
-//! change is walked down to the tensors whose gradients were given. The mistakes that give just the wrong numbers, and leave the right ones
-//! right, are the verdict.
+//! The right backward pass is walked once and kept. Then one mistake is planted at a time, in one
+//! place at a time, and what it would change is walked down to the tensors whose gradients were
+//! given. The mistakes that give just the wrong numbers, and leave the right ones right, are the
+//! verdict.
 
 pub(super) mod case;
 mod clipped;
@@ -32,16 +33,20 @@ pub use reading::{BatchRatio, Reading, ratio_by_batch, read_numbers};
 pub use report::{Diagnosis, SearchCost, Verdict, Wrong};
 use search::{search, search_others};
 
-/// Explains wrong gradients of a loss: `given` are tensors behind it (parameters, intermediates, or both) with the gradients that some other
-/// backward pass gave for them, of which one at least is wrong.
+/// Explains wrong gradients of a loss: `given` are tensors behind it (parameters, intermediates, or
+/// both) with the gradients that some other backward pass gave for them, of which one at least is
+/// wrong.
 ///
-/// `loss` is a single element with its tape (do not free it: call this before `backward`, or keep the graph). Replayed are the classic mistakes of
-/// each op's own list and those that can be made at any op: a wrong sign or factor, a mean or a slice or another axis where stretched axes must
-/// be summed, a part of a gradient that overwrites the others, a gradient cut off by value. One mistake is looked for: of several at
-/// once none is found, so correct the gradients from the loss down.
+/// `loss` is a single element with its tape (do not free it: call this before `backward`, or keep
+/// the graph). Replayed are the classic mistakes of each op's own list and those that can be made
+/// at any op: a wrong sign or factor, a mean or a slice or another axis where stretched axes must
+/// be summed, a part of a gradient that overwrites the others, a gradient cut off by value. One
+/// mistake is looked for: of several at once none is found, so correct the gradients from the loss
+/// down.
 ///
-/// The more intermediates are given, the fewer places are suspected: with all of them there is one. The cost is one backward pass, and for
-/// each mistake tried at most one walk from its place down; [`Verdict::cost`] counts them. Hooks on tensors are called by every walk, and must be linear.
+/// The more intermediates are given, the fewer places are suspected: with all of them there is one.
+/// The cost is one backward pass, and for each mistake tried at most one walk from its place down;
+/// [`Verdict::cost`] counts them. Hooks on tensors are called by every walk, and must be linear.
 ///
 /// Errors for a constant, a gradient of another shape than its tensor, and a graph that was freed.
 ///

@@ -7,7 +7,8 @@ use chainrule_core::DType;
 pub(crate) struct Closeness {
     /// Relative to the largest element of the two.
     pub relative: f64,
-    /// In any case: what is smaller than this beside all other gradients is rounding of larger numbers.
+    /// In any case: what is smaller than this beside all other gradients is rounding of larger
+    /// numbers.
     pub floor: f64,
 }
 

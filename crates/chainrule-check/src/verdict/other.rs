@@ -1,8 +1,10 @@
-//! Readings of the numbers where no classic mistake gives them: edits of the true backward pass, one at a time, and two factors at once.
+//! Readings of the numbers where no classic mistake gives them: edits of the true backward pass,
+//! one at a time, and two factors at once.
 //!
-//! A rule takes the gradient that comes in and values of the forward pass. The edits put another gradient, or another value, of the same shape in
-//! the place of each; what comes out is walked down as any mistake is. Two factors are solved for: below its place each part acts as a
-//! straight line on every gradient that was given.
+//! A rule takes the gradient that comes in and values of the forward pass. The edits put another
+//! gradient, or another value, of the same shape in the place of each; what comes out is walked
+//! down as any mistake is. Two factors are solved for: below its place each part acts as a straight
+//! line on every gradient that was given.
 
 use std::fmt;
 use std::sync::Arc;
@@ -296,7 +298,8 @@ fn two_factors(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     Ok(Vec::new())
 }
 
-/// The numbers by which two rows sum to a third, as nearly as may be; `None` where the rows point the same way.
+/// The numbers by which two rows sum to a third, as nearly as may be; `None` where the rows point
+/// the same way.
 fn solve(a: &[f64], b: &[f64], sum: &[f64]) -> Option<[f64; 2]> {
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
     let (aa, ab, bb) = (dot(a, a), dot(a, b), dot(b, b));

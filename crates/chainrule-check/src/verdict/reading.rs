@@ -1,4 +1,5 @@
-//! What two gradients show by themselves, where nothing is known of the code that made the wrong one.
+//! What two gradients show by themselves, where nothing is known of the code that made the wrong
+//! one.
 
 use std::fmt;
 
@@ -18,16 +19,19 @@ pub enum Reading {
     Factor {
         /// The number.
         factor: f64,
-        /// What in the shapes has this size, or its inverse: words for the reader, empty if nothing has.
+        /// What in the shapes has this size, or its inverse: words for the reader, empty if nothing
+        /// has.
         meaning: String,
         /// An element to compute it again from: index, given, right.
         example: (Vec<usize>, f64, f64),
     },
-    /// Sums to the right one over the axes along which the tensor was stretched: the sum is missing.
+    /// Sums to the right one over the axes along which the tensor was stretched: the sum is
+    /// missing.
     NotSummed,
     /// The transposed right one.
     Transposed,
-    /// The right elements, read in the order of the transposed matrix: a view where a permute is due.
+    /// The right elements, read in the order of the transposed matrix: a view where a permute is
+    /// due.
     ReadInWrongOrder,
     /// The right elements in another order.
     Permuted,
@@ -60,17 +64,19 @@ pub enum Reading {
     NotFinite,
 }
 
-/// Reads the numbers of a wrong gradient beside the right one: which of the patterns that mistakes leave are there. Empty if the gradients agree
-/// or nothing fits.
+/// Reads the numbers of a wrong gradient beside the right one: which of the patterns that mistakes
+/// leave are there. Empty if the gradients agree or nothing fits.
 ///
-/// Gradients of f64 agree to nine digits, others to about four. Errors if the shapes differ and neither the transposed one nor a sum over stretched axes would
-/// make them equal.
+/// Gradients of f64 agree to nine digits, others to about four. Errors if the shapes differ and
+/// neither the transposed one nor a sum over stretched axes would make them equal.
 ///
 /// ```
-/// use chainrule::{Tensor, check::{Reading, read_numbers}};
+/// use chainrule::Tensor;
+/// use chainrule::check::{Reading, read_numbers};
 /// let right = Tensor::from([[1.0, -2.0, 4.0], [0.5, 3.0, -1.0]]);
 /// let read = read_numbers(&right, &(&right * 3.0))?;
-/// assert!(matches!(&read[0], Reading::Factor { factor, meaning, .. } if *factor == 3.0 && meaning.contains("axis 1")));
+/// let Reading::Factor { factor, meaning, .. } = &read[0] else { panic!("{read:?}") };
+/// assert!(*factor == 3.0 && meaning.contains("axis 1"));
 /// # Ok::<(), chainrule::Error>(())
 /// ```
 pub fn read_numbers(right: &Tensor, wrong: &Tensor) -> Result<Vec<Reading>> {
@@ -94,8 +100,9 @@ pub fn read_numbers(right: &Tensor, wrong: &Tensor) -> Result<Vec<Reading>> {
     Ok(read(&r, &wrong.to_f64_vec(), &shape, close, &sizes_of(&shape)))
 }
 
-/// How the ratio of a wrong gradient to the right one depends on the batch: `f` gives the right and the wrong gradient for a batch of the
-/// size it is called with. The ratio at both sizes, if it is constant over the elements; if it goes as `n` or `1 / n`, a division by the batch is missing or
+/// How the ratio of a wrong gradient to the right one depends on the batch: `f` gives the right and
+/// the wrong gradient for a batch of the size it is called with. The ratio at both sizes, if it is
+/// constant over the elements; if it goes as `n` or `1 / n`, a division by the batch is missing or
 /// too much.
 ///
 /// ```
@@ -135,7 +142,8 @@ pub fn ratio_by_batch(
 pub struct BatchRatio {
     /// Wrong over right, at the two sizes.
     pub ratios: [f64; 2],
-    /// The power of the batch size by which the ratio goes: 1 for a missing 1/n, -1 for one too many, 0 for a constant.
+    /// The power of the batch size by which the ratio goes: 1 for a missing 1/n, -1 for one too
+    /// many, 0 for a constant.
     pub power: Option<i32>,
 }
 

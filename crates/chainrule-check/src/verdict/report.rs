@@ -102,8 +102,9 @@ impl Verdict {
         self.wrong.is_empty()
     }
 
-    /// Whether something is wrong and it does not matter: tensors were given that are parameters or other leaves, and the gradients of
-    /// all of these are right. So it is with the path through a row maximum that is subtracted, or a bias before batch norm.
+    /// Whether something is wrong and it does not matter: tensors were given that are parameters or
+    /// other leaves, and the gradients of all of these are right. So it is with the path through a
+    /// row maximum that is subtracted, or a bias before batch norm.
     pub fn is_harmless(&self) -> bool {
         !self.wrong.is_empty() && self.leaves > 0 && self.wrong.iter().all(|w| !w.is_leaf)
     }
@@ -113,13 +114,14 @@ impl Verdict {
         &self.wrong
     }
 
-    /// The mistakes that give just these numbers. Several coincide here; with none the mistake is unidentified.
+    /// The mistakes that give just these numbers. Several coincide here; with none the mistake is
+    /// unidentified.
     pub fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses
     }
 
-    /// Other edits that give just these numbers, where no classic mistake does: another gradient or another value in the place of the one that is due, or two
-    /// parts with factors of their own.
+    /// Other edits that give just these numbers, where no classic mistake does: another gradient or
+    /// another value in the place of the one that is due, or two parts with factors of their own.
     ///
     /// ```
     /// use chainrule::{Tensor, check};
@@ -159,8 +161,8 @@ impl Verdict {
         &self.readings
     }
 
-    /// The diagnoses, those of one mistake together: along a path it makes no difference in which op
-    /// a sign or a factor is lost.
+    /// The diagnoses, those of one mistake together: along a path it makes no difference in which
+    /// op a sign or a factor is lost.
     fn kinds(&self) -> Vec<Vec<&Diagnosis>> {
         let mut kinds: Vec<Vec<&Diagnosis>> = Vec::new();
         for e in &self.diagnoses {
@@ -289,7 +291,8 @@ impl Diagnosis {
         self.op
     }
 
-    /// The op's result: its name, or `op#number`. For an overwritten gradient the tensor that it belongs to.
+    /// The op's result: its name, or `op#number`. For an overwritten gradient the tensor that it
+    /// belongs to.
     pub fn tensor(&self) -> &str {
         &self.tensor
     }

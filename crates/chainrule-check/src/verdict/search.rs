@@ -48,15 +48,16 @@ pub(crate) fn search(case: &mut Case) -> Result<(Vec<Suspect>, Effort)> {
     Ok((found, effort))
 }
 
-/// Other things that may have been done in place of the right rules, where no classic mistake gives the numbers.
+/// Other things that may have been done in place of the right rules, where no classic mistake gives
+/// the numbers.
 pub(crate) fn search_others(case: &mut Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
     let _guard = Mode::get().with(Mode::NO_GRAD).enter();
     let (nodes, _) = places(case);
     other::search(case, &nodes, effort)
 }
 
-/// The nodes whose rule may be wrong, and the tensors of whose parts some may be lost: every wrong gradient lies below them by a way
-/// without a right one.
+/// The nodes whose rule may be wrong, and the tensors of whose parts some may be lost: every wrong
+/// gradient lies below them by a way without a right one.
 fn places(case: &Case) -> (Vec<Arc<Node>>, Vec<u64>) {
     let right = case.numbers(false);
     let mut common: Option<HashSet<u64>> = None;
@@ -146,8 +147,9 @@ fn tidy(factor: f64) -> f64 {
     }
 }
 
-/// Whether a mistake with a name of its own, which explains the same numbers, says all that a factor says: then it is the better name. Where a factor that has a
-/// name comes from sizes or zeros, as the 2 of a mean of two, both are listed.
+/// Whether a mistake with a name of its own, which explains the same numbers, says all that a
+/// factor says: then it is the better name. Where a factor that has a name comes from sizes or
+/// zeros, as the 2 of a mean of two, both are listed.
 fn says(own: &str, factor: f64) -> bool {
     let by_chance = ["1/n", "divided twice", "mean ", "slice ", "sum over "];
     !(by_chance.iter().any(|s| own.contains(s)) && [-1.0, 0.0, 0.5, 2.0].contains(&factor))

@@ -28,7 +28,8 @@ const SIGHTS: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Attention {
-    /// How often scores without a scale were met, and the logarithm of their mean spread in the beginning: near 1, the scale is in the starting weights.
+    /// How often scores without a scale were met, and the logarithm of their mean spread in the
+    /// beginning: near 1, the scale is in the starting weights.
     unscaled: HashMap<SourcePosition, (usize, f64)>,
     /// What is known of a mask after softmax; nothing any more once it was seen to be random.
     masks: HashMap<SourcePosition, Option<Masks>>,
@@ -43,7 +44,8 @@ struct Masks {
 }
 
 impl Masks {
-    /// Whether chance would not have hidden weights in this way so many times. Dropout of few weights can look like a mask of positions.
+    /// Whether chance would not have hidden weights in this way so many times. Dropout of few
+    /// weights can look like a mask of positions.
     fn is_no_chance(&self, keys: usize) -> bool {
         let size = self.first.len();
         let again = self.same && self.steps >= 3 && self.steps * size >= 32;
@@ -59,7 +61,8 @@ impl Attention {
         }
         for soft in soft.iter().filter(|s| s.kind == SoftmaxForm::Probabilities) {
             let Some(weights) = weights(flow, soft) else { continue };
-            // A softmax of something else than products of computed values is a gate or a mixture, with rules of its own.
+            // A softmax of something else than products of computed values is a gate or a mixture,
+            // with rules of its own.
             if !has_product(flow, &soft.logits) {
                 continue;
             }
@@ -85,7 +88,8 @@ impl Attention {
         self.judge(flow, factor, d, [&q.value, &k.value], product, findings);
     }
 
-    /// Whether a step between softmax and the product sets weights to 0 (or to nonsense), and nothing makes up for it.
+    /// Whether a step between softmax and the product sets weights to 0 (or to nonsense), and
+    /// nothing makes up for it.
     fn mask(&mut self, flow: &Flow<'_>, soft: &Soft, weights: &Weights, findings: &mut Findings) {
         let broken = all(&weights.last).iter().any(|w| !w.is_finite());
         if (farthest_from_one(&weights.last, weights.axis) - 1.0).abs() < CLOSE && !broken {
@@ -95,7 +99,8 @@ impl Attention {
         let from_weights = flow.computed_from(&out);
         for &(i, k) in &weights.path {
             let op = &flow.ran[i];
-            // A mask that is made of the weights themselves chooses the largest; weights whose sum is taken are divided by it somewhere.
+            // A mask that is made of the weights themselves chooses the largest; weights whose sum
+            // is taken are divided by it somewhere.
             let of_weights =
                 |given: &Given| flow.maker(&given.value).is_some_and(|m| from_weights[m]);
             let others = op.inputs.iter().enumerate().filter(|&(j, _)| j != k);
@@ -208,7 +213,8 @@ fn rms(value: &Arc<Value>) -> f64 {
     (dot(&x, &x) / x.len().max(1) as f64).sqrt()
 }
 
-/// Whether a value is a linear layer's result: a product with a parameter, to which a bias was added, whose elements were moved, scaled or rotated.
+/// Whether a value is a linear layer's result: a product with a parameter, to which a bias was
+/// added, whose elements were moved, scaled or rotated.
 fn is_projection(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {
@@ -277,8 +283,9 @@ fn weights(flow: &Flow<'_>, soft: &Soft) -> Option<Weights> {
     None
 }
 
-/// Follows scores back to the product that they come from, with the numbers that they were multiplied by on the way. `None` if something
-/// else happened to them: a learned temperature, a function.
+/// Follows scores back to the product that they come from, with the numbers that they were
+/// multiplied by on the way. `None` if something else happened to them: a learned temperature, a
+/// function.
 fn factor<'a>(flow: &Flow<'a>, scores: &Arc<Value>) -> Option<(f64, &'a Ran)> {
     let (mut value, mut factor) = (scores.clone(), 1.0);
     loop {
@@ -296,7 +303,8 @@ fn factor<'a>(flow: &Flow<'a>, scores: &Arc<Value>) -> Option<(f64, &'a Ran)> {
                 factor *= if op.id == Some(OpId::mul) { by } else { 1.0 / by };
                 k
             }
-            // A mask or a bias of positions is added: the scores are the side that was computed from a product.
+            // A mask or a bias of positions is added: the scores are the side that was computed
+            // from a product.
             Some(OpId::add | OpId::sub | OpId::where_ | OpId::clamp | OpId::tril) => {
                 let from_product = |k: &usize| has_product(flow, &op.inputs[*k].value);
                 (0..op.inputs.len()).find(from_product)?
@@ -329,7 +337,8 @@ fn has_product(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     false
 }
 
-/// The numbers that one side of the product was multiplied by; `None` if the side is a parameter, a constant, or was normalised.
+/// The numbers that one side of the product was multiplied by; `None` if the side is a parameter, a
+/// constant, or was normalised.
 fn side(flow: &Flow<'_>, value: &Arc<Value>) -> Option<f64> {
     let (mut value, mut factor) = (value.clone(), 1.0);
     loop {
@@ -389,7 +398,8 @@ fn is_summed(flow: &Flow<'_>, value: &Arc<Value>) -> bool {
     flow.uses(value).iter().any(|&(i, _)| flow.reaches(i) && flow.ran[i].id == Some(OpId::sum))
 }
 
-/// Whether an op hides weights by a random mask. Dropout makes up for what it drops, or hides without the order that masks of positions have.
+/// Whether an op hides weights by a random mask. Dropout makes up for what it drops, or hides
+/// without the order that masks of positions have.
 fn is_dropout(op: &Ran, weights: usize) -> bool {
     if !matches!(op.id, Some(OpId::mul | OpId::where_)) {
         return false;
@@ -404,7 +414,8 @@ fn is_dropout(op: &Ran, weights: usize) -> bool {
     })
 }
 
-/// Whether a mask is the same for all sequences, or hides the same keys from all queries, or shows each query one stretch of keys.
+/// Whether a mask is the same for all sequences, or hides the same keys from all queries, or shows
+/// each query one stretch of keys.
 fn is_of_positions(x: &[f64], mask: &Arc<Value>, weights: &Arc<Value>) -> bool {
     let shape = *mask.shape();
     let keys = shape.last().copied().unwrap_or(1).max(1);

@@ -15,7 +15,8 @@ const STEPS: usize = 3;
 /// Counts the steps of each parameter without a gradient.
 #[derive(Default)]
 pub(super) struct Detached {
-    /// Steps at which the optimizer updated others of its parameters and had no gradient for this one; none any more once it has got one.
+    /// Steps at which the optimizer updated others of its parameters and had no gradient for this
+    /// one; none any more once it has got one.
     without: HashMap<u64, Option<usize>>,
     /// Where the ways were cut in the forward passes since the last step.
     cuts: HashMap<u64, Cut>,
@@ -42,7 +43,8 @@ impl Detached {
         }
     }
 
-    /// A parameter of an optimizer that has not stepped may get its gradient from the loss that this optimizer is for.
+    /// A parameter of an optimizer that has not stepped may get its gradient from the loss that
+    /// this optimizer is for.
     pub fn step(&mut self, changed: &[u64], parameters: &Parameters, findings: &mut Findings) {
         let all = &parameters.all;
         let stepped: HashSet<_> =
@@ -116,11 +118,13 @@ fn cut(flow: &Flow<'_>, parameter: &Parameter) -> Option<Cut> {
             }
         }
     }
-    // What is computed and has no part in the loss is no mistake: an output that nobody asked for this time.
+    // What is computed and has no part in the loss is no mistake: an output that nobody asked for
+    // this time.
     copied(flow, &from)
 }
 
-/// A constant on the way to the loss whose numbers are those of a value that was computed from the parameter.
+/// A constant on the way to the loss whose numbers are those of a value that was computed from the
+/// parameter.
 fn copied(flow: &Flow<'_>, from: &[bool]) -> Option<Cut> {
     let computed: Vec<_> = flow.ran.iter().enumerate().filter(|&(i, _)| from[i]).collect();
     for (_, op) in flow.ops() {

@@ -1,4 +1,5 @@
-//! Evaluation: an output must depend on its own input alone, not on chance nor on its neighbours in the batch.
+//! Evaluation: an output must depend on its own input alone, not on chance nor on its neighbours in
+//! the batch.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub(super) struct Evaluation<'a> {
     pub axis: usize,
 }
 
-/// Differences below this share of the size are rounding: sums over another batch may be taken in another order.
+/// Differences below this share of the size are rounding: sums over another batch may be taken in
+/// another order.
 const ROUNDING: f64 = 1e-4;
 
 impl Evaluation<'_> {
@@ -139,7 +141,8 @@ impl Evaluation<'_> {
 
 fn put_back(buffers: &[(String, Tensor)], values: &[Tensor]) {
     for ((_, buffer), value) in buffers.iter().zip(values) {
-        // A buffer keeps its shape, so this cannot fail; if it did, nothing would be lost but the old value.
+        // A buffer keeps its shape, so this cannot fail; if it did, nothing would be lost but the
+        // old value.
         let _ = buffer.try_set(value);
     }
 }
@@ -155,7 +158,8 @@ fn share_apart(a: &Tensor, b: &Tensor) -> f64 {
     differ as f64 / a.len().max(1) as f64
 }
 
-/// The inputs with the second half of the batch replaced by the first, and how many examples there are.
+/// The inputs with the second half of the batch replaced by the first, and how many examples there
+/// are.
 fn mixed(x: &Tensor, axis: usize) -> Option<(Tensor, usize)> {
     let n = *x.shape().get(axis)?;
     if n < 2 {
@@ -167,7 +171,8 @@ fn mixed(x: &Tensor, axis: usize) -> Option<(Tensor, usize)> {
     (other.to_f64_vec() != x.to_f64_vec()).then_some((other, n))
 }
 
-/// The numbers of the first half of the examples in an output; `None` if it does not show which are whose.
+/// The numbers of the first half of the examples in an output; `None` if it does not show which are
+/// whose.
 fn kept(y: &Tensor, axis: usize, n: usize) -> Option<Vec<f64>> {
     let shape = y.shape();
     if shape.get(axis) == Some(&n) {
@@ -180,7 +185,8 @@ fn kept(y: &Tensor, axis: usize, n: usize) -> Option<Vec<f64>> {
         .flatten()
 }
 
-/// The first op whose results differ from one run to the other though what it computes from does not, and whether a random mask did it.
+/// The first op whose results differ from one run to the other though what it computes from does
+/// not, and whether a random mask did it.
 fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
     // What was computed from parameters: noise and holes in the inputs are another matter.
     let mut learned: HashSet<*const Value> = HashSet::new();
@@ -232,7 +238,8 @@ fn is_mask(x: &[f64]) -> bool {
     kept > 0.0 && x.contains(&0.0) && x.iter().all(|&m| m == 0.0 || m == kept)
 }
 
-/// The op through which examples take part in each other's results, if it is one that takes statistics of the batch.
+/// The op through which examples take part in each other's results, if it is one that takes
+/// statistics of the batch.
 fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
     // Of each value: whether the part of the first half of the examples is the same in both runs.
     let mut same: HashMap<*const Value, bool> = HashMap::new();
@@ -266,7 +273,8 @@ fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
     None
 }
 
-/// Whether two values agree in what belongs to the first half of the examples: the leading part where the first axis counts examples, else all.
+/// Whether two values agree in what belongs to the first half of the examples: the leading part
+/// where the first axis counts examples, else all.
 fn same_half(a: &Arc<Value>, b: &Arc<Value>, n: usize) -> bool {
     if Arc::ptr_eq(a, b) {
         return true;

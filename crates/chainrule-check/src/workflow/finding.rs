@@ -6,7 +6,8 @@ use std::panic::Location;
 use super::catalogue::Record;
 use crate::invariants::TestedInvariant;
 
-/// The mistakes of a training loop that are recognised, each by a detector of its own. What there is to know of each is in its [`Record`].
+/// The mistakes of a training loop that are recognised, each by a detector of its own. What there
+/// is to know of each is in its [`Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Mistake {
@@ -90,7 +91,8 @@ pub struct WorkflowReport {
     pub evaluations: usize,
     /// In the order in which they were seen.
     pub findings: Vec<Finding>,
-    /// Laws of gradients that did not hold, if they were to be checked: there a backward rule is wrong, not the loop.
+    /// Laws of gradients that did not hold, if they were to be checked: there a backward rule is
+    /// wrong, not the loop.
     pub broken: Vec<TestedInvariant>,
 }
 

@@ -98,7 +98,8 @@ impl<'a> Flow<'a> {
         from
     }
 
-    /// The places of a tensor given from outside: its own, and those of constants with the same numbers.
+    /// The places of a tensor given from outside: its own, and those of constants with the same
+    /// numbers.
     pub fn places_of(&self, given: &Tensor) -> HashSet<Address> {
         let own = given.value();
         let mut out = HashSet::from([place(&own)]);
@@ -144,7 +145,8 @@ pub(super) fn moves(op: &Ran) -> bool {
             ))
 }
 
-/// The number that an op adds, multiplies by or divides by, if its operand `k` is a constant of one element.
+/// The number that an op adds, multiplies by or divides by, if its operand `k` is a constant of one
+/// element.
 pub(super) fn scalar(op: &Ran, k: usize) -> Option<f64> {
     let given = op.inputs.get(k)?;
     let constant = given.number == 0 && given.value.numel() == 1;

@@ -1,4 +1,5 @@
-//! Gradients that are not this step's alone: a missing `zero_grad`, a stale gradient of an intermediate.
+//! Gradients that are not this step's alone: a missing `zero_grad`, a stale gradient of an
+//! intermediate.
 
 use std::collections::HashMap;
 
@@ -52,9 +53,11 @@ fn mixture(before: &[f64], own: &[f64], after: &[f64]) -> Option<(f64, f64)> {
 /// Sees gradients from step to step.
 #[derive(Default)]
 pub(super) struct Gradients {
-    /// What the last step used, by the parameters' numbers; empty once a backward pass has come after it.
+    /// What the last step used, by the parameters' numbers; empty once a backward pass has come
+    /// after it.
     used: HashMap<u64, Vec<f64>>,
-    /// The parameters to whose used gradients the last backward added, with the sizes of both parts.
+    /// The parameters to whose used gradients the last backward added, with the sizes of both
+    /// parts.
     added: Vec<(u64, f64, f64)>,
 }
 
@@ -90,7 +93,8 @@ impl Gradients {
                 }
             }
         }
-        // Clipping scales both parts, a scaled loss the new one. A share that decays on purpose fits neither.
+        // Clipping scales both parts, a scaled loss the new one. A share that decays on purpose
+        // fits neither.
         if let Some((a, b)) = mixture(&befores, &owns, &afters)
             && b > 0.0
             && ((a / b - 1.0).abs() < 0.01 || (a - 1.0).abs() < 0.01)

@@ -36,13 +36,15 @@ impl Held {
     ) {
         let all = &parameters.all;
         let trained = |p: &&Parameter| p.held.is_some() && pending.own.contains_key(&p.leaf.number);
-        // Either something was updated, or what the optimizers hold has no part in this loss at all.
+        // Either something was updated, or what the optimizers hold has no part in this loss at
+        // all.
         let stepped = !changed.is_empty()
             || (all.iter().any(|p| p.held.is_some()) && !all.iter().any(|p| trained(&p)));
         if !stepped {
             return;
         }
-        // A model of which nothing is trained stays as it is on purpose, when something else is trained through it.
+        // A model of which nothing is trained stays as it is on purpose, when something else is
+        // trained through it.
         let module_trained = all.iter().any(|p| p.of_module && p.held.is_some());
         let meant =
             |p: &Parameter| p.of_module && !module_trained && all.iter().any(|q| trained(&q));

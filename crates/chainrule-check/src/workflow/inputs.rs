@@ -41,7 +41,8 @@ impl Inputs {
                 }
                 continue;
             }
-            // Pictures are cropped, sequences cut: only columns of a table are all meant to be read.
+            // Pictures are cropped, sequences cut: only columns of a table are all meant to be
+            // read.
             if x.rank() == 2 && seen.0 > seen.1 {
                 let read = read(&at.flow, x, &places);
                 self.columns(k, x, &read, findings);
@@ -96,7 +97,8 @@ fn tell_unused(k: usize, x: &Tensor, steps: usize, findings: &mut Findings) {
     );
 }
 
-/// Whether the elements of these values, or of anything computed from them, were read as plain numbers.
+/// Whether the elements of these values, or of anything computed from them, were read as plain
+/// numbers.
 fn is_read(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
     let from = at.flow.computed_from(places);
     let computed = at.flow.ran.iter().zip(from).filter(|(_, from)| *from);
@@ -104,7 +106,8 @@ fn is_read(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
         || computed.flat_map(|(op, _)| &op.outputs).any(|v| at.read.contains_key(&place(v)))
 }
 
-/// Whether the loss was computed from these values, other than by a product with zeros or as targets alone.
+/// Whether the loss was computed from these values, other than by a product with zeros or as
+/// targets alone.
 fn reaches_loss(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
     let flow = &at.flow;
     let targets: HashSet<Address> = at.targets.iter().map(|t| place(&t.value())).collect();

@@ -70,7 +70,8 @@ impl Labels {
                 return;
             }
             let found = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_whole());
-            // What lies in sight is a task of its own (to copy, to echo) unless the model hides the future from itself.
+            // What lies in sight is a task of its own (to copy, to echo) unless the model hides the
+            // future from itself.
             let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
             if let Some(shift) = found.filter(asked)
                 && varied(&op.inputs[1].value)

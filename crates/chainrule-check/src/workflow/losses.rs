@@ -73,7 +73,8 @@ impl Way {
         Way { value: value.clone(), factors: self.factors.clone() }
     }
 
-    /// On through a product with a number. Any other factor is computed, and may well be what normalises.
+    /// On through a product with a number. Any other factor is computed, and may well be what
+    /// normalises.
     fn through(&self, op: &Ran) -> Option<Way> {
         let (k, by) = match (scalar(op, 1), scalar(op, 0)) {
             (Some(by), _) => (0, if op.id == Some(OpId::mul) { by } else { 1.0 / by }),
@@ -119,7 +120,8 @@ impl Counts {
     }
 }
 
-/// Says so, if nothing made a mean of the sum: before it, after it, or in the weights that it sums with.
+/// Says so, if nothing made a mean of the sum: before it, after it, or in the weights that it sums
+/// with.
 fn judge(flow: &Flow<'_>, way: Way, op: &Ran, counts: &Counts, findings: &mut Findings) {
     let mut factors = way.factors;
     let mut inside = op.inputs[0].value.clone();
@@ -175,8 +177,8 @@ fn product(op: &Ran) -> Option<[Arc<Value>; 2]> {
     (op.id == Some(OpId::mul) && !Arc::ptr_eq(x, y)).then(|| [x.clone(), y.clone()])
 }
 
-/// Whether a mean over as many things as there are examples was taken a few elementwise steps before: where examples and features are equally many, the
-/// sum may be over the features.
+/// Whether a mean over as many things as there are examples was taken a few elementwise steps
+/// before: where examples and features are equally many, the sum may be over the features.
 fn averaged(flow: &Flow<'_>, value: &Arc<Value>, counts: &Counts) -> bool {
     let mut open = vec![(value.clone(), 0)];
     while let Some((value, depth)) = open.pop() {

@@ -1,7 +1,8 @@
 //! Mistakes of the training loop, found while it runs.
 //!
-//! A [`Workflow`] is put round a loop that is there already. It sees each op that runs, what the tape has of it, and the gradients and values
-//! before and after each step; a detector for each mistake of the [`CATALOGUE`] looks for its signature. Few steps are enough:
+//! A [`Workflow`] is put round a loop that is there already. It sees each op that runs, what the
+//! tape has of it, and the gradients and values before and after each step; a detector for each
+//! mistake of the [`CATALOGUE`] looks for its signature. Few steps are enough:
 //!
 //! ```
 //! use chainrule::check::{Mistake, Workflow};
@@ -16,7 +17,8 @@
 //! for _ in 0..5 {
 //!     let x = Tensor::randn([8, 4], DType::F32, g);
 //!     let y = x.argmax(1, false).clamp_max(2);
-//!     let loss = model.forward(&x).softmax(1).cross_entropy(&y); // takes logits, gets probabilities
+//!     // takes logits, gets probabilities
+//!     let loss = model.forward(&x).softmax(1).cross_entropy(&y);
 //!     watch.forward(&x, &y, &loss)?;
 //!     loss.backward(); // and zero_grad is missing
 //!     sgd.step()?;
@@ -29,9 +31,10 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
-//! What lives here: the session, the catalogue, and a file for each detector or pair of them. A new detector is a file with a function of a
-//! `flow::Flow` (what was computed from what) or of gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark that has
-//! the mistake, and a test.
+//! What lives here: the session, the catalogue, and a file for each detector or pair of them. A new
+//! detector is a file with a function of a `flow::Flow` (what was computed from what) or of
+//! gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark that has the
+//! mistake, and a test.
 
 mod attention;
 mod catalogue;

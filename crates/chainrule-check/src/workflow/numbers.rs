@@ -48,7 +48,8 @@ pub(super) fn are_probabilities(value: &Arc<Value>, axis: usize) -> bool {
         && sums(value, axis).iter().all(|s| (s - 1.0).abs() < 1e-5)
 }
 
-/// Whether two values of one dtype have the same elements in the same order, be their shapes what they may.
+/// Whether two values of one dtype have the same elements in the same order, be their shapes what
+/// they may.
 pub(super) fn same_numbers(a: &Arc<Value>, b: &Arc<Value>) -> bool {
     Arc::ptr_eq(a, b)
         || (a.numel() == b.numel() && a.dtype() == b.dtype() && a.numel() > 1 && all(a) == all(b))

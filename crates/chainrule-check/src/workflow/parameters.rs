@@ -1,4 +1,5 @@
-//! The parameters that a session knows: the model's, the optimizer's, and those that are met in the graph.
+//! The parameters that a session knows: the model's, the optimizer's, and those that are met in the
+//! graph.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use crate::tensor::node::{Leaf, Source};
 pub(super) struct Parameter {
     pub name: String,
     pub leaf: Arc<Leaf>,
-    /// The optimizer of the session that holds it, by number; 0 for parameters that the loop updates by hand.
+    /// The optimizer of the session that holds it, by number; 0 for parameters that the loop
+    /// updates by hand.
     pub held: Option<usize>,
     /// Whether it belongs to the model that is watched.
     pub of_module: bool,

@@ -21,11 +21,13 @@ use crate::tensor::watch::{self, WatchLog, Watching};
 /// Watches a training loop and names the mistakes in it; see the [module's text](crate::workflow)
 /// for an example.
 ///
-/// In each step call [`Workflow::forward`] when the loss is there and [`Workflow::step`] right after the optimizer's step. Wrap evaluations in
-/// [`Workflow::evaluate`]. All of it on the thread that made the session.
+/// In each step call [`Workflow::forward`] when the loss is there and [`Workflow::step`] right
+/// after the optimizer's step. Wrap evaluations in [`Workflow::evaluate`]. All of it on the thread
+/// that made the session.
 ///
-/// The session changes nothing of the loop but its speed: it walks back a second time (hooks are called once more), and keeps the values of a
-/// forward pass until the next call. After the number of steps of [`Workflow::steps`] it looks no more.
+/// The session changes nothing of the loop but its speed: it walks back a second time (hooks are
+/// called once more), and keeps the values of a forward pass until the next call. After the number
+/// of steps of [`Workflow::steps`] it looks no more.
 pub struct Workflow<'a> {
     module: Option<&'a dyn Module>,
     watching: Option<Watching>,
@@ -63,8 +65,9 @@ impl<'a> Workflow<'a> {
         watch
     }
 
-    /// Watches a loop that is written in tensor operations, without a module; `parameters` are what the loop updates by hand. Add optimizers
-    /// with [`Workflow::and`]. Names are those given by [`Tensor::named`].
+    /// Watches a loop that is written in tensor operations, without a module; `parameters` are what
+    /// the loop updates by hand. Add optimizers with [`Workflow::and`]. Names are those given by
+    /// [`Tensor::named`].
     ///
     /// ```
     /// use chainrule::{Tensor, autograd::grad, check::Workflow};
@@ -118,7 +121,8 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// Declares that what looks like this mistake is meant: a sum of losses, inputs as targets, a branch that is cut off.
+    /// Declares that what looks like this mistake is meant: a sum of losses, inputs as targets, a
+    /// branch that is cut off.
     pub fn meant(mut self, mistake: Mistake) -> Self {
         self.findings.meant.push(mistake);
         self
@@ -130,7 +134,8 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// Checks the [laws of gradients](super::super::invariants) in each step too, on the session's own walk back.
+    /// Checks the [laws of gradients](super::super::invariants) in each step too, on the session's
+    /// own walk back.
     pub fn with_invariants(mut self) -> Self {
         self.laws = Some(Invariants::new());
         self
@@ -152,10 +157,12 @@ impl<'a> Workflow<'a> {
         Some(watching.take())
     }
 
-    /// To be called when the loss of a training step is computed and backward has not yet been called.
+    /// To be called when the loss of a training step is computed and backward has not yet been
+    /// called.
     ///
-    /// `inputs` and `targets` are what the loss was computed from: a tensor or an array of them (`[]` for no targets), as the loop hands them to the model
-    /// and the loss. Errors if the loss has more than one element, or depends on no parameter.
+    /// `inputs` and `targets` are what the loss was computed from: a tensor or an array of them
+    /// (`[]` for no targets), as the loop hands them to the model and the loss. Errors if the loss
+    /// has more than one element, or depends on no parameter.
     pub fn forward(
         &mut self,
         inputs: impl Tensors,
@@ -214,7 +221,8 @@ impl<'a> Workflow<'a> {
         self.gradients.backward(&self.pending, &after, &self.parameters, &mut self.findings);
     }
 
-    /// To be called right after the optimizer's step, before gradients are forgotten. Steps without a forward pass before them do no harm.
+    /// To be called right after the optimizer's step, before gradients are forgotten. Steps without
+    /// a forward pass before them do no harm.
     pub fn step(&mut self) -> Result<()> {
         let Some(log) = self.seen() else { return Ok(()) };
         let _unseen = watch::unseen();
@@ -235,9 +243,11 @@ impl<'a> Workflow<'a> {
 
     /// An evaluation: calls `f` with the inputs and returns what it gives.
     ///
-    /// `f` is called twice more while evaluations are looked at: with the same inputs, and with inputs of which the second half of the batch is replaced by
-    /// the first. An output must not change by chance, nor with the other examples of its batch. The model's buffers are put back afterwards; what `f`
-    /// changes beside them (a counter, a generator of its own) goes on three times as fast.
+    /// `f` is called twice more while evaluations are looked at: with the same inputs, and with
+    /// inputs of which the second half of the batch is replaced by the first. An output must not
+    /// change by chance, nor with the other examples of its batch. The model's buffers are put back
+    /// afterwards; what `f` changes beside them (a counter, a generator of its own) goes on three
+    /// times as fast.
     pub fn evaluate(&mut self, inputs: &Tensor, mut f: impl FnMut(&Tensor) -> Tensor) -> Tensor {
         let log = self.seen().filter(|_| self.evaluations < self.most);
         let Some(log) = log else { return f(inputs) };

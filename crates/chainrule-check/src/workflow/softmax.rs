@@ -1,4 +1,5 @@
-//! Softmax wherever it is: as an op, inside a loss, or written out. Twice in a row, and over the wrong axis before a loss.
+//! Softmax wherever it is: as an op, inside a loss, or written out. Twice in a row, and over the
+//! wrong axis before a loss.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ fn summed(flow: &Flow<'_>, value: &Arc<Value>, exp: &Ran) -> Option<usize> {
     (same && axes.len() == 1).then(|| axes[0])
 }
 
-/// Logits before something that is constant along the axis was taken from them, mostly their maximum.
+/// Logits before something that is constant along the axis was taken from them, mostly their
+/// maximum.
 fn unshifted(flow: &Flow<'_>, z: &Arc<Value>, axis: usize) -> Arc<Value> {
     match flow.maker(z).map(|i| &flow.ran[i]) {
         Some(op) if op.id == Some(OpId::sub) => {
@@ -116,12 +118,14 @@ const ROWS: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Softmax {
-    /// Rows of probabilities that each loss was given without a softmax in sight; none any more once it got others.
+    /// Rows of probabilities that each loss was given without a softmax in sight; none any more
+    /// once it got others.
     rows: HashMap<SourcePosition, Option<usize>>,
 }
 
 impl Softmax {
-    /// Looks for a softmax of probabilities, and for classes picked along another axis than softmax's.
+    /// Looks for a softmax of probabilities, and for classes picked along another axis than
+    /// softmax's.
     pub fn look(&mut self, at: &Forward<'_>, all: &[Soft], findings: &mut Findings) {
         for soft in all {
             self.double(&at.flow, soft, all, findings);
@@ -173,7 +177,8 @@ impl Softmax {
     }
 }
 
-/// Whether a softmax belongs to a loss: its logarithm is taken, at once or after a class was picked. Weights of attention may be normalised twice.
+/// Whether a softmax belongs to a loss: its logarithm is taken, at once or after a class was
+/// picked. Weights of attention may be normalised twice.
 fn is_of_loss(flow: &Flow<'_>, soft: &Soft) -> bool {
     let Some(out) = soft.out.as_ref().filter(|_| soft.kind == SoftmaxForm::Probabilities) else {
         return true;
@@ -308,7 +313,8 @@ fn picked(flow: &Flow<'_>, op: &Ran, soft: &[Soft], findings: &mut Findings) {
     );
 }
 
-/// Whether indices pick a class for each example: one each, not the diagonal, and not the same places for all examples or all channels.
+/// Whether indices pick a class for each example: one each, not the diagonal, and not the same
+/// places for all examples or all channels.
 fn picks_classes(indices: &Arc<Value>, given: &Arc<Value>, axis: usize) -> bool {
     let (n, classes) = (given.numel() / given.shape()[axis], given.shape()[axis]);
     let picked: Vec<usize> = all(indices).into_iter().map(|i| i as usize).collect();

@@ -148,7 +148,8 @@ fn is_another(var: &Arc<Value>, x: &Arc<Value>) -> bool {
     columns[0].len() > 1 && [0.0, 1.0].iter().all(|&c| apart(&used, &of_batch(c)) > 1e-2)
 }
 
-/// Whether what follows multiplies by a gain that is frozen: then the layer is meant to stay as it is.
+/// Whether what follows multiplies by a gain that is frozen: then the layer is meant to stay as it
+/// is.
 fn frozen(at: &Forward<'_>, op: &Ran) -> bool {
     let flow = &at.flow;
     let fixed = |op: &Ran| {

@@ -11,13 +11,15 @@ use super::{points, seed, steps, threads};
 /// What can be checked.
 #[derive(Debug, Subcommand)]
 pub enum Check {
-    /// Every op: both orders of derivatives, forward against reverse mode, views, stretched inputs, kinks
+    /// Every op: both orders of derivatives, forward against reverse mode, views, stretched inputs,
+    /// kinks
     Ops(CheckOps),
     /// The backward pass of the names model, written by hand, beside autograd
     Names(CheckNames),
     /// Every classic mistake of a backward pass, planted: is it detected, and named?
     Mistakes(CheckMistakes),
-    /// The backward passes of a Python file: is each right, and if not, in which line is the mistake?
+    /// The backward passes of a Python file: is each right, and if not, in which line is the
+    /// mistake?
     Backward(CheckBackward),
 }
 

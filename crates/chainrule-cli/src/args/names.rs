@@ -61,7 +61,8 @@ pub struct TrainNames {
 pub const BATCH: usize = 32;
 
 impl TrainNames {
-    /// Checks what no single option can: whether batch norm gets a batch, and whether model and batch fit into memory.
+    /// Checks what no single option can: whether batch norm gets a batch, and whether model and
+    /// batch fit into memory.
     pub(super) fn check(&self) -> Result<(), String> {
         check_sizes(self.context, self.embedding, self.hidden)?;
         let batch = self.common.batch.unwrap_or(BATCH);
@@ -112,7 +113,8 @@ pub fn check_sizes(context: usize, embedding: usize, hidden: usize) -> Result<()
     Ok(())
 }
 
-/// `train names` with another `--model` than the main one, or with the `--resume` of such a run, has options of its own: those of `names-family`.
+/// `train names` with another `--model` than the main one, or with the `--resume` of such a run,
+/// has options of its own: those of `names-family`.
 pub(super) fn by_model(mut words: Vec<OsString>) -> Vec<OsString> {
     const MAIN: &str = "bn-mlp";
     if words.len() < 3 || words[1] != "train" || words[2] != "names" {

@@ -98,7 +98,8 @@ pub struct Common {
     #[arg(long)]
     pub force: bool,
 
-    /// Go on with a run from its last checkpoint, with its settings; --steps or --epochs may be raised
+    /// Go on with a run from its last checkpoint, with its settings; --steps or --epochs may be
+    /// raised
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "batch", "lr", "optimizer", "schedule", "warm_up", "momentum", "weight_decay", "clip", "accumulate", "ema",
         "patience", "eval_every", "save_every", "log_every", "seed", "overfit_batch", "out", "force", "find_lr", "dry_run",
@@ -193,7 +194,8 @@ Examples:
   chainrule train digits --resume runs/digits-0001 --epochs 10"
 )]
 pub struct TrainDigits {
-    /// A folder with the four files of MNIST, gzipped or not [default: digits that the program draws]
+    /// A folder with the four files of MNIST, gzipped or not [default: digits that the program
+    /// draws]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub data: Option<PathBuf>,
 

@@ -1,4 +1,5 @@
-//! The picture of the logits' gradient: a row for each example, a column for each character, the correct ones marked.
+//! The picture of the logits' gradient: a row for each example, a column for each character, the
+//! correct ones marked.
 
 use std::path::Path;
 
@@ -94,7 +95,8 @@ fn colours(scene: &mut Scene, x: f64, high: f64, largest: f64) {
     }
 }
 
-/// White for 0, blue below, orange above. The strength is the root of the number's share of the largest, so that small ones are seen too.
+/// White for 0, blue below, orange above. The strength is the root of the number's share of the
+/// largest, so that small ones are seen too.
 fn shade(value: f64, largest: f64) -> String {
     if !value.is_finite() {
         return "#ff00ff".to_owned();

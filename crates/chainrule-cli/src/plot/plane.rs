@@ -8,7 +8,8 @@ use kuva::render::render::{Scene, TextAnchor};
 use super::gradient::{cell, text};
 use super::save;
 
-/// A plane from `low` to `high`, with the probability of the second class on a grid, row after row from the bottom.
+/// A plane from `low` to `high`, with the probability of the second class on a grid, row after row
+/// from the bottom.
 pub struct Plane<'a> {
     pub low: (f64, f64),
     pub high: (f64, f64),

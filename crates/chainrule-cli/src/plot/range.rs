@@ -13,7 +13,8 @@ use super::{BOTTOM, HEIGHT, LEFT, RIGHT, STRONG, TOP, WIDTH, line, one_line, ran
 
 const CHOSEN: &str = "#c4481c";
 
-/// Draws smoothed losses over rates, with the chosen one marked; writes the same picture as SVG and as PNG.
+/// Draws smoothed losses over rates, with the chosen one marked; writes the same picture as SVG and
+/// as PNG.
 ///
 /// # Errors
 /// Only if a file cannot be written.

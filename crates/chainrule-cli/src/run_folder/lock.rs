@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use super::cannot;
 use crate::output;
 
-/// The lock of a folder. The system gives it up with the last handle, so also when the process is killed.
+/// The lock of a folder. The system gives it up with the last handle, so also when the process is
+/// killed.
 #[derive(Debug)]
 pub struct Lock {
     _file: Option<File>,

@@ -1,8 +1,9 @@
 //! A run that replaces another one in its folder, whole or not at all.
 //!
-//! The new run writes into a folder of its own inside, [`NEW`]. Once it has a checkpoint, the file [`READY`] in there makes the change
-//! valid: it lists what goes away. Then the files move to their places. A process that is killed before leaves the old run as it was;
-//! one that is killed amid the moves leaves the rest of them to the next training in the folder.
+//! The new run writes into a folder of its own inside, [`NEW`]. Once it has a checkpoint, the file
+//! [`READY`] in there makes the change valid: it lists what goes away. Then the files move to their
+//! places. A process that is killed before leaves the old run as it was; one that is killed amid
+//! the moves leaves the rest of them to the next training in the folder.
 
 use std::fs;
 use std::io;

@@ -8,10 +8,11 @@ use chainrule::data::text::{NameList, Vocabulary};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The parts of the data by name: the content as it was read, the symbols, and each part of the split.
+/// The parts of the data by name: the content as it was read, the symbols, and each part of the
+/// split.
 ///
-/// The sums are those of the content and not of the bytes of files: a list with other line breaks, or pictures that were
-/// gzipped again, are the same data.
+/// The sums are those of the content and not of the bytes of files: a list with other line breaks,
+/// or pictures that were gzipped again, are the same data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DataSums(BTreeMap<String, Part>);
 

@@ -23,7 +23,8 @@ const MOST_BYTES: u64 = 16 << 30;
 /// The most losses that are drawn; of a longer run every second one is, and so on.
 const MOST_LOSSES: u64 = 1_000_000;
 
-/// `metrics.jsonl`, a line for each step and each measurement, and `metrics.csv` with the same numbers, one a line.
+/// `metrics.jsonl`, a line for each step and each measurement, and `metrics.csv` with the same
+/// numbers, one a line.
 pub struct Metrics {
     json: MetricsWriter,
     csv: MetricsWriter,
@@ -43,9 +44,11 @@ impl Metrics {
         Ok(Metrics { json, csv, every, last: 0, failed: None })
     }
 
-    /// The files of a run that goes on: what they hold of later steps is taken out, for these steps are taken again.
+    /// The files of a run that goes on: what they hold of later steps is taken out, for these steps
+    /// are taken again.
     ///
-    /// Both are read before one is written; a file that cannot be read is an error, and a damaged one is kept beside the new one.
+    /// Both are read before one is written; a file that cannot be read is an error, and a damaged
+    /// one is kept beside the new one.
     pub fn resume(folder: &RunFolder, every: u64, step: u64) -> Result<Metrics> {
         let json = Earlier::read(&folder.file(JSON_FILE), step, json_line)?;
         let mut csv = Earlier::read(&folder.file(CSV_FILE), step, csv_line)?;
@@ -275,7 +278,8 @@ impl Listener for Losses {
     }
 }
 
-/// Puts a run in the place of an earlier one in the same folder, once it has a checkpoint: till then the earlier one is whole.
+/// Puts a run in the place of an earlier one in the same folder, once it has a checkpoint: till
+/// then the earlier one is whole.
 pub struct Replace<'a> {
     pub folder: &'a RunFolder,
     pub kept: CheckpointFolder,

@@ -1,4 +1,5 @@
-//! What the `train` commands share: settings, the run from its folder to its results, and who listens to it.
+//! What the `train` commands share: settings, the run from its folder to its results, and who
+//! listens to it.
 
 mod data_sums;
 mod listen;

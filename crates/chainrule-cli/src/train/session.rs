@@ -64,7 +64,8 @@ pub struct Ways {
 }
 
 impl<'a> Session<'a> {
-    /// With the settings of the command line, or with those of the run that `--resume` names; the model's then come from there too.
+    /// With the settings of the command line, or with those of the run that `--resume` names; the
+    /// model's then come from there too.
     pub fn open<M: Serialize + DeserializeOwned + Checked>(
         kind: &'static str,
         args: &'a Common,
@@ -230,7 +231,8 @@ impl<'a> Session<'a> {
         Ok(Outcome::Ran(Box::new(ran)))
     }
 
-    /// A run that was to replace another one and ended before it had a checkpoint: the other one stays.
+    /// A run that was to replace another one and ended before it had a checkpoint: the other one
+    /// stays.
     fn came_to_nothing(&self, end: End, metrics: Metrics, folder: &RunFolder) -> Error {
         drop(metrics);
         let place = folder.path().display();
@@ -288,7 +290,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The folder of the run and the files in it that grow; a run that goes on has its trainer set to where it was.
+    /// The folder of the run and the files in it that grow; a run that goes on has its trainer set
+    /// to where it was.
     fn folder(&mut self, trainer: &mut Trainer<'_>) -> Result<(RunFolder, Metrics, Losses)> {
         let every = self.settings.log_every.unwrap_or_else(|| stride(self.settings.steps));
         let losses = Losses::new(self.settings.steps);
@@ -306,7 +309,8 @@ impl<'a> Session<'a> {
         Ok((folder, metrics, losses))
     }
 
-    /// Says what is about to happen. A reader who has gone is met again when the results are printed.
+    /// Says what is about to happen. A reader who has gone is met again when the results are
+    /// printed.
     fn announce(&self, task: &dyn Task, folder: &RunFolder, done: u64) {
         if !self.args.json {
             let from = match done {
@@ -514,7 +518,8 @@ impl Ran {
         })
     }
 
-    /// Writes the last line of the metrics, prints the results (`lines` for people) and gives the status.
+    /// Writes the last line of the metrics, prints the results (`lines` for people) and gives the
+    /// status.
     pub fn finish(self, more: Map<String, Value>, lines: &[String]) -> Result<ExitCode> {
         let summary = self.summary(more);
         let error = self.error();

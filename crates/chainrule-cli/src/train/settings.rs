@@ -283,7 +283,8 @@ pub struct Config {
 
 /// The settings of a model, as they stand in a file: of sizes that the options for them allow.
 pub trait Checked {
-    /// An error that says which setting is beyond which limit, for a model that learns from so many examples at once.
+    /// An error that says which setting is beyond which limit, for a model that learns from so many
+    /// examples at once.
     fn check(&self, batch: usize) -> Result<(), String>;
 }
 
@@ -405,7 +406,8 @@ mod tests {
         }
     }
 
-    /// Damaged settings are told, and never end the program. `CHAINRULE_FUZZ=10000000` sets how many are tried.
+    /// Damaged settings are told, and never end the program. `CHAINRULE_FUZZ=10000000` sets how
+    /// many are tried.
     #[test]
     fn damaged_settings_are_no_panic() {
         let inputs = std::env::var("CHAINRULE_FUZZ").ok().and_then(|n| n.parse().ok());

@@ -34,10 +34,11 @@ impl Backward<'_> {
         self
     }
 
-    /// Records the backward pass itself, so that gradients can be differentiated again. Keeps the graph.
+    /// Records the backward pass itself, so that gradients can be differentiated again. Keeps the
+    /// graph.
     ///
-    /// The gradient then hangs on the leaf and the leaf on the gradient: call [`Tensor::zero_grad`] when done, or use
-    /// [`crate::autograd::grad`], which has no such circle.
+    /// The gradient then hangs on the leaf and the leaf on the gradient: call [`Tensor::zero_grad`]
+    /// when done, or use [`crate::autograd::grad`], which has no such circle.
     pub fn create_graph(mut self) -> Self {
         self.create_graph = true;
         self
@@ -91,10 +92,12 @@ pub fn upstream(op: &'static str, root: &Tensor, given: Option<Tensor>) -> Resul
 }
 
 impl Tensor {
-    /// The backward pass from this single element: adds d(self)/d(leaf) to the gradient of every leaf that requires it, and
-    /// of every intermediate that retains it. The graph's saved values are freed; see [`Tensor::backward_with`] to keep them.
+    /// The backward pass from this single element: adds d(self)/d(leaf) to the gradient of every
+    /// leaf that requires it, and of every intermediate that retains it. The graph's saved values
+    /// are freed; see [`Tensor::backward_with`] to keep them.
     ///
-    /// Panics if this has more than one element or depends on no parameter; [`Tensor::try_backward`] returns the error.
+    /// Panics if this has more than one element or depends on no parameter;
+    /// [`Tensor::try_backward`] returns the error.
     #[track_caller]
     pub fn backward(&self) {
         if let Err(e) = self.try_backward() {
@@ -107,7 +110,8 @@ impl Tensor {
         self.backward_with().run()
     }
 
-    /// A backward pass with options: an upstream gradient, keeping the graph, recording the pass itself.
+    /// A backward pass with options: an upstream gradient, keeping the graph, recording the pass
+    /// itself.
     pub fn backward_with(&self) -> Backward<'_> {
         Backward { root: self, gradient: None, keep_graph: false, create_graph: false }
     }

@@ -1,5 +1,6 @@
-//! What can be told of the graph below a tensor: its nodes and leaves in order, a label for each, the values that the tape still
-//! holds, and short texts for them. Traces and drawings are made from it.
+//! What can be told of the graph below a tensor: its nodes and leaves in order, a label for each,
+//! the values that the tape still holds, and short texts for them. Traces and drawings are made
+//! from it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -53,7 +54,8 @@ impl Chart {
         chart
     }
 
-    /// The name of a tensor; `op#number` or `leaf#number` if it has none, numbered from the first leaf on.
+    /// The name of a tensor; `op#number` or `leaf#number` if it has none, numbered from the first
+    /// leaf on.
     pub fn label(&self, source: &Source) -> String {
         let label = self.labels.get(&source.number());
         label.cloned().unwrap_or_else(|| "constant".into())
@@ -65,7 +67,8 @@ impl Chart {
         Some(Tensor::from_parts(value.clone(), Source::None))
     }
 
-    /// Walks back from `root`, changing no gradient and freeing nothing, with `observer` looking on.
+    /// Walks back from `root`, changing no gradient and freeing nothing, with `observer` looking
+    /// on.
     pub fn walk(&self, op: &'static str, root: &Tensor, observer: &mut dyn Observer) -> Result<()> {
         let upstream = upstream(op, root, None)?;
         let leaf = |leaf: &Arc<Leaf>| Tensor::from_parts(leaf.value(), Source::Leaf(leaf.clone()));
@@ -80,7 +83,8 @@ impl Chart {
     }
 }
 
-/// The values of intermediates that the tape has: saved for backward, kept by `record_all`, or held by the root.
+/// The values of intermediates that the tape has: saved for backward, kept by `record_all`, or held
+/// by the root.
 fn known_values(nodes: &[Arc<Node>], root: &Tensor) -> HashMap<u64, Arc<Value>> {
     let mut values = HashMap::from([(root.source().number(), root.value())]);
     for node in nodes {
@@ -106,7 +110,8 @@ pub(super) fn rule(op: &dyn Op) -> String {
     }
 }
 
-/// The elements if there are at most `few`; else shape and statistics. The standard deviation is that of a sample (n - 1).
+/// The elements if there are at most `few`; else shape and statistics. The standard deviation is
+/// that of a sample (n - 1).
 pub(super) fn brief(t: &Tensor, few: usize) -> String {
     let elements = t.to_f64_vec();
     if elements.len() <= few {

@@ -1,4 +1,5 @@
-//! Checkpoints: memory for time. The inside of a function is not kept for backward but computed again.
+//! Checkpoints: memory for time. The inside of a function is not kept for backward but computed
+//! again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,12 +21,14 @@ use crate::tensor::{Tensor, log, no_grad};
 
 type Function = dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync;
 
-/// `f(inputs)`, of which the tape keeps only the inputs: backward runs `f` again and walks through that.
+/// `f(inputs)`, of which the tape keeps only the inputs: backward runs `f` again and walks through
+/// that.
 ///
-/// Parameters and other recorded tensors that `f` captures get their gradients too. `f` must compute the same both times: random
-/// numbers must come from a generator that it makes or resets itself, and the parameters that it captures must keep their values until backward (else
-/// backward is an error). Gradients are those without the checkpoint to the last bit, but for the order of summation of a tensor that is used
-/// several times inside and also outside.
+/// Parameters and other recorded tensors that `f` captures get their gradients too. `f` must
+/// compute the same both times: random numbers must come from a generator that it makes or resets
+/// itself, and the parameters that it captures must keep their values until backward (else backward
+/// is an error). Gradients are those without the checkpoint to the last bit, but for the order of
+/// summation of a tensor that is used several times inside and also outside.
 ///
 /// Errors as `f` does.
 ///
@@ -76,7 +79,8 @@ fn fresh(
     values.enumerate().map(leaf).collect()
 }
 
-/// The recorded tensors older than `start` that `output` was computed from, directly or by newer ones: what the function captured.
+/// The recorded tensors older than `start` that `output` was computed from, directly or by newer
+/// ones: what the function captured.
 fn captured(output: &Tensor, start: u64) -> Vec<Tensor> {
     let nodes = reachable([output.source()].into_iter(), start);
     let sources = nodes.iter().flat_map(|node| node.inputs.iter());
@@ -89,7 +93,8 @@ fn captured(output: &Tensor, start: u64) -> Vec<Tensor> {
     found.into_values().collect()
 }
 
-/// A tensor with this source. A leaf brings its value; that of an intermediate is known to the function alone, so one zero stands for its elements.
+/// A tensor with this source. A leaf brings its value; that of an intermediate is known to the
+/// function alone, so one zero stands for its elements.
 fn stand_in(source: &Source) -> Tensor {
     let value = match source {
         Source::Leaf(leaf) => leaf.value(),
@@ -114,7 +119,8 @@ struct Checkpoint {
     meta: Meta,
     /// The result of the first run, which the kernel hands out.
     first: Mutex<Option<Arc<Value>>>,
-    /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out as it is.
+    /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out
+    /// as it is.
     traced: bool,
 }
 
@@ -154,13 +160,15 @@ impl Checkpoint {
             .enter();
         let given = (0..self.given).map(|i| at.input(i));
         let given: Vec<Tensor> = if at.is_linked() {
-            // Aliases, so that derivatives with respect to an input are told apart from those with respect to what it came from.
+            // Aliases, so that derivatives with respect to an input are told apart from those with
+            // respect to what it came from.
             given.map(|t| t.alias()).collect::<Result<_>>()?
         } else {
             let floats = |i: usize| at.input(i).dtype().is_float();
             fresh(given.map(|t| t.value()), floats)?
         };
-        // After the aliases: a walk that stops at this number stops at them, and does not go on to what they are aliases of.
+        // After the aliases: a walk that stops at this number stops at them, and does not go on to
+        // what they are aliases of.
         let start = next_number();
         let output = (self.f)(&given)?;
         if output.meta() != self.meta {

@@ -66,18 +66,20 @@ impl Observer for ContributionCollector {
 }
 
 impl Tensor {
-    /// What each use of `t` contributes to the gradient of this single element with respect to it, from the last use to the first.
-    /// The contributions sum to that gradient (before hooks of `t`). No gradient changes and the graph is kept.
+    /// What each use of `t` contributes to the gradient of this single element with respect to it,
+    /// from the last use to the first. The contributions sum to that gradient (before hooks of
+    /// `t`). No gradient changes and the graph is kept.
     ///
-    /// `t` may be a leaf or any intermediate. There are no contributions if this does not depend on `t`. Errors if `t` is a constant, and as
-    /// [`Tensor::try_backward`] does.
+    /// `t` may be a leaf or any intermediate. There are no contributions if this does not depend on
+    /// `t`. Errors if `t` is a constant, and as [`Tensor::try_backward`] does.
     ///
     /// ```
     /// use chainrule::Tensor;
     /// let x = Tensor::scalar(3.0f64).parameter();
     /// let loss = &x * &x + &x;
     /// let parts = loss.contributions(&x).unwrap();
-    /// let of: Vec<_> = parts.iter().map(|c| (c.op(), c.position(), c.gradient().item())).collect();
+    /// let of: Vec<_> =
+    ///     parts.iter().map(|c| (c.op(), c.position(), c.gradient().item())).collect();
     /// assert_eq!(of, [("add", 1, 1.0), ("mul", 0, 3.0), ("mul", 1, 3.0)]);
     /// ```
     pub fn contributions(&self, t: &Tensor) -> Result<Vec<Contribution>> {

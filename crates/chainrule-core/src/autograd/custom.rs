@@ -17,8 +17,9 @@ use crate::tensor::{Tensor, log, no_grad};
 
 /// An op of one's own: a function of tensors with its reverse rule.
 ///
-/// Gradients of higher order and forward mode come from `backward`, so they are right if it is written in tensor operations on what
-/// the context and the cotangent give; numbers that it takes from elsewhere count as constants.
+/// Gradients of higher order and forward mode come from `backward`, so they are right if it is
+/// written in tensor operations on what the context and the cotangent give; numbers that it takes
+/// from elsewhere count as constants.
 ///
 /// ```
 /// use chainrule::autograd::{CustomContext, CustomOp, apply_custom};
@@ -49,8 +50,9 @@ pub trait CustomOp: Send + Sync + 'static {
     /// The result. Runs without recording.
     fn forward(&self, inputs: &[Tensor]) -> Result<Tensor>;
 
-    /// The gradient of each input, from that of the output: a vector-Jacobian product. Each has the shape and dtype of its input
-    /// (broadcasting must be undone); `None` where an input needs none. Elements may be infinite or not a number: they are passed on.
+    /// The gradient of each input, from that of the output: a vector-Jacobian product. Each has the
+    /// shape and dtype of its input (broadcasting must be undone); `None` where an input needs
+    /// none. Elements may be infinite or not a number: they are passed on.
     fn backward(&self, ctx: &CustomContext, cotangent: &Tensor) -> Result<Vec<Option<Tensor>>>;
 }
 
@@ -102,7 +104,8 @@ fn run(op: Arc<dyn CustomOp>, inputs: &[&Tensor]) -> Result<Tensor> {
     apply(node, inputs)
 }
 
-/// A custom op from two closures; see [`CustomOp`] for what they must do. Apply it with [`CustomFn::apply`].
+/// A custom op from two closures; see [`CustomOp`] for what they must do. Apply it with
+/// [`CustomFn::apply`].
 ///
 /// ```
 /// use chainrule::{Tensor, autograd};
@@ -177,7 +180,8 @@ where
     }
 }
 
-/// One string for each name: errors and listings refer to ops by names that live as long as the program.
+/// One string for each name: errors and listings refer to ops by names that live as long as the
+/// program.
 fn intern(name: &str) -> &'static str {
     static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
     let mut names = lock(&NAMES);
@@ -200,9 +204,11 @@ struct Custom {
     name: &'static str,
     op: Arc<dyn CustomOp>,
     meta: Meta,
-    /// The result, which was needed to know its shape; the kernel hands it out instead of computing it again.
+    /// The result, which was needed to know its shape; the kernel hands it out instead of computing
+    /// it again.
     first: Mutex<Option<Arc<Value>>>,
-    /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out as it is.
+    /// Whether it was made in a trace, which knows the result by the ops inside: it is handed out
+    /// as it is.
     traced: bool,
 }
 
@@ -290,7 +296,8 @@ impl Op for Custom {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let grads = self.backward(at, cotangent, wanted)?;
-        // What depends on the cotangent must say so, or derivatives of higher order would lack this branch without a word.
+        // What depends on the cotangent must say so, or derivatives of higher order would lack this
+        // branch without a word.
         let cut = |g: &Tensor| !g.requires_grad() && !is_zero(g);
         if at.is_linked() && cotangent.requires_grad() {
             let mut needed = grads.iter().enumerate().filter(|(i, _)| wanted.get(*i));
@@ -305,7 +312,8 @@ impl Op for Custom {
         Ok(grads.into())
     }
 
-    /// The backward is linear in its cotangent `u`: the gradient of `<J^T u, t>` with respect to `u` is `J t`.
+    /// The backward is linear in its cotangent `u`: the gradient of `<J^T u, t>` with respect to
+    /// `u` is `J t`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let _guard = Mode::get().without(Mode::NO_GRAD).enter();
         let output = at.output_meta();
@@ -333,7 +341,8 @@ impl Op for Custom {
 }
 
 impl Custom {
-    /// `<J t, u>` must be `<J^T u, t>`; it is not if the backward, or a part of it, is hidden from the tape or not linear.
+    /// `<J t, u>` must be `<J^T u, t>`; it is not if the backward, or a part of it, is hidden from
+    /// the tape or not linear.
     fn check_tangent(&self, pairs: &[(&Tensor, Tensor)], u: &Tensor, jt: &Tensor) -> Result<()> {
         let (forward, size) = dot(jt, u);
         let (mut reverse, mut scale) = (0.0, size);
@@ -359,7 +368,8 @@ fn dot(a: &Tensor, b: &Tensor) -> (f64, f64) {
     terms.fold((0.0, 0.0), |(sum, size), p| (sum + p, size + p.abs()))
 }
 
-/// A leaf without any pattern that a rule could annihilate by chance: the fractional parts of multiples of the golden ratio.
+/// A leaf without any pattern that a rule could annihilate by chance: the fractional parts of
+/// multiples of the golden ratio.
 fn probe(meta: Meta) -> Result<Tensor> {
     let elements: Vec<f64> = (1..=meta.shape.numel())
         .map(|i| 0.25 + (i as f64 * 0.618_033_988_749_894_9).fract())

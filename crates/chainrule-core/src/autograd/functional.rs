@@ -9,8 +9,9 @@ use crate::tensor::node::{Mode, Source, lock};
 use crate::tensor::op::Saved;
 use crate::tensor::{Tensor, enable_grad};
 
-/// The gradients of a single element `y` with respect to `inputs`, which may be leaves or intermediates. No `.grad()` changes, the graph
-/// is kept. An input that `y` does not depend on gives `None`.
+/// The gradients of a single element `y` with respect to `inputs`, which may be leaves or
+/// intermediates. No `.grad()` changes, the graph is kept. An input that `y` does not depend on
+/// gives `None`.
 ///
 /// With `create_graph` the gradients can be differentiated again.
 ///
@@ -53,7 +54,8 @@ fn pull(
     walk.run(&[(y, upstream)])
 }
 
-/// Fresh leaves with the values of `inputs`; linked to them if they carry gradients, so that derivatives can be nested.
+/// Fresh leaves with the values of `inputs`; linked to them if they carry gradients, so that
+/// derivatives can be nested.
 fn fresh(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     inputs.iter().map(|t| if t.requires_grad() { t.alias() } else { t.try_parameter() }).collect()
 }
@@ -120,8 +122,9 @@ pub fn vjp(
     Ok((if nested { y } else { y.detach() }, grads))
 }
 
-/// The gradients of `<v, f(inputs)>` with respect to the inputs, for a function with several results of which some have no cotangent.
-/// Inputs that are not floats are passed on, and get no gradient.
+/// The gradients of `<v, f(inputs)>` with respect to the inputs, for a function with several
+/// results of which some have no cotangent. Inputs that are not floats are passed on, and get no
+/// gradient.
 pub fn pull_back_all(
     f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[Tensor],
@@ -147,7 +150,8 @@ pub fn pull_back_all(
     Ok(leaves.iter().map(|x| float(x).then(|| dense(x))).collect())
 }
 
-/// `f(inputs)` and `J tangents`: forward mode, by the ops' forward rules, which are written independently of the reverse ones.
+/// `f(inputs)` and `J tangents`: forward mode, by the ops' forward rules, which are written
+/// independently of the reverse ones.
 ///
 /// ```
 /// use chainrule::{Tensor, autograd::jvp};
@@ -263,7 +267,8 @@ pub fn hessian(f: impl Fn(&Tensor) -> Tensor, x: &Tensor) -> Result<Tensor> {
     failed.map_or(Ok(hessian), Err)
 }
 
-/// The product of the Hessian of `f` at `x` with `v`, forward over reverse: about the cost of two gradients.
+/// The product of the Hessian of `f` at `x` with `v`, forward over reverse: about the cost of two
+/// gradients.
 ///
 /// ```
 /// use chainrule::{Tensor, autograd::hvp};

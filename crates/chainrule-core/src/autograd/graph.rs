@@ -18,7 +18,8 @@ const LIMIT: usize = 240;
 /// Up to this many elements are written out, of more the mean and standard deviation.
 const FEW: usize = 4;
 
-/// The graph from leaves to loss, with values and gradients, to be drawn; made by [`Tensor::graph`].
+/// The graph from leaves to loss, with values and gradients, to be drawn; made by
+/// [`Tensor::graph`].
 #[derive(Clone, Debug)]
 pub struct Graph {
     tensors: Vec<GraphTensor>,
@@ -36,7 +37,8 @@ pub struct GraphTensor {
     pub inputs: Vec<usize>,
     /// Whether gradients flow to it; constants have none.
     pub requires_grad: bool,
-    /// The value, if the tape has it: of leaves, what is saved for backward, and all inside [`crate::record_all`].
+    /// The value, if the tape has it: of leaves, what is saved for backward, and all inside
+    /// [`crate::record_all`].
     pub value: Option<Tensor>,
     /// The gradient of the loss with respect to it.
     pub gradient: Option<Tensor>,
@@ -288,12 +290,13 @@ impl GraphCollector<'_> {
 }
 
 impl Tensor {
-    /// The graph that this single element was computed by, with values and gradients, to be drawn. No gradient changes and the graph is
-    /// kept; hooks are called.
+    /// The graph that this single element was computed by, with values and gradients, to be drawn.
+    /// No gradient changes and the graph is kept; hooks are called.
     ///
-    /// The values of leaves are known, and those that the tape saved for backward; compute inside [`crate::record_all`] to have all. Of a
-    /// large graph the 240 tensors nearest to this one are shown, and one dashed box stands for the rest. Panics if this has more than one
-    /// element or depends on no parameter; [`Tensor::try_graph`] returns the error.
+    /// The values of leaves are known, and those that the tape saved for backward; compute inside
+    /// [`crate::record_all`] to have all. Of a large graph the 240 tensors nearest to this one are
+    /// shown, and one dashed box stands for the rest. Panics if this has more than one element or
+    /// depends on no parameter; [`Tensor::try_graph`] returns the error.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -335,7 +338,8 @@ mod tests {
 
     #[test]
     fn tensors_ops_values_and_gradients() {
-        // By hand: loss = (a * b + 1)^2 as d * d, at a = 2, b = -3: d = -5, dd = -10, da = 30, db = -20.
+        // By hand: loss = (a * b + 1)^2 as d * d, at a = 2, b = -3: d = -5, dd = -10, da = 30, db =
+        // -20.
         let a = Tensor::scalar(2.0f64).parameter().named("a");
         let b = Tensor::scalar(-3.0f64).parameter().named("b");
         let loss = record_all(|| {

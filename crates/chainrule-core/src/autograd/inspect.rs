@@ -1,4 +1,5 @@
-//! Looking at what was recorded: the intermediates behind a result, and the first value that is not finite.
+//! Looking at what was recorded: the intermediates behind a result, and the first value that is not
+//! finite.
 
 use std::fmt;
 use std::panic::Location;
@@ -40,8 +41,9 @@ impl fmt::Display for NonFinite {
 }
 
 impl Tensor {
-    /// The intermediates behind this tensor, itself included, in the order in which they were computed: those that keep their values, which
-    /// are the ones computed inside [`record_all`](crate::record_all).
+    /// The intermediates behind this tensor, itself included, in the order in which they were
+    /// computed: those that keep their values, which are the ones computed inside
+    /// [`record_all`](crate::record_all).
     ///
     /// ```
     /// use chainrule::{Tensor, record_all};
@@ -59,8 +61,8 @@ impl Tensor {
         kept.collect()
     }
 
-    /// The first op behind this tensor whose result is not finite, if there is one. Looks at what was computed inside
-    /// [`record_all`](crate::record_all).
+    /// The first op behind this tensor whose result is not finite, if there is one. Looks at what
+    /// was computed inside [`record_all`](crate::record_all).
     ///
     /// ```
     /// use chainrule::{Tensor, record_all};

@@ -1,4 +1,5 @@
-//! What walks the recorded graph: backward, forward mode, derivatives as functions, checkpoints, custom ops, traces.
+//! What walks the recorded graph: backward, forward mode, derivatives as functions, checkpoints,
+//! custom ops, traces.
 
 mod backward;
 mod chart;
@@ -33,7 +34,8 @@ use crate::tensor::Tensor;
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use walk::Walk;
 
-/// The gradients of a fused op by way of its definition in primitive ops, recorded; `None` if the op is not a fused one.
+/// The gradients of a fused op by way of its definition in primitive ops, recorded; `None` if the
+/// op is not a fused one.
 #[doc(hidden)]
 pub fn by_definition(
     op: &dyn Op,

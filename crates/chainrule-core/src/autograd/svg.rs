@@ -1,6 +1,8 @@
-//! A drawing of a graph in layers: which layer a box is in, its order there, where it lies, and the SVG.
+//! A drawing of a graph in layers: which layer a box is in, its order there, where it lies, and the
+//! SVG.
 //!
-//! An arrow over several layers runs through an invisible box in each layer between, so that it passes beside the visible ones.
+//! An arrow over several layers runs through an invisible box in each layer between, so that it
+//! passes beside the visible ones.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -136,7 +138,8 @@ impl GraphLayout {
         self.slots[to].above.push((from, port));
     }
 
-    /// Orders each layer by the mean place of the neighbours, down and up in turn, and keeps the order with the fewest crossings.
+    /// Orders each layer by the mean place of the neighbours, down and up in turn, and keeps the
+    /// order with the fewest crossings.
     fn order(&mut self) {
         let mut best = (self.crossings(), self.layers.clone());
         for round in 0..ROUNDS {
@@ -227,11 +230,13 @@ impl GraphLayout {
         }
     }
 
-    /// Moves the slots of a layer towards their neighbours: those on one side, or on both in the last rounds. Least squares under the
-    /// condition that nothing overlaps: slots that would collide are pooled in a block that moves as one.
+    /// Moves the slots of a layer towards their neighbours: those on one side, or on both in the
+    /// last rounds. Least squares under the condition that nothing overlaps: slots that would
+    /// collide are pooled in a block that moves as one.
     fn settle(&mut self, layer: usize, one_side: bool, down: bool) {
         struct SlotBlock {
-            /// The sum of the wishes, each less the slot's offset in the block, and the sum of the weights.
+            /// The sum of the wishes, each less the slot's offset in the block, and the sum of the
+            /// weights.
             wish: f64,
             weight: f64,
             start: usize,
@@ -322,7 +327,8 @@ impl GraphLayout {
             let (from, to) = (&self.slots[link.from], &self.slots[link.to]);
             let (x0, x1) = (from.x + shift, to.x + (link.port - 0.5) * to.width + shift);
             let (top, height) = bands[from.layer];
-            // A box ends above the bottom of its layer if others are higher; an arrow that passes through goes on to the bottom.
+            // A box ends above the bottom of its layer if others are higher; an arrow that passes
+            // through goes on to the bottom.
             let y0 = top + (height + from.height) / 2.0;
             let bottom = top + height;
             let (top, height) = bands[to.layer];

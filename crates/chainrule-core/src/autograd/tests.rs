@@ -1,4 +1,5 @@
-//! How the tape behaves. Expected values are worked out by hand, or are those of micrograd's README.
+//! How the tape behaves. Expected values are worked out by hand, or are those of micrograd's
+//! README.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -15,14 +15,16 @@ use crate::tensor::node::{Node, Source, lock};
 /// Tensors of up to this many elements are written out; of larger ones the text gives statistics.
 const FEW: usize = 8;
 
-/// A backward pass, step by step, in the order in which it goes; made by [`Tensor::trace`]. `Display` writes it out.
+/// A backward pass, step by step, in the order in which it goes; made by [`Tensor::trace`].
+/// `Display` writes it out.
 #[derive(Clone, Debug)]
 pub struct Trace {
     root: String,
     steps: Vec<Step>,
 }
 
-/// One step of a backward pass: the whole gradient of a tensor is known, and its op's rule passes it on.
+/// One step of a backward pass: the whole gradient of a tensor is known, and its op's rule passes
+/// it on.
 #[derive(Clone, Debug)]
 pub struct Step {
     tensor: String,
@@ -83,7 +85,8 @@ impl Step {
         self.rule.clone()
     }
 
-    /// The value of the tensor, if the tape has it: it was saved for backward, or computed inside [`crate::record_all`].
+    /// The value of the tensor, if the tape has it: it was saved for backward, or computed inside
+    /// [`crate::record_all`].
     pub fn value(&self) -> Option<&Tensor> {
         self.value.as_ref()
     }
@@ -98,7 +101,8 @@ impl Step {
         &self.cotangent
     }
 
-    /// The parts that it came in, each with the tensor that passed it on. Their sum is the gradient (before hooks); none for the loss.
+    /// The parts that it came in, each with the tensor that passed it on. Their sum is the gradient
+    /// (before hooks); none for the loss.
     pub fn received(&self) -> &[Part] {
         &self.received
     }
@@ -176,11 +180,12 @@ fn inputs(chart: &Chart, node: &Node) -> Vec<Option<Tensor>> {
 }
 
 impl Tensor {
-    /// The backward pass from this single element, step by step: what came in, the rule, what went out to whom. No gradient
-    /// changes and the graph is kept; hooks are called.
+    /// The backward pass from this single element, step by step: what came in, the rule, what went
+    /// out to whom. No gradient changes and the graph is kept; hooks are called.
     ///
-    /// The trace holds all gradients of all intermediates, so it takes the memory of a backward pass that frees nothing. Panics if this
-    /// has more than one element or depends on no parameter; [`Tensor::try_trace`] returns the error.
+    /// The trace holds all gradients of all intermediates, so it takes the memory of a backward
+    /// pass that frees nothing. Panics if this has more than one element or depends on no
+    /// parameter; [`Tensor::try_trace`] returns the error.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -326,7 +331,8 @@ mod tests {
         assert_eq!(step.cotangent().to_vec::<f32>(), [1.0, 1.0]);
         assert_eq!(step.sent()[0].tensor(), "matmul#2");
         assert_eq!(step.received()[0].tensor(), "sum#4");
-        // tanh keeps its result, so its value is known without record_all; the matmul's is not kept by anybody.
+        // tanh keeps its result, so its value is known without record_all; the matmul's is not kept
+        // by anybody.
         assert_eq!(step.value().unwrap().to_vec::<f32>(), h.to_vec::<f32>());
         assert!(trace.step("matmul#2").unwrap().value().is_none());
         assert!(trace.step("h").unwrap().location().unwrap().file().ends_with("trace.rs"));

@@ -1,8 +1,9 @@
 //! The walk backward over the tape.
 //!
-//! Nodes and leaves are numbered in the order in which they were made, so the largest number in the heap has already received
-//! everything it will: its parts are summed, and its rule passes them on. No recursion, no visited set; a diamond of any depth
-//! takes time in proportion to its edges. Broadcasting is undone here and nowhere else.
+//! Nodes and leaves are numbered in the order in which they were made, so the largest number in the
+//! heap has already received everything it will: its parts are summed, and its rule passes them on.
+//! No recursion, no visited set; a diamond of any depth takes time in proportion to its edges.
+//! Broadcasting is undone here and nowhere else.
 
 use std::any::Any;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -30,7 +31,8 @@ pub trait Observer {
     }
 }
 
-/// A mistake to be made in one place of a walk. Every part of it is asked at each place; `None` leaves what is right.
+/// A mistake to be made in one place of a walk. Every part of it is asked at each place; `None`
+/// leaves what is right.
 pub trait Planted {
     /// A rule used in place of the op's own.
     fn rule(
@@ -45,7 +47,8 @@ pub trait Planted {
         None
     }
 
-    /// What is done to `part` in place of the sum over the axes along which input `i` was stretched. Asked only where there are such axes.
+    /// What is done to `part` in place of the sum over the axes along which input `i` was
+    /// stretched. Asked only where there are such axes.
     fn unbroadcast(
         &self,
         node: &Arc<Node>,
@@ -57,7 +60,8 @@ pub trait Planted {
         None
     }
 
-    /// Which of the parts of the gradient of tensor `number`, counted as they arrive, stands for all of them. Asked only where there are several.
+    /// Which of the parts of the gradient of tensor `number`, counted as they arrive, stands for
+    /// all of them. Asked only where there are several.
     fn overwrites(&self, number: u64) -> Option<usize> {
         let _ = number;
         None
@@ -88,9 +92,11 @@ pub struct Walk<'a> {
     pub create_graph: bool,
     /// Keep what the tape saved, for another walk.
     pub keep_graph: bool,
-    /// The tensors whose gradients are asked for; without them, leaves and retained intermediates accumulate theirs.
+    /// The tensors whose gradients are asked for; without them, leaves and retained intermediates
+    /// accumulate theirs.
     pub targets: Option<&'a [Tensor]>,
-    /// Tensors numbered below this are not walked through: they are found as targets, and their hooks are left to the walk outside.
+    /// Tensors numbered below this are not walked through: they are found as targets, and their
+    /// hooks are left to the walk outside.
     pub floor: u64,
     pub observer: Option<&'a mut dyn Observer>,
     pub planted: Option<&'a dyn Planted>,
@@ -126,7 +132,8 @@ impl Ord for PendingPart {
 }
 
 impl Walk<'_> {
-    /// Walks back from `roots` with their upstream gradients. The gradients of the targets come back, `None` where nothing arrived.
+    /// Walks back from `roots` with their upstream gradients. The gradients of the targets come
+    /// back, `None` where nothing arrived.
     pub fn run(mut self, roots: &[(&Tensor, Tensor)]) -> Result<Vec<Option<Tensor>>> {
         let mode = Mode::get();
         let mode =
@@ -217,7 +224,8 @@ impl Walk<'_> {
         fit(node, i, &part, meta)
     }
 
-    /// The whole gradient of `target` is there: hooks see it, and it is kept where somebody wants it.
+    /// The whole gradient of `target` is there: hooks see it, and it is kept where somebody wants
+    /// it.
     fn settle(
         &mut self,
         target: &Source,
@@ -292,13 +300,15 @@ impl Walk<'_> {
     }
 }
 
-/// The slice that a node is, if it is one. Its gradient waits as it is for those of the other slices, and they are put into one array.
+/// The slice that a node is, if it is one. Its gradient waits as it is for those of the other
+/// slices, and they are put into one array.
 #[inline]
 fn slice(node: &Node) -> Option<&SliceOp> {
     (node.op.as_ref() as &dyn Any).downcast_ref()
 }
 
-/// The sum of the first part of `target` and the further ones: those of slices joined, the others in the order in which they arrived.
+/// The sum of the first part of `target` and the further ones: those of slices joined, the others
+/// in the order in which they arrived.
 fn total(
     target: &Source,
     first: (Option<Arc<Node>>, Tensor),
@@ -331,7 +341,8 @@ fn total(
     }
 }
 
-/// The mistake of an assignment where an addition is due: of the parts of tensor `number`, the one that stands for all of them.
+/// The mistake of an assignment where an addition is due: of the parts of tensor `number`, the one
+/// that stands for all of them.
 fn overwritten(
     kept: usize,
     first: Tensor,
@@ -370,7 +381,8 @@ impl Found {
     }
 }
 
-/// The sum of a gradient over the axes along which input `i` of shape and dtype `meta` was stretched, or the error if it cannot be that.
+/// The sum of a gradient over the axes along which input `i` of shape and dtype `meta` was
+/// stretched, or the error if it cannot be that.
 pub fn fit(node: &Node, i: usize, part: &Tensor, meta: Meta) -> Result<Tensor> {
     let got = part.meta();
     if got == meta {
@@ -434,7 +446,8 @@ fn needed(roots: &[(&Tensor, Tensor)], targets: &[Tensor], floor: u64) -> HashSe
     needed
 }
 
-/// All nodes that lead to the roots and are numbered above `lowest`, in rising order: each after its inputs.
+/// All nodes that lead to the roots and are numbered above `lowest`, in rising order: each after
+/// its inputs.
 pub fn reachable<'a>(roots: impl Iterator<Item = &'a Source>, lowest: u64) -> Vec<Arc<Node>> {
     let mut seen = HashSet::new();
     let mut open: SmallVec<[Arc<Node>; 8]> = SmallVec::new();

@@ -17,8 +17,8 @@ pub struct Binding {
     pub receiver: &'static str,
     /// The arguments behind the tensor itself.
     pub parameters: &'static [Parameter],
-    /// The formula of this name, where the row of the table has several; else empty, for that of the
-    /// row.
+    /// The formula of this name, where the row of the table has several; else empty, for that of
+    /// the row.
     pub formula: &'static str,
     /// Whether it is a method of `Tensor`.
     pub method: bool,

@@ -1,14 +1,16 @@
 //! The op table: one file per op, in families, and this list of all of them.
 //!
-//! A file holds everything there is to know of its op: the `impl Tensor` method and its `try_` twin, shape and dtype inference, the
-//! kernel, what backward needs, the reverse rule and the forward rule (written independently), its behaviour at kinks, sample inputs, and the
-//! classic wrong versions of its backward rule. From the table come the reference page, the checks that every op goes through, and the
-//! catalogue of mistakes.
+//! A file holds everything there is to know of its op: the `impl Tensor` method and its `try_`
+//! twin, shape and dtype inference, the kernel, what backward needs, the reverse rule and the
+//! forward rule (written independently), its behaviour at kinks, sample inputs, and the classic
+//! wrong versions of its backward rule. From the table come the reference page, the checks that
+//! every op goes through, and the catalogue of mistakes.
 //!
-//! To add an op: copy the nearest file of the family, change it, and add its name to the family's list. The tests generated from
-//! the table then check it.
+//! To add an op: copy the nearest file of the family, change it, and add its name to the family's
+//! list. The tests generated from the table then check it.
 
-/// The ops of a family, one name a line: each is the file of that name beside the list, and brings its `ENTRY` into the table.
+/// The ops of a family, one name a line: each is the file of that name beside the list, and brings
+/// its `ENTRY` into the table.
 macro_rules! family {
     ($family:ident: $($(#[$meta:meta])* $op:ident)*) => {
         $($(#[$meta])* pub(in crate::ops) mod $op;)*
@@ -158,7 +160,8 @@ pub struct Sample {
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
     pub call: Rc<SampleCall>,
-    /// Whether it lies on a kink: then differences do not apply and only the documented value is checked, by the op's own test.
+    /// Whether it lies on a kink: then differences do not apply and only the documented value is
+    /// checked, by the op's own test.
     pub kink: bool,
     /// Whether second derivatives exist there.
     pub twice: bool,
@@ -252,7 +255,8 @@ pub fn table() -> impl Iterator<Item = &'static Entry> {
     FAMILIES.into_iter().flatten().copied()
 }
 
-/// Defines methods of [`Tensor`] in pairs: one that panics with the error's text at the caller's line, and a `try_` twin that returns the error.
+/// Defines methods of [`Tensor`] in pairs: one that panics with the error's text at the caller's
+/// line, and a `try_` twin that returns the error.
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*

@@ -92,7 +92,8 @@ pub(crate) fn broadcast_shapes(op: &'static str, inputs: &[Meta]) -> Result<Shap
     Ok(shape)
 }
 
-/// The inference of an elementwise op on two number tensors of one dtype, which [`promoted`] sees to.
+/// The inference of an elementwise op on two number tensors of one dtype, which [`promoted`] sees
+/// to.
 pub(crate) fn infer_number_binary(op: &'static str, inputs: &[Meta]) -> Result<Meta> {
     let shape = broadcast_shapes(op, inputs)?;
     match inputs[0].dtype {
@@ -147,7 +148,8 @@ pub(crate) fn unary_samples(
     UNARY_SHAPES.into_iter().map(sample).collect()
 }
 
-/// Samples of a binary op whose operands `draw` makes: same shapes, every kind of broadcasting, 0-d, empty, an operand used twice, a view.
+/// Samples of a binary op whose operands `draw` makes: same shapes, every kind of broadcasting,
+/// 0-d, empty, an operand used twice, a view.
 pub(crate) fn binary_samples(
     g: &mut Generator,
     draw: fn(&mut Generator, &[usize]) -> Tensor,
@@ -178,7 +180,8 @@ pub(crate) fn binary_samples(
     out
 }
 
-/// Samples of a reduction: one axis, several (adjacent and apart), all; with and without `keepdim`; 0-d, empty, a view.
+/// Samples of a reduction: one axis, several (adjacent and apart), all; with and without `keepdim`;
+/// 0-d, empty, a view.
 pub(crate) fn reduce_samples(
     g: &mut Generator,
     call: fn(&Tensor, &[i64], bool) -> Result<Tensor>,
@@ -203,7 +206,8 @@ pub(crate) fn reduce_samples(
     out
 }
 
-/// Samples of an op along one axis: the last, the first, a middle one, one of size 1, none of its elements, a 0-d tensor given an axis, a view.
+/// Samples of an op along one axis: the last, the first, a middle one, one of size 1, none of its
+/// elements, a 0-d tensor given an axis, a view.
 pub(crate) fn axis_samples(
     g: &mut Generator,
     call: fn(&Tensor, i64) -> Result<Tensor>,

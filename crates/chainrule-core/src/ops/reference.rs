@@ -60,8 +60,8 @@ const FAMILIES: [(Family, &str, &str); 8] = [
     ),
 ];
 
-/// The reference page of all ops in Markdown: for each op how it is called, what it computes, its gradient, and what it does at
-/// its edges.
+/// The reference page of all ops in Markdown: for each op how it is called, what it computes, its
+/// gradient, and what it does at its edges.
 ///
 /// ```
 /// let page = chainrule::ops::reference();

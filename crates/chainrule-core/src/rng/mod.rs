@@ -272,9 +272,11 @@ impl Generator {
         self.open().fill_randint(low, high, out)
     }
 
-    /// `torch.empty(n).bernoulli_(p)`: 1 with probability `p`, else 0, one 64-bit draw each: whether its uniform number is below `p`.
+    /// `torch.empty(n).bernoulli_(p)`: 1 with probability `p`, else 0, one 64-bit draw each:
+    /// whether its uniform number is below `p`.
     ///
-    /// PyTorch draws so except on processors by Intel, where it takes one draw as the seed of another generator.
+    /// PyTorch draws so except on processors by Intel, where it takes one draw as the seed of
+    /// another generator.
     #[track_caller]
     pub fn fill_bernoulli(&mut self, p: f64, out: &mut [u8]) {
         self.open().fill_bernoulli(p, out);

@@ -19,8 +19,8 @@ mod sealed {
 }
 use sealed::Weight;
 
-/// A type that [`Generator::multinomial`](crate::Generator::multinomial) takes weights in: `f32` or `f64`. The type matters: a
-/// draw rounds in the weights' own precision.
+/// A type that [`Generator::multinomial`](crate::Generator::multinomial) takes weights in: `f32` or
+/// `f64`. The type matters: a draw rounds in the weights' own precision.
 pub trait Probability: Weight + Display {}
 
 macro_rules! probability {

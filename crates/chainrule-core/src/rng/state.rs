@@ -10,7 +10,8 @@ const LEN: usize = 24 + 8 * WORDS + 40;
 /// Where the words end and the kept normal number's record begins.
 const NORMAL: usize = 24 + 8 * WORDS;
 
-/// All of a [`Generator`](super::Generator): where in the stream it is, and the normal number that it has kept.
+/// All of a [`Generator`](super::Generator): where in the stream it is, and the normal number that
+/// it has kept.
 ///
 /// The bytes are those of PyTorch's `torch.Generator.get_state()` on a little-endian machine, so
 /// that a state saved by one can be loaded by the other.

@@ -4,7 +4,8 @@ use super::RngError;
 use super::mt19937::Mt19937;
 use super::normal::{self, BLOCK};
 
-/// Where a [`Generator`](super::Generator) is, and what it draws from there. The methods are described there.
+/// Where a [`Generator`](super::Generator) is, and what it draws from there. The methods are
+/// described there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
     pub(super) seed: u64,
@@ -100,7 +101,8 @@ impl Stream {
 
     pub fn fill_bernoulli(&mut self, p: f64, out: &mut [u8]) {
         const AT_ONCE: usize = 256;
-        // The low 53 bits of a draw are below this where their quotient by 2^53 is below p. Both products are exact.
+        // The low 53 bits of a draw are below this where their quotient by 2^53 is below p. Both
+        // products are exact.
         let limit = (p * 9_007_199_254_740_992.0).ceil() as u64;
         let mut words = [0u32; 2 * AT_ONCE];
         for out in out.chunks_mut(AT_ONCE) {

@@ -1,7 +1,8 @@
 //! One piece of memory for all values of a program, at places that were planned.
 //!
-//! A [`ArenaPlace`] is a part of it. Two places may overlap; whoever makes them sees to it that no element is read as the one while it is written as
-//! the other, and that what a place held is not wanted any more when an overlapping one is written. The plan of a program does both: see
+//! A [`ArenaPlace`] is a part of it. Two places may overlap; whoever makes them sees to it that no
+//! element is read as the one while it is written as the other, and that what a place held is not
+//! wanted any more when an overlapping one is written. The plan of a program does both: see
 //! `program/plan`.
 
 use std::cell::UnsafeCell;
@@ -14,7 +15,8 @@ pub struct Arena {
     blocks: Box<[UnsafeCell<Block>]>,
 }
 
-// SAFETY: blocks are plain numbers, and a run of a program, which is the only one to use its arena, orders all reads and writes.
+// SAFETY: blocks are plain numbers, and a run of a program, which is the only one to use its arena,
+// orders all reads and writes.
 unsafe impl Sync for Arena {}
 
 impl Arena {
@@ -49,14 +51,16 @@ impl ArenaPlace {
     /// What it holds.
     #[inline]
     pub fn read(&self) -> &[Block] {
-        // SAFETY: the blocks are inside the arena, which lives as long as this; nobody writes them while they are read (see above).
+        // SAFETY: the blocks are inside the arena, which lives as long as this; nobody writes them
+        // while they are read (see above).
         unsafe { std::slice::from_raw_parts(self.start(), self.blocks) }
     }
 
     /// What it holds, to write.
     #[inline]
     pub fn write(&mut self) -> &mut [Block] {
-        // SAFETY: as above; whoever writes a place is the only one to use it or any that overlaps it until then.
+        // SAFETY: as above; whoever writes a place is the only one to use it or any that overlaps
+        // it until then.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.blocks) }
     }
 

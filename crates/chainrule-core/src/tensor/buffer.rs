@@ -1,7 +1,8 @@
 //! Memory for elements: aligned blocks, recycled by a pool for each thread.
 //!
-//! A training step makes and drops the same sizes again and again. Keeping them saves the allocator's work for small
-//! tensors and the page faults for large ones, which otherwise cost a third of a large step.
+//! A training step makes and drops the same sizes again and again. Keeping them saves the
+//! allocator's work for small tensors and the page faults for large ones, which otherwise cost a
+//! third of a large step.
 
 mod pool;
 
@@ -17,7 +18,8 @@ pub struct Block([u64; 8]);
 
 pub const BLOCK: usize = size_of::<Block>();
 
-/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs: whoever makes one writes it whole.
+/// Elements in memory, 64-byte aligned. Their contents after [`Buffer::new`] are left-overs:
+/// whoever makes one writes it whole.
 pub struct Buffer {
     memory: BufferMemory,
 }
@@ -48,7 +50,8 @@ impl Buffer {
         }
     }
 
-    /// The next buffers of so many bytes on this thread are at these places, until [`Buffer::unplan`].
+    /// The next buffers of so many bytes on this thread are at these places, until
+    /// [`Buffer::unplan`].
     pub fn plan(places: impl Iterator<Item = (usize, ArenaPlace)>) {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));
     }
@@ -119,14 +122,15 @@ impl Drop for Buffer {
         let BufferMemory::Own(blocks) = &mut self.memory else { return };
         let blocks = std::mem::take(blocks);
         if !blocks.is_empty() {
-            // At the end of a thread its pool may be gone already: then the memory just goes back to the allocator.
+            // At the end of a thread its pool may be gone already: then the memory just goes back
+            // to the allocator.
             let _ = POOL.try_with(|pool| pool.borrow_mut().put(blocks));
         }
     }
 }
 
-/// Sizes are rounded up to one of these, so that nearly equal ones can take each other's place: exact up to 16 blocks,
-/// then four steps to each doubling.
+/// Sizes are rounded up to one of these, so that nearly equal ones can take each other's place:
+/// exact up to 16 blocks, then four steps to each doubling.
 #[derive(Clone, Copy)]
 struct Class(usize);
 

@@ -38,7 +38,8 @@ impl<T: Elements, const N: usize> Elements for [T; N] {
         out.push(N);
         match self.first() {
             Some(inner) => inner.sizes(out),
-            // An empty array tells nothing of what is inside it: the inner axes are taken as empty too.
+            // An empty array tells nothing of what is inside it: the inner axes are taken as empty
+            // too.
             None => out.extend(std::iter::repeat_n(0, T::RANK)),
         }
     }
@@ -68,7 +69,8 @@ impl<E: Element> From<Vec<E>> for Tensor {
 
 /// A tensor, or a scalar that becomes one with the dtype of the tensor that it meets.
 pub trait IntoTensor {
-    /// Whether it is a scalar: an argument that may be either is then a constant, without a gradient of its own.
+    /// Whether it is a scalar: an argument that may be either is then a constant, without a
+    /// gradient of its own.
     const SCALAR: bool = true;
     /// The tensor for use beside `other`.
     fn into_tensor(self, other: &Tensor) -> Result<Tensor>;

@@ -1,6 +1,8 @@
-//! Memory shared with other programs: the memory of a tensor for somebody else to read, and a tensor over somebody else's memory.
+//! Memory shared with other programs: the memory of a tensor for somebody else to read, and a
+//! tensor over somebody else's memory.
 //!
-//! This is the seam for bindings to other languages and for exchange without a copy. Nothing in the library itself needs it.
+//! This is the seam for bindings to other languages and for exchange without a copy. Nothing in the
+//! library itself needs it.
 
 mod lent;
 
@@ -71,13 +73,15 @@ impl Foreign {
     #[inline]
     pub fn slice<T: crate::dtype::Stored>(&self, len: usize) -> &[T] {
         debug_assert!(self.start.cast::<T>().is_aligned());
-        // SAFETY: `Tensor::from_foreign` was promised `len` elements of this type there, aligned, and read-only while the owner lives.
+        // SAFETY: `Tensor::from_foreign` was promised `len` elements of this type there, aligned,
+        // and read-only while the owner lives.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), len) }
     }
 }
 
 impl Tensor {
-    /// The memory of this tensor, to be read by other programs while the [`Memory`] lives. Errors while a program is traced.
+    /// The memory of this tensor, to be read by other programs while the [`Memory`] lives. Errors
+    /// while a program is traced.
     pub fn memory(&self) -> Result<Memory> {
         let mut value = self.value();
         log::check_read("memory", &value)?;
@@ -95,9 +99,11 @@ impl Tensor {
         std::ptr::eq(a.block(), b.block())
     }
 
-    /// The same place on the tape with another value of the same shape and dtype; of a constant or a leaf, that value as a constant.
+    /// The same place on the tape with another value of the same shape and dtype; of a constant or
+    /// a leaf, that value as a constant.
     ///
-    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. What the tape saved before stays as it was.
+    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. What the
+    /// tape saved before stays as it was.
     pub fn revalued(&self, value: &Tensor) -> Result<Tensor> {
         if value.meta() != self.meta() {
             let why = "a value written past the tape keeps shape and dtype";
@@ -117,13 +123,15 @@ impl Tensor {
 
     /// A constant over memory of somebody else, without a copy. `strides` count elements.
     ///
-    /// Bools with bytes other than 0 and 1 are true, and copied. Errors if the address does not suit the type or the sizes overflow.
+    /// Bools with bytes other than 0 and 1 are true, and copied. Errors if the address does not
+    /// suit the type or the sizes overflow.
     ///
     /// # Safety
     ///
-    /// As long as `owner` lives, all memory from the lowest to the highest element that shape and strides reach from `first` must be
-    /// readable and initialized, and nobody may write to it. `first` must have provenance over all of that range, also over what lies before
-    /// it where strides are negative: it must not come from a slice that begins at `first`.
+    /// As long as `owner` lives, all memory from the lowest to the highest element that shape and
+    /// strides reach from `first` must be readable and initialized, and nobody may write to it.
+    /// `first` must have provenance over all of that range, also over what lies before it where
+    /// strides are negative: it must not come from a slice that begins at `first`.
     pub unsafe fn from_foreign(
         first: *const u8,
         shape: impl IntoShape,
@@ -182,9 +190,11 @@ fn reach(shape: &Shape, strides: &[isize]) -> Option<(usize, usize)> {
     (len <= isize::MAX as usize / 8).then_some((before, len))
 }
 
-/// Switches recording on this thread on or off until it is switched again, and returns whether it was on.
+/// Switches recording on this thread on or off until it is switched again, and returns whether it
+/// was on.
 ///
-/// For bindings, where the end of a block is not the end of a function; in Rust [`crate::no_grad`] is safer.
+/// For bindings, where the end of a block is not the end of a function; in Rust [`crate::no_grad`]
+/// is safer.
 pub fn set_grad_enabled(on: bool) -> bool {
     let mode = Mode::get();
     if on {
@@ -195,7 +205,8 @@ pub fn set_grad_enabled(on: bool) -> bool {
     !mode.has(Mode::NO_GRAD)
 }
 
-/// As [`set_grad_enabled`], for keeping every intermediate and its gradient: see [`crate::record_all`].
+/// As [`set_grad_enabled`], for keeping every intermediate and its gradient: see
+/// [`crate::record_all`].
 pub fn set_record_all(on: bool) -> bool {
     let mode = Mode::get();
     if on {
@@ -213,7 +224,8 @@ mod tests {
     fn over(data: Vec<f32>, at: usize, shape: &[usize], strides: &[isize]) -> Tensor {
         // Not of the slice that begins there: strides may reach before it.
         let first = data.as_ptr().wrapping_add(at).cast();
-        // SAFETY: the vector moves into the owner, its elements stay where they are; the callers stay inside it.
+        // SAFETY: the vector moves into the owner, its elements stay where they are; the callers
+        // stay inside it.
         unsafe { Tensor::from_foreign(first, shape, strides, DType::F32, Box::new(data)) }.unwrap()
     }
 

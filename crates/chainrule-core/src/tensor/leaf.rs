@@ -22,7 +22,8 @@ impl LeafGuard<'_> {
 }
 
 impl Tensor {
-    /// A leaf that requires a gradient, with this tensor's value. Its handles share one value and one gradient.
+    /// A leaf that requires a gradient, with this tensor's value. Its handles share one value and
+    /// one gradient.
     ///
     /// Integers and bools have no gradients: they give an error.
     #[track_caller]
@@ -50,7 +51,8 @@ impl Tensor {
         Tensor { value: None, source: Source::Leaf(Arc::new(Leaf::new(self.value(), false))) }
     }
 
-    /// Whether its value can be given anew: it was made by [`Tensor::parameter`] or [`Tensor::buffer`].
+    /// Whether its value can be given anew: it was made by [`Tensor::parameter`] or
+    /// [`Tensor::buffer`].
     #[inline]
     pub fn is_changeable(&self) -> bool {
         self.value.is_none()
@@ -89,7 +91,8 @@ impl Tensor {
         }
     }
 
-    /// Gives a leaf a new value of the same shape and dtype. Other handles of the leaf see it; results already computed do not.
+    /// Gives a leaf a new value of the same shape and dtype. Other handles of the leaf see it;
+    /// results already computed do not.
     #[track_caller]
     pub fn set(&self, value: &Tensor) {
         if let Err(e) = self.try_set(value) {
@@ -115,7 +118,8 @@ impl Tensor {
         }
         let new = value.value();
         if log::is_on() {
-            // Kept as it is: a copy would be a value that no op made. Reading the leaf first makes the log know it.
+            // Kept as it is: a copy would be a value that no op made. Reading the leaf first makes
+            // the log know it.
             leaf.value();
             *lock(&leaf.value) = new;
             return Ok(());

@@ -1,8 +1,11 @@
-//! The log of a trace: every op that a thread applies while it is on, with the values that went in and came out.
+//! The log of a trace: every op that a thread applies while it is on, with the values that went in
+//! and came out.
 //!
-//! The ops run as ever, on real values; the log tells values apart by their address, and lets no address be used twice, though the elements
-//! of what an op made may go. A leaf gets a stand-in for its value when it is first met, so that its value is not taken for a constant that shares its
-//! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means is the business of `program/`.
+//! The ops run as ever, on real values; the log tells values apart by their address, and lets no
+//! address be used twice, though the elements of what an op made may go. A leaf gets a stand-in for
+//! its value when it is first met, so that its value is not taken for a constant that shares its
+//! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means
+//! is the business of `program/`.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -24,7 +27,8 @@ use crate::rng::{self, Generator, Stream};
 pub enum Cause {
     /// The user's own code.
     Forward,
-    /// The reverse rule of the op named, whose node has this number and was recorded at the line given.
+    /// The reverse rule of the op named, whose node has this number and was recorded at the line
+    /// given.
     Rule { op: &'static str, node: u64, called: &'static Location<'static> },
     /// The walk backward between the rules: parts of a gradient are summed.
     Walk,
@@ -34,7 +38,8 @@ pub enum Cause {
 
 /// A value as the log keeps it.
 pub enum Held {
-    /// Made by an op of the trace: the program makes it anew, so that only who it is has to last, not its elements.
+    /// Made by an op of the trace: the program makes it anew, so that only who it is has to last,
+    /// not its elements.
     Made { value: Weak<Value>, meta: Meta },
     /// From elsewhere: if nothing else is known of it, it is a constant of the program.
     Given(Arc<Value>),
@@ -127,7 +132,8 @@ pub struct TraceLog {
     pub leaves: Vec<Met>,
     /// Names that the user gave to values.
     pub names: HashMap<Address, String>,
-    /// Gradients, and the numbers of the tensors that they are gradients of, in the order in which they were complete.
+    /// Gradients, and the numbers of the tensors that they are gradients of, in the order in which
+    /// they were complete.
     pub gradients: Vec<(Weak<Value>, u64)>,
     /// The values of the leaves and nodes that bear these numbers.
     pub numbers: HashMap<u64, Address>,
@@ -218,7 +224,8 @@ impl TraceLog {
         }
     }
 
-    /// Gives leaves their values back, generators their places, and takes the gradients of the trace away.
+    /// Gives leaves their values back, generators their places, and takes the gradients of the
+    /// trace away.
     fn restore(&self) {
         self.generators.iter().for_each(Drawn::rewind);
         for met in &self.leaves {
@@ -258,7 +265,8 @@ impl TraceLog {
         self.touched.push(Touched { leaf: leaf.clone(), before, entry, reads, lost });
     }
 
-    /// Puts a stand-in in the place of a leaf's value. A leaf that was made during the trace is no more than a name for its value.
+    /// Puts a stand-in in the place of a leaf's value. A leaf that was made during the trace is no
+    /// more than a name for its value.
     fn meet(&mut self, leaf: &Arc<Leaf>, lasting: bool) {
         if self.places.contains_key(&leaf.number) {
             return;
@@ -284,7 +292,8 @@ pub(crate) fn meet(leaf: &Arc<Leaf>) {
     with(|log| log.meet(leaf, false))
 }
 
-/// A leaf that was made during the trace and lasts from run to run: state of an optimizer or a generator.
+/// A leaf that was made during the trace and lasts from run to run: state of an optimizer or a
+/// generator.
 #[cold]
 pub fn lasting(leaf: &Tensor) {
     if let Source::Leaf(leaf) = leaf.source() {
@@ -372,8 +381,8 @@ pub fn graded(target: &Source, before: Option<&Tensor>) -> Result<()> {
     })
 }
 
-/// The gradient of a leaf is about to be read, or to be set or forgotten. A script may go on with gradients from before the trace: the
-/// program reads them in each run.
+/// The gradient of a leaf is about to be read, or to be set or forgotten. A script may go on with
+/// gradients from before the trace: the program reads them in each run.
 #[cold]
 pub(crate) fn touch_gradient(target: &Source, reads: bool) {
     if let Source::Leaf(leaf) = target {
@@ -395,13 +404,15 @@ pub fn touched<R>(mut f: impl FnMut(&Touched, Option<Tensor>, bool) -> R) -> Vec
     })
 }
 
-/// An error if the elements of `value` are read outside an op although they may be others in the next run.
+/// An error if the elements of `value` are read outside an op although they may be others in the
+/// next run.
 #[inline]
 pub(crate) fn check_read(op: &'static str, value: &Arc<Value>) -> Result<()> {
     if is_on() { refuse(op, value) } else { Ok(()) }
 }
 
-/// Whether a trace is going on, and the elements of the tensor may be others in the next run of its program.
+/// Whether a trace is going on, and the elements of the tensor may be others in the next run of its
+/// program.
 pub(crate) fn varies(x: &Tensor) -> bool {
     is_on() && with(|log| log.varying.contains(&Arc::as_ptr(&x.value())))
 }

@@ -1,4 +1,5 @@
-//! Running a map: the operands are brought to rows that the kernel takes, whatever their shapes and layouts.
+//! Running a map: the operands are brought to rows that the kernel takes, whatever their shapes and
+//! layouts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -53,7 +54,8 @@ pub(super) fn map(
     Ok(out)
 }
 
-/// The operand as rows of `n` elements, if it is contiguous and the same for all rows, whole, or one element for each row.
+/// The operand as rows of `n` elements, if it is contiguous and the same for all rows, whole, or
+/// one element for each row.
 fn row_window(v: &Value, shape: &Shape, n: usize, rows: usize) -> Option<RowWindow> {
     let own = v.shape();
     let (step, along) = if own == shape {
@@ -82,7 +84,8 @@ struct RowWindow {
 }
 
 impl RowWindow {
-    /// `high` rows and `wide` columns from row `row` and column `first` on: a copy, if neighbours are apart.
+    /// `high` rows and `wide` columns from row `row` and column `first` on: a copy, if neighbours
+    /// are apart.
     fn part<'v>(
         &self,
         value: &'v Arc<Value>,
@@ -105,8 +108,9 @@ impl RowWindow {
     }
 }
 
-/// Operands whose elements are apart are copied as a whole where there are fewer rows or columns than this, or where many matrices are smaller.
-/// In tests all but vectors are large, so that the samples of every op go through tiles.
+/// Operands whose elements are apart are copied as a whole where there are fewer rows or columns
+/// than this, or where many matrices are smaller. In tests all but vectors are large, so that the
+/// samples of every op go through tiles.
 const FEW: usize = if cfg!(test) { 2 } else { 32 };
 const SMALL: usize = if cfg!(test) { 4 } else { 1 << 12 };
 
@@ -114,7 +118,8 @@ const SMALL: usize = if cfg!(test) { 4 } else { 1 << 12 };
 fn in_place(dims: &[usize], values: &[Arc<Value>]) -> bool {
     let [rows, n] = matrix(dims);
     let large = rows.min(n) >= FEW && (rows * n >= SMALL || dims.len() < 3);
-    // A view that steps back, or stretches an element, is left to the copy: not all kernels take an element for a row.
+    // A view that steps back, or stretches an element, is left to the copy: not all kernels take an
+    // element for a row.
     let forward = |v: &Arc<Value>| {
         let mut axes = v.shape().iter().zip(v.layout().strides);
         axes.all(|(&d, stride)| d == 1 || stride > 0)
@@ -122,7 +127,8 @@ fn in_place(dims: &[usize], values: &[Arc<Value>]) -> bool {
     large && values.iter().all(forward)
 }
 
-/// A map whose operands differ in shape or layout: brought to as few axes as possible, then run two axes at a time.
+/// A map whose operands differ in shape or layout: brought to as few axes as possible, then run two
+/// axes at a time.
 fn broadcast(kernel: &dyn MapKernel, values: &[Arc<Value>], out: &mut Value) -> Result<()> {
     let shape = out.meta.shape;
     let mut values = Values::from(values);
@@ -175,8 +181,8 @@ fn stretched(value: &Value, to: &Shape) -> Strides {
     out
 }
 
-/// Merges neighbouring axes that all operands step through as one, and leaves out those of size 1: the axes that remain, and the strides of each
-/// operand.
+/// Merges neighbouring axes that all operands step through as one, and leaves out those of size 1:
+/// the axes that remain, and the strides of each operand.
 fn collapse(
     shape: &Shape,
     values: &[Arc<Value>],
@@ -209,7 +215,8 @@ fn collapse(
     (dims, out)
 }
 
-/// Runs the kernel on `rows` rows of `n`, written from element `start` of `out` on; in pieces by several threads when large.
+/// Runs the kernel on `rows` rows of `n`, written from element `start` of `out` on; in pieces by
+/// several threads when large.
 fn run_rows(
     kernel: &dyn MapKernel,
     values: &[Arc<Value>],
@@ -273,11 +280,13 @@ fn wide(n: usize) -> usize {
     if n <= 2 * WIDE { n } else { WIDE }
 }
 
-/// How many rows ahead a tile asks for memory: parts of rows are too short for the processor to see what comes.
+/// How many rows ahead a tile asks for memory: parts of rows are too short for the processor to see
+/// what comes.
 const AHEAD: usize = 2;
 
-/// Rows from row `top` on, some columns at a time, and each row by itself where not all are one: kernels take rows that follow each other. What does
-/// not lie along the rows is copied, and the copy is still near when it is used.
+/// Rows from row `top` on, some columns at a time, and each row by itself where not all are one:
+/// kernels take rows that follow each other. What does not lie along the rows is copied, and the
+/// copy is still near when it is used.
 fn band<T>(
     kernel: &dyn MapKernel,
     values: &[Arc<Value>],
@@ -322,8 +331,8 @@ fn ask_for(row: &Input<'_>) {
     }
 }
 
-/// The operand from row `row` and element `first` of the row on. A single row of `n` elements is cut to those: the kernels of unary maps take it
-/// whole.
+/// The operand from row `row` and element `first` of the row on. A single row of `n` elements is
+/// cut to those: the kernels of unary maps take it whole.
 #[inline]
 fn input<'a>(value: &'a Value, w: &RowWindow, row: usize, first: usize, n: usize) -> Input<'a> {
     #[inline]

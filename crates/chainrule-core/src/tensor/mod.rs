@@ -1,7 +1,8 @@
 //! The tensor: a cheap handle of an immutable value, and how it was made.
 //!
-//! Here live the handle, the value and its memory, views, conversion and printing, the [`op::Op`] trait, the node that records one
-//! use of an op, and the code that runs an op. What ops there are is the business of `ops/`; walking the tape is that of `autograd/`.
+//! Here live the handle, the value and its memory, views, conversion and printing, the [`op::Op`]
+//! trait, the node that records one use of an op, and the code that runs an op. What ops there are
+//! is the business of `ops/`; walking the tape is that of `autograd/`.
 
 pub mod arena;
 pub mod buffer;
@@ -36,9 +37,10 @@ pub use leaf::LeafGuard;
 
 /// An array of numbers with up to eight axes, and the record of how it was computed.
 ///
-/// A clone is another handle of the same tensor. Values never change; only a leaf made by [`Tensor::parameter`] or
-/// [`Tensor::buffer`] can be given a new value. Operators and methods panic on a mistake with the full message; each method has a twin
-/// `try_...` that returns it as an [`Error`].
+/// A clone is another handle of the same tensor. Values never change; only a leaf made by
+/// [`Tensor::parameter`] or [`Tensor::buffer`] can be given a new value. Operators and methods
+/// panic on a mistake with the full message; each method has a twin `try_...` that returns it as an
+/// [`Error`].
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -206,7 +208,8 @@ impl Tensor {
 
     // Gradients
 
-    /// The gradient that backward accumulated, or `None`: not computed is not zero. [`Tensor::try_grad`] says why there is none.
+    /// The gradient that backward accumulated, or `None`: not computed is not zero.
+    /// [`Tensor::try_grad`] says why there is none.
     pub fn grad(&self) -> Option<Tensor> {
         if log::is_on() {
             log::touch_gradient(&self.source, true);
@@ -297,7 +300,8 @@ impl Tensor {
         self.source.notes().is_some_and(|notes| notes.as_ref().is_some_and(|n| n.lost))
     }
 
-    /// Asks backward to keep the gradient of this intermediate. Without effect on leaves, which keep it anyway. Returns the tensor.
+    /// Asks backward to keep the gradient of this intermediate. Without effect on leaves, which
+    /// keep it anyway. Returns the tensor.
     pub fn retain_grad(&self) -> Tensor {
         if let Some(mut notes) = self.source.notes() {
             notes.get_or_insert_default().retain = true;
@@ -305,7 +309,8 @@ impl Tensor {
         self.clone()
     }
 
-    /// Names the tensor, for listings, tables and traces. A constant has no place for a name. Returns the tensor.
+    /// Names the tensor, for listings, tables and traces. A constant has no place for a name.
+    /// Returns the tensor.
     pub fn named(&self, name: &str) -> Tensor {
         if log::is_on() {
             log::named(&self.value(), name);
@@ -321,7 +326,8 @@ impl Tensor {
         self.source.name()
     }
 
-    /// Calls `hook` with the whole gradient of this tensor during each backward pass; what it returns replaces the gradient.
+    /// Calls `hook` with the whole gradient of this tensor during each backward pass; what it
+    /// returns replaces the gradient.
     ///
     /// Errors for a constant, which gets no gradient. The handle that comes back removes the hook.
     pub fn register_hook(

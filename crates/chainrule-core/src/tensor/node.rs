@@ -1,7 +1,8 @@
 //! The tape: leaves, the nodes that record one use of an op each, and the modes of recording.
 //!
-//! A node keeps *values*, not tensors, so a saved output makes no cycle. Nodes and leaves share one numbering: whatever an op
-//! takes has a smaller number than its result, so walking down the numbers is walking backward in a valid order.
+//! A node keeps *values*, not tensors, so a saved output makes no cycle. Nodes and leaves share one
+//! numbering: whatever an op takes has a smaller number than its result, so walking down the
+//! numbers is walking backward in a valid order.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -80,7 +81,8 @@ pub struct Notes {
     /// Whether backward keeps the gradient of this intermediate.
     pub retain: bool,
     pub grad: Option<Tensor>,
-    /// Whether a program used the gradient up without giving it back: it is not none, but nobody has it.
+    /// Whether a program used the gradient up without giving it back: it is not none, but nobody
+    /// has it.
     pub lost: bool,
     /// Hooks with the numbers by which they are removed.
     pub hooks: Vec<(u64, Hook)>,
@@ -88,7 +90,8 @@ pub struct Notes {
     pub value: Option<Arc<Value>>,
 }
 
-/// A tensor whose value is given, not computed: a parameter, an input, a buffer. The only kind that can change, by getting a new value.
+/// A tensor whose value is given, not computed: a parameter, an input, a buffer. The only kind that
+/// can change, by getting a new value.
 pub struct Leaf {
     pub number: u64,
     pub meta: Meta,
@@ -141,7 +144,8 @@ pub struct SavedValues {
 }
 
 impl SavedValues {
-    /// Takes the values out, once. Where nothing was saved there is nothing to free: such a node can be walked again.
+    /// Takes the values out, once. Where nothing was saved there is nothing to free: such a node
+    /// can be walked again.
     pub fn take(&mut self) -> SavedValues {
         if self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty() {
             return self.clone();
@@ -215,7 +219,8 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Takes a whole graph apart in a loop: the default would recurse once for each link of a chain.
+    /// Takes a whole graph apart in a loop: the default would recurse once for each link of a
+    /// chain.
     fn drop(&mut self) {
         let mut below: SmallVec<[Arc<Node>; 4]> = SmallVec::new();
         take_nodes(&mut self.inputs, &mut below);
@@ -236,7 +241,8 @@ fn take_nodes(inputs: &mut SmallVec<[Source; 2]>, below: &mut SmallVec<[Arc<Node
     }
 }
 
-/// Locks, whether or not another thread panicked while it held the lock: every write behind these locks is a single assignment.
+/// Locks, whether or not another thread panicked while it held the lock: every write behind these
+/// locks is a single assignment.
 #[inline]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,9 @@
-//! What an op is: shapes, a kernel, what backward needs, and the rules of differentiation, written twice.
+//! What an op is: shapes, a kernel, what backward needs, and the rules of differentiation, written
+//! twice.
 //!
-//! One file under `ops/` implements [`Op`] for one op. The kernel says *how* the op computes, so that it can be run on whole
-//! arrays or on a tile of a longer chain; the rules are written in tensor operations, so that they can be differentiated again.
+//! One file under `ops/` implements [`Op`] for one op. The kernel says *how* the op computes, so
+//! that it can be run on whole arrays or on a tile of a longer chain; the rules are written in
+//! tensor operations, so that they can be differentiated again.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -23,7 +25,8 @@ use crate::param::Parameters;
 use crate::rng::Generator;
 use crate::shape::{Axes, Shape};
 
-/// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody asked).
+/// The gradients that a rule gives, one for each input; `None` where nothing flows (or where nobody
+/// asked).
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// One operation on tensors, with its parameters (axes, exponents, ...).
@@ -87,8 +90,9 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         if self.is_differentiable() { Saves::INPUTS } else { Saves::NOTHING }
     }
 
-    /// The reverse rule: the gradients of the wanted inputs from the gradient of the output. A gradient may come out with
-    /// the output's shape where the input was broadcast: the walker sums it.
+    /// The reverse rule: the gradients of the wanted inputs from the gradient of the output. A
+    /// gradient may come out with the output's shape where the input was broadcast: the walker sums
+    /// it.
     ///
     /// An op without a rule is either not differentiable, or the kernel of a backward pass.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
@@ -96,19 +100,21 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         Err(no_rule(self.name(), self.is_differentiable()))
     }
 
-    /// The forward rule: the tangent of the output from those of the inputs (`None` is zero; at least one is given). Written
-    /// independently of [`Op::vjp`]; the two check each other.
+    /// The forward rule: the tangent of the output from those of the inputs (`None` is zero; at
+    /// least one is given). Written independently of [`Op::vjp`]; the two check each other.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let _ = (at, tangents);
         Err(no_rule(self.name(), self.is_differentiable()))
     }
 
-    /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here, so it saves its inputs.
+    /// For a fused op: what it computes, in primitive ops. Its higher derivatives come from here,
+    /// so it saves its inputs.
     fn definition(&self) -> Option<Definition<'_>> {
         None
     }
 
-    /// The generator that it draws from, if it draws: it then gives something else each time, and counts as used even where its result is not.
+    /// The generator that it draws from, if it draws: it then gives something else each time, and
+    /// counts as used even where its result is not.
     fn generator(&self) -> Option<&Generator> {
         None
     }
@@ -118,19 +124,22 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         SmallVec::new()
     }
 
-    /// Which of its further results is what `other` computes of the same inputs, to the bit, if one is.
+    /// Which of its further results is what `other` computes of the same inputs, to the bit, if one
+    /// is.
     fn also_gives(&self, other: &dyn Op) -> Option<usize> {
         let _ = other;
         None
     }
 
-    /// Whether the result has all elements of the only input in their order: the op is then a reshape, whatever else it is.
+    /// Whether the result has all elements of the only input in their order: the op is then a
+    /// reshape, whatever else it is.
     fn keeps_order(&self, input: &Meta) -> bool {
         let _ = input;
         false
     }
 
-    /// Whether the result is the only input with axes of size 1 stretched, as any elementwise op does with its operands.
+    /// Whether the result is the only input with axes of size 1 stretched, as any elementwise op
+    /// does with its operands.
     fn stretches(&self) -> bool {
         false
     }
@@ -145,13 +154,15 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         None
     }
 
-    /// The input that a result is the new value of, in an update of parameters: the kernel is then an [`UpdateKernel`].
+    /// The input that a result is the new value of, in an update of parameters: the kernel is then
+    /// an [`UpdateKernel`].
     fn replaces(&self, output: usize) -> Option<usize> {
         let _ = output;
         None
     }
 
-    /// For an op of several results that share nothing: one op for each result, with the inputs that it takes.
+    /// For an op of several results that share nothing: one op for each result, with the inputs
+    /// that it takes.
     fn parts(&self) -> SmallVec<[SeparateResult; 3]> {
         SmallVec::new()
     }
@@ -242,7 +253,8 @@ pub struct Extent {
 
 /// The kernel of an op that moves no data.
 pub trait ViewKernel: Sync {
-    /// Where the result lies in the owner of the input, or `None` if the elements must be copied first.
+    /// Where the result lies in the owner of the input, or `None` if the elements must be copied
+    /// first.
     fn view(&self, shape: &Shape, layout: &Layout, out: &Shape) -> Option<Layout>;
 }
 
@@ -261,15 +273,16 @@ pub trait WholeKernel: Sync {
         None
     }
 
-    /// How the elements of result `at`, which has this shape, lie in the memory that it asks for: in row-major order, unless what follows is likely to
-    /// want another.
+    /// How the elements of result `at`, which has this shape, lie in the memory that it asks for:
+    /// in row-major order, unless what follows is likely to want another.
     fn layout(&self, at: usize, shape: &Shape) -> Layout {
         let _ = at;
         Layout::row_major(shape)
     }
 }
 
-/// The kernel of a product of matrices of floats, which can do more with the result than to write it.
+/// The kernel of a product of matrices of floats, which can do more with the result than to write
+/// it.
 pub trait ProductKernel: Sync {
     /// Computes the product into the memory of `out`, which is row-major.
     fn multiply(&self, inputs: &[&Value], epilogue: Epilogue<'_>, out: &mut Value) -> Result<()>;
@@ -297,17 +310,20 @@ pub enum Plus<'a> {
     Output(f64),
 }
 
-/// The kernel of an update. Its inputs are the parameter, the gradient, the learning rate, and what is kept from step to step. The gradient and the
-/// learning rate are read; the others, in their order, become results ([`Op::replaces`]) and are changed into them. Where somebody else holds one, the
-/// reference gets a copy first.
+/// The kernel of an update. Its inputs are the parameter, the gradient, the learning rate, and what
+/// is kept from step to step. The gradient and the learning rate are read; the others, in their
+/// order, become results ([`Op::replaces`]) and are changed into them. Where somebody else holds
+/// one, the reference gets a copy first.
 pub trait UpdateKernel: Sync {
     /// Updates what is kept.
     fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()>;
 
-    /// Whether it takes no more of the gradient than to subtract a multiple of it from the parameter.
+    /// Whether it takes no more of the gradient than to subtract a multiple of it from the
+    /// parameter.
     fn descends(&self) -> bool;
 
-    /// As [`UpdateKernel::update`], of one that descends: `add` adds the gradient to the parameter so many times.
+    /// As [`UpdateKernel::update`], of one that descends: `add` adds the gradient to the parameter
+    /// so many times.
     fn descend(
         &self,
         kept: &mut [&mut Arc<Value>],
@@ -323,7 +339,8 @@ pub const LEARNING_RATE: usize = 2;
 /// What a kernel gives beside the result.
 pub(crate) type Extra = SmallVec<[Arc<Value>; 4]>;
 
-/// What a kernel gives: the result, and further values (indices of a maximum, statistics of a batch).
+/// What a kernel gives: the result, and further values (indices of a maximum, statistics of a
+/// batch).
 pub struct Outcome {
     pub value: Arc<Value>,
     pub extra: Extra,
@@ -434,8 +451,8 @@ impl Saves {
     }
 }
 
-/// What a rule sees of the forward pass. With `link` the tensors are connected to the tape, so that the rule's own
-/// operations are recorded.
+/// What a rule sees of the forward pass. With `link` the tensors are connected to the tape, so that
+/// the rule's own operations are recorded.
 pub struct Saved<'a> {
     pub(super) node: &'a Arc<Node>,
     pub(super) values: &'a SavedValues,
@@ -501,7 +518,8 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// Runs the arm whose dtypes match those of the inputs and the output, with the loops of `kernels::map`.
+/// Runs the arm whose dtypes match those of the inputs and the output, with the loops of
+/// `kernels::map`.
 macro_rules! tile {
     ($inputs:expr, $n:expr, $out:expr; $($a:ident, $b:ident => $o:ident: $f:expr;)+) => {
         match ($inputs, $out) {

@@ -1,12 +1,15 @@
 //! Printing, by the rules of NumPy 2.
 //!
-//! - The elements stand in nested brackets between `tensor(` and `)`, in columns, in lines of at most 75 characters. Above 1000
-//!   elements only the first and last 3 of each axis are shown, with `...` between.
-//! - Floats have as few digits as tell the value from its neighbours, at most 8 after the point (`{:.3}` asks for at most 3), and
-//!   their points are aligned. All are in scientific notation if the largest magnitude is 1e8 or more (1e6 for f32), the smallest
-//!   other than 0 is below 1e-4, or one is over 1000 times the other.
-//! - Then follow the shape, if elements are left out or there are none; the dtype, unless it is f32 or the elements show that they are
-//!   integers or bools; `op=` with the op that made the tensor if it is on the tape, or `requires_grad` for a leaf that has a gradient.
+//! - The elements stand in nested brackets between `tensor(` and `)`, in columns, in lines of at
+//!   most 75 characters. Above 1000 elements only the first and last 3 of each axis are shown, with
+//!   `...` between.
+//! - Floats have as few digits as tell the value from its neighbours, at most 8 after the point
+//!   (`{:.3}` asks for at most 3), and their points are aligned. All are in scientific notation if
+//!   the largest magnitude is 1e8 or more (1e6 for f32), the smallest other than 0 is below 1e-4,
+//!   or one is over 1000 times the other.
+//! - Then follow the shape, if elements are left out or there are none; the dtype, unless it is f32
+//!   or the elements show that they are integers or bools; `op=` with the op that made the tensor
+//!   if it is on the tape, or `requires_grad` for a leaf that has a gradient.
 
 use std::fmt;
 
@@ -155,9 +158,11 @@ fn nest(
     out.push(']');
 }
 
-/// The items of a row with commas, in as many lines as needed. `axis` is the depth, whose brackets must fit on the last line too.
+/// The items of a row with commas, in as many lines as needed. `axis` is the depth, whose brackets
+/// must fit on the last line too.
 fn row(items: &[String], axis: usize, indent: &str, out: &mut String) {
-    // Room for the comma or bracket after the item, the brackets around the row, and the one that closes all.
+    // Room for the comma or bracket after the item, the brackets around the row, and the one that
+    // closes all.
     let room = WIDTH - 2 - axis;
     let mut line = indent.len();
     for (i, item) in items.iter().enumerate() {
@@ -254,7 +259,8 @@ fn floats<T: Float>(shown: &[T], digits: usize) -> Vec<String> {
             let Parts { whole, fraction, .. } = plain_parts(*x, digits);
             return format!("{whole}.{fraction:<decimals$}");
         }
-        // As many digits as the longest needs: of the others these go on beyond the shortest that tells them apart.
+        // As many digits as the longest needs: of the others these go on beyond the shortest that
+        // tells them apart.
         let text = format!("{x:.decimals$e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let point = if decimals == 0 { "." } else { "" };

@@ -85,7 +85,8 @@ impl OpRun {
 /// The part of [`apply_extra`] that is the same for all ops, so that it is compiled once.
 #[inline(never)]
 fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<OpRun> {
-    // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined, and every op pays for it.
+    // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined,
+    // and every op pays for it.
     let mut values = Values::new();
     for t in inputs {
         values.push(t.value());
@@ -162,7 +163,8 @@ fn reduce(
     Ok(out)
 }
 
-/// The array with the reduced axes next to each other, as `[outer, count, inner]`: moved to the end if they are apart.
+/// The array with the reduced axes next to each other, as `[outer, count, inner]`: moved to the end
+/// if they are apart.
 pub(crate) fn adjacent(x: &Arc<Value>, axes: Axes) -> Result<(Arc<Value>, Extent)> {
     let shape = *x.shape();
     let matters = |a: &usize| shape[*a] != 1;

@@ -59,7 +59,8 @@ impl Layout {
         Layout { offset: 0, strides: shape.contiguous_strides() }
     }
 
-    /// Whether it is that of an array of this shape whose elements lie one after the other, from the first on.
+    /// Whether it is that of an array of this shape whose elements lie one after the other, from
+    /// the first on.
     #[inline]
     pub fn is_row_major(&self, shape: &Shape) -> bool {
         self.offset == 0 && contiguous(shape, &self.strides)
@@ -109,7 +110,8 @@ impl Value {
         value
     }
 
-    /// Shares the value; in the allocation of one that was given to [`Value::recycle`], if there is one.
+    /// Shares the value; in the allocation of one that was given to [`Value::recycle`], if there is
+    /// one.
     #[inline]
     pub fn share(self) -> Arc<Value> {
         let shell = SHELLS.try_with(|shells| shells.borrow_mut().pop()).ok().flatten();
@@ -121,7 +123,8 @@ impl Value {
         shell
     }
 
-    /// Drops the value, but keeps its allocation for [`Value::share`], if nobody else holds it. Whoever runs the same again and again does so.
+    /// Drops the value, but keeps its allocation for [`Value::share`], if nobody else holds it.
+    /// Whoever runs the same again and again does so.
     pub fn recycle(mut this: Arc<Value>) {
         let Some(value) = Arc::get_mut(&mut this) else { return };
         let hollow = Meta::new(Shape::SCALAR, DType::Bool);
@@ -142,7 +145,8 @@ impl Value {
         Value { meta, storage: Storage::Foreign(memory) }
     }
 
-    /// The value whose memory this one's elements lie in: itself, or the owner that it is a window of.
+    /// The value whose memory this one's elements lie in: itself, or the owner that it is a window
+    /// of.
     pub fn block(&self) -> &Value {
         match &self.storage {
             Storage::View { base, .. } => base,

@@ -1,8 +1,9 @@
-//! Logs of what this thread does: the ops that run, recorded on the tape or not, the elements that are read, the backward passes. For
-//! whoever looks at a computation from outside.
+//! Logs of what this thread does: the ops that run, recorded on the tape or not, the elements that
+//! are read, the backward passes. For whoever looks at a computation from outside.
 //!
-//! A log sees more than the tape: values that were detached and ops that ran under `no_grad` are in it. Values are told apart by where
-//! they lie in memory, which holds as long as the log keeps them.
+//! A log sees more than the tape: values that were detached and ops that ran under `no_grad` are in
+//! it. Values are told apart by where they lie in memory, which holds as long as the log keeps
+//! them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -83,7 +84,8 @@ impl Watching {
         watching
     }
 
-    /// Makes sure that this thread is still watched: a guard that was set earlier may have put the mode back.
+    /// Makes sure that this thread is still watched: a guard that was set earlier may have put the
+    /// mode back.
     pub fn resume(&self) {
         Mode::get().with(Mode::WATCHED).set();
     }

@@ -24,7 +24,8 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// The program of the formula, its gradients and, for models, the update of the weights, as it is traced.
+    /// The program of the formula, its gradients and, for models, the update of the weights, as it
+    /// is traced.
     pub fn trace(&self) -> Result<Program> {
         (self.trace)()
     }

@@ -25,7 +25,8 @@ An elementwise operation counts one for each element, whatever it computes, a pr
 instructions read and write. What a rule saved is counted in elementwise operations on whole values.
 ";
 
-/// The page of the book that shows how two formulas are simplified, as `chainrule explain` prints them.
+/// The page of the book that shows how two formulas are simplified, as `chainrule explain` prints
+/// them.
 ///
 /// Errors if one of them can not be traced or simplified.
 pub fn explain_page() -> Result<String> {

@@ -1,4 +1,5 @@
-//! A block of attention in several heads over padded sequences, with a binary answer for each sequence.
+//! A block of attention in several heads over padded sequences, with a binary answer for each
+//! sequence.
 
 use super::runs::{STEPS, WatchedLoop, between, normal, weight};
 use crate::dtype::DType;

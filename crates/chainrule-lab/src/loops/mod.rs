@@ -1,4 +1,5 @@
-//! The detectors put to the test: small training loops, each with one mistake written into it, and the same loops without.
+//! The detectors put to the test: small training loops, each with one mistake written into it, and
+//! the same loops without.
 
 mod heads;
 mod runs;
@@ -64,8 +65,8 @@ pub struct Benchmark {
     pub rows: Vec<LoopRow>,
 }
 
-/// Runs each training loop with each mistake that can be written into it, and without one: all of it `runs` times, with shapes and numbers from the
-/// seeds `seed`, `seed + 1`, ...
+/// Runs each training loop with each mistake that can be written into it, and without one: all of
+/// it `runs` times, with shapes and numbers from the seeds `seed`, `seed + 1`, ...
 ///
 /// ```
 /// let found = chainrule_lab::loops::benchmark(1, 1)?;

@@ -1,4 +1,5 @@
-//! The training loops. Shapes and numbers are random; the session is not told which mistake a loop has.
+//! The training loops. Shapes and numbers are random; the session is not told which mistake a loop
+//! has.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -117,7 +118,8 @@ fn symbols(g: &mut Generator, shape: &[usize], count: usize) -> Tensor {
     Tensor::from_slice(&all, shape)
 }
 
-/// Two hidden layers in tensor operations, batch norm and dropout written out, cross-entropy in one op or in steps.
+/// Two hidden layers in tensor operations, batch norm and dropout written out, cross-entropy in one
+/// op or in steps.
 fn by_hand(g: &mut Generator, wrong: Option<Mistake>) -> Result<WorkflowReport> {
     let is = |m| wrong == Some(m);
     let (n, d, h, c) = (between(g, 8, 40), between(g, 4, 12), between(g, 8, 24), between(g, 3, 9));

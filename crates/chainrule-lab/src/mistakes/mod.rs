@@ -1,4 +1,5 @@
-//! The public benchmark of the catalogue: every mistake, planted wherever it can be made, must be noticed and named.
+//! The public benchmark of the catalogue: every mistake, planted wherever it can be made, must be
+//! noticed and named.
 //!
 //! A mistake is planted in the walker itself. It is detected if forward mode, whose rules are
 //! written independently, disagrees with the gradients that come out; it is named if
@@ -65,11 +66,13 @@ impl Default for Mistakes {
 
 /// How often the composed models are drawn.
 const MODELS: usize = 3;
-/// For which of the mistakes in a model the verdict is also asked with the gradients of the parameters alone, which takes long.
+/// For which of the mistakes in a model the verdict is also asked with the gradients of the
+/// parameters alone, which takes long.
 const PARAMETERS_EVERY: usize = 5;
 
-/// Plants every mistake of the first class in each op that it applies to, alone and inside three composed models, and counts what is noticed and
-/// named; then looks for false alarms where nothing is planted.
+/// Plants every mistake of the first class in each op that it applies to, alone and inside three
+/// composed models, and counts what is noticed and named; then looks for false alarms where nothing
+/// is planted.
 ///
 /// Errors if no op has the name asked for.
 pub fn mistakes(options: &Mistakes) -> Result<Table> {

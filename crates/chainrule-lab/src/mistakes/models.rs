@@ -1,5 +1,6 @@
-//! Three composed models, in f64 and of random sizes: the names MLP with batch norm, a two-layer classifier, one transformer block.
-//! Each is written once in primitive ops and once with fused ones.
+//! Three composed models, in f64 and of random sizes: the names MLP with batch norm, a two-layer
+//! classifier, one transformer block. Each is written once in primitive ops and once with fused
+//! ones.
 
 use super::Subject;
 use crate::error::Result;
@@ -93,7 +94,8 @@ fn names(fused: bool, g: &mut Generator) -> Result<Subject> {
     Ok(Subject::model(name, parameters, forward))
 }
 
-/// A classifier of two layers: `linear`, an activation, dropout, a second layer, the loss with a row that is left out.
+/// A classifier of two layers: `linear`, an activation, dropout, a second layer, the loss with a
+/// row that is left out.
 fn classifier(fused: bool, g: &mut Generator) -> Result<Subject> {
     let [n, inputs, hidden, classes] = sizes(3, 12, g);
     let parameters = vec![

@@ -1,4 +1,5 @@
-//! A mistake in a real backward pass: the walker makes it, and everything below gets its consequences.
+//! A mistake in a real backward pass: the walker makes it, and everything below gets its
+//! consequences.
 
 use std::sync::Arc;
 
@@ -86,7 +87,8 @@ impl Observer for Keeper<'_> {
     }
 }
 
-/// The gradients of `targets` by a backward pass with the mistake, if there is one; zeros where nothing arrives.
+/// The gradients of `targets` by a backward pass with the mistake, if there is one; zeros where
+/// nothing arrives.
 pub(crate) fn gradients(
     root: &Tensor,
     upstream: &Tensor,

@@ -72,7 +72,8 @@ fn subject(entry: &Entry, sample: &Sample) -> Option<Subject> {
     Some(Subject { name, f: Box::new(f), inputs, is_model: false })
 }
 
-/// The call of an elementwise sample on random shapes that broadcast, with elements out of the samples'.
+/// The call of an elementwise sample on random shapes that broadcast, with elements out of the
+/// samples'.
 fn reshaped(
     entry: &Entry,
     samples: &[Sample],

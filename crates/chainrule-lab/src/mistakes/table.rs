@@ -24,7 +24,8 @@ pub struct Counts {
     pub misnamed: usize,
     /// Noticed, and nothing was named.
     pub unidentified: usize,
-    /// In the composed models, from the gradients of the parameters alone: named, listed, and neither.
+    /// In the composed models, from the gradients of the parameters alone: named, listed, and
+    /// neither.
     pub from_parameters: [usize; 3],
 }
 

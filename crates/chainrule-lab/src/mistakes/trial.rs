@@ -1,4 +1,5 @@
-//! One function at one point, and the trials on it: plant a mistake, see whether the oracle notices, ask for a verdict.
+//! One function at one point, and the trials on it: plant a mistake, see whether the oracle
+//! notices, ask for a verdict.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use chainrule_check::verdict::tape::{RecordedPass, is_complete, with_saved};
 use chainrule_check::{inner, verdict_with};
 use chainrule_core::DType;
 
-/// How far forward and reverse mode may be apart, relative to the terms of the products; `FLOOR` is relative to those of the largest
-/// gradient of all, for gradients that cancel to nothing.
+/// How far forward and reverse mode may be apart, relative to the terms of the products; `FLOOR` is
+/// relative to those of the largest gradient of all, for gradients that cancel to nothing.
 const TOLERANCE: f64 = 1e-9;
 const FLOOR: f64 = 1e-13;
 /// How many directions are tried for each input.
@@ -97,7 +98,8 @@ impl Bench {
             let mut probes = Vec::new();
             for _ in 0..PROBES {
                 let u = Tensor::try_randn(x.shape(), DType::F64, g)?;
-                // The others are constants: with a tangent of zeros an infinite slope would make NaN of them.
+                // The others are constants: with a tangent of zeros an infinite slope would make
+                // NaN of them.
                 let f = |x: &[Tensor]| {
                     let mut inputs = subject.inputs.clone();
                     inputs[i] = x[0].clone();
@@ -133,7 +135,8 @@ impl Bench {
         })
     }
 
-    /// Whether all gradients are finite. Where they are not, at some kinks, no wrong one can be told from a right one.
+    /// Whether all gradients are finite. Where they are not, at some kinks, no wrong one can be
+    /// told from a right one.
     pub fn is_finite(&self) -> bool {
         self.right.iter().all(|x| x.to_f64_vec().iter().all(|x| x.is_finite()))
     }
@@ -143,8 +146,9 @@ impl Bench {
         &self.right[..self.leaves.len()]
     }
 
-    /// The mistakes that can be made here, in the places that `admit` admits. Which of them are mistakes is seen at a random gradient: some wrong rules
-    /// are right for some shapes and options.
+    /// The mistakes that can be made here, in the places that `admit` admits. Which of them are
+    /// mistakes is seen at a random gradient: some wrong rules are right for some shapes and
+    /// options.
     pub fn plantings(
         &self,
         admit: impl Fn(&dyn Op) -> bool,
@@ -211,8 +215,9 @@ impl Bench {
         Ok(())
     }
 
-    /// A bound at half of the largest element of what the rule really gives, where that is more than a factor: not where all elements that are not 0 are of
-    /// one magnitude, or become one number.
+    /// A bound at half of the largest element of what the rule really gives, where that is more
+    /// than a factor: not where all elements that are not 0 are of one magnitude, or become one
+    /// number.
     fn clip(&self, node: &Arc<Node>, input: usize, out: &mut Vec<Planting>) -> Result<()> {
         let Some(gradient) = self.tape.gradients.get(&node.number) else { return Ok(()) };
         let wanted = self.tape.wanted(node);
@@ -285,7 +290,8 @@ impl Bench {
         })
     }
 
-    /// Asks for the verdict on these gradients: it sees the numbers and the tape, and not what was planted.
+    /// Asks for the verdict on these gradients: it sees the numbers and the tape, and not what was
+    /// planted.
     fn judge(&self, planting: &Planting, tensors: &[Tensor], wrong: &[Tensor]) -> (Naming, String) {
         let given: Vec<(&Tensor, &Tensor)> = tensors.iter().zip(wrong).collect();
         let verdict = match verdict_with(&self.output, &self.upstream, &given) {

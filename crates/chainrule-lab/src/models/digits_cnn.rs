@@ -6,7 +6,8 @@ use crate::ops::Conv;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// Two convolutions of 5 by 5 with ReLU and max-pooling, then 128 hidden units and 10 logits: LeCun et al. 1998, with more channels.
+/// Two convolutions of 5 by 5 with ReLU and max-pooling, then 128 hidden units and 10 logits: LeCun
+/// et al. 1998, with more channels.
 ///
 /// Takes pictures as rows of 784 numbers, as [`DigitsMlp`](super::DigitsMlp) does.
 ///

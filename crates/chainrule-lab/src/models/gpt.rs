@@ -26,17 +26,19 @@ pub struct GptConfig {
     pub dropout: f64,
 }
 
-/// Predicts the next symbol at each position (Radford et al. 2019): symbols and positions as vectors, blocks of attention and MLP, layer norm,
-/// logits.
+/// Predicts the next symbol at each position (Radford et al. 2019): symbols and positions as
+/// vectors, blocks of attention and MLP, layer norm, logits.
 ///
-/// `[batch, time]` symbols give `[batch, time, symbols]` logits. Weights start as GPT-2's: normal with standard deviation 0.02, those that
-/// write to the residual stream divided by sqrt(2 * layers); biases at 0.
+/// `[batch, time]` symbols give `[batch, time, symbols]` logits. Weights start as GPT-2's: normal
+/// with standard deviation 0.02, those that write to the residual stream divided by sqrt(2 *
+/// layers); biases at 0.
 ///
 /// ```
-/// use chainrule_lab::models::{Gpt, GptConfig};
 /// use chainrule::nn::{Layer, Module};
 /// use chainrule::{Generator, Tensor};
-/// let config = GptConfig { symbols: 27, context: 16, layers: 4, heads: 4, width: 64, dropout: 0.0 };
+/// use chainrule_lab::models::{Gpt, GptConfig};
+/// let config =
+///     GptConfig { symbols: 27, context: 16, layers: 4, heads: 4, width: 64, dropout: 0.0 };
 /// let model = Gpt::new(config, &mut Generator::manual_seed(0));
 /// assert_eq!(model.parameter_count(), 204544);
 /// assert_eq!(model.forward(&Tensor::from([[0i64, 5, 13]])).shape(), [1, 3, 27]);
@@ -72,8 +74,9 @@ impl Gpt {
         Ok(model)
     }
 
-    /// A model whose layers start as each does by itself, and not as GPT-2: vectors from the standard normal distribution, the other weights
-    /// uniform. A small model may learn faster from there.
+    /// A model whose layers start as each does by itself, and not as GPT-2: vectors from the
+    /// standard normal distribution, the other weights uniform. A small model may learn faster from
+    /// there.
     pub fn with_layer_starts(config: GptConfig, generator: &mut Generator) -> Result<Gpt> {
         let GptConfig { symbols, context, layers, heads, width, dropout } = config;
         if [symbols, context, layers, heads, width].contains(&0) {
@@ -113,8 +116,8 @@ impl Gpt {
         self.config
     }
 
-    /// Keeps the input of every `n`th block alone for the backward pass, which computes the rest again: less memory, more time, the same bits.
-    /// 0, as at first, keeps all. See [`Stack`].
+    /// Keeps the input of every `n`th block alone for the backward pass, which computes the rest
+    /// again: less memory, more time, the same bits. 0, as at first, keeps all. See [`Stack`].
     pub fn recompute_every(&mut self, n: usize) {
         self.blocks.recompute_every(n);
     }

@@ -1,4 +1,5 @@
-//! Character models of names, from a table of pairs to a transformer: those of the makemore lectures, with their sizes.
+//! Character models of names, from a table of pairs to a transformer: those of the makemore
+//! lectures, with their sizes.
 
 use super::{Gpt, GptConfig};
 use crate::error::{Error, Result};
@@ -14,8 +15,8 @@ const WIDTH: usize = 64;
 
 /// The models.
 ///
-/// `[batch, time]` symbols give `[batch, time, symbols]` logits of the next ones. [`NamesFamily::Wavenet`] alone gives `[batch, symbols]`, for
-/// the symbol after the last.
+/// `[batch, time]` symbols give `[batch, time, symbols]` logits of the next ones.
+/// [`NamesFamily::Wavenet`] alone gives `[batch, symbols]`, for the symbol after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamesFamily {
     /// A table: the logits depend on the last symbol alone.

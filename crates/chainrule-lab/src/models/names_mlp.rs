@@ -31,9 +31,10 @@ const EPS: f64 = 1e-5;
 
 /// Predicts the next symbol of a name from the last few (Bengio et al. 2003, with batch norm).
 ///
-/// `hprebn = C[x] W1 + b1`; `hpreact = gain * (hprebn - mean) / sqrt(var + eps) + bias` with the batch's mean and variance (n - 1);
-/// `h = tanh(hpreact)`; `logits = h W2 + b2`. In evaluation mode mean and variance are those of the last [`NamesMlp::calibrate`].
-/// The intermediates bear these names.
+/// `hprebn = C[x] W1 + b1`; `hpreact = gain * (hprebn - mean) / sqrt(var + eps) + bias` with the
+/// batch's mean and variance (n - 1); `h = tanh(hpreact)`; `logits = h W2 + b2`. In evaluation mode
+/// mean and variance are those of the last [`NamesMlp::calibrate`]. The intermediates bear these
+/// names.
 ///
 /// ```
 /// use chainrule::nn::Module;
@@ -52,7 +53,8 @@ pub struct NamesMlp {
     /// The weight of the hidden layer, `[context * embedding, hidden]`.
     #[module(name = "W1")]
     pub w1: Tensor,
-    /// The bias of the hidden layer. Batch norm takes it out again, so its gradient is 0 but for rounding.
+    /// The bias of the hidden layer. Batch norm takes it out again, so its gradient is 0 but for
+    /// rounding.
     pub b1: Tensor,
     /// The weight of the output layer, `[hidden, symbols]`.
     #[module(name = "W2")]
@@ -78,7 +80,8 @@ pub struct NamesMlp {
 }
 
 impl NamesMlp {
-    /// A model with random weights: C, W1, b1, W2, b2, gain and bias of batch norm are drawn in this order.
+    /// A model with random weights: C, W1, b1, W2, b2, gain and bias of batch norm are drawn in
+    /// this order.
     #[track_caller]
     pub fn new(config: NamesMlpConfig, generator: &mut Generator) -> NamesMlp {
         match NamesMlp::try_new(config, generator) {
@@ -100,7 +103,8 @@ impl NamesMlp {
         let mut randn =
             |rows: usize, cols: usize| Tensor::try_randn([rows, cols], DType::F32, generator);
         let vectors = randn(symbols, embedding)?;
-        // The gain of tanh over the root of fan-in, so that the hidden units start neither dead nor saturated.
+        // The gain of tanh over the root of fan-in, so that the hidden units start neither dead nor
+        // saturated.
         let w1 = randn(fan_in, hidden)?.try_mul(5.0 / 3.0)?.try_div((fan_in as f64).sqrt())?;
         let b1 = randn(1, hidden)?.try_mul(0.1)?.try_reshape(hidden)?;
         let w2 = randn(hidden, symbols)?.try_mul(0.1)?;
@@ -123,7 +127,8 @@ impl NamesMlp {
         })
     }
 
-    /// Writes batch norm in primitive ops instead of the fused one: slower, and every step of it can be looked at.
+    /// Writes batch norm in primitive ops instead of the fused one: slower, and every step of it
+    /// can be looked at.
     pub fn with_primitive_batch_norm(mut self) -> NamesMlp {
         self.primitive = true;
         self
@@ -171,17 +176,19 @@ impl NamesMlp {
         centred.try_mul(var.try_add(EPS)?.try_pow(-0.5)?)?.try_add(&self.bnbias)
     }
 
-    /// Takes mean and variance of the hidden layer over these contexts (the whole training set) for evaluation.
+    /// Takes mean and variance of the hidden layer over these contexts (the whole training set) for
+    /// evaluation.
     pub fn calibrate(&self, contexts: &Tensor) -> Result<()> {
         let hidden = crate::tensor::no_grad(|| self.try_hidden(contexts))?;
         self.bnmean.try_set(&hidden.try_mean(0, true)?)?;
         self.bnvar.try_set(&hidden.try_var(0, 1, true)?)
     }
 
-    /// As [`NamesMlp::calibrate`], but with `rows` contexts at a time: the memory does not depend on how many there are.
+    /// As [`NamesMlp::calibrate`], but with `rows` contexts at a time: the memory does not depend
+    /// on how many there are.
     ///
-    /// Sums are taken in f64, part by part, so the result does not depend on the size of the parts but for the last digit. With
-    /// fewer than two contexts there is no variance: an error.
+    /// Sums are taken in f64, part by part, so the result does not depend on the size of the parts
+    /// but for the last digit. With fewer than two contexts there is no variance: an error.
     pub fn calibrate_in_parts(&self, contexts: &Tensor, rows: usize) -> Result<()> {
         let n = contexts.shape().first().copied().unwrap_or(0);
         if n < 2 || rows == 0 {

@@ -1,7 +1,9 @@
-//! The backward pass of the names model, written by hand: read `forward` from its last line to its first.
+//! The backward pass of the names model, written by hand: read `forward` from its last line to its
+//! first.
 //!
-//! `dx` stands for the gradient of the loss with respect to `x`; it has the shape of `x`. Two things come up again and again. What was
-//! broadcast on the way forward is summed on the way back. What was used twice gets a part from each use, and the parts are added.
+//! `dx` stands for the gradient of the loss with respect to `x`; it has the shape of `x`. Two
+//! things come up again and again. What was broadcast on the way forward is summed on the way back.
+//! What was used twice gets a part from each use, and the parts are added.
 
 use super::forward::{Batch, EPS, Parameters, Pass};
 use crate::tensor::{Tensor, no_grad};
@@ -44,13 +46,15 @@ fn cross_entropy(at: &Pass, batch: &Batch) -> Gradients {
     // counts_sum_inv = counts_sum^-1
     let dcounts_sum = -at.counts_sum.pow(-2.0) * &dcounts_sum_inv;
 
-    // counts_sum = counts.sum(1): each count of the row gets it, beside what came through the product.
+    // counts_sum = counts.sum(1): each count of the row gets it, beside what came through the
+    // product.
     let dcounts = dcounts_by_product + &dcounts_sum;
 
     // counts = exp(norm_logits), and exp is its own slope.
     let dnorm_logits = &at.counts * &dcounts;
 
-    // norm_logits = logits - logit_maxes, the maxima broadcast along the rows. They are there for safety only: this is 0 but for rounding.
+    // norm_logits = logits - logit_maxes, the maxima broadcast along the rows. They are there for
+    // safety only: this is 0 but for rounding.
     let dlogit_maxes = -dnorm_logits.sum(1, true);
 
     // logit_maxes = max of each row: the gradient goes to the element that won.
@@ -70,7 +74,8 @@ fn cross_entropy(at: &Pass, batch: &Batch) -> Gradients {
 
 /// From the logits to the input of tanh.
 pub(super) fn output_layer(p: &Parameters, at: &Pass, dlogits: &Tensor) -> Gradients {
-    // logits = h W2 + b2. Shapes leave no choice: [n, hidden] can only be [n, symbols] times [symbols, hidden].
+    // logits = h W2 + b2. Shapes leave no choice: [n, hidden] can only be [n, symbols] times
+    // [symbols, hidden].
     let dh = dlogits.matmul(&p.w2.t());
     let dw2 = at.h.t().matmul(dlogits);
     let db2 = dlogits.sum(0, false);

@@ -6,18 +6,21 @@ use crate::tensor::{Tensor, no_grad};
 
 /// The gradient of the logits in one step: `(softmax(logits) - onehot(targets)) / n`.
 ///
-/// With `p` the softmax of a row and `y` its target, the loss of the row is `-log p_y = log(sum of e^x_j) - x_y`. The slope of the first term with
-/// respect to `x_i` is `e^x_i / sum of e^x_j = p_i`, that of the second 1 at `i = y`. So each row is pulled up at its target and pushed
-/// down everywhere by its probability, and the two balance.
+/// With `p` the softmax of a row and `y` its target, the loss of the row is
+/// `-log p_y = log(sum of e^x_j) - x_y`. The slope of the first term with respect to `x_i` is
+/// `e^x_i / sum of e^x_j = p_i`, that of the second 1 at `i = y`. So each row is pulled up at its
+/// target and pushed down everywhere by its probability, and the two balance.
 pub fn cross_entropy_collapse(logits: &Tensor, batch: &Batch) -> Tensor {
     no_grad(|| (logits.softmax(1) - one_hot(&batch.targets, logits)) / batch.size() as f64)
 }
 
-/// The gradient through batch norm in one step, with `g` the one that comes in, `r` the normalised values and `v` the variance (divided by
-/// n - 1): `bngain (v + eps)^-1/2 / n * (n g - sum of g - n / (n - 1) * r * sum of g r)`, sums over the batch.
+/// The gradient through batch norm in one step, with `g` the one that comes in, `r` the normalised
+/// values and `v` the variance (divided by n - 1): `bngain (v + eps)^-1/2 / n * (n g - sum of g - n
+/// / (n - 1) * r * sum of g r)`, sums over the batch.
 ///
-/// Without statistics it would be `bngain (v + eps)^-1/2 g`. The mean moves with every value and takes the mean of `g` away; the variance moves
-/// in proportion to `r` and takes away what of `g` points along `r`.
+/// Without statistics it would be `bngain (v + eps)^-1/2 g`. The mean moves with every value and
+/// takes the mean of `g` away; the variance moves in proportion to `r` and takes away what of `g`
+/// points along `r`.
 pub fn batch_norm_collapse(p: &Parameters, at: &Pass, dhpreact: &Tensor) -> Tensor {
     no_grad(|| {
         let n = at.hprebn.size(0) as f64;

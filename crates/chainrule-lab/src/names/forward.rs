@@ -9,7 +9,8 @@ use crate::tensor::Tensor;
 /// What is added to the variance before its root is taken.
 pub(super) const EPS: f64 = 1e-5;
 
-/// The parameters of the names model. On the tape they bear the names `C`, `W1`, `b1`, `W2`, `b2`, `bngain` and `bnbias`.
+/// The parameters of the names model. On the tape they bear the names `C`, `W1`, `b1`, `W2`, `b2`,
+/// `bngain` and `bnbias`.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     /// A vector for each symbol, `[symbols, embedding]`.
@@ -29,8 +30,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Draws them as [`NamesMlp::new`] does, with 27 symbols, a context of 3, vectors of 10 and 64 hidden units: 4137 numbers. The draws are f32
-    /// and are then converted.
+    /// Draws them as [`NamesMlp::new`] does, with 27 symbols, a context of 3, vectors of 10 and 64
+    /// hidden units: 4137 numbers. The draws are f32 and are then converted.
     pub fn new(dtype: DType, generator: &mut Generator) -> Result<Parameters> {
         let sizes = NamesMlpConfig { hidden: 64, ..NamesMlpConfig::default() };
         Parameters::of(&NamesMlp::try_new(sizes, generator)?, dtype)
@@ -96,7 +97,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// From contexts `[n, context]` and targets `[n]`, both i64; `n` must be 2 at least, since one example has no variance.
+    /// From contexts `[n, context]` and targets `[n]`, both i64; `n` must be 2 at least, since one
+    /// example has no variance.
     pub fn new(contexts: Tensor, targets: Tensor) -> Result<Batch> {
         let shape = contexts.shape();
         if contexts.rank() != 2 || targets.shape() != [shape[0]] || shape[0] < 2 {
@@ -154,7 +156,8 @@ pub struct Pass {
     pub loss: Tensor,
 }
 
-/// Runs the model in small steps. An error if a context or target is no symbol, or the shapes do not fit.
+/// Runs the model in small steps. An error if a context or target is no symbol, or the shapes do
+/// not fit.
 pub fn forward(p: &Parameters, batch: &Batch) -> Result<Pass> {
     p.check(batch)?;
     let n = batch.size() as f64;

@@ -1,17 +1,21 @@
-//! The exercises of the lecture on backpropagation by hand, on the names model: an embedding, a hidden layer with batch norm and tanh, an output
-//! layer and cross-entropy.
+//! The exercises of the lecture on backpropagation by hand, on the names model: an embedding, a
+//! hidden layer with batch norm and tanh, an output layer and cross-entropy.
 //!
-//! 1. The backward pass through every small step: [`backward()`] beside autograd, all 19 intermediates and 7 parameters.
+//! 1. The backward pass through every small step: [`backward()`] beside autograd, all 19
+//!    intermediates and 7 parameters.
 //! 2. Cross-entropy in one formula, [`cross_entropy_collapse`].
 //! 3. Batch norm in one formula, [`batch_norm_collapse`].
 //! 4. Training with [`backward_collapsed`] instead of autograd, [`train`].
 //!
 //! ```
-//! use chainrule_lab::names::{self, Batch, Parameters};
 //! use chainrule::{DType, Generator, Tensor};
+//! use chainrule_lab::names::{self, Batch, Parameters};
 //!
 //! let parameters = Parameters::new(DType::F64, &mut Generator::manual_seed(2147483647))?;
-//! let batch = Batch::new(Tensor::from([[0i64, 0, 5], [0, 5, 13], [5, 13, 13]]), Tensor::from([13i64, 13, 1]))?;
+//! let batch = Batch::new(
+//!     Tensor::from([[0i64, 0, 5], [0, 5, 13], [5, 13, 13]]),
+//!     Tensor::from([13i64, 13, 1]),
+//! )?;
 //! let report = names::exercise_1(&parameters, &batch)?;
 //! assert_eq!(report.rows.len(), 26);
 //! assert!(report.passed(), "{report}");

@@ -34,7 +34,8 @@ fn every_exercise_passes_at_any_seed_and_batch() {
                 exercise_3(&parameters, &batch).unwrap(),
             );
             reports.push(&second);
-            // With two or three examples nearly all of the gradient cancels in batch norm, and f32 has little left of it.
+            // With two or three examples nearly all of the gradient cancels in batch norm, and f32
+            // has little left of it.
             if n > 3 || dtype == DType::F64 {
                 reports.push(&third);
             }

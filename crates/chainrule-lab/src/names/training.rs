@@ -19,8 +19,9 @@ pub struct Training {
     pub parameters_apart: f64,
 }
 
-/// Trains by gradient descent, once with the hand-written backward pass and no tape, once with autograd. Both runs begin with copies of
-/// `parameters` and get the same batches; `parameters` stays as it is.
+/// Trains by gradient descent, once with the hand-written backward pass and no tape, once with
+/// autograd. Both runs begin with copies of `parameters` and get the same batches; `parameters`
+/// stays as it is.
 pub fn train(
     parameters: &Parameters,
     lr: f64,

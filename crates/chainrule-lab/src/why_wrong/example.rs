@@ -122,7 +122,8 @@ fn first_wrong(
     Ok(None)
 }
 
-/// A mistake that can be made at any op, in `x * b + b`, where `b` is a row that is stretched and used twice.
+/// A mistake that can be made at any op, in `x * b + b`, where `b` is a row that is stretched and
+/// used twice.
 pub(super) fn of_general(name: &str) -> Result<Option<Example>> {
     let x = Tensor::from([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0], [2.0, 1.5, -0.5]]).parameter();
     let b = Tensor::from([0.5, -1.0, 2.0]).parameter();

@@ -1,4 +1,5 @@
-//! The page *Why is my gradient wrong?*, written from the catalogue: what is shown there was planted and computed.
+//! The page *Why is my gradient wrong?*, written from the catalogue: what is shown there was
+//! planted and computed.
 
 use std::fmt::Write;
 
@@ -275,7 +276,8 @@ fn op(page: &mut String, entry: &Entry) -> Result<()> {
     Ok(())
 }
 
-/// A number with few digits, so that the page does not depend on the last ones, which differ between processors.
+/// A number with few digits, so that the page does not depend on the last ones, which differ
+/// between processors.
 fn number(x: f64) -> String {
     match x.abs() {
         size if size < 1e-9 => "0".to_string(),

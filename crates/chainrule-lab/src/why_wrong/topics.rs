@@ -1,4 +1,5 @@
-//! The catalogue by subject: which mistakes belong together, how one sees them in the numbers, and what to do.
+//! The catalogue by subject: which mistakes belong together, how one sees them in the numbers, and
+//! what to do.
 
 /// Mistakes of one kind.
 pub(crate) struct Topic {
@@ -8,7 +9,8 @@ pub(crate) struct Topic {
     /// How the numbers look.
     pub signature: &'static str,
     pub fix: &'static str,
-    /// The op and the mistake; of the op [`ANY`] for those that belong to no op. The first is the example.
+    /// The op and the mistake; of the op [`ANY`] for those that belong to no op. The first is the
+    /// example.
     pub members: &'static [(&'static str, &'static str)],
 }
 

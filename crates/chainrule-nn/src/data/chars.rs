@@ -32,7 +32,8 @@ impl CharText {
         CharText { numbers, symbols }
     }
 
-    /// Of a text with symbols that are known beforehand. An error for a character that is not among them.
+    /// Of a text with symbols that are known beforehand. An error for a character that is not among
+    /// them.
     pub fn with_symbols(text: &str, symbols: &[char]) -> Result<CharText> {
         let mut all = CharText { symbols: symbols.to_vec(), numbers: Vec::new() };
         all.symbols.sort_unstable();
@@ -51,7 +52,8 @@ impl CharText {
         Ok(text)
     }
 
-    /// The same text in the numbers of other symbols. An error for a character that is not among them.
+    /// The same text in the numbers of other symbols. An error for a character that is not among
+    /// them.
     pub fn with_numbers_of(&self, symbols: &[char]) -> Result<CharText> {
         match self.symbols == symbols {
             true => Ok(self.clone()),
@@ -96,7 +98,8 @@ impl CharText {
     }
 }
 
-/// All stretches of a row of numbers: each is an example, and the same stretch one further on is what is wanted.
+/// All stretches of a row of numbers: each is an example, and the same stretch one further on is
+/// what is wanted.
 #[derive(Clone, Debug)]
 pub struct Windows {
     numbers: Vec<i64>,

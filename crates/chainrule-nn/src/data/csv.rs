@@ -11,7 +11,10 @@ use crate::tensor::Tensor;
 /// ```
 /// use chainrule::data::Table;
 /// let table = Table::parse("x,y\n1,2.5\n-3e2, 4\n")?;
-/// assert_eq!((table.names(), table.column(1)), (&["x".to_string(), "y".to_string()][..], vec![2.5, 4.0]));
+/// assert_eq!(
+///     (table.names(), table.column(1)),
+///     (&["x".to_string(), "y".to_string()][..], vec![2.5, 4.0])
+/// );
 /// let error = Table::parse("x,y\n1,2\n1,zwei\n").unwrap_err().to_string();
 /// assert_eq!(error, "csv: line 3: \"zwei\" in column `y` is not a finite number");
 /// # Ok::<(), chainrule::Error>(())
@@ -29,10 +32,11 @@ impl Table {
         parse(&file::text(path)?).map_err(|why| file::wrong(path, why))
     }
 
-    /// Reads a text: one row a line, blank lines left out. A first line in which no field is a number names the columns.
+    /// Reads a text: one row a line, blank lines left out. A first line in which no field is a
+    /// number names the columns.
     ///
-    /// Errors for a row with more or fewer fields than the first, a field that is not a finite number or too large for f32, and a table
-    /// without rows.
+    /// Errors for a row with more or fewer fields than the first, a field that is not a finite
+    /// number or too large for f32, and a table without rows.
     pub fn parse(text: &str) -> Result<Table> {
         parse(text).map_err(|why| Error::argument("csv", why))
     }

@@ -34,7 +34,8 @@ pub trait Dataset: Send + Sync {
     }
 }
 
-/// The numbers of a batch before they are tensors. It is used again and again, so filling it takes no memory.
+/// The numbers of a batch before they are tensors. It is used again and again, so filling it takes
+/// no memory.
 #[derive(Debug, Default)]
 pub struct RawBatch {
     /// The inputs.
@@ -93,7 +94,10 @@ impl Column {
 /// ```
 /// use chainrule::Tensor;
 /// use chainrule::data::{Dataset, TensorDataset};
-/// let set = TensorDataset::try_new(&Tensor::from([[1.0f32], [2.0], [3.0]]), &Tensor::from([0i64, 1, 0]))?;
+/// let set = TensorDataset::try_new(
+///     &Tensor::from([[1.0f32], [2.0], [3.0]]),
+///     &Tensor::from([0i64, 1, 0]),
+/// )?;
 /// assert_eq!(set.batch(&[2, 0])?.x.to_vec::<f32>(), [3.0, 1.0]);
 /// # Ok::<(), chainrule::Error>(())
 /// ```
@@ -152,7 +156,8 @@ impl TensorDataset {
         TensorDataset::try_new(x, y).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`TensorDataset::new`], but returns the error: for other dtypes, or unlike numbers of rows.
+    /// As [`TensorDataset::new`], but returns the error: for other dtypes, or unlike numbers of
+    /// rows.
     pub fn try_new(x: &Tensor, y: &Tensor) -> Result<TensorDataset> {
         let (a, b) = (x.shape(), y.shape());
         if a.rank() == 0 || b.rank() == 0 || a[0] != b[0] {

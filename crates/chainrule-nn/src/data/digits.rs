@@ -25,10 +25,11 @@ impl Digits {
     /// How many pixels a picture has in a row and in a column.
     pub const SIDE: usize = 28;
 
-    /// Draws `count` digits: strokes with a hand that shakes, slants and presses now more and now less.
+    /// Draws `count` digits: strokes with a hand that shakes, slants and presses now more and now
+    /// less.
     ///
-    /// The picture number `i` depends on the seed and on `i` alone, so the result is the same for any number of threads. No two seeds
-    /// share pictures.
+    /// The picture number `i` depends on the seed and on `i` alone, so the result is the same for
+    /// any number of threads. No two seeds share pictures.
     ///
     /// ```
     /// use chainrule::data::Digits;
@@ -40,7 +41,8 @@ impl Digits {
         draw::draw(count, seed)
     }
 
-    /// The pictures of IDX files. Errors unless they are 28 by 28, as many as labels, and the labels are 0 to 9.
+    /// The pictures of IDX files. Errors unless they are 28 by 28, as many as labels, and the
+    /// labels are 0 to 9.
     pub fn read(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Digits> {
         let (images, labels) = (images.as_ref(), labels.as_ref());
         let (pixels, digits) = (Idx::read(images)?, Idx::read(labels)?);
@@ -102,7 +104,8 @@ impl Digits {
     }
 }
 
-/// The file of a folder, gzipped or not, also with a dot for the second hyphen as some copies have it.
+/// The file of a folder, gzipped or not, also with a dot for the second hyphen as some copies have
+/// it.
 fn find(folder: &Path, part: &str, name: &str) -> Result<PathBuf> {
     let plain = format!("{part}-{name}");
     let dotted = plain.replacen("-idx", ".idx", 1);

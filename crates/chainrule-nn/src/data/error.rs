@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use super::text::{MAX_FILE_BYTES, MAX_NAME_BYTES};
 
-/// What can be wrong with a file of names. Each message is one line: what is wrong, and the way out.
+/// What can be wrong with a file of names. Each message is one line: what is wrong, and the way
+/// out.
 #[derive(Debug, Error)]
 pub enum DataError {
     /// There is no such file.
@@ -84,7 +85,8 @@ pub enum DataError {
     BadSymbol {
         /// The file as the user named it.
         path: String,
-        /// The line, counted from 1 (for [`NameDataset::build`](super::text::NameDataset::build): the place in the list).
+        /// The line, counted from 1 (for [`NameDataset::build`](super::text::NameDataset::build):
+        /// the place in the list).
         line: usize,
         /// The name, cut to its first characters when it is long.
         name: String,

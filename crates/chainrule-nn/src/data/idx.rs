@@ -31,8 +31,8 @@ impl Idx {
         parse(file::bytes(path)?).map_err(|why| file::wrong(path, why))
     }
 
-    /// Reads the bytes of a file, gzipped or not. Errors for another magic number, and if there are fewer or more bytes than the
-    /// sizes say.
+    /// Reads the bytes of a file, gzipped or not. Errors for another magic number, and if there are
+    /// fewer or more bytes than the sizes say.
     pub fn parse(bytes: Vec<u8>) -> Result<Idx> {
         parse(bytes).map_err(|why| Error::argument("idx", why))
     }

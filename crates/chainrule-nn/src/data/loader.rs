@@ -36,7 +36,8 @@ pub struct LoaderOptions {
     pub shuffle: Option<u64>,
     /// Leaves out the last batch of an epoch if it is not full.
     pub drop_last: bool,
-    /// How many batches are made ahead on a thread of their own; with 0 each is made when it is asked for.
+    /// How many batches are made ahead on a thread of their own; with 0 each is made when it is
+    /// asked for.
     pub prefetch: usize,
 }
 
@@ -49,8 +50,8 @@ impl Default for LoaderOptions {
 
 /// Goes through a set epoch by epoch, without end.
 ///
-/// The order of an epoch depends on the seed and the number of the epoch alone. The place can be saved in the middle of an epoch; batches that were
-/// made ahead do not count.
+/// The order of an epoch depends on the seed and the number of the epoch alone. The place can be
+/// saved in the middle of an epoch; batches that were made ahead do not count.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -90,8 +91,8 @@ impl DataLoader {
         DataLoader::try_new(dataset, options).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`DataLoader::new`], but returns the error: for an empty set, a batch of 0, and a set smaller
-    /// than a batch if the last is dropped.
+    /// As [`DataLoader::new`], but returns the error: for an empty set, a batch of 0, and a set
+    /// smaller than a batch if the last is dropped.
     pub fn try_new(dataset: Arc<dyn Dataset>, options: LoaderOptions) -> Result<DataLoader> {
         let fail = |why: String| Err(Error::argument("DataLoader", why));
         if options.batch == 0 || dataset.is_empty() {
@@ -220,7 +221,8 @@ impl Cursor {
     }
 }
 
-/// A thread that makes batches ahead. Tensors are made by the caller, whose pool their memory goes back to.
+/// A thread that makes batches ahead. Tensors are made by the caller, whose pool their memory goes
+/// back to.
 struct Worker {
     full: Option<Receiver<Result<RawBatch>>>,
     used: Sender<RawBatch>,
@@ -275,7 +277,8 @@ impl Drop for Worker {
     }
 }
 
-/// Batches of examples drawn at random, each with the same chance every time: as the lectures on names do it.
+/// Batches of examples drawn at random, each with the same chance every time: as the lectures on
+/// names do it.
 pub struct RandomBatches {
     dataset: Arc<dyn Dataset>,
     generator: Generator,

@@ -1,8 +1,9 @@
 //! Data: sets of examples, the files they come from, and batches of them.
 //!
-//! A [`Dataset`] gives examples by their numbers. [`DataLoader`] goes through it in epochs, [`RandomBatches`] draws from it; both know
-//! their place, so that a training can be stopped and taken up. Here live also the readers of files; each refuses what it does not
-//! understand with one line, and takes no more memory than the file has bytes.
+//! A [`Dataset`] gives examples by their numbers. [`DataLoader`] goes through it in epochs,
+//! [`RandomBatches`] draws from it; both know their place, so that a training can be stopped and
+//! taken up. Here live also the readers of files; each refuses what it does not understand with one
+//! line, and takes no more memory than the file has bytes.
 
 mod chars;
 mod csv;

@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::rng::CounterRng;
 use crate::tensor::Tensor;
 
-/// `count` points of the plane on two half moons with noise of this deviation, and which moon each is on (0 or 1).
+/// `count` points of the plane on two half moons with noise of this deviation, and which moon each
+/// is on (0 or 1).
 ///
 /// ```
 /// let moons = chainrule::data::moons(200, 0.1, 7)?;

@@ -10,7 +10,8 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Reads the array of a `.npy` file as a tensor.
 ///
-/// f32, f64, i64 and bool keep their dtype; other whole numbers of up to 32 bits, signed or not, become i64. Little-endian only.
+/// f32, f64, i64 and bool keep their dtype; other whole numbers of up to 32 bits, signed or not,
+/// become i64. Little-endian only.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let bytes = file::bytes(path)?;

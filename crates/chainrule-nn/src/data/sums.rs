@@ -6,8 +6,8 @@ use crate::rng::CounterRng;
 
 /// All pairs of numbers up to a number of digits, written as sums; a part of them is kept apart.
 ///
-/// An example is a line such as `37+5=42` and a line break, filled up to the longest. What is wanted is the next symbol of the
-/// answer; what is asked does not count.
+/// An example is a line such as `37+5=42` and a line break, filled up to the longest. What is
+/// wanted is the next symbol of the answer; what is asked does not count.
 #[derive(Clone, Debug)]
 pub struct Sums {
     digits: u32,
@@ -26,7 +26,8 @@ impl Sums {
     /// The most sums that are written.
     const MOST: u64 = 200_000;
 
-    /// Sums to learn from and sums kept apart, a tenth of them but 1,000 at most, with numbers of 1 to `digits` digits. No sum is in both.
+    /// Sums to learn from and sums kept apart, a tenth of them but 1,000 at most, with numbers of 1
+    /// to `digits` digits. No sum is in both.
     ///
     /// ```
     /// use chainrule::data::Sums;

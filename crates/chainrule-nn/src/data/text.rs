@@ -1,8 +1,8 @@
 //! Lists of names: reading, checking, splitting and turning them into training pairs.
 //!
-//! A file of names holds one name a line. Every name is spelt in the [`Vocabulary`]: the letters `a` to `z`.
-//! A model reads a few symbols (the context) and guesses the next one; a [`NameDataset`] holds all
-//! such pairs of a list.
+//! A file of names holds one name a line. Every name is spelt in the [`Vocabulary`]: the letters
+//! `a` to `z`. A model reads a few symbols (the context) and guesses the next one; a
+//! [`NameDataset`] holds all such pairs of a list.
 //!
 //! ```text
 //! emma, context 3:   ... -> e    ..e -> m    .em -> m    emm -> a    mma -> .
@@ -14,7 +14,8 @@ use std::path::Path;
 
 pub use super::error::DataError;
 
-/// The longest name that is accepted, in bytes. A longer line is no name but a file of another kind.
+/// The longest name that is accepted, in bytes. A longer line is no name but a file of another
+/// kind.
 pub const MAX_NAME_BYTES: usize = 10_000;
 
 /// The largest file that is accepted, in bytes (64 MiB, some 9 million names).
@@ -26,8 +27,8 @@ pub const MAX_CONTEXT_CELLS: usize = 1 << 28;
 /// The fewest names of which none of the three parts of a [`NameSplit`] is empty.
 pub const MIN_NAMES_TO_SPLIT: usize = 6;
 
-/// The 27 symbols of the names models: `.` is 0 and stands for the start and the end of a name;
-/// the letters `a` to `z` are 1 to 26. There are no others: no capitals, accents, hyphens or spaces.
+/// The 27 symbols of the names models: `.` is 0 and stands for the start and the end of a name; the
+/// letters `a` to `z` are 1 to 26. There are no others: no capitals, accents, hyphens or spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Vocabulary;
 
@@ -85,7 +86,8 @@ impl NameList {
     pub fn read(path: impl AsRef<Path>) -> Result<NameList, DataError> {
         let path = path.as_ref();
         let label = path.display().to_string();
-        // Asked first, because what an attempt to read a folder says differs between systems, and one to open a pipe waits.
+        // Asked first, because what an attempt to read a folder says differs between systems, and
+        // one to open a pipe waits.
         match std::fs::metadata(path) {
             Ok(about) if about.is_dir() => return Err(DataError::IsFolder { path: label }),
             Ok(about) if !about.is_file() => return Err(DataError::NoFile { path: label }),
@@ -105,8 +107,8 @@ impl NameList {
         }
     }
 
-    /// Reads names from bytes, as [`NameList::read`] does from a file. `label` stands for the path in
-    /// errors.
+    /// Reads names from bytes, as [`NameList::read`] does from a file. `label` stands for the path
+    /// in errors.
     ///
     /// ```
     /// # use chainrule::data::text::NameList;
@@ -139,7 +141,8 @@ impl NameList {
         Ok(NameList { names, label: label.to_owned() })
     }
 
-    /// The list that is part of the library, so that a first run needs no file: some 23,000 given names from many languages.
+    /// The list that is part of the library, so that a first run needs no file: some 23,000 given
+    /// names from many languages.
     pub fn embedded() -> NameList {
         Self::parse(include_bytes!("names.txt"), "the built-in list of names")
             .expect("the built-in list is checked by a test")
@@ -207,7 +210,8 @@ pub struct NameDataset {
 }
 
 impl NameDataset {
-    /// Makes the pairs of `names` with `context` symbols each. A name of k letters gives k + 1 pairs.
+    /// Makes the pairs of `names` with `context` symbols each. A name of k letters gives k + 1
+    /// pairs.
     ///
     /// ```
     /// # use chainrule::data::text::NameDataset;

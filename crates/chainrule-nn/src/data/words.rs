@@ -4,7 +4,8 @@ use super::dataset::{Dataset, RawBatch};
 use super::error::DataError;
 use super::text::Vocabulary;
 
-/// Names, one an example: the start symbol and the letters, and what is wanted is each next letter and the end symbol.
+/// Names, one an example: the start symbol and the letters, and what is wanted is each next letter
+/// and the end symbol.
 #[derive(Clone, Debug)]
 pub struct Words {
     rows: Vec<Vec<i64>>,
@@ -20,7 +21,10 @@ impl Words {
     /// ```
     /// use chainrule::data::{Dataset, Words};
     /// let batch = Words::new(&["ab"], 4)?.batch(&[0])?;
-    /// assert_eq!((batch.x.to_vec::<i64>(), batch.y.to_vec::<i64>()), (vec![0, 1, 2, 0], vec![1, 2, 0, -1]));
+    /// assert_eq!(
+    ///     (batch.x.to_vec::<i64>(), batch.y.to_vec::<i64>()),
+    ///     (vec![0, 1, 2, 0], vec![1, 2, 0, -1])
+    /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(names: &[impl AsRef<str>], context: usize) -> Result<Words, DataError> {

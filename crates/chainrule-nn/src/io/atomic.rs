@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// Writes a file so that a reader finds either the earlier content or the new one, never a part: into a second file of
-/// the same folder, onto the disk, and then under its name; at last the folder goes onto the disk.
+/// Writes a file so that a reader finds either the earlier content or the new one, never a part:
+/// into a second file of the same folder, onto the disk, and then under its name; at last the
+/// folder goes onto the disk.
 ///
-/// When that fails (the disk is full, say), the second file is removed and the earlier one is as it was.
+/// When that fails (the disk is full, say), the second file is removed and the earlier one is as it
+/// was.
 ///
 /// ```
 /// use std::io::Write;
@@ -42,7 +44,8 @@ pub fn write_atomic(
     Ok(())
 }
 
-/// A new name is safe on the disk once the folder is. Some file systems refuse this; the file is written all the same.
+/// A new name is safe on the disk once the folder is. Some file systems refuse this; the file is
+/// written all the same.
 pub(super) fn sync_folder_of(path: &Path) {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -66,8 +69,8 @@ fn temporary_file(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// `.NAME.PROCESS-NUMBER.tmp`. The number is new for each file, and starts at the time: in a container every process has
-/// the same id, and files of killed ones must not be in the way.
+/// `.NAME.PROCESS-NUMBER.tmp`. The number is new for each file, and starts at the time: in a
+/// container every process has the same id, and files of killed ones must not be in the way.
 pub(super) fn temporary_name(name: &OsStr) -> OsString {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     if NEXT.load(Ordering::Relaxed) == 0 {
@@ -94,9 +97,11 @@ fn is_temporary(name: &str) -> bool {
     }
 }
 
-/// Removes the unfinished files that killed processes left in a folder, and gives how many there were.
+/// Removes the unfinished files that killed processes left in a folder, and gives how many there
+/// were.
 ///
-/// For a folder in which nobody else writes now: the unfinished file of a [`write_atomic`] that goes on would be lost.
+/// For a folder in which nobody else writes now: the unfinished file of a [`write_atomic`] that
+/// goes on would be lost.
 pub fn sweep(folder: impl AsRef<Path>) -> io::Result<usize> {
     let mut swept = 0;
     for entry in fs::read_dir(folder)? {
@@ -110,10 +115,12 @@ pub fn sweep(folder: impl AsRef<Path>) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// The bytes of a regular file, or why it is not read: a folder, a pipe or a device, more than `most` bytes, an error of the system.
+/// The bytes of a regular file, or why it is not read: a folder, a pipe or a device, more than
+/// `most` bytes, an error of the system.
 ///
-/// A pipe without a writer would block and a device may have no end, so both are refused before they are opened. The limit
-/// holds for what is read and not only for the size that the system gives, which may be 0 or change.
+/// A pipe without a writer would block and a device may have no end, so both are refused before
+/// they are opened. The limit holds for what is read and not only for the size that the system
+/// gives, which may be 0 or change.
 pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let about = fs::metadata(path).map_err(|e| reason(&e))?;
     if about.is_dir() {

@@ -1,7 +1,8 @@
 //! Checkpoints: all that a training needs to go on as if it had never stopped, with a checksum.
 //!
-//! A file is: the line `chainrule checkpoint 1`; the lengths of text and state as u64; the CRC-32 of all that follows and
-//! of the lengths; the text; the state in the safetensors format. All numbers are little-endian.
+//! A file is: the line `chainrule checkpoint 1`; the lengths of text and state as u64; the CRC-32
+//! of all that follows and of the lengths; the text; the state in the safetensors format. All
+//! numbers are little-endian.
 
 use std::fmt;
 use std::fs;
@@ -149,7 +150,8 @@ impl fmt::Display for Kept {
 
 /// The checkpoints of one run in a folder: the last, the one before it, and the best.
 ///
-/// At each moment, also when the process is killed while it saves, the folder holds a whole checkpoint if it ever held one.
+/// At each moment, also when the process is killed while it saves, the folder holds a whole
+/// checkpoint if it ever held one.
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder {
     path: PathBuf,
@@ -163,7 +165,8 @@ impl CheckpointFolder {
         CheckpointFolder { path: path.into(), moved: Arc::default() }
     }
 
-    /// Says that the folder, with all that is in it, is at another path from now on, for all clones. The first move counts.
+    /// Says that the folder, with all that is in it, is at another path from now on, for all
+    /// clones. The first move counts.
     #[doc(hidden)]
     pub fn moved_to(&self, path: impl Into<PathBuf>) {
         let _ = self.moved.set(path.into());
@@ -173,15 +176,18 @@ impl CheckpointFolder {
         self.moved.get().unwrap_or(&self.path)
     }
 
-    /// The path of a checkpoint, whether it is there or not: `last.ckpt`, `earlier.ckpt`, `best.ckpt`.
+    /// The path of a checkpoint, whether it is there or not: `last.ckpt`, `earlier.ckpt`,
+    /// `best.ckpt`.
     pub fn file(&self, which: Kept) -> PathBuf {
         self.path().join(format!("{which}.ckpt"))
     }
 
-    /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes the best too, in a file of its own.
+    /// Saves a new last one; what was the last becomes the earlier one. With `is_best` it becomes
+    /// the best too, in a file of its own.
     ///
-    /// The best is written first: if that is as far as it gets, the run goes on from the last one and comes to the same best again.
-    /// Errors if a file cannot be written; then there is still a whole one under each name that had one.
+    /// The best is written first: if that is as far as it gets, the run goes on from the last one
+    /// and comes to the same best again. Errors if a file cannot be written; then there is still a
+    /// whole one under each name that had one.
     pub fn save(&self, checkpoint: &Checkpoint, is_best: bool) -> Result<()> {
         self.save_bytes(&checkpoint.to_bytes()?, is_best)
     }
@@ -200,7 +206,8 @@ impl CheckpointFolder {
         write(&self.file(Kept::Last), bytes)
     }
 
-    /// Gives the last one a second name, so that it never lacks the first one; the new last is another file then.
+    /// Gives the last one a second name, so that it never lacks the first one; the new last is
+    /// another file then.
     fn keep_last_as_earlier(&self) -> Result<()> {
         let (last, file) = (self.file(Kept::Last), self.file(Kept::Earlier));
         let beside = self.path().join(temporary_name("earlier.ckpt".as_ref()));

@@ -1,7 +1,9 @@
-//! Tensors by name in the safetensors format: a JSON header with names, dtypes, shapes and offsets, then the bytes.
+//! Tensors by name in the safetensors format: a JSON header with names, dtypes, shapes and offsets,
+//! then the bytes.
 //!
-//! The crate `safetensors` checks the header (its length, overlaps, offsets against shapes); sizes and dtypes are checked here.
-//! Files are written beside their place and renamed, so an interrupted save leaves the earlier file whole.
+//! The crate `safetensors` checks the header (its length, overlaps, offsets against shapes); sizes
+//! and dtypes are checked here. Files are written beside their place and renamed, so an interrupted
+//! save leaves the earlier file whole.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -19,7 +21,8 @@ use crate::tensor::Tensor;
 /// The largest file that is read, 16 GiB: a longer one is no set of weights for this library.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Reads all tensors of a file. F32, F64, I64 and BOOL are taken as they are; other dtypes are an error that names the tensor.
+/// Reads all tensors of a file. F32, F64, I64 and BOOL are taken as they are; other dtypes are an
+/// error that names the tensor.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     let path = path.as_ref();
     let error = |why: String| Error::File { path: path.to_owned(), why };
@@ -27,7 +30,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     parse(&bytes).map_err(|e| error(e.to_string()))
 }
 
-/// Reads all tensors from the bytes of a file. A checksum in its header, see [`serialize_checked`], must fit; a file without one is read too.
+/// Reads all tensors from the bytes of a file. A checksum in its header, see [`serialize_checked`],
+/// must fit; a file without one is read too.
 pub fn parse(bytes: &[u8]) -> Result<StateDict> {
     let file = SafeTensors::deserialize(bytes).map_err(|e| {
         Error::argument(
@@ -43,10 +47,11 @@ pub fn parse(bytes: &[u8]) -> Result<StateDict> {
 const CHECKSUM: &str = "chainrule.checksum";
 const CRC_32: &str = "chainrule crc32 ";
 
-/// An error unless the checksum in the header, if there is one, is that of all bytes with zeros in its place.
+/// An error unless the checksum in the header, if there is one, is that of all bytes with zeros in
+/// its place.
 ///
-/// A value with the word under another name, or the name with another value, is a damaged entry: so no single byte can
-/// change unnoticed, not even one of the entry itself.
+/// A value with the word under another name, or the name with another value, is a damaged entry: so
+/// no single byte can change unnoticed, not even one of the entry itself.
 fn verify(bytes: &[u8]) -> Result<(), String> {
     let Ok((header, metadata)) = SafeTensors::read_metadata(bytes) else { return Ok(()) };
     let entries = metadata.metadata().iter().flatten();
@@ -80,7 +85,8 @@ fn crc(bytes: &[u8], at: usize) -> u32 {
     hasher.finalize()
 }
 
-/// As [`serialize`], with a checksum of the whole file in its header, which [`load`] and [`parse`] verify and other programs pass over.
+/// As [`serialize`], with a checksum of the whole file in its header, which [`load`] and [`parse`]
+/// verify and other programs pass over.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -103,7 +109,8 @@ pub fn serialize_checked(
     }
     metadata.insert(CHECKSUM.to_owned(), value.clone());
     let mut bytes = serialize(tensors, &metadata)?;
-    // The header comes first, and a name of a tensor may hold the text too: the metadata are the first entry of the header.
+    // The header comes first, and a name of a tensor may hold the text too: the metadata are the
+    // first entry of the header.
     let at = position(&bytes, value.as_bytes()).map(|at| at + CRC_32.len());
     let at = at.ok_or_else(|| Error::argument("safetensors", "the header lacks its checksum"))?;
     let sum = format!("{:08x}", crc(&bytes, at));
@@ -167,7 +174,8 @@ fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<u8>)> {
     })
 }
 
-/// Writes the tensors to a file with a checksum ([`serialize_checked`]), all or nothing: a full disk leaves the earlier file as it was.
+/// Writes the tensors to a file with a checksum ([`serialize_checked`]), all or nothing: a full
+/// disk leaves the earlier file as it was.
 pub fn save(
     path: impl AsRef<Path>,
     tensors: &StateDict,

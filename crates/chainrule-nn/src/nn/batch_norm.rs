@@ -4,11 +4,13 @@ use super::{Field, Layer, Module, Training};
 use crate::error::{Error, Result, raise};
 use crate::tensor::{Tensor, no_grad};
 
-/// `gain * (x - mean) / sqrt(var + eps) + bias` for each feature (Ioffe and Szegedy 2015), as PyTorch's `BatchNorm1d`.
+/// `gain * (x - mean) / sqrt(var + eps) + bias` for each feature (Ioffe and Szegedy 2015), as
+/// PyTorch's `BatchNorm1d`.
 ///
-/// `x` is `[n, features]` or `[n, features, length]`. In training mode mean and variance (divided by n) are the batch's, and the running ones move
-/// towards them by `momentum`, the variance unbiased (divided by n - 1). In evaluation mode the running ones are used; [`BatchNorm1d::calibrate`] sets
-/// them from a whole set.
+/// `x` is `[n, features]` or `[n, features, length]`. In training mode mean and variance (divided
+/// by n) are the batch's, and the running ones move towards them by `momentum`, the variance
+/// unbiased (divided by n - 1). In evaluation mode the running ones are used;
+/// [`BatchNorm1d::calibrate`] sets them from a whole set.
 ///
 /// ```
 /// use chainrule::nn::{BatchNorm1d, Layer};
@@ -72,8 +74,8 @@ impl BatchNorm1d {
         BatchNorm1d::try_with_options(features, options).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`BatchNorm1d::with_options`], but returns the error: for no features, an eps below 0, or a
-    /// momentum outside 0 to 1.
+    /// As [`BatchNorm1d::with_options`], but returns the error: for no features, an eps below 0, or
+    /// a momentum outside 0 to 1.
     pub fn try_with_options(features: usize, options: BatchNormOptions) -> Result<BatchNorm1d> {
         let BatchNormOptions { eps, momentum } = options;
         let fits = features > 0 && eps.is_finite() && eps >= 0.0 && (0.0..=1.0).contains(&momentum);
@@ -95,7 +97,8 @@ impl BatchNorm1d {
         })
     }
 
-    /// Sets the running statistics to those of `x`, a whole set: its mean and its unbiased variance.
+    /// Sets the running statistics to those of `x`, a whole set: its mean and its unbiased
+    /// variance.
     pub fn calibrate(&self, x: &Tensor) -> Result<()> {
         let (_, mean, var) = no_grad(|| x.detach().try_batch_norm_train(None, None, self.eps, 1))?;
         self.running_mean.try_set(&mean.try_to_dtype(self.running_mean.dtype())?)?;
@@ -145,7 +148,8 @@ impl BatchNorm1d {
     }
 }
 
-/// [`BatchNorm1d`] for pictures: each channel of `[n, channels, height, width]` is normalised over the batch and all positions.
+/// [`BatchNorm1d`] for pictures: each channel of `[n, channels, height, width]` is normalised over
+/// the batch and all positions.
 ///
 /// ```
 /// use chainrule::nn::{BatchNorm2d, Layer, Module};

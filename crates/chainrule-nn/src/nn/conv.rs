@@ -7,8 +7,8 @@ use crate::ops::{AvgPool, Conv, MaxPool};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// The weight `[out, in / groups, kernel..]` and the bias of a convolution, as PyTorch starts them: uniform within
-/// `± 1 / sqrt(fan_in)`.
+/// The weight `[out, in / groups, kernel..]` and the bias of a convolution, as PyTorch starts them:
+/// uniform within `± 1 / sqrt(fan_in)`.
 fn start(
     name: &'static str,
     [inputs, outputs, groups]: [usize; 3],
@@ -38,7 +38,10 @@ fn start(
 /// ```
 /// use chainrule::nn::{Conv2d, ConvOptions};
 /// use chainrule::{Conv, Generator};
-/// let options = ConvOptions { bias: false, ..ConvOptions::from(Conv { stride: [2, 2], ..Conv::default() }) };
+/// let options = ConvOptions {
+///     bias: false,
+///     ..ConvOptions::from(Conv { stride: [2, 2], ..Conv::default() })
+/// };
 /// let layer = Conv2d::with_options(1, 4, [3, 3], options, &mut Generator::manual_seed(0));
 /// assert!(layer.bias.is_none());
 /// ```
@@ -84,7 +87,8 @@ macro_rules! convolution {
         }
 
         impl $name {
-            /// A layer with a bias, from `inputs` to `outputs` channels, in f32: stride 1, no padding.
+            /// A layer with a bias, from `inputs` to `outputs` channels, in f32: stride 1, no
+            /// padding.
             #[track_caller]
             pub fn new(
                 inputs: usize,

@@ -7,9 +7,11 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// In training each element becomes 0 with probability `p` and the others are divided by `1 - p`; in evaluation nothing happens.
+/// In training each element becomes 0 with probability `p` and the others are divided by `1 - p`;
+/// in evaluation nothing happens.
 ///
-/// The layer draws from a generator of its own, seeded from the one it is made with, so that a run can be repeated.
+/// The layer draws from a generator of its own, seeded from the one it is made with, so that a run
+/// can be repeated.
 ///
 /// ```
 /// use chainrule::nn::{Dropout, Layer, Module};

@@ -6,7 +6,8 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// A vector for each of `symbols` symbols: indices of any shape `[...]` give `[..., width]`. Starts standard normal.
+/// A vector for each of `symbols` symbols: indices of any shape `[...]` give `[..., width]`. Starts
+/// standard normal.
 ///
 /// ```
 /// use chainrule::nn::{Embedding, Layer};
@@ -44,7 +45,8 @@ impl Embedding {
         Ok(Embedding { weight, padding: None })
     }
 
-    /// The same with a symbol that stands for nothing, as at the end of short sentences. An error for a symbol that is not in the table.
+    /// The same with a symbol that stands for nothing, as at the end of short sentences. An error
+    /// for a symbol that is not in the table.
     ///
     /// ```
     /// use chainrule::nn::{Embedding, Layer};

@@ -1,8 +1,9 @@
 //! Layers whose backward pass is written by hand, without a tape: what autograd does, spelled out.
 //!
-//! Each has `forward(x)`, which keeps what it needs, and `backward(dout)`, which takes the gradient of the loss with respect to the layer's
-//! result, leaves the gradients of its parameters in them (as [`Tensor::backward`] would), and gives the gradient of its input.
-//! The loss, [`ExplicitCrossEntropy`], begins the way back. Any optimizer takes the parameters.
+//! Each has `forward(x)`, which keeps what it needs, and `backward(dout)`, which takes the gradient
+//! of the loss with respect to the layer's result, leaves the gradients of its parameters in them
+//! (as [`Tensor::backward`] would), and gives the gradient of its input. The loss,
+//! [`ExplicitCrossEntropy`], begins the way back. Any optimizer takes the parameters.
 //!
 //! ```
 //! use chainrule::nn::explicit::{
@@ -16,8 +17,10 @@
 //!     .with(ExplicitLinear::new(2, 16, g))
 //!     .with(ExplicitRelu::default())
 //!     .with(ExplicitLinear::new(16, 3, g));
-//! let (mut criterion, mut sgd) = (ExplicitCrossEntropy::default(), Sgd::new(net.parameters(), 0.5));
-//! let (x, y) = (Tensor::from([[0.0f32, 1.0], [1.0, 0.0], [1.0, 1.0]]), Tensor::from([0i64, 1, 2]));
+//! let (mut criterion, mut sgd) =
+//!     (ExplicitCrossEntropy::default(), Sgd::new(net.parameters(), 0.5));
+//! let (x, y) =
+//!     (Tensor::from([[0.0f32, 1.0], [1.0, 0.0], [1.0, 1.0]]), Tensor::from([0i64, 1, 2]));
 //! for _ in 0..200 {
 //!     let logits = net.forward(&x);
 //!     let loss = criterion.forward(&logits, &y);
@@ -38,7 +41,8 @@ pub trait Explicit {
     /// The layer's result; what `backward` needs is kept.
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor>;
 
-    /// The gradient of the input from that of the result; the gradients of the parameters are set. An error before `forward`.
+    /// The gradient of the input from that of the result; the gradients of the parameters are set.
+    /// An error before `forward`.
     fn try_backward(&mut self, dout: &Tensor) -> Result<Tensor>;
 
     /// The trained tensors.
@@ -211,8 +215,8 @@ impl Explicit for ExplicitLogSoftmax {
     }
 }
 
-/// `y = gain * (x - mean) / sqrt(var + eps) + bias` for each column of `[n, features]`, with the batch's mean and variance (divided by n) in
-/// training and running ones in evaluation.
+/// `y = gain * (x - mean) / sqrt(var + eps) + bias` for each column of `[n, features]`, with the
+/// batch's mean and variance (divided by n) in training and running ones in evaluation.
 #[derive(Debug)]
 pub struct ExplicitBatchNorm1d {
     /// The gain, `[features]`.
@@ -285,7 +289,8 @@ impl Explicit for ExplicitBatchNorm1d {
         no_grad(|| {
             let (dgain, dbias) = (dout.try_mul(raw)?.try_sum(0, false)?, dout.try_sum(0, false)?);
             let scale = self.gain.try_mul(inv)?;
-            // Every x moves the mean and the variance, too: gain inv / n (n dout - sum of dout - raw * sum of dout raw).
+            // Every x moves the mean and the variance, too: gain inv / n (n dout - sum of dout -
+            // raw * sum of dout raw).
             let dx = match self.training {
                 true => {
                     let n = dout.size(0) as f64;

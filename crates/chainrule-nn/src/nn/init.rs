@@ -1,7 +1,7 @@
 //! Starting values for parameters, as PyTorch draws them.
 //!
-//! `fan_in` is the number of inputs of one unit and `fan_out` the number of units that one input reaches; for a weight
-//! `[out, in]` they are `in` and `out`.
+//! `fan_in` is the number of inputs of one unit and `fan_out` the number of units that one input
+//! reaches; for a weight `[out, in]` they are `in` and `out`.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -9,7 +9,8 @@ use crate::rng::Generator;
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::Tensor;
 
-/// The factor by which a nonlinearity shrinks the spread of its input, to be made up for: PyTorch's `calculate_gain`.
+/// The factor by which a nonlinearity shrinks the spread of its input, to be made up for: PyTorch's
+/// `calculate_gain`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
     /// 1, for linear layers and the sigmoid.
@@ -89,7 +90,8 @@ pub fn kaiming_uniform(
     uniform(shape, -bound, bound, generator)
 }
 
-/// Xavier (Glorot) normal: standard deviation `gain * sqrt(2 / (fan_in + fan_out))`. Glorot and Bengio 2010.
+/// Xavier (Glorot) normal: standard deviation `gain * sqrt(2 / (fan_in + fan_out))`. Glorot and
+/// Bengio 2010.
 pub fn xavier_normal(
     shape: impl IntoShape,
     gain: Gain,
@@ -124,7 +126,8 @@ mod tests {
             let mean = v.iter().sum::<f64>() / v.len() as f64;
             (v.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / v.len() as f64).sqrt()
         };
-        // 200,000 draws: the relative error of a standard deviation is about 1/sqrt(400,000), 0.16%.
+        // 200,000 draws: the relative error of a standard deviation is about 1/sqrt(400,000),
+        // 0.16%.
         let cases = [
             (kaiming_normal([400, 500], Gain::Tanh, g), 5.0 / 3.0 / 500f64.sqrt()),
             (kaiming_uniform([400, 500], Gain::Relu, g), (2.0f64 / 500.0).sqrt()),

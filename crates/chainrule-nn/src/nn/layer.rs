@@ -13,8 +13,8 @@ use crate::tensor::Tensor;
 /// returned; there is no other way. [`Layer::compute`] is the definition of a new layer, which only
 /// these two call: through them [`summary`](super::summary()) sees each layer that runs.
 pub trait Layer: Module {
-    /// The definition of the layer: its result for `x`. To be written, not to be called; a layer that
-    /// holds others calls their [`Layer::try_forward`].
+    /// The definition of the layer: its result for `x`. To be written, not to be called; a layer
+    /// that holds others calls their [`Layer::try_forward`].
     fn compute(&self, x: &Tensor) -> Result<Tensor>;
 
     /// The layer's result, or the error.
@@ -64,7 +64,8 @@ impl Watch {
         Watch
     }
 
-    /// The address of each layer that was called and the shape of its result, in the order in which they ended.
+    /// The address of each layer that was called and the shape of its result, in the order in which
+    /// they ended.
     pub fn seen(self) -> Vec<(usize, Shape)> {
         WATCHED.take().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! What a module is: something with named parameters and buffers, a mode, and a state that can be saved.
+//! What a module is: something with named parameters and buffers, a mode, and a state that can be
+//! saved.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -157,7 +158,8 @@ pub trait Module {
         })
     }
 
-    /// The modules inside with their names, each before those inside it; this one itself is not among them.
+    /// The modules inside with their names, each before those inside it; this one itself is not
+    /// among them.
     fn named_modules(&self) -> Vec<(String, &dyn Module)> {
         let mut out = Vec::new();
         fields::modules("", self.fields(), &mut out);
@@ -186,7 +188,8 @@ pub trait Module {
         fields::count_trained(&self.parameters())
     }
 
-    /// Keeps all parameters as they are: they get no gradients, and optimizers pass over them. See [`Module::unfreeze`].
+    /// Keeps all parameters as they are: they get no gradients, and optimizers pass over them. See
+    /// [`Module::unfreeze`].
     ///
     /// ```
     /// use chainrule::nn::{Linear, Module, Sequential};
@@ -224,13 +227,14 @@ pub trait Module {
         fields::set_training(self.fields(), false);
     }
 
-    /// The states of the generators inside (of dropout layers) with the names of their modules: with the
-    /// [`state_dict`](Module::state_dict) all that the next forward pass depends on.
+    /// The states of the generators inside (of dropout layers) with the names of their modules:
+    /// with the [`state_dict`](Module::state_dict) all that the next forward pass depends on.
     fn generator_states(&self) -> BTreeMap<String, GeneratorState> {
         fields::generator_states(self.fields())
     }
 
-    /// Sets the generators inside to what [`Module::generator_states`] gave. Errors for other names; then nothing is changed.
+    /// Sets the generators inside to what [`Module::generator_states`] gave. Errors for other
+    /// names; then nothing is changed.
     fn set_generator_states(&self, states: &BTreeMap<String, GeneratorState>) -> Result<()> {
         fields::set_generator_states(self.fields(), states)
     }
@@ -240,8 +244,8 @@ pub trait Module {
         fields::detached(fields::tensors(self.named_parameters(), self.named_buffers()))
     }
 
-    /// Takes over parameters and buffers by name. All names must be there, no others, and shapes and dtypes must match;
-    /// on an error nothing is changed.
+    /// Takes over parameters and buffers by name. All names must be there, no others, and shapes
+    /// and dtypes must match; on an error nothing is changed.
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         fields::load(&fields::tensors(self.named_parameters(), self.named_buffers()), state)
     }

@@ -8,7 +8,8 @@ use crate::tensor::Tensor;
 /// The number added to a variance or a mean square.
 const EPS: f64 = 1e-5;
 
-/// `weight * (x - mean) / sqrt(var + eps) + bias` over the last axis (Ba, Kiros and Hinton 2016), as PyTorch's `LayerNorm`.
+/// `weight * (x - mean) / sqrt(var + eps) + bias` over the last axis (Ba, Kiros and Hinton 2016),
+/// as PyTorch's `LayerNorm`.
 ///
 /// ```
 /// use chainrule::nn::{Layer, LayerNorm};
@@ -76,7 +77,8 @@ impl Layer for LayerNorm {
     }
 }
 
-/// `weight * x / sqrt(mean of x^2 + eps)` over the last axis (Zhang and Sennrich 2019), as PyTorch's `RMSNorm`.
+/// `weight * x / sqrt(mean of x^2 + eps)` over the last axis (Zhang and Sennrich 2019), as
+/// PyTorch's `RMSNorm`.
 #[derive(Debug, Module)]
 pub struct RmsNorm {
     /// The factors, `[width]`, 1 at the start.
@@ -116,7 +118,8 @@ impl Layer for RmsNorm {
     }
 }
 
-/// Channels in groups, each normalised over its channels and all positions (Wu and He 2018), as PyTorch's `GroupNorm`.
+/// Channels in groups, each normalised over its channels and all positions (Wu and He 2018), as
+/// PyTorch's `GroupNorm`.
 ///
 /// `x` is `[n, channels, ...]`; weight and bias have one number for each channel.
 #[derive(Debug, Module)]
@@ -149,8 +152,8 @@ impl GroupNorm {
         GroupNorm::try_with_eps(groups, channels, eps).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`GroupNorm::with_eps`], but returns the error: if the groups do not divide the channels, or
-    /// for an eps below 0.
+    /// As [`GroupNorm::with_eps`], but returns the error: if the groups do not divide the channels,
+    /// or for an eps below 0.
     pub fn try_with_eps(groups: usize, channels: usize, eps: f64) -> Result<GroupNorm> {
         expect_norm("GroupNorm", channels, eps)?;
         if groups == 0 || !channels.is_multiple_of(groups) {

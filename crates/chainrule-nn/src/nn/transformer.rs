@@ -7,9 +7,11 @@ use crate::ops::{Attention, Slice};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// Causal self-attention with several heads (Vaswani et al. 2017): each position takes from itself and those before.
+/// Causal self-attention with several heads (Vaswani et al. 2017): each position takes from itself
+/// and those before.
 ///
-/// `x` is `[batch, time, width]`. Queries, keys and values come from one product; each head works on `width / heads` of their numbers.
+/// `x` is `[batch, time, width]`. Queries, keys and values come from one product; each head works
+/// on `width / heads` of their numbers.
 #[derive(Debug, Module)]
 pub struct CausalSelfAttention {
     /// Queries, keys and values: `width` to `3 * width`.
@@ -35,7 +37,8 @@ impl CausalSelfAttention {
         Self::try_new(width, heads, generator).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`CausalSelfAttention::new`], but returns the error: if the heads do not divide the width.
+    /// As [`CausalSelfAttention::new`], but returns the error: if the heads do not divide the
+    /// width.
     pub fn try_new(width: usize, heads: usize, generator: &mut Generator) -> Result<Self> {
         Self::try_with_options(width, heads, TransformerOptions::default(), generator)
     }
@@ -51,8 +54,8 @@ impl CausalSelfAttention {
         Self::try_with_options(width, heads, options, generator).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`CausalSelfAttention::with_options`], but returns the error: if the heads do not divide the
-    /// width, or for a dropout outside 0 to 1.
+    /// As [`CausalSelfAttention::with_options`], but returns the error: if the heads do not divide
+    /// the width, or for a dropout outside 0 to 1.
     pub fn try_with_options(
         width: usize,
         heads: usize,
@@ -91,7 +94,8 @@ impl Layer for CausalSelfAttention {
     }
 }
 
-/// A vector for each position, added to what stands there: `[batch, time, width]` for times up to `length`.
+/// A vector for each position, added to what stands there: `[batch, time, width]` for times up to
+/// `length`.
 #[derive(Debug, Module)]
 pub struct PositionalEmbedding {
     /// The vectors, `[length, width]`.
@@ -130,7 +134,8 @@ impl Layer for PositionalEmbedding {
     }
 }
 
-/// One block of a GPT: `x += attention(norm(x))`, then `x += mlp(norm(x))`, with the MLP four times as wide and GELU (tanh form) in it.
+/// One block of a GPT: `x += attention(norm(x))`, then `x += mlp(norm(x))`, with the MLP four times
+/// as wide and GELU (tanh form) in it.
 ///
 /// ```
 /// use chainrule::nn::{Layer, TransformerBlock};

@@ -36,7 +36,8 @@ impl Default for AdagradOptions {
 
 /// Adagrad (Duchi, Hazan and Singer 2011), as PyTorch defines it:
 ///
-/// `d = g + weight_decay * p`; `s = s + d^2`; `p -= lr / (1 + lr_decay * (step - 1)) * d / (sqrt(s) + eps)`.
+/// `d = g + weight_decay * p`; `s = s + d^2`; `p -= lr / (1 + lr_decay * (step - 1)) * d /
+/// (sqrt(s) + eps)`.
 ///
 /// ```
 /// use chainrule::Tensor;

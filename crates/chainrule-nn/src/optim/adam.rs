@@ -17,7 +17,8 @@ pub struct AdamOptions {
     pub betas: (f64, f64),
     /// Added to the divisor; 1e-8.
     pub eps: f64,
-    /// Adds this times the parameter to its gradient; 0. For decay beside the gradient see [`AdamW`](super::AdamW).
+    /// Adds this times the parameter to its gradient; 0. For decay beside the gradient see
+    /// [`AdamW`](super::AdamW).
     pub weight_decay: f64,
     /// Divides by the largest average of squares so far (Reddi, Kale and Kumar 2018); off.
     pub amsgrad: bool,
@@ -32,7 +33,8 @@ impl Default for AdamOptions {
 /// Adam (Kingma and Ba 2015), as PyTorch defines it:
 ///
 /// `d = g + weight_decay * p`; `m = b1 * m + (1 - b1) * d`; `v = b2 * v + (1 - b2) * d^2`;
-/// `p -= lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)` at step `t`, with the betas `b1` and `b2`.
+/// `p -= lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)` at step `t`, with the betas `b1` and
+/// `b2`.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -54,7 +56,8 @@ impl AdamOptions {
         not_negative(op, "weight_decay", self.weight_decay)
     }
 
-    /// The update with weight decay in the gradient, and beside it a factor `keep` on the parameter.
+    /// The update with weight decay in the gradient, and beside it a factor `keep` on the
+    /// parameter.
     pub(super) fn update_keeping<T: Real + Stored>(
         &self,
         at: At,

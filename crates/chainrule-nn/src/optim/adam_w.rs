@@ -27,8 +27,8 @@ impl Default for AdamWOptions {
     }
 }
 
-/// AdamW (Loshchilov and Hutter 2019), as PyTorch defines it: `p -= lr * weight_decay * p`, then the step of
-/// [`Adam`](super::Adam) by the gradient alone.
+/// AdamW (Loshchilov and Hutter 2019), as PyTorch defines it: `p -= lr * weight_decay * p`, then
+/// the step of [`Adam`](super::Adam) by the gradient alone.
 ///
 /// ```
 /// use chainrule::Tensor;

@@ -12,17 +12,20 @@ use crate::kernels::optim::{power_sum, replace};
 use crate::tensor::value::Value;
 use crate::tensor::{Tensor, log};
 
-/// Scales all gradients by one factor so that their norm is at most `max_norm`, and returns the norm before.
+/// Scales all gradients by one factor so that their norm is at most `max_norm`, and returns the
+/// norm before.
 ///
-/// The norm is that of all gradients laid end to end: `(sum |g|^p)^(1/p)`, or for an infinite `p` the largest `|g|`. Above
-/// `max_norm` the gradients are multiplied by `max_norm / (norm + 1e-6)`, as in PyTorch; below they are left alone. Parameters without a
-/// gradient do not count; one that appears twice counts once.
+/// The norm is that of all gradients laid end to end: `(sum |g|^p)^(1/p)`, or for an infinite `p`
+/// the largest `|g|`. Above `max_norm` the gradients are multiplied by `max_norm / (norm + 1e-6)`,
+/// as in PyTorch; below they are left alone. Parameters without a gradient do not count; one that
+/// appears twice counts once.
 ///
-/// An infinite norm makes the finite gradients 0 and the others NaN, and a NaN makes all of them NaN, as in PyTorch:
-/// [`clip_finite_grad_norm`] gives an error instead. Errors for a `max_norm` below 0 or NaN, and for a `p` that is not above 0.
+/// An infinite norm makes the finite gradients 0 and the others NaN, and a NaN makes all of them
+/// NaN, as in PyTorch: [`clip_finite_grad_norm`] gives an error instead. Errors for a `max_norm`
+/// below 0 or NaN, and for a `p` that is not above 0.
 ///
-/// Inside a trace it becomes instructions, with the same bits. The norm is then another in each run: NaN is returned, and the norm is the value
-/// `grad_norm` of the program.
+/// Inside a trace it becomes instructions, with the same bits. The norm is then another in each
+/// run: NaN is returned, and the norm is the value `grad_norm` of the program.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -42,7 +45,8 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f6
     shrink(parameters, max_norm, norm)
 }
 
-/// As [`clip_grad_norm`], but a norm that is infinite or NaN is an error, and then the gradients are left as they are.
+/// As [`clip_grad_norm`], but a norm that is infinite or NaN is an error, and then the gradients
+/// are left as they are.
 pub fn clip_finite_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
     if log::is_on() {
         traced::clip("clip_finite_grad_norm", parameters, max_norm, p, true)?;
@@ -55,7 +59,8 @@ pub fn clip_finite_grad_norm(parameters: &[Tensor], max_norm: f64, p: f64) -> Re
     shrink(parameters, max_norm, norm)
 }
 
-/// As [`clip_grad_norm`] of order 2; the norm becomes the value of a buffer, which a program writes too.
+/// As [`clip_grad_norm`] of order 2; the norm becomes the value of a buffer, which a program writes
+/// too.
 pub(super) fn clip_and_keep(parameters: &[Tensor], max_norm: f64, kept: &Tensor) -> Result<()> {
     const OP: &str = "clip_grad_norm";
     let norm = match log::is_on() {
@@ -72,7 +77,8 @@ fn not_finite(op: &'static str, norm: f64) -> Error {
     Error::gradient(op, why)
 }
 
-/// Clamps every element of every gradient between `-limit` and `limit`; NaN stays NaN. Errors for a limit below 0 or NaN.
+/// Clamps every element of every gradient between `-limit` and `limit`; NaN stays NaN. Errors for a
+/// limit below 0 or NaN.
 ///
 /// ```
 /// use chainrule::Tensor;

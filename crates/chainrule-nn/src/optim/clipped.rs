@@ -5,7 +5,8 @@ use crate::error::{Error, Result, raise};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// Another optimizer whose steps begin with [`clip_grad_norm`](super::clip_grad_norm); eager or inside a program, to the same bits.
+/// Another optimizer whose steps begin with [`clip_grad_norm`](super::clip_grad_norm); eager or
+/// inside a program, to the same bits.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -41,7 +42,8 @@ impl<'a> Clipped<'a> {
         Ok(Clipped { inner, max_norm, norm })
     }
 
-    /// The norm of the gradients of the last step before they were clipped: a buffer, which each step writes.
+    /// The norm of the gradients of the last step before they were clipped: a buffer, which each
+    /// step writes.
     pub fn norm(&self) -> &Tensor {
         &self.norm
     }

@@ -1,4 +1,5 @@
-//! What all optimizers share: groups, learning rates, the walk over the parameters, and the state they keep.
+//! What all optimizers share: groups, learning rates, the walk over the parameters, and the state
+//! they keep.
 
 pub(super) mod state;
 mod traced;
@@ -81,10 +82,11 @@ pub struct At {
     pub shape: Shape,
 }
 
-/// An optimizer by the rule `R`, its options: [`Sgd`](super::Sgd), [`AdamW`](super::AdamW) and the others are this with their rules.
+/// An optimizer by the rule `R`, its options: [`Sgd`](super::Sgd), [`AdamW`](super::AdamW) and the
+/// others are this with their rules.
 ///
-/// A step is one pass over each parameter, in place where nobody else holds the value; large models are shared among threads. The
-/// results do not depend on the number of threads.
+/// A step is one pass over each parameter, in place where nobody else holds the value; large models
+/// are shared among threads. The results do not depend on the number of threads.
 #[derive(Debug)]
 pub struct Descent<R> {
     parameters: Vec<Tensor>,
@@ -127,13 +129,14 @@ impl<R: Rule> Descent<R> {
         Descent::try_with_options(parameters, lr, options).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`Descent::with_options`], but returns the error: those of [`Descent::try_new`], and options
-    /// out of range.
+    /// As [`Descent::with_options`], but returns the error: those of [`Descent::try_new`], and
+    /// options out of range.
     pub fn try_with_options(parameters: Vec<Tensor>, lr: f64, options: R) -> Result<Descent<R>> {
         Descent::try_with_groups([Group::new(parameters)], lr, options)
     }
 
-    /// With groups of parameters; `lr` and `options` stand for the settings that a group does not have.
+    /// With groups of parameters; `lr` and `options` stand for the settings that a group does not
+    /// have.
     #[track_caller]
     pub fn with_groups(
         groups: impl IntoIterator<Item = Group<R>>,
@@ -143,8 +146,8 @@ impl<R: Rule> Descent<R> {
         Descent::try_with_groups(groups, lr, options).unwrap_or_else(|e| raise(e))
     }
 
-    /// As [`Descent::with_groups`], but returns the error: those of [`Descent::try_with_options`], and
-    /// a parameter in two groups.
+    /// As [`Descent::with_groups`], but returns the error: those of [`Descent::try_with_options`],
+    /// and a parameter in two groups.
     pub fn try_with_groups(
         groups: impl IntoIterator<Item = Group<R>>,
         lr: f64,

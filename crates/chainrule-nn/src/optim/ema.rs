@@ -9,8 +9,9 @@ use crate::kernels::optim::{in_pieces, update0};
 use crate::nn::StateDict;
 use crate::tensor::{Tensor, log};
 
-/// The exponential moving average of parameters (Polyak and Juditsky 1992): `average = decay * average + (1 - decay) * p` after every
-/// step, which starts as the parameters. Averaged weights often generalise better than the last ones.
+/// The exponential moving average of parameters (Polyak and Juditsky 1992):
+/// `average = decay * average + (1 - decay) * p` after every step, which starts as the parameters.
+/// Averaged weights often generalise better than the last ones.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -35,8 +36,8 @@ pub struct Ema {
 }
 
 impl Ema {
-    /// Averages that start as the parameters. Errors unless `decay` is from 0 up and below 1, and for tensors that are no
-    /// float leaves. Running statistics (buffers) may be averaged too.
+    /// Averages that start as the parameters. Errors unless `decay` is from 0 up and below 1, and
+    /// for tensors that are no float leaves. Running statistics (buffers) may be averaged too.
     pub fn new(parameters: Vec<Tensor>, decay: f64) -> Result<Ema> {
         share("Ema", "decay", decay)?;
         let good = |p: &Tensor| p.is_leaf() && p.source().number() != 0 && p.dtype().is_float();
@@ -50,15 +51,15 @@ impl Ema {
         Ok(Ema { parameters, averages, decay, warm_up: false, updates })
     }
 
-    /// Keeps less at first, `(1 + n) / (10 + n)` at update `n` if that is less than the decay, so that a long average soon forgets the
-    /// random start.
+    /// Keeps less at first, `(1 + n) / (10 + n)` at update `n` if that is less than the decay, so
+    /// that a long average soon forgets the random start.
     pub fn warm_up(mut self) -> Ema {
         self.warm_up = true;
         self
     }
 
-    /// Takes the present weights into the averages; to be called after each step. One pass over each. Inside a trace it becomes instructions, with the
-    /// same bits.
+    /// Takes the present weights into the averages; to be called after each step. One pass over
+    /// each. Inside a trace it becomes instructions, with the same bits.
     pub fn update(&mut self) -> Result<()> {
         if log::is_on() {
             return self.update_in_trace();
@@ -118,7 +119,8 @@ impl Ema {
         }
     }
 
-    /// Exchanges the weights and their averages; a second call exchanges them back. No numbers are copied.
+    /// Exchanges the weights and their averages; a second call exchanges them back. No numbers are
+    /// copied.
     pub fn swap(&mut self) -> Result<()> {
         for (p, average) in self.parameters.iter().zip(&self.averages) {
             let (weights, averaged) = (p.detach(), average.detach());
@@ -156,7 +158,8 @@ impl Ema {
         out
     }
 
-    /// Takes over what [`Ema::state_dict`] gave. Errors for names, shapes or dtypes that do not fit; then nothing is changed.
+    /// Takes over what [`Ema::state_dict`] gave. Errors for names, shapes or dtypes that do not
+    /// fit; then nothing is changed.
     pub fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let updates: i64 = state::scalar("Ema", "updates", state.get("updates"))?;
         if updates < 0 || state.len() != self.averages.len() + 1 {

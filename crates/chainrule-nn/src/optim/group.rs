@@ -31,7 +31,8 @@ impl<R> Group<R> {
         Group { parameters, lr: None, weight_decay: None, options: None }
     }
 
-    /// With a learning rate of its own, which [`set_lr`](super::Optimizer::set_lr) changes in proportion.
+    /// With a learning rate of its own, which [`set_lr`](super::Optimizer::set_lr) changes in
+    /// proportion.
     pub fn lr(mut self, lr: f64) -> Group<R> {
         self.lr = Some(lr);
         self

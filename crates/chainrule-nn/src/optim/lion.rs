@@ -27,10 +27,12 @@ impl Default for LionOptions {
 
 /// Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms"):
 ///
-/// `c = b1 * m + (1 - b1) * g`; `p -= lr * (sign(c) + weight_decay * p)`; `m = b2 * m + (1 - b2) * g`, with the betas `b1` and `b2`.
+/// `c = b1 * m + (1 - b1) * g`; `p -= lr * (sign(c) + weight_decay * p)`;
+/// `m = b2 * m + (1 - b2) * g`, with the betas `b1` and `b2`.
 ///
-/// Every step moves every weight by the learning rate, so that should be three to ten times smaller than AdamW's, and the weight
-/// decay as much larger. The sign of 0 is 0; a gradient that is NaN makes the weight NaN, for all to see.
+/// Every step moves every weight by the learning rate, so that should be three to ten times smaller
+/// than AdamW's, and the weight decay as much larger. The sign of 0 is 0; a gradient that is NaN
+/// makes the weight NaN, for all to see.
 ///
 /// ```
 /// use chainrule::Tensor;

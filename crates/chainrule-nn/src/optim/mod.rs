@@ -1,10 +1,12 @@
 //! Optimizers: they read the gradients of parameters and give the parameters new values.
 //!
-//! Here live the optimizers (a file each: options, formula, update), the groups of parameters they take, gradient clipping, the running
-//! average of weights [`Ema`], and in [`schedule`] the learning rate over time. The loops over memory are in `kernels/`.
+//! Here live the optimizers (a file each: options, formula, update), the groups of parameters they
+//! take, gradient clipping, the running average of weights [`Ema`], and in [`schedule`] the
+//! learning rate over time. The loops over memory are in `kernels/`.
 //!
-//! All optimizers are made in the same three ways: `new(parameters, lr)`; `try_new(parameters, lr, options)`; and
-//! `with_groups(groups, lr, options)` for parameters that want settings of their own:
+//! All optimizers are made in the same three ways: `new(parameters, lr)`;
+//! `try_new(parameters, lr, options)`; and `with_groups(groups, lr, options)` for parameters that
+//! want settings of their own:
 //!
 //! ```
 //! use chainrule::nn::{Linear, Module};
@@ -13,9 +15,14 @@
 //!
 //! let layer = Linear::new(3, 2, &mut Generator::manual_seed(0));
 //! // Matrices are decayed; biases and gains are not.
-//! let (matrices, rest): (Vec<Tensor>, Vec<Tensor>) = layer.parameters().into_iter().partition(|p| p.rank() >= 2);
+//! let (matrices, rest): (Vec<Tensor>, Vec<Tensor>) =
+//!     layer.parameters().into_iter().partition(|p| p.rank() >= 2);
 //! let options = AdamWOptions { weight_decay: 0.1, ..AdamWOptions::default() };
-//! let mut adamw = AdamW::try_with_groups([Group::new(matrices), Group::new(rest).weight_decay(0.0)], 3e-4, options)?;
+//! let mut adamw = AdamW::try_with_groups(
+//!     [Group::new(matrices), Group::new(rest).weight_decay(0.0)],
+//!     3e-4,
+//!     options,
+//! )?;
 //! assert_eq!(adamw.lr(), 3e-4);
 //! # Ok::<(), chainrule::Error>(())
 //! ```
@@ -57,7 +64,8 @@ use crate::tensor::Tensor;
 pub trait Optimizer {
     /// One update of all parameters that have a gradient.
     ///
-    /// Errors if none has one: then backward was not called, or not on a loss that uses these parameters.
+    /// Errors if none has one: then backward was not called, or not on a loss that uses these
+    /// parameters.
     fn step(&mut self) -> Result<()>;
 
     /// The parameters.
@@ -76,12 +84,15 @@ pub trait Optimizer {
         vec![self.lr()]
     }
 
-    /// All that the optimizer remembers, as values: later steps do not change them. Options are not part of it.
+    /// All that the optimizer remembers, as values: later steps do not change them. Options are not
+    /// part of it.
     ///
-    /// The names are PyTorch's: `state.{i}.step`, `state.{i}.exp_avg`, ... for parameter `i`, and `lr`.
+    /// The names are PyTorch's: `state.{i}.step`, `state.{i}.exp_avg`, ... for parameter `i`, and
+    /// `lr`.
     fn state_dict(&self) -> StateDict;
 
-    /// Takes over what [`Optimizer::state_dict`] gave: training goes on as if it had not been interrupted, bit for bit.
+    /// Takes over what [`Optimizer::state_dict`] gave: training goes on as if it had not been
+    /// interrupted, bit for bit.
     ///
     /// Errors for names, shapes or dtypes that do not fit; then nothing is changed.
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;

@@ -31,17 +31,20 @@ impl Default for MuonOptions {
     }
 }
 
-/// Muon (Keller Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"), for matrices `[out, in]`:
+/// Muon (Keller Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"), for
+/// matrices `[out, in]`:
 ///
 /// `b = momentum * b + g`; `d = g + momentum * b` (Nesterov; else `d = b`);
-/// `p -= lr * sqrt(max(1, out / in)) * orthogonal(d)`, with weight decay as in [`AdamW`](super::AdamW).
+/// `p -= lr * sqrt(max(1, out / in)) * orthogonal(d)`, with weight decay as in
+/// [`AdamW`](super::AdamW).
 ///
-/// `orthogonal` brings all singular values near 1 (between about 0.7 and 1.2) and keeps the singular vectors: from `x = d / |d|`,
-/// five times `x = a x + (b A + c A A) x` with `A = x x^T` and `(a, b, c) = (3.4445, -4.7750, 2.0315)`, in the dtype of the
-/// parameter. A usual learning rate is 0.02.
+/// `orthogonal` brings all singular values near 1 (between about 0.7 and 1.2) and keeps the
+/// singular vectors: from `x = d / |d|`, five times `x = a x + (b A + c A A) x` with `A = x x^T`
+/// and `(a, b, c) = (3.4445, -4.7750, 2.0315)`, in the dtype of the parameter. A usual learning
+/// rate is 0.02.
 ///
-/// It is meant for the matrices inside a network. Parameters with another number of axes are an error: give those, the embedding and
-/// the last layer to an AdamW.
+/// It is meant for the matrices inside a network. Parameters with another number of axes are an
+/// error: give those, the embedding and the last layer to an AdamW.
 ///
 /// ```
 /// use chainrule::Tensor;

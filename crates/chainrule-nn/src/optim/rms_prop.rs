@@ -33,11 +33,13 @@ impl Default for RmsPropOptions {
 
 /// RMSprop (Hinton 2012; centered: Graves 2013), as PyTorch defines it:
 ///
-/// `d = g + weight_decay * p`; `v = alpha * v + (1 - alpha) * d^2`; `p -= lr * d / (sqrt(v) + eps)`. Centered, `v` is lessened by the
-/// square of `m = alpha * m + (1 - alpha) * d`. With momentum `b = momentum * b + d / (sqrt(v) + eps)`; `p -= lr * b`.
+/// `d = g + weight_decay * p`; `v = alpha * v + (1 - alpha) * d^2`;
+/// `p -= lr * d / (sqrt(v) + eps)`. Centered, `v` is lessened by the square of
+/// `m = alpha * m + (1 - alpha) * d`. With momentum `b = momentum * b + d / (sqrt(v) + eps)`;
+/// `p -= lr * b`.
 ///
-/// One difference: where rounding makes the centered `v - m^2` negative (a gradient that no longer changes), it counts as 0;
-/// PyTorch's parameter becomes NaN there.
+/// One difference: where rounding makes the centered `v - m^2` negative (a gradient that no longer
+/// changes), it counts as 0; PyTorch's parameter becomes NaN there.
 ///
 /// ```
 /// use chainrule::Tensor;
@@ -46,7 +48,8 @@ impl Default for RmsPropOptions {
 /// let mut optimizer = RmsProp::new(vec![w.clone()], 0.01);
 /// (&w * 2.0).sum_all().backward();
 /// optimizer.step().unwrap();
-/// assert!((w.item() - 0.9).abs() < 1e-8); // the first step is lr / sqrt(1 - alpha), whatever the gradient
+/// // the first step is lr / sqrt(1 - alpha), whatever the gradient
+/// assert!((w.item() - 0.9).abs() < 1e-8);
 /// ```
 pub type RmsProp = Descent<RmsPropOptions>;
 

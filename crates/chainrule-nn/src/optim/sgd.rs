@@ -25,8 +25,9 @@ pub struct SgdOptions {
 
 /// Stochastic gradient descent with momentum, as PyTorch defines it:
 ///
-/// `d = g + weight_decay * p`; `v = momentum * v + (1 - dampening) * d`, which starts as `d`; `p -= lr * v`, or with
-/// Nesterov `p -= lr * (d + momentum * v)`. Without momentum `p -= lr * d`. One pass over the parameter in any case.
+/// `d = g + weight_decay * p`; `v = momentum * v + (1 - dampening) * d`, which starts as `d`;
+/// `p -= lr * v`, or with Nesterov `p -= lr * (d + momentum * v)`. Without momentum `p -= lr * d`.
+/// One pass over the parameter in any case.
 ///
 /// ```
 /// use chainrule::Tensor;

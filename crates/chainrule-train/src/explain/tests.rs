@@ -31,7 +31,8 @@ fn bits(model: &NamesMlp) -> Vec<u64> {
     state.values().flat_map(Tensor::to_f64_vec).map(f64::to_bits).collect()
 }
 
-/// Trains a spoilt model until a loss is not finite: its step, the reason, how many steps are done then, and whether the model is as it was at first.
+/// Trains a spoilt model until a loss is not finite: its step, the reason, how many steps are done
+/// then, and whether the model is as it was at first.
 fn breaks(compiled: bool, lr: f64, spoil: impl Fn(&NamesMlp)) -> (u64, String, u64, bool) {
     let g = &mut Generator::manual_seed(3);
     let model = NamesMlp::new(NamesMlpConfig::default(), g).with_primitive_batch_norm();
@@ -76,8 +77,9 @@ fn an_update_that_overflows_is_taken_back() {
 #[test]
 fn a_gradient_that_overflows_is_taken_back_and_its_op_named() {
     for compiled in [false, true] {
-        // The hidden layer is 0 before batch norm, whose slope is then 1 / sqrt(eps) times the gain: the gradient of 1e35 or more that comes from W2
-        // overflows there, and the loss is that of b2 alone.
+        // The hidden layer is 0 before batch norm, whose slope is then 1 / sqrt(eps) times the
+        // gain: the gradient of 1e35 or more that comes from W2 overflows there, and the loss is
+        // that of b2 alone.
         let spoil = |model: &NamesMlp| {
             model.w1.set(&Tensor::zeros([30, 200]));
             model.b1.set(&Tensor::zeros([200]));

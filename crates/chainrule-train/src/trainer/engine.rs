@@ -42,7 +42,8 @@ impl<'e> Engine<'e> {
         }
     }
 
-    /// A step on the next batch. If the loss is not finite, an eager one leaves the weights as they are.
+    /// A step on the next batch. If the loss is not finite, an eager one leaves the weights as they
+    /// are.
     pub fn step(&mut self, task: &dyn Task, rest: &mut Rest) -> Result<Done> {
         let is_last = rest.place.step + 1 == rest.options.steps;
         let looks = rest.options.looks_at_the_last && is_last && rest.options.accumulate == 1;
@@ -71,7 +72,8 @@ fn watched(task: &dyn Task, optimizer: &mut dyn Optimizer, rest: &mut Rest) -> R
     Ok(Done { loss, examples: task.count(&batch) })
 }
 
-/// Shows the task a step that a program will do. Nothing of it stays, so that the last step before a stop has the bits of any other.
+/// Shows the task a step that a program will do. Nothing of it stays, so that the last step before
+/// a stop has the bits of any other.
 fn show(task: &dyn Task, optimizer: &mut dyn Optimizer, batch: &Batch) -> Result<()> {
     let module = task.module();
     let (state, generators) = (module.state_dict(), module.generator_states());

@@ -43,15 +43,17 @@ impl Rest {
 }
 
 impl Trainer<'_> {
-    /// All that decides how the training goes on: the model, its generators, the optimizer, the place in the data, the average of the
-    /// weights, the number of steps and the best measure. The schedule is a function of the step.
+    /// All that decides how the training goes on: the model, its generators, the optimizer, the
+    /// place in the data, the average of the weights, the number of steps and the best measure. The
+    /// schedule is a function of the step.
     pub fn state_dict(&self) -> StateDict {
         self.rest.state_dict(self.task, &*self.optimizer)
     }
 
     /// Goes on from what [`Trainer::state_dict`] gave, to the same bits as if it had never stopped.
     ///
-    /// Errors for the state of another model, optimizer or set of examples, with the name of what does not fit.
+    /// Errors for the state of another model, optimizer or set of examples, with the name of what
+    /// does not fit.
     pub fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let mut parts: BTreeMap<&str, StateDict> = BTreeMap::new();
         for (name, tensor) in state {

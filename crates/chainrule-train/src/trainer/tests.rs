@@ -136,7 +136,8 @@ fn batches_in_parts_give_the_update_of_the_whole() {
         let options = TrainerOptions { steps: 1, accumulate, ..TrainerOptions::default() };
         let trainer = Trainer::builder(&net, Box::new(sgd), Box::new(batches));
         let mut trainer = trainer.options(options).build().unwrap();
-        // In evaluation dropout drops nothing; run switches to training, so a step is taken directly.
+        // In evaluation dropout drops nothing; run switches to training, so a step is taken
+        // directly.
         let Trainer { task, optimizer, rest } = &mut trainer;
         let loss = eager(*task, &mut **optimizer, rest).unwrap().loss;
         (loss, net.net.parameters().iter().flat_map(Tensor::to_f64_vec).collect::<Vec<_>>())

@@ -54,8 +54,8 @@ fn numbers<const N: usize, T>(bytes: &[u8], read: fn([u8; N]) -> T) -> Vec<T> {
     chunks.iter().map(|&chunk| read(chunk)).collect()
 }
 
-/// The largest difference between two tensors of one shape, relative to the largest magnitude where that is above 1. Infinite for
-/// NaN and for different shapes.
+/// The largest difference between two tensors of one shape, relative to the largest magnitude where
+/// that is above 1. Infinite for NaN and for different shapes.
 pub fn distance(got: &Tensor, want: &Tensor) -> f64 {
     if got.shape() != want.shape() {
         return f64::INFINITY;
@@ -66,8 +66,8 @@ pub fn distance(got: &Tensor, want: &Tensor) -> f64 {
     apart.fold(0.0, |m: f64, x| if x.is_nan() { f64::INFINITY } else { m.max(x) })
 }
 
-/// The parameters of the names model in the order in which they are drawn, and the generator that goes on after them. The draws are
-/// in f32 in any case, and are converted then.
+/// The parameters of the names model in the order in which they are drawn, and the generator that
+/// goes on after them. The draws are in f32 in any case, and are converted then.
 pub fn names_parameters(hidden: usize, dtype: DType) -> (Vec<(&'static str, Tensor)>, Generator) {
     let mut g = Generator::manual_seed(2_147_483_647);
     let mut randn = |shape: &[usize]| Tensor::randn(shape, DType::F32, &mut g);
@@ -125,8 +125,9 @@ impl Pairs {
     }
 }
 
-/// The training and validation pairs of `names.txt`, shuffled as Python does from seed 42 and cut 80/10/10; `None`, with a note, where the
-/// variable `CHAINRULE_DATA` does not name the folder with that file.
+/// The training and validation pairs of `names.txt`, shuffled as Python does from seed 42 and cut
+/// 80/10/10; `None`, with a note, where the variable `CHAINRULE_DATA` does not name the folder with
+/// that file.
 pub fn names_data(test: &str) -> Option<(Pairs, Pairs)> {
     let Some(folder) = std::env::var_os("CHAINRULE_DATA") else {
         println!("{test}: skipped; set CHAINRULE_DATA to the folder that holds names.txt");

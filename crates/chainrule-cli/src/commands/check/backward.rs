@@ -1,4 +1,5 @@
-//! `chainrule check backward`: the backward passes of a Python file, by the installed Python package.
+//! `chainrule check backward`: the backward passes of a Python file, by the installed Python
+//! package.
 
 use std::io::ErrorKind;
 use std::process::{Command, ExitCode, Stdio};

@@ -115,7 +115,8 @@ fn rows(found: &Benchmark) -> String {
     out
 }
 
-/// The loops as a section of the page: for each mistake how often it was planted and named, and when.
+/// The loops as a section of the page: for each mistake how often it was planted and named, and
+/// when.
 fn section(found: &Benchmark) -> String {
     let kinds =
         Mistake::all().filter(|kind| found.rows.iter().any(|row| row.planted == Some(*kind)));
@@ -138,7 +139,8 @@ fn section(found: &Benchmark) -> String {
 }
 
 impl MistakesReport {
-    /// What must hold: nothing is missed, nearly all are named, and nothing is alarmed without need.
+    /// What must hold: nothing is missed, nearly all are named, and nothing is alarmed without
+    /// need.
     fn status(&self) -> ExitCode {
         // Where several coincide, the verdict must list them all.
         let alone = self.planted - self.listed_among_several;

@@ -20,7 +20,8 @@ const BATCH: usize = 32;
 const CONTEXT: usize = 3;
 const LR: f64 = 0.1;
 
-/// In f64 two right runs of any length stay this close; a wrong gradient takes them apart within a few steps.
+/// In f64 two right runs of any length stay this close; a wrong gradient takes them apart within a
+/// few steps.
 const CLOSE: f64 = 1e-9;
 
 const PICTURES: [&str; 2] = ["dlogits.svg", "dlogits.png"];
@@ -107,7 +108,8 @@ fn check(args: &CheckNames, pairs: &NameDataset, folder: &RunFolder) -> Result<E
     let (mut all, mut training) = (Vec::new(), Vec::new());
     let mut parameters = 0;
     for dtype in [DType::F32, DType::F64] {
-        // The same draws for both, in the order of the lecture: the weights, the first batch, the others.
+        // The same draws for both, in the order of the lecture: the weights, the first batch, the
+        // others.
         let mut generator = Generator::manual_seed(args.seed);
         let start = Parameters::new(dtype, &mut generator)?;
         parameters = start.list().iter().map(|(_, t)| t.numel()).sum();

@@ -1,4 +1,5 @@
-//! `chainrule train names --model ...`: the other models of names, from a table of pairs to a transformer.
+//! `chainrule train names --model ...`: the other models of names, from a table of pairs to a
+//! transformer.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,7 +46,8 @@ const WAVENET: Defaults = Defaults {
     ..DEFAULTS
 };
 
-/// With the settings of the others it learns the names by heart, and its loss over new ones rises again after 10,000 steps.
+/// With the settings of the others it learns the names by heart, and its loss over new ones rises
+/// again after 10,000 steps.
 const TRANSFORMER: Defaults = Defaults {
     steps: 20_000,
     schedule: ScheduleKind::Cosine,
@@ -173,7 +175,8 @@ impl FamilyTask {
     }
 
     fn one(&self, g: &mut Generator) -> chainrule::Result<String> {
-        // The models of all letters at once see the start and what follows; the other a window that begins with starts.
+        // The models of all letters at once see the start and what follows; the other a window that
+        // begins with starts.
         let window = self.context == WAVENET_CONTEXT;
         let mut seen = vec![Vocabulary::END; if window { WAVENET_CONTEXT } else { 1 }];
         let mut name = String::new();
@@ -292,7 +295,8 @@ pub fn sample(args: &Sample) -> Result<()> {
     samples.iter().try_for_each(|name| output::line(name))
 }
 
-/// `chainrule eval DIR [--data FILE]`: the loss over the names that were not shown, or over all names of a file.
+/// `chainrule eval DIR [--data FILE]`: the loss over the names that were not shown, or over all
+/// names of a file.
 pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
     let (names, model, seed) = load(run)?;
     let list = model.list(file)?;

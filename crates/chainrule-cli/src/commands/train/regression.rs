@@ -39,7 +39,8 @@ impl Checked for RegressionConfig {
     }
 }
 
-/// `y = w x + b`, computed from `x` brought to mean 0 and deviation 1: then any column is learned with the same rate.
+/// `y = w x + b`, computed from `x` brought to mean 0 and deviation 1: then any column is learned
+/// with the same rate.
 #[derive(Module)]
 struct Line {
     line: Linear,

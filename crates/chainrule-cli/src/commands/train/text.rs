@@ -77,7 +77,8 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
                 None => CharText::read(path)?,
             };
             session.set_data(sums_of(&text))?;
-            // The numbers of the symbols are those that the model learned, whatever else the text may hold now.
+            // The numbers of the symbols are those that the model learned, whatever else the text
+            // may hold now.
             let text = text.with_numbers_of(&model.symbols.chars().collect::<Vec<_>>())?;
             let (train, held_out) = text.split(TRAIN_SHARE);
             let (train, held_out) =
@@ -152,7 +153,8 @@ pub fn sample(args: &Sample) -> Result<()> {
     }
 }
 
-/// `chainrule eval DIR [--data FILE]` for a run of text: the loss over the whole held-out part, or over a whole file.
+/// `chainrule eval DIR [--data FILE]` for a run of text: the loss over the whole held-out part, or
+/// over a whole file.
 pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
     let config = Config::read(run, KIND)?;
     let model: TextConfig = config.model(run)?;

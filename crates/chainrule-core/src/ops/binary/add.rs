@@ -65,7 +65,8 @@ impl MapKernel for Add {
 methods! {
     /// The sum `a + b`, with broadcasting; also the operator `+`. Integers wrap around.
     ///
-    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient: `da = g`, `db = g`.
+    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient:
+    /// `da = g`, `db = g`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -78,7 +79,8 @@ methods! {
     }
 }
 
-/// The sum of two gradients, in place when nobody else holds the first and neither is recorded (a sum in place would leave no record).
+/// The sum of two gradients, in place when nobody else holds the first and neither is recorded (a
+/// sum in place would leave no record).
 #[doc(hidden)]
 pub fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
     fn in_place<T: Stored + std::ops::Add<Output = T>>(a: &mut Tensor, b: &Value) -> bool {

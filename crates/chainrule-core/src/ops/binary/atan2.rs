@@ -36,7 +36,8 @@ impl Op for Atan2 {
         Ok(smallvec![da, db])
     }
 
-    /// Only the part of the step across the ray turns it: `(b da - a db) / |(a, b)|`, and the longer the ray, the less.
+    /// Only the part of the step across the ray turns it: `(b da - a db) / |(a, b)|`, and the
+    /// longer the ray, the less.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, b) = (at.input(0), at.input(1));
         let inverse = length(&a, &b)?.try_reciprocal()?;
@@ -66,11 +67,12 @@ impl MapKernel for Atan2 {
 }
 
 methods! {
-    /// The angle of the point with ordinate `a` (this tensor) and abscissa `b`, from -pi to pi, element by element with broadcasting.
-    /// Integers become f32.
+    /// The angle of the point with ordinate `a` (this tensor) and abscissa `b`, from -pi to pi,
+    /// element by element with broadcasting. Integers become f32.
     ///
-    /// The signs of both pick the quadrant, those of zeros too. Gradient: `da = g * b / (a^2 + b^2)`, `db = -g * a / (a^2 + b^2)`; both are 0
-    /// at the origin, as in PyTorch. The square of the length does not overflow, as it does in PyTorch.
+    /// The signs of both pick the quadrant, those of zeros too. Gradient:
+    /// `da = g * b / (a^2 + b^2)`, `db = -g * a / (a^2 + b^2)`; both are 0 at the origin, as in
+    /// PyTorch. The square of the length does not overflow, as it does in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! `bitwise_and`, `bitwise_or`, `bitwise_xor` and the shifts `bitwise_left_shift`, `bitwise_right_shift`: of the bits of integers.
+//! `bitwise_and`, `bitwise_or`, `bitwise_xor` and the shifts `bitwise_left_shift`,
+//! `bitwise_right_shift`: of the bits of integers.
 
 use crate::ops::prelude::*;
 
@@ -88,7 +89,8 @@ impl MapKernel for Bitwise {
 }
 
 methods! {
-    /// The bits set in both `a` and `b`; of bools, the logical "and". Broadcasts; for i64 and bool, a float is an error.
+    /// The bits set in both `a` and `b`; of bools, the logical "and". Broadcasts; for i64 and bool,
+    /// a float is an error.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -98,17 +100,20 @@ methods! {
         apply_promoted(Bitwise::And, self, other)
     }
 
-    /// The bits set in `a` or `b` or both; of bools, the logical "or". Broadcasts; for i64 and bool, a float is an error.
+    /// The bits set in `a` or `b` or both; of bools, the logical "or". Broadcasts; for i64 and
+    /// bool, a float is an error.
     pub fn bitwise_or / try_bitwise_or<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Bitwise::Or, self, other)
     }
 
-    /// The bits set in just one of `a` and `b`; of bools, where they differ. Broadcasts; for i64 and bool, a float is an error.
+    /// The bits set in just one of `a` and `b`; of bools, where they differ. Broadcasts; for i64
+    /// and bool, a float is an error.
     pub fn bitwise_xor / try_bitwise_xor<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Bitwise::Xor, self, other)
     }
 
-    /// The bits of `a` moved up by `b` places: `a * 2^b`, without what leaves the 64 bits. Broadcasts; for i64.
+    /// The bits of `a` moved up by `b` places: `a * 2^b`, without what leaves the 64 bits.
+    /// Broadcasts; for i64.
     ///
     /// A count that is negative or 64 and more gives 0, as in PyTorch.
     ///
@@ -120,7 +125,8 @@ methods! {
         apply_promoted(Bitwise::LeftShift, self, places)
     }
 
-    /// The bits of `a` moved down by `b` places, the sign filled in: `a / 2^b` rounded down. Broadcasts; for i64.
+    /// The bits of `a` moved down by `b` places, the sign filled in: `a / 2^b` rounded down.
+    /// Broadcasts; for i64.
     ///
     /// A count that is negative or 64 and more leaves nothing but the sign: 0 or -1, as in PyTorch.
     ///

@@ -1,4 +1,5 @@
-//! `clamp_tensors`: elements held between those of two other tensors. The method is [`Tensor::clamp`], beside scalar bounds.
+//! `clamp_tensors`: elements held between those of two other tensors. The method is
+//! [`Tensor::clamp`], beside scalar bounds.
 
 use crate::kernels::map::ternary;
 use crate::ops::prelude::*;
@@ -148,7 +149,8 @@ pub(super) const ENTRY: Entry = Entry {
 mod tests {
     use crate::Tensor;
 
-    /// x, min, max, the result, and dx, dmin, dmax for an upstream gradient of 4, as PyTorch's `clamp` gives them.
+    /// x, min, max, the result, and dx, dmin, dmax for an upstream gradient of 4, as PyTorch's
+    /// `clamp` gives them.
     #[test]
     #[rustfmt::skip]
     fn edges_are_those_of_pytorch() {

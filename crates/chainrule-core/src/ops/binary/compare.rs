@@ -92,7 +92,8 @@ impl MapKernel for Compare {
 }
 
 methods! {
-    /// Where `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing. For all dtypes, bool too (false is below true).
+    /// Where `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing. For all dtypes,
+    /// bool too (false is below true).
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -102,7 +103,8 @@ methods! {
         apply_promoted(Compare::Eq, self, other)
     }
 
-    /// Where `a != b`, a bool tensor. Broadcasts and promotes; NaN differs from everything, itself too.
+    /// Where `a != b`, a bool tensor. Broadcasts and promotes; NaN differs from everything, itself
+    /// too.
     pub fn ne / try_ne<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Ne, self, other)
     }

@@ -41,7 +41,8 @@ impl Op for Copysign {
         Ok(smallvec![da.transpose()?, wanted.get(1).then(|| cotangent.zeros_like())])
     }
 
-    /// The tangent as it is where `a` kept its sign, turned where it did not; `a / a` leaves out what is not finite.
+    /// The tangent as it is where `a` kept its sign, turned where it did not; `a / a` leaves out
+    /// what is not finite.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, y) = (at.input(0).detach(), at.output().detach());
         let Some(da) = &tangents[0] else { return Ok(y.zeros_like()) };
@@ -60,14 +61,19 @@ impl MapKernel for Copysign {
 }
 
 methods! {
-    /// The size of `a` with the sign of `b`, element by element with broadcasting; a zero and NaN have a sign too. Integers become f32.
+    /// The size of `a` with the sign of `b`, element by element with broadcasting; a zero and NaN
+    /// have a sign too. Integers become f32.
     ///
-    /// Gradient: `da = g` where the sign stayed, `-g` where it turned, 0 where `a = 0`, NaN where `a` is not finite; `db = 0`; as in PyTorch.
+    /// Gradient: `da = g` where the sign stayed, `-g` where it turned, 0 where `a = 0`, NaN where
+    /// `a` is not finite; `db = 0`; as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;
     /// let a = Tensor::from([1.0f32, -2.0, 3.0]);
-    /// assert_eq!(a.copysign(Tensor::from([-1.0f32, 1.0, -0.0])).to_vec::<f32>(), [-1.0, 2.0, -3.0]);
+    /// assert_eq!(
+    ///     a.copysign(Tensor::from([-1.0f32, 1.0, -0.0])).to_vec::<f32>(),
+    ///     [-1.0, 2.0, -3.0]
+    /// );
     /// ```
     pub fn copysign / try_copysign<T: IntoTensor>(&self, sign: T) -> Tensor {
         apply_promoted_float(Copysign, self, sign)

@@ -64,7 +64,8 @@ impl MapKernel for Div {
 }
 
 methods! {
-    /// The quotient `a / b`, element by element with broadcasting; also the operator `/`. Integers become f32.
+    /// The quotient `a / b`, element by element with broadcasting; also the operator `/`. Integers
+    /// become f32.
     ///
     /// Division by zero gives an infinity or NaN. Gradient: `da = g / b`, `db = -g * a / b^2`.
     ///

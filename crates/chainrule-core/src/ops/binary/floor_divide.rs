@@ -56,7 +56,8 @@ pub(super) fn divisible<T: IntoTensor>(
     Ok((a, b))
 }
 
-/// The quotient of floats rounded down, by way of the remainder, so that it is exact where a division would round up to the next whole number.
+/// The quotient of floats rounded down, by way of the remainder, so that it is exact where a
+/// division would round up to the next whole number.
 fn floored<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::ZERO {
         return a / b;
@@ -95,10 +96,11 @@ impl MapKernel for FloorDivide {
 }
 
 methods! {
-    /// The quotient `a / b` rounded down, Python's `a // b`, element by element with broadcasting. For f32, f64 and i64.
+    /// The quotient `a / b` rounded down, Python's `a // b`, element by element with broadcasting.
+    /// For f32, f64 and i64.
     ///
-    /// It goes with [`Tensor::remainder`]: `a = b * floor_divide(a, b) + remainder(a, b)`. An integer divided by 0 is an error, a float an infinity or
-    /// NaN. No gradient flows.
+    /// It goes with [`Tensor::remainder`]: `a = b * floor_divide(a, b) + remainder(a, b)`. An
+    /// integer divided by 0 is an error, a float an infinity or NaN. No gradient flows.
     ///
     /// ```
     /// use chainrule::Tensor;

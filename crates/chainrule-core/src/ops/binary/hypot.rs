@@ -62,7 +62,8 @@ impl MapKernel for Hypot {
     }
 }
 
-/// By way of f64, where the squares of f32 neither overflow nor vanish. An infinite operand wins over NaN.
+/// By way of f64, where the squares of f32 neither overflow nor vanish. An infinite operand wins
+/// over NaN.
 #[inline(always)]
 fn narrow(a: f32, b: f32) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
@@ -71,10 +72,12 @@ fn narrow(a: f32, b: f32) -> f32 {
 }
 
 methods! {
-    /// The length of the hypotenuse `sqrt(a^2 + b^2)`, element by element with broadcasting. For f32 and f64.
+    /// The length of the hypotenuse `sqrt(a^2 + b^2)`, element by element with broadcasting. For
+    /// f32 and f64.
     ///
-    /// Nothing overflows on the way. An infinite operand gives infinity, even beside NaN. Gradient: `da = g * a / y`, `db = g * b / y`
-    /// with `y = hypot(a, b)`; where both are 0 it is NaN, as in PyTorch.
+    /// Nothing overflows on the way. An infinite operand gives infinity, even beside NaN. Gradient:
+    /// `da = g * a / y`, `db = g * b / y` with `y = hypot(a, b)`; where both are 0 it is NaN, as in
+    /// PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

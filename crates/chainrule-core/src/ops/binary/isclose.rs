@@ -38,7 +38,8 @@ impl Op for Isclose {
 
 impl MapKernel for Isclose {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        /// In the operands' own precision. An infinite difference is never small, whatever the tolerance.
+        /// In the operands' own precision. An infinite difference is never small, whatever the
+        /// tolerance.
         macro_rules! close {
             ($ty:ty) => {{
                 let (rtol, atol, equal_nan) = (self.rtol as $ty, self.atol as $ty, self.equal_nan);
@@ -67,15 +68,21 @@ fn tolerance(name: &str, value: f64) -> Result<()> {
 }
 
 methods! {
-    /// Where `|a - b| <= atol + rtol * |b|`, a bool tensor (PyTorch's defaults are `rtol = 1e-5`, `atol = 1e-8`, `equal_nan = false`). Broadcasts
-    /// and promotes; integers and bools are compared as f32, and exactly if both tolerances are 0.
+    /// Where `|a - b| <= atol + rtol * |b|`, a bool tensor (PyTorch's defaults are `rtol = 1e-5`,
+    /// `atol = 1e-8`, `equal_nan = false`). Broadcasts and promotes; integers and bools are
+    /// compared as f32, and exactly if both tolerances are 0.
     ///
-    /// Equal infinities are close, an infinity and anything else are not. NaN is close to NaN only with `equal_nan`. A negative tolerance is an error.
+    /// Equal infinities are close, an infinity and anything else are not. NaN is close to NaN only
+    /// with `equal_nan`. A negative tolerance is an error.
     ///
     /// ```
     /// use chainrule::Tensor;
     /// let a = Tensor::from([1.0f32, 1.001, f32::INFINITY]);
-    /// assert_eq!(a.isclose(Tensor::from([1.0f32, 1.0, f32::INFINITY]), 1e-5, 1e-8, false).to_vec::<bool>(), [true, false, true]);
+    /// assert_eq!(
+    ///     a.isclose(Tensor::from([1.0f32, 1.0, f32::INFINITY]), 1e-5, 1e-8, false)
+    ///         .to_vec::<bool>(),
+    ///     [true, false, true]
+    /// );
     /// ```
     pub fn isclose / try_isclose<T: IntoTensor>(&self, other: T, rtol: f64, atol: f64, equal_nan: bool) -> Tensor {
         tolerance("rtol", rtol)?;

@@ -84,10 +84,12 @@ impl MapKernel for Lerp {
 }
 
 methods! {
-    /// The point `weight` of the way from this tensor to `end`: `start + weight * (end - start)`, element by element with broadcasting of all three. The
-    /// weight is a scalar or a tensor, and need not lie between 0 and 1. For f32 and f64.
+    /// The point `weight` of the way from this tensor to `end`: `start + weight * (end - start)`,
+    /// element by element with broadcasting of all three. The weight is a scalar or a tensor, and
+    /// need not lie between 0 and 1. For f32 and f64.
     ///
-    /// Weights of 0 and 1 give the ends exactly, if they are finite. Gradient: `dstart = g * (1 - weight)`, `dend = g * weight`, `dweight = g * (end - start)`.
+    /// Weights of 0 and 1 give the ends exactly, if they are finite. Gradient:
+    /// `dstart = g * (1 - weight)`, `dend = g * weight`, `dweight = g * (end - start)`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -158,7 +160,8 @@ pub(super) const ENTRY: Entry = Entry {
 mod tests {
     use crate::Tensor;
 
-    /// start, end, weight, the result, and the three gradients for an upstream gradient of 3, as PyTorch gives them.
+    /// start, end, weight, the result, and the three gradients for an upstream gradient of 3, as
+    /// PyTorch gives them.
     #[test]
     #[rustfmt::skip]
     fn edges_are_those_of_pytorch() {

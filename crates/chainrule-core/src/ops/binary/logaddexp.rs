@@ -54,7 +54,8 @@ impl Op for Logaddexp {
     }
 }
 
-/// `max + log(1 + e^-|a - b|)`. Two equal infinities have no difference: there the larger is the result.
+/// `max + log(1 + e^-|a - b|)`. Two equal infinities have no difference: there the larger is the
+/// result.
 impl Function2 for Logaddexp {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, a: T, b: T) -> T {
@@ -80,10 +81,12 @@ impl MapKernel for Logaddexp {
 }
 
 methods! {
-    /// `log(e^a + e^b)` without overflow, element by element with broadcasting: the sum of probabilities given by their logarithms. For f32 and f64.
+    /// `log(e^a + e^b)` without overflow, element by element with broadcasting: the sum of
+    /// probabilities given by their logarithms. For f32 and f64.
     ///
-    /// Minus infinity is the logarithm of 0: beside it the other operand is the result. Gradient: `da = g * sigmoid(a - b)`, `db = g * sigmoid(b - a)`;
-    /// where both are the same infinity the gradients are NaN, as in PyTorch.
+    /// Minus infinity is the logarithm of 0: beside it the other operand is the result. Gradient:
+    /// `da = g * sigmoid(a - b)`, `db = g * sigmoid(b - a)`; where both are the same infinity the
+    /// gradients are NaN, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

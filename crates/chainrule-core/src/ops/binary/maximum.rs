@@ -42,7 +42,8 @@ impl Op for Extremum {
         Ok(smallvec![da, db])
     }
 
-    /// By way of comparisons: each tangent weighs 1, less 1 where the other operand is taken, less 1/2 at a tie.
+    /// By way of comparisons: each tangent weighs 1, less 1 where the other operand is taken, less
+    /// 1/2 at a tie.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, b) = (at.input(0), at.input(1));
         let part = |x: &Tensor, other: &Tensor, dx: &Tensor| {
@@ -79,7 +80,8 @@ impl MapKernel for Extremum {
 }
 
 impl Extremum {
-    /// What operand `x` gets of `g` beside `other`. The smaller of the two gets what the larger gets, with the two exchanged.
+    /// What operand `x` gets of `g` beside `other`. The smaller of the two gets what the larger
+    /// gets, with the two exchanged.
     #[track_caller]
     fn share(&self, x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
         match self.least {
@@ -95,7 +97,8 @@ fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
     apply(MaximumGrad, &[x, other, g])
 }
 
-/// From `x`, `other` and `g`: `g` where `x` is the larger (or either is NaN), half of it at a tie, else 0. One pass.
+/// From `x`, `other` and `g`: `g` where `x` is the larger (or either is NaN), half of it at a tie,
+/// else 0. One pass.
 #[derive(Debug, Parameters)]
 struct MaximumGrad;
 
@@ -170,9 +173,11 @@ impl MapKernel for MaximumGrad {
 }
 
 methods! {
-    /// The larger of `a` and `b`, element by element with broadcasting; NaN if either is. For f32, f64 and i64.
+    /// The larger of `a` and `b`, element by element with broadcasting; NaN if either is. For f32,
+    /// f64 and i64.
     ///
-    /// Gradient: `g` to the larger operand; at a tie half of it to each, and all of it to each where either is NaN, as in PyTorch.
+    /// Gradient: `g` to the larger operand; at a tie half of it to each, and all of it to each
+    /// where either is NaN, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

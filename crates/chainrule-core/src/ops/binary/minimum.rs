@@ -4,9 +4,11 @@ use super::maximum::{Extremum, NO_MASK, TIE_TWICE, swapped};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The smaller of `a` and `b`, element by element with broadcasting; NaN if either is. For f32, f64 and i64.
+    /// The smaller of `a` and `b`, element by element with broadcasting; NaN if either is. For f32,
+    /// f64 and i64.
     ///
-    /// Gradient: `g` to the smaller operand; at a tie half of it to each, and all of it to each where either is NaN, as in PyTorch.
+    /// Gradient: `g` to the smaller operand; at a tie half of it to each, and all of it to each
+    /// where either is NaN, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

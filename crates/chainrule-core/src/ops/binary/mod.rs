@@ -1,4 +1,5 @@
-//! Ops on two or three tensors, element by element, with broadcasting. The operators `+ - * / -` are here too.
+//! Ops on two or three tensors, element by element, with broadcasting. The operators `+ - * / -`
+//! are here too.
 //!
 //! The rules give gradients of the output's shape; the walker sums them over broadcast axes.
 

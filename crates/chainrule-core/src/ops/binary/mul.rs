@@ -65,9 +65,11 @@ impl MapKernel for Mul {
 }
 
 methods! {
-    /// The product `a * b`, element by element with broadcasting; also the operator `*`. Integers wrap around.
+    /// The product `a * b`, element by element with broadcasting; also the operator `*`. Integers
+    /// wrap around.
     ///
-    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient: `da = g * b`, `db = g * a`.
+    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient:
+    /// `da = g * b`, `db = g * a`.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -24,7 +24,8 @@ macro_rules! operators {
                 Tensor::$method(&self, other)
             }
         }
-        // One float and one integer type: with more of them `(1.0 - &x).sum_all()` would ask for the literal's type.
+        // One float and one integer type: with more of them `(1.0 - &x).sum_all()` would ask for
+        // the literal's type.
         scalar_first!($trait $method f64 i64);
     )*};
 }

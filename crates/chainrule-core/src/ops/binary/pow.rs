@@ -47,7 +47,8 @@ impl Op for Pow {
         Ok(smallvec![da, db])
     }
 
-    /// `d(a^b) = a^b (b da / a + ln a db)`, but `b a^(b-1) da` where `a^b` is 0 or infinite and cannot be divided by `a`.
+    /// `d(a^b) = a^b (b da / a + ln a db)`, but `b a^(b-1) da` where `a^b` is 0 or infinite and
+    /// cannot be divided by `a`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, b, y) = (at.input(0), at.input(1), at.output());
         let by_a = tangents[0].as_ref().map(|da| {
@@ -107,7 +108,8 @@ fn power<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, n: usize, out: &mut [T]) {
     }
 }
 
-/// The power by squaring, wrapping around. A negative exponent, which `try_pow` does not let through, gives the whole part.
+/// The power by squaring, wrapping around. A negative exponent, which `try_pow` does not let
+/// through, gives the whole part.
 fn integer_power(a: i64, b: i64) -> i64 {
     if b < 0 {
         return match a {
@@ -159,7 +161,8 @@ impl Op for PowGrad {
         Kernel::Map(self)
     }
 
-    /// To the base it is itself, one power lower; to the exponent `g a^(b-1) (1 + b ln a)`, which is 0 where `a` is 0 and `b > 1`.
+    /// To the base it is itself, one power lower; to the exponent `g a^(b-1) (1 + b ln a)`, which
+    /// is 0 where `a` is 0 and `b > 1`.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (a, b, g) = (at.input(0), at.input(1), at.input(2));
         let lower = b.try_sub(1)?;
@@ -258,13 +261,16 @@ fn power_grad<T: Real>(a: &Rows<'_, T>, b: &Rows<'_, T>, g: &Rows<'_, T>, n: usi
 }
 
 methods! {
-    /// The power `a^b`, element by element with broadcasting. For f32, f64 and i64 (which wraps around, and takes no negative
-    /// exponent: an error). Exponents 0, 1, 2, 3, 0.5, -0.5, -1 and -2 given as one number are fast, and so is their backward.
+    /// The power `a^b`, element by element with broadcasting. For f32, f64 and i64 (which wraps
+    /// around, and takes no negative exponent: an error). Exponents 0, 1, 2, 3, 0.5, -0.5, -1 and
+    /// -2 given as one number are fast, and so is their backward.
     ///
-    /// Special cases are C99's: `0^0 = 1`, a negative base takes an integer exponent and gives NaN with any other, and the root of
-    /// -0 or minus infinity is positive (where PyTorch's `x ** 0.5` gives -0 and NaN, its `x ** tensor(0.5)` the same as here).
+    /// Special cases are C99's: `0^0 = 1`, a negative base takes an integer exponent and gives NaN
+    /// with any other, and the root of -0 or minus infinity is positive (where PyTorch's `x ** 0.5`
+    /// gives -0 and NaN, its `x ** tensor(0.5)` the same as here).
     ///
-    /// Gradient: `da = g * b * a^(b-1)`, 0 where `b = 0`; `db = g * a^b * ln a`, 0 where `a = 0` and `b >= 0`; as in PyTorch.
+    /// Gradient: `da = g * b * a^(b-1)`, 0 where `b = 0`; `db = g * a^b * ln a`, 0 where `a = 0`
+    /// and `b >= 0`; as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -377,7 +383,8 @@ mod tests {
     #[rustfmt::skip]
     fn edges_are_those_of_pytorch() {
         let (inf, nan) = (f64::INFINITY, f64::NAN);
-        // a, b, a^b, and da and db for an upstream gradient of 3, as PyTorch's a ** b gives them for two tensors.
+        // a, b, a^b, and da and db for an upstream gradient of 3, as PyTorch's a ** b gives them
+        // for two tensors.
         let table = [
             [0.0, 0.0, 1.0, 0.0, 0.0],
             [0.0, 1.0, 0.0, 3.0, 0.0],
@@ -443,7 +450,8 @@ mod tests {
         );
     }
 
-    /// The loops for one exponent against those for a tensor of exponents, at the edges and at random points.
+    /// The loops for one exponent against those for a tensor of exponents, at the edges and at
+    /// random points.
     #[test]
     fn one_exponent_is_like_many() {
         let (inf, nan) = (f64::INFINITY, f64::NAN);

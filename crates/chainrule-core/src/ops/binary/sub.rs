@@ -66,7 +66,8 @@ impl MapKernel for Sub {
 methods! {
     /// The difference `a - b`, with broadcasting; also the operator `-`. Integers wrap around.
     ///
-    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient: `da = g`, `db = -g`.
+    /// Shapes must broadcast; different dtypes are promoted, and bools are an error. Gradient:
+    /// `da = g`, `db = -g`.
     ///
     /// ```
     /// use chainrule::Tensor;

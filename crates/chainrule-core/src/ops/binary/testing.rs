@@ -2,7 +2,8 @@
 
 use crate::{DType, Tensor, autograd};
 
-/// Dividends and divisors of either sign, zeros, infinities, NaN, and quotients next to a whole number, for the ops that divide.
+/// Dividends and divisors of either sign, zeros, infinities, NaN, and quotients next to a whole
+/// number, for the ops that divide.
 #[rustfmt::skip]
 pub(super) const QUOTIENTS: [[f64; 28]; 2] = {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
@@ -29,8 +30,8 @@ fn assert_close(what: &str, at: [&[f64]; 2], got: &Tensor, want: &[f64], toleran
     }
 }
 
-/// Checks values and, for an upstream gradient of 3, both gradients at the points `at`, in f64 and f32; forward mode must give the
-/// same for a tangent of 3 of either operand.
+/// Checks values and, for an upstream gradient of 3, both gradients at the points `at`, in f64 and
+/// f32; forward mode must give the same for a tangent of 3 of either operand.
 pub(super) fn check_edges(
     f: fn(&Tensor, &Tensor) -> Tensor,
     at: [&[f64]; 2],
@@ -46,7 +47,8 @@ pub(super) fn check_edges(
         for i in 0..2 {
             let gradient = leaves[i].grad().unwrap();
             assert_close(["da", "db"][i], at, &gradient, gradients[i], tolerance);
-            // The other operand is a constant here, so that its zero tangent does not meet an infinity.
+            // The other operand is a constant here, so that its zero tangent does not meet an
+            // infinity.
             let other = leaves[1 - i].detach();
             let call = |x: &[Tensor]| match i {
                 0 => f(&x[0], &other),

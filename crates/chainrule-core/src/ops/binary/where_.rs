@@ -79,11 +79,12 @@ impl MapKernel for Where {
 }
 
 methods! {
-    /// `a` where this bool tensor is true, else `b` (a tensor or a scalar), with broadcasting of all three. PyTorch's
-    /// `where(condition, a, b)`.
+    /// `a` where this bool tensor is true, else `b` (a tensor or a scalar), with broadcasting of
+    /// all three. PyTorch's `where(condition, a, b)`.
     ///
-    /// Different dtypes of `a` and `b` are promoted; a condition that is not bool is an error. Gradient: `da = g` where the
-    /// condition is true, else 0, and `db` the other way round. The masked gradient is exactly 0, even if `g` is not finite.
+    /// Different dtypes of `a` and `b` are promoted; a condition that is not bool is an error.
+    /// Gradient: `da = g` where the condition is true, else 0, and `db` the other way round. The
+    /// masked gradient is exactly 0, even if `g` is not finite.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! `adaptive_avg_pool1d`, `adaptive_avg_pool2d`: the mean of each window, where the windows divide the image into so many parts.
+//! `adaptive_avg_pool1d`, `adaptive_avg_pool2d`: the mean of each window, where the windows divide
+//! the image into so many parts.
 
 use super::resample::Resample;
 use super::{as_given, as_images, even_window, expect_sizes, image_sizes, of_image};
@@ -26,8 +27,8 @@ fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Resu
 }
 
 methods! {
-    /// The mean of each of `size` windows that divide a signal, `[n, channels, l]` or `[channels, l]`:
-    /// [`Tensor::adaptive_avg_pool2d`] for signals.
+    /// The mean of each of `size` windows that divide a signal, `[n, channels, l]` or
+    /// `[channels, l]`: [`Tensor::adaptive_avg_pool2d`] for signals.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -38,11 +39,13 @@ methods! {
         pool("adaptive_avg_pool1d", self, [size])
     }
 
-    /// The mean of each window, where `sizes` says how many windows there are along each axis; with `[1, 1]` the mean of each channel.
+    /// The mean of each window, where `sizes` says how many windows there are along each axis; with
+    /// `[1, 1]` the mean of each channel.
     ///
-    /// Window `i` of `count` goes from `floor(i * size / count)` to `ceil((i + 1) * size / count)`, as in PyTorch, so that neighbours overlap
-    /// where the division has a remainder. The input is `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64, with at least one element
-    /// to an image. Gradient: each element of a window gets an equal share of that of the mean.
+    /// Window `i` of `count` goes from `floor(i * size / count)` to `ceil((i + 1) * size / count)`,
+    /// as in PyTorch, so that neighbours overlap where the division has a remainder. The input is
+    /// `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64, with at least one element to an
+    /// image. Gradient: each element of a window gets an equal share of that of the mean.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! `adaptive_max_pool1d`, `adaptive_max_pool2d`: the largest element of each window, where the windows divide the image into so many parts.
+//! `adaptive_max_pool1d`, `adaptive_max_pool2d`: the largest element of each window, where the
+//! windows divide the image into so many parts.
 
 use super::max_pool::{MISTAKES, PoolMax};
 use super::{as_given, as_images, even_window, expect_sizes, image_sizes, of_image};
@@ -26,8 +27,8 @@ fn pool<const N: usize>(op: &'static str, x: &Tensor, sizes: [usize; N]) -> Resu
 }
 
 methods! {
-    /// The largest element of each of `size` windows that divide a signal, `[n, channels, l]` or `[channels, l]`:
-    /// [`Tensor::adaptive_max_pool2d`] for signals.
+    /// The largest element of each of `size` windows that divide a signal, `[n, channels, l]` or
+    /// `[channels, l]`: [`Tensor::adaptive_max_pool2d`] for signals.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -38,8 +39,9 @@ methods! {
         pool("adaptive_max_pool1d", self, [size])
     }
 
-    /// The largest element of each window, where `sizes` says how many windows there are along each axis. They divide the image as those of
-    /// [`Tensor::adaptive_avg_pool2d`] do; ties, NaN and the gradient are as for [`Tensor::max_pool2d`].
+    /// The largest element of each window, where `sizes` says how many windows there are along each
+    /// axis. They divide the image as those of [`Tensor::adaptive_avg_pool2d`] do; ties, NaN and
+    /// the gradient are as for [`Tensor::max_pool2d`].
     ///
     /// ```
     /// use chainrule::Tensor;

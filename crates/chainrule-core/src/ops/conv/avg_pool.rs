@@ -29,7 +29,8 @@ fn pool<const N: usize>(
             options.ceil_mode,
         )?;
         let line = |i: usize| {
-            // Counted from the first zero of the padding on; what lies beyond the padding at the end is no element at all.
+            // Counted from the first zero of the padding on; what lies beyond the padding at the
+            // end is no element at all.
             let begin = i * stride[axis];
             let end = (begin + reach).min(size + 2 * padding);
             let first = begin.max(padding) - padding;
@@ -47,8 +48,8 @@ fn pool<const N: usize>(
 }
 
 methods! {
-    /// The mean of each window of `kernel` elements, window beside window: [`Tensor::avg_pool2d`] for signals, `[n, channels, l]` or
-    /// `[channels, l]`.
+    /// The mean of each window of `kernel` elements, window beside window: [`Tensor::avg_pool2d`]
+    /// for signals, `[n, channels, l]` or `[channels, l]`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -64,10 +65,11 @@ methods! {
         pool("avg_pool1d", self, [kernel], options)
     }
 
-    /// The mean of each window of `kernel` rows and columns, window beside window; what is left over at the end does not count.
+    /// The mean of each window of `kernel` rows and columns, window beside window; what is left
+    /// over at the end does not count.
     ///
-    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64. Gradient: each element of a window gets an equal share of that
-    /// of the mean. Sums are taken in f64.
+    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64. Gradient: each element
+    /// of a window gets an equal share of that of the mean. Sums are taken in f64.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -80,8 +82,9 @@ methods! {
 
     /// [`Tensor::avg_pool2d`] with options. They mean what they mean in PyTorch.
     ///
-    /// How many windows there are, and what is an error, is as for [`Tensor::max_pool2d_with`]. With `count_include_pad` the zeros of the
-    /// padding count as elements; what a last window has beyond them, in `ceil_mode`, never does.
+    /// How many windows there are, and what is an error, is as for [`Tensor::max_pool2d_with`].
+    /// With `count_include_pad` the zeros of the padding count as elements; what a last window has
+    /// beyond them, in `ceil_mode`, never does.
     ///
     /// ```
     /// use chainrule::{AvgPool, Tensor};

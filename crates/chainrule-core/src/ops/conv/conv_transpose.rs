@@ -1,4 +1,5 @@
-//! `conv_transpose1d`, `conv_transpose2d`: a convolution in reverse, which is also the gradient of a convolution's input.
+//! `conv_transpose1d`, `conv_transpose2d`: a convolution in reverse, which is also the gradient of
+//! a convolution's input.
 
 use super::convolution::{
     Convolution, WeightGrad, expect_channels, expect_weight, input_shape, span,
@@ -7,7 +8,8 @@ use super::{ConvTranspose, as_given, as_images, expect_range, image_sizes, of_im
 use crate::kernels::conv;
 use crate::ops::prelude::*;
 
-/// Inputs: what has the shape of the convolution's output, and its weight. The result has the shape of its input.
+/// Inputs: what has the shape of the convolution's output, and its weight. The result has the shape
+/// of its input.
 #[derive(Debug, Parameters)]
 pub(super) struct Transposed {
     pub conv: conv::Conv,
@@ -42,7 +44,8 @@ impl Op for Transposed {
         Saves::input(1).when(wanted.get(0)).and(Saves::input(0).when(wanted.get(1)))
     }
 
-    /// In a convolution the cotangent would be the image, and what is spread here the gradient of the output.
+    /// In a convolution the cotangent would be the image, and what is spread here the gradient of
+    /// the output.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let (g, conv) = (cotangent, self.conv);
         let dx =
@@ -147,10 +150,12 @@ fn transpose<const N: usize>(
 }
 
 methods! {
-    /// The reverse of [`Tensor::conv1d`], as its gradient is: each element of the input adds the kernel, times itself, to the result.
+    /// The reverse of [`Tensor::conv1d`], as its gradient is: each element of the input adds the
+    /// kernel, times itself, to the result.
     ///
-    /// The input is `[n, channels, l]` or `[channels, l]`, the weight `[channels, out channels, kernel]`, the bias `[out channels]`; f32 or
-    /// f64. For strides, padding, dilation and groups see [`Tensor::conv_transpose2d_with`].
+    /// The input is `[n, channels, l]` or `[channels, l]`, the weight
+    /// `[channels, out channels, kernel]`, the bias `[out channels]`; f32 or f64. For strides,
+    /// padding, dilation and groups see [`Tensor::conv_transpose2d_with`].
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -170,10 +175,13 @@ methods! {
     }
 
     /// The reverse of [`Tensor::conv2d`], as its gradient is (also called deconvolution):
-    /// `y[n, o, i + k, j + l] += w[c, o, k, l] * x[n, c, i, j]` for all `c`, `i`, `j`, `k` and `l`, and the bias.
+    /// `y[n, o, i + k, j + l] += w[c, o, k, l] * x[n, c, i, j]` for all `c`, `i`, `j`, `k` and `l`,
+    /// and the bias.
     ///
-    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, the weight `[channels, out channels, kh, kw]`, which is the weight of the
-    /// convolution that is reversed, and the bias `[out channels]`; f32 or f64. The result has `h + kh - 1` rows and `w + kw - 1` columns.
+    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, the weight
+    /// `[channels, out channels, kh, kw]`, which is the weight of the convolution that is reversed,
+    /// and the bias `[out channels]`; f32 or f64. The result has `h + kh - 1` rows and `w + kw - 1`
+    /// columns.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -189,12 +197,18 @@ methods! {
     /// [`Tensor::conv_transpose2d`] with options. They mean what they mean in PyTorch.
     ///
     /// The weight is `[channels, out channels / groups, kh, kw]`. Along each axis the result has
-    /// `(size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1` elements; if that is none, it is an error.
+    /// `(size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1` elements;
+    /// if that is none, it is an error.
     ///
     /// ```
     /// use chainrule::{ConvTranspose, Tensor};
     /// let (x, w) = (Tensor::ones([1, 3, 4, 4]), Tensor::ones([3, 2, 3, 3]));
-    /// let options = ConvTranspose { stride: [2, 2], padding: [1, 1], output_padding: [1, 1], ..ConvTranspose::default() };
+    /// let options = ConvTranspose {
+    ///     stride: [2, 2],
+    ///     padding: [1, 1],
+    ///     output_padding: [1, 1],
+    ///     ..ConvTranspose::default()
+    /// };
     /// assert_eq!(x.conv_transpose2d_with(&w, None, &options).shape(), [1, 2, 8, 8]);
     /// ```
     pub fn conv_transpose2d_with / try_conv_transpose2d_with(

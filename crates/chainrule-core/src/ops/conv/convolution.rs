@@ -1,5 +1,6 @@
-//! `conv1d`, `conv2d`: the convolution of neural networks (strictly a correlation: the kernel is not flipped), and the gradient of its
-//! weight. The gradient of its input is a transposed convolution, of the file `conv_transpose`.
+//! `conv1d`, `conv2d`: the convolution of neural networks (strictly a correlation: the kernel is
+//! not flipped), and the gradient of its weight. The gradient of its input is a transposed
+//! convolution, of the file `conv_transpose`.
 
 use super::conv_transpose::Transposed;
 use super::{Conv, Padding, as_given, as_images, expect_range, image_sizes, of_image};
@@ -112,7 +113,8 @@ impl Convolution {
     }
 }
 
-/// The gradient of the weight. Inputs: images, and the gradient of the output. It is linear in both, and its own gradients are convolutions.
+/// The gradient of the weight. Inputs: images, and the gradient of the output. It is linear in
+/// both, and its own gradients are convolutions.
 #[derive(Debug, Parameters)]
 pub(super) struct WeightGrad {
     pub conv: conv::Conv,
@@ -180,7 +182,8 @@ impl WholeKernel for WeightGrad {
     }
 }
 
-/// The channels of input, weight and bias fit together: how many of the weight's second axis and its first one belong to a group.
+/// The channels of input, weight and bias fit together: how many of the weight's second axis and
+/// its first one belong to a group.
 pub(super) fn expect_channels(
     op: &'static str,
     (x, channels): (&Shape, usize),
@@ -206,7 +209,8 @@ pub(super) fn expect_channels(
     Ok(())
 }
 
-/// The error for a weight of the wrong rank or without elements along an axis that the kernel moves on.
+/// The error for a weight of the wrong rank or without elements along an axis that the kernel moves
+/// on.
 pub(super) fn expect_weight<const N: usize>(
     op: &'static str,
     x: &Shape,
@@ -301,8 +305,9 @@ methods! {
     /// The convolution of signals with `weight`, as networks have it (without flipping the kernel):
     /// `y[n, o, t] = bias[o] + sum over c, k of w[o, c, k] * x[n, c, t + k]`.
     ///
-    /// The input is `[n, channels, l]` or `[channels, l]`, the weight `[out channels, channels, kernel]`, the bias `[out channels]`; f32 or
-    /// f64. For strides, padding, dilation and groups see [`Tensor::conv1d_with`].
+    /// The input is `[n, channels, l]` or `[channels, l]`, the weight
+    /// `[out channels, channels, kernel]`, the bias `[out channels]`; f32 or f64. For strides,
+    /// padding, dilation and groups see [`Tensor::conv1d_with`].
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -322,8 +327,9 @@ methods! {
     /// The convolution of images with `weight`, as networks have it (without flipping the kernel):
     /// `y[n, o, i, j] = bias[o] + sum over c, k, l of w[o, c, k, l] * x[n, c, i + k, j + l]`.
     ///
-    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, the weight `[out channels, channels, kh, kw]`, the bias `[out channels]`; f32
-    /// or f64. The result has `h - kh + 1` rows and `w - kw + 1` columns; for strides, padding, dilation and groups see
+    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, the weight
+    /// `[out channels, channels, kh, kw]`, the bias `[out channels]`; f32 or f64. The result has
+    /// `h - kh + 1` rows and `w - kw + 1` columns; for strides, padding, dilation and groups see
     /// [`Tensor::conv2d_with`].
     ///
     /// ```
@@ -338,10 +344,11 @@ methods! {
 
     /// [`Tensor::conv2d`] with options. They mean what they mean in PyTorch.
     ///
-    /// The weight is `[out channels, channels / groups, kh, kw]`; group after group takes its part of the channels and makes its part of the
-    /// result's. Along each axis the result has `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` elements, rounded down;
-    /// with [`Padding::Same`] as many as the input. Channels that do not fit, a kernel larger than the padded input, or a stride, dilation or
-    /// number of groups of 0 are errors.
+    /// The weight is `[out channels, channels / groups, kh, kw]`; group after group takes its part
+    /// of the channels and makes its part of the result's. Along each axis the result has `(size +
+    /// 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` elements, rounded down; with
+    /// [`Padding::Same`] as many as the input. Channels that do not fit, a kernel larger than the
+    /// padded input, or a stride, dilation or number of groups of 0 are errors.
     ///
     /// ```
     /// use chainrule::{Conv, Tensor};
@@ -524,7 +531,8 @@ mod tests {
         assert!(x.try_conv2d(&w, None).is_err());
     }
 
-    /// Taps that only ever meet zeros, images of nothing but padding, and channels of which there are none.
+    /// Taps that only ever meet zeros, images of nothing but padding, and channels of which there
+    /// are none.
     #[test]
     fn nothing_to_multiply_gives_the_bias() {
         let (x, w) = (Tensor::ones([1, 1, 2, 2]), Tensor::ones([1, 1, 3, 3]).parameter());

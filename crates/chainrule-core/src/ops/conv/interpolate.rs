@@ -1,4 +1,5 @@
-//! `interpolate`: images and signals in another size, by their nearest elements or along straight lines.
+//! `interpolate`: images and signals in another size, by their nearest elements or along straight
+//! lines.
 
 use super::resample::Resample;
 use super::{Interpolation, as_given, as_images, expect_sizes, image_sizes};
@@ -26,7 +27,8 @@ impl Axis {
         }
     }
 
-    /// With the roundings of PyTorch, since others would pick other elements: the step in the dtype, the place in f32.
+    /// With the roundings of PyTorch, since others would pick other elements: the step in the
+    /// dtype, the place in f32.
     fn nearest(self, i: usize, dtype: DType) -> usize {
         if self.output == self.input {
             return i;
@@ -111,19 +113,24 @@ fn expect_axes(count: usize) -> Result<()> {
 }
 
 methods! {
-    /// Images, `[n, channels, h, w]` or `[channels, h, w]`, in the sizes `[rows, columns]`; or signals, `[n, channels, l]` or
-    /// `[channels, l]`, if there is one size. f32 or f64.
+    /// Images, `[n, channels, h, w]` or `[channels, h, w]`, in the sizes `[rows, columns]`; or
+    /// signals, `[n, channels, l]` or `[channels, l]`, if there is one size. f32 or f64.
     ///
-    /// As in PyTorch, element `i` of the result lies at `(i + 1/2) * size before / size after - 1/2` of the input, or at the nearest end. With
+    /// As in PyTorch, element `i` of the result lies at
+    /// `(i + 1/2) * size before / size after - 1/2` of the input, or at the nearest end. With
     /// [`Interpolation::Nearest`] it is the element at `floor(i * size before / size after)`; with
-    /// [`Interpolation::Linear`] (in PyTorch `linear` and `bilinear`) it lies between its neighbours, on straight lines along
-    /// each axis, and `align_corners` puts it at `i * (size before - 1) / (size after - 1)`. Gradient: that of each element is shared out
+    /// [`Interpolation::Linear`] (in PyTorch `linear` and `bilinear`) it lies between its
+    /// neighbours, on straight lines along each axis, and `align_corners` puts it at
+    /// `i * (size before - 1) / (size after - 1)`. Gradient: that of each element is shared out
     /// among those that it was made of.
     ///
     /// ```
     /// use chainrule::{Interpolation, Tensor};
     /// let x = Tensor::from([[0.0f32, 3.0]]);
-    /// assert_eq!(x.interpolate(&[4], Interpolation::Nearest).to_vec::<f32>(), [0.0, 0.0, 3.0, 3.0]);
+    /// assert_eq!(
+    ///     x.interpolate(&[4], Interpolation::Nearest).to_vec::<f32>(),
+    ///     [0.0, 0.0, 3.0, 3.0]
+    /// );
     /// let lines = Interpolation::Linear { align_corners: true };
     /// assert_eq!(x.interpolate(&[4], lines).to_vec::<f32>(), [0.0, 1.0, 2.0, 3.0]);
     /// ```
@@ -132,8 +139,8 @@ methods! {
         resize(self, sizes, None, how)
     }
 
-    /// [`Tensor::interpolate`] by factors: each size becomes `floor(size * scale)`. As in PyTorch, places are found with the factor itself,
-    /// which can differ from the ratio of the sizes.
+    /// [`Tensor::interpolate`] by factors: each size becomes `floor(size * scale)`. As in PyTorch,
+    /// places are found with the factor itself, which can differ from the ratio of the sizes.
     ///
     /// ```
     /// use chainrule::{Interpolation, Tensor};

@@ -1,11 +1,13 @@
-//! `max_pool1d`, `max_pool2d`: the largest element of each window; the gradient goes back to the place that it was taken from.
+//! `max_pool1d`, `max_pool2d`: the largest element of each window; the gradient goes back to the
+//! place that it was taken from.
 
 use super::{MaxPool, as_given, as_images, expect_range, image_sizes, of_image, windows};
 use crate::kernels::pool::{Windows, max_pool};
 use crate::ops::index::GatherGrad;
 use crate::ops::prelude::*;
 
-/// The largest element of each window of the last two axes. The extra value is where it stands, counted through the image.
+/// The largest element of each window of the last two axes. The extra value is where it stands,
+/// counted through the image.
 #[derive(Debug, Clone, Parameters)]
 pub(super) struct PoolMax {
     #[parameters(skip)]
@@ -135,8 +137,8 @@ fn pool<const N: usize>(
 }
 
 methods! {
-    /// The largest element of each window of `kernel` elements, window beside window: [`Tensor::max_pool2d`] for signals,
-    /// `[n, channels, l]` or `[channels, l]`.
+    /// The largest element of each window of `kernel` elements, window beside window:
+    /// [`Tensor::max_pool2d`] for signals, `[n, channels, l]` or `[channels, l]`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -152,10 +154,12 @@ methods! {
         pool("max_pool1d", self, [kernel], options)
     }
 
-    /// The largest element of each window of `kernel` rows and columns, window beside window; what is left over at the end does not count.
+    /// The largest element of each window of `kernel` rows and columns, window beside window; what
+    /// is left over at the end does not count.
     ///
-    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64. A NaN is larger than all else. Gradient: that of each window goes
-    /// to its largest element; to the first of several equal ones, in the order of rows, as in PyTorch.
+    /// The input is `[n, channels, h, w]` or `[channels, h, w]`, f32 or f64. A NaN is larger than
+    /// all else. Gradient: that of each window goes to its largest element; to the first of several
+    /// equal ones, in the order of rows, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -171,10 +175,11 @@ methods! {
 
     /// [`Tensor::max_pool2d`] with options. They mean what they mean in PyTorch.
     ///
-    /// Along each axis there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` windows, rounded down; rounded up with
-    /// `ceil_mode`, as long as the last one does not begin beyond the image and the padding before it. A window larger than the padded input,
-    /// or a padding of more than half of the window, is an error; so is a window whose elements all lie in the padding, which a dilation
-    /// can bring about (PyTorch gives minus infinity there).
+    /// Along each axis there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1`
+    /// windows, rounded down; rounded up with `ceil_mode`, as long as the last one does not begin
+    /// beyond the image and the padding before it. A window larger than the padded input, or a
+    /// padding of more than half of the window, is an error; so is a window whose elements all lie
+    /// in the padding, which a dilation can bring about (PyTorch gives minus infinity there).
     ///
     /// ```
     /// use chainrule::{MaxPool, Tensor};
@@ -253,7 +258,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
     out
 }
 
-/// For mistakes: the gradient with changed places and parts of `g`. `change` gets all places of one image, one for each element of `g`.
+/// For mistakes: the gradient with changed places and parts of `g`. `change` gets all places of one
+/// image, one for each element of `g`.
 pub(super) fn wrong_places(
     at: &Saved<'_>,
     g: &Tensor,

@@ -1,8 +1,10 @@
 //! Ops on images (and signals, which are images of one row): convolutions, pooling, resampling.
 //!
-//! Images are `[n, channels, h, w]`, signals `[n, channels, l]`; both may come without the axis of examples. A signal is computed as an image
-//! of height 1. The gradients are ops of this folder too, or of `index`: the gradient of a convolution's input is a transposed convolution,
-//! that of a linear resampling is another one, and a maximum passes its gradient to the place that it was taken from.
+//! Images are `[n, channels, h, w]`, signals `[n, channels, l]`; both may come without the axis of
+//! examples. A signal is computed as an image of height 1. The gradients are ops of this folder
+//! too, or of `index`: the gradient of a convolution's input is a transposed convolution, that of a
+//! linear resampling is another one, and a maximum passes its gradient to the place that it was
+//! taken from.
 
 family! { Conv:
     adaptive_avg_pool
@@ -23,7 +25,8 @@ use crate::error::{Error, Result};
 use crate::shape::{IntoSizes, Shape};
 use crate::tensor::Tensor;
 
-/// `x` as a batch of images, whatever it came as: `[channels, h, w]` and, for `N = 1`, signals get the axes that they lack.
+/// `x` as a batch of images, whatever it came as: `[channels, h, w]` and, for `N = 1`, signals get
+/// the axes that they lack.
 fn as_images<const N: usize>(op: &'static str, x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let rank = shape.rank();
@@ -44,7 +47,8 @@ fn as_images<const N: usize>(op: &'static str, x: &Tensor) -> Result<Tensor> {
     if sizes.len() == rank { Ok(x.clone()) } else { x.try_reshape(sizes.as_slice()) }
 }
 
-/// The reverse of [`as_images`] for a result: without the axes that an input of this rank did not have.
+/// The reverse of [`as_images`] for a result: without the axes that an input of this rank did not
+/// have.
 fn as_given<const N: usize>(y: Tensor, rank: usize) -> Result<Tensor> {
     let mut sizes: Vec<i64> = y.shape().into_sizes();
     if N == 1 {
@@ -56,7 +60,8 @@ fn as_given<const N: usize>(y: Tensor, rank: usize) -> Result<Tensor> {
     if sizes.len() == y.rank() { Ok(y) } else { y.try_reshape(sizes.as_slice()) }
 }
 
-/// Sizes, strides and the like of `N` axes as those of an image, where the rows of a signal get `one`.
+/// Sizes, strides and the like of `N` axes as those of an image, where the rows of a signal get
+/// `one`.
 fn of_image<T: Copy, const N: usize>(axes: [T; N], one: T) -> [T; 2] {
     match N {
         1 => [one, axes[0]],
@@ -69,7 +74,8 @@ fn image_sizes(shape: &Shape) -> [usize; 4] {
     [shape[0], shape[1], shape[2], shape[3]]
 }
 
-/// Strides, paddings and the like are smaller than this, so that sums and products of a few of them fit into a number.
+/// Strides, paddings and the like are smaller than this, so that sums and products of a few of them
+/// fit into a number.
 const MOST: usize = 1 << 31;
 
 /// The error for a parameter out of its range.
@@ -111,7 +117,8 @@ fn windows(
     Ok(if (count - 1) * stride >= size + padding { count - 1 } else { count })
 }
 
-/// The sizes that a user gives for a result are at most this: a table of all elements is made for each axis.
+/// The sizes that a user gives for a result are at most this: a table of all elements is made for
+/// each axis.
 const LARGEST: usize = 1 << 24;
 
 /// The error for sizes of a result that are too large, or are none where there must be some.
@@ -126,7 +133,8 @@ fn expect_sizes(op: &'static str, x: &Shape, input: &[usize], sizes: &[usize]) -
     Ok(())
 }
 
-/// Where window `i` of `count` windows begins and ends, that divide `size` elements about evenly and overlap where they do not come out even.
+/// Where window `i` of `count` windows begins and ends, that divide `size` elements about evenly
+/// and overlap where they do not come out even.
 fn even_window(size: usize, count: usize, i: usize) -> (usize, usize) {
     (i * size / count, ((i + 1) * size).div_ceil(count))
 }

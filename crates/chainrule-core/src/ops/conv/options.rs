@@ -1,4 +1,5 @@
-//! The options of convolutions, pooling and resampling. Arrays have one entry for each axis of the image, and mean what they mean in PyTorch.
+//! The options of convolutions, pooling and resampling. Arrays have one entry for each axis of the
+//! image, and mean what they mean in PyTorch.
 
 /// The zeros around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
     }
 }
 
-/// Options of [`Tensor::conv1d_with`](crate::Tensor::conv1d_with) (`N` is 1) and [`Tensor::conv2d_with`](crate::Tensor::conv2d_with) (2).
+/// Options of [`Tensor::conv1d_with`](crate::Tensor::conv1d_with) (`N` is 1) and
+/// [`Tensor::conv2d_with`](crate::Tensor::conv2d_with) (2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv<const N: usize> {
     /// How far the kernel moves from one element of the result to the next; 1 by default.
@@ -40,16 +42,18 @@ impl<const N: usize> Default for Conv<N> {
     }
 }
 
-/// Options of [`Tensor::conv_transpose1d_with`](crate::Tensor::conv_transpose1d_with) (`N` is 1) and
-/// [`Tensor::conv_transpose2d_with`](crate::Tensor::conv_transpose2d_with) (2): those of the convolution that is reversed.
+/// Options of [`Tensor::conv_transpose1d_with`](crate::Tensor::conv_transpose1d_with) (`N` is 1)
+/// and [`Tensor::conv_transpose2d_with`](crate::Tensor::conv_transpose2d_with) (2): those of the
+/// convolution that is reversed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvTranspose<const N: usize> {
-    /// How far the kernel moves in the result from one element of the input to the next; 1 by default.
+    /// How far the kernel moves in the result from one element of the input to the next; 1 by
+    /// default.
     pub stride: [usize; N],
     /// So many elements on both sides are left out of the result; none by default.
     pub padding: [usize; N],
-    /// So many elements the result is longer at the end, since a convolution with a stride has the same size for several inputs; 0 by
-    /// default. Less than the stride or the dilation.
+    /// So many elements the result is longer at the end, since a convolution with a stride has the
+    /// same size for several inputs; 0 by default. Less than the stride or the dilation.
     pub output_padding: [usize; N],
     /// How far the elements that the kernel meets lie apart; 1 by default.
     pub dilation: [usize; N],
@@ -75,7 +79,8 @@ impl<const N: usize> Default for ConvTranspose<N> {
 pub struct MaxPool<const N: usize> {
     /// How far the window moves; its own size by default.
     pub stride: Option<[usize; N]>,
-    /// How far windows reach out on both sides, where there is nothing; at most half of the window. None by default.
+    /// How far windows reach out on both sides, where there is nothing; at most half of the window.
+    /// None by default.
     pub padding: [usize; N],
     /// How far the elements of a window lie apart; 1 by default.
     pub dilation: [usize; N],
@@ -117,7 +122,8 @@ pub enum Interpolation {
     Nearest,
     /// Straight lines from element to element, along each axis (for images: bilinear).
     Linear {
-        /// Whether the first and last elements of input and result lie at the same places (else their outer edges do).
+        /// Whether the first and last elements of input and result lie at the same places (else
+        /// their outer edges do).
         align_corners: bool,
     },
 }

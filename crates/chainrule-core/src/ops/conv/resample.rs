@@ -1,5 +1,5 @@
-//! The op behind averages over windows and interpolation: a linear map of the rows and one of the columns. Its gradient is the transposed
-//! maps, the same op again.
+//! The op behind averages over windows and interpolation: a linear map of the rows and one of the
+//! columns. Its gradient is the transposed maps, the same op again.
 
 use crate::kernels::resample::{Taps, resample};
 use crate::ops::prelude::*;
@@ -23,7 +23,8 @@ impl Resample {
         }
     }
 
-    /// For mistakes: the wrong transpose in which weights are changed by `f`, as [`Taps::reweighted`] has it.
+    /// For mistakes: the wrong transpose in which weights are changed by `f`, as
+    /// [`Taps::reweighted`] has it.
     pub fn wrong_gradient(
         op: &dyn Op,
         g: &Tensor,

@@ -1,4 +1,5 @@
-//! Random tensors. They are drawn at once; in a trace they are instructions, which draw from the same generator in each run.
+//! Random tensors. They are drawn at once; in a trace they are instructions, which draw from the
+//! same generator in each run.
 
 use crate::ops::prelude::*;
 use crate::rng::Stream;

@@ -49,7 +49,8 @@ impl Tensor {
         .map(Tensor::constant)
     }
 
-    /// Uniform random numbers from 0 (included) to 1 (excluded): f32 or f64, drawn as PyTorch draws them.
+    /// Uniform random numbers from 0 (included) to 1 (excluded): f32 or f64, drawn as PyTorch draws
+    /// them.
     #[track_caller]
     pub fn rand(shape: impl IntoShape, dtype: DType, generator: &mut Generator) -> Tensor {
         match Tensor::try_rand(shape, dtype, generator) {
@@ -89,7 +90,8 @@ impl Tensor {
         Draw::Normal.tensor(Meta::new(shape, dtype), generator)
     }
 
-    /// Random integers from `low` (included) to `high` (excluded), i64, drawn as PyTorch draws them.
+    /// Random integers from `low` (included) to `high` (excluded), i64, drawn as PyTorch draws
+    /// them.
     #[track_caller]
     pub fn randint(
         low: i64,
@@ -137,7 +139,8 @@ impl Tensor {
         Tensor::from((start..end).collect::<Vec<i64>>())
     }
 
-    /// `steps` numbers from `start` to `end`, both included, evenly spaced, in f64; with one step just `start`.
+    /// `steps` numbers from `start` to `end`, both included, evenly spaced, in f64; with one step
+    /// just `start`.
     pub fn linspace(start: f64, end: f64, steps: usize) -> Tensor {
         let step = (end - start) / (steps.max(2) - 1) as f64;
         // From the nearer end, so that both are exact.

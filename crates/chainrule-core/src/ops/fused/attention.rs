@@ -1,4 +1,5 @@
-//! `attention`: scaled dot-product attention by tiles, and the backward of it as one kernel. The matrix of scores is never held.
+//! `attention`: scaled dot-product attention by tiles, and the backward of it as one kernel. The
+//! matrix of scores is never held.
 
 use smallvec::SmallVec;
 
@@ -13,8 +14,8 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
-/// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes, the mask `[.., t, s]`, if there is one, and the drawn seed,
-/// one i64, if there is one.
+/// Inputs: queries `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]` with the same leading axes,
+/// the mask `[.., t, s]`, if there is one, and the drawn seed, one i64, if there is one.
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct AttentionOp {
     pub causal: bool,
@@ -34,7 +35,8 @@ impl AttentionOp {
             let e = shifted(&scores)?.try_exp()?;
             return e.try_div(&e.try_sum(-1, true)?);
         };
-        // A query that sees nothing gets scores of 0, so that no step of its derivatives is NaN, and weights of 0.
+        // A query that sees nothing gets scores of 0, so that no step of its derivatives is NaN,
+        // and weights of 0.
         let none = Tensor::full((), f64::NEG_INFINITY, scores.dtype());
         let scores = alive.try_where(&seen.try_where(&scores, &none)?, 0.0)?;
         let e = shifted(&scores)?.try_exp()?;
@@ -110,7 +112,8 @@ impl Op for AttentionOp {
         Ok(grads)
     }
 
-    /// The rule of the product on weights and values, and that of softmax on the scores: `dw = w * (ds - sum(w * ds))`.
+    /// The rule of the product on weights and values, and that of softmax on the scores:
+    /// `dw = w * (ds - sum(w * ds))`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let inputs = at.inputs();
         let w = self.weights(&inputs)?;
@@ -145,7 +148,8 @@ impl Op for AttentionOp {
 }
 
 impl AttentionOp {
-    /// The gradient of an added mask, which is as large as the matrix of scores anyway: `w * (g v^T - sum(g * out))`.
+    /// The gradient of an added mask, which is as large as the matrix of scores anyway:
+    /// `w * (g v^T - sum(g * out))`.
     fn mask_grad(&self, inputs: &[Tensor], out: &Tensor, g: &Tensor) -> Result<Tensor> {
         let dw = self.dropped(g.try_matmul(&inputs[2].try_t()?)?, inputs)?;
         let mean = g.try_mul(out)?.try_sum(-1, true)?;
@@ -225,8 +229,8 @@ impl MaskGrid {
     }
 }
 
-/// Rows that lie head beside head, `[.., t, h, d]` in memory for a shape of `[.., h, t, d]`: what follows joins the heads of a position, and then
-/// need not copy.
+/// Rows that lie head beside head, `[.., t, h, d]` in memory for a shape of `[.., h, t, d]`: what
+/// follows joins the heads of a position, and then need not copy.
 fn beside(shape: &Shape) -> Layout {
     let (mut swapped, rank) = (*shape, shape.rank());
     if rank <= 2 {
@@ -312,8 +316,8 @@ impl AttentionOp {
     }
 }
 
-/// The backward from the upstream gradient, the result, the logarithms of the rows' sums, and the inputs: the gradient of the queries, and beside
-/// it those of keys and values.
+/// The backward from the upstream gradient, the result, the logarithms of the rows' sums, and the
+/// inputs: the gradient of the queries, and beside it those of keys and values.
 #[derive(Debug, Parameters)]
 struct AttentionGrad(AttentionOp);
 
@@ -380,16 +384,20 @@ impl AttentionGrad {
 }
 
 methods! {
-    /// Scaled dot-product attention (Vaswani et al. 2017), `softmax(scale * q k^T + mask) v`, with `self` as the queries: PyTorch's
-    /// `scaled_dot_product_attention`. Queries are `[.., t, d]`, keys `[.., s, d]`, values `[.., s, w]`, the result `[.., t, w]`; the leading axes
+    /// Scaled dot-product attention (Vaswani et al. 2017), `softmax(scale * q k^T + mask) v`, with
+    /// `self` as the queries: PyTorch's `scaled_dot_product_attention`. Queries are `[.., t, d]`,
+    /// keys `[.., s, d]`, values `[.., s, w]`, the result `[.., t, w]`; the leading axes
     /// (sequences, heads) broadcast. For f32 and f64.
     ///
-    /// See [`Attention`] for the causal rule, the mask, the scale and the dropout. A query that sees no key gives zeros, and so do its gradients. The matrix of
-    /// scores is never held: memory grows with the lengths, not with their product (except for the gradient of an added mask, which has that size).
-    /// The inputs may be strided views; the result lies in memory as `[.., t, heads, w]`, so that joining the heads copies nothing.
+    /// See [`Attention`] for the causal rule, the mask, the scale and the dropout. A query that
+    /// sees no key gives zeros, and so do its gradients. The matrix of scores is never held: memory
+    /// grows with the lengths, not with their product (except for the gradient of an added mask,
+    /// which has that size). The inputs may be strided views; the result lies in memory as
+    /// `[.., t, heads, w]`, so that joining the heads copies nothing.
     ///
-    /// Gradients, with the weights `p` and the upstream gradient `g`: `dv = p^T g`, `ds = p * (g v^T - sum(g * y))`, `dq = scale * ds k`,
-    /// `dk = scale * ds^T q`; an added mask gets `ds`. Errors if the shapes do not fit.
+    /// Gradients, with the weights `p` and the upstream gradient `g`: `dv = p^T g`,
+    /// `ds = p * (g v^T - sum(g * y))`, `dq = scale * ds k`, `dk = scale * ds^T q`; an added mask
+    /// gets `ds`. Errors if the shapes do not fit.
     ///
     /// ```
     /// use chainrule::{Attention, Tensor};

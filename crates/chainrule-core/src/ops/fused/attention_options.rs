@@ -1,4 +1,5 @@
-//! What `attention` can be told, the checks of its inputs, and the parts of its definition that are constants.
+//! What `attention` can be told, the checks of its inputs, and the parts of its definition that are
+//! constants.
 
 use smallvec::SmallVec;
 
@@ -18,19 +19,22 @@ use crate::ops::prelude::*;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Attention {
-    /// Whether query i sees the keys 0 to i only, also where there are more or fewer keys than queries.
+    /// Whether query i sees the keys 0 to i only, also where there are more or fewer keys than
+    /// queries.
     pub causal: bool,
-    /// A mask that broadcasts to `[.., t, s]`: of bools, true where the key is seen, or of numbers that are added to the scores, minus infinity where
-    /// it is not. With `causal` both hold (where PyTorch takes only one of the two).
+    /// A mask that broadcasts to `[.., t, s]`: of bools, true where the key is seen, or of numbers
+    /// that are added to the scores, minus infinity where it is not. With `causal` both hold (where
+    /// PyTorch takes only one of the two).
     pub mask: Option<Tensor>,
     /// What the products of queries and keys are multiplied by; without it 1 / sqrt(d).
     pub scale: Option<f64>,
     /// Each weight becomes 0 with this probability, and the others are divided by what is left.
     pub dropout_p: f64,
-    /// What the dropout depends on: the same seed drops the same weights. [`Attention::with_dropout`] draws one.
+    /// What the dropout depends on: the same seed drops the same weights.
+    /// [`Attention::with_dropout`] draws one.
     pub seed: u64,
-    /// A seed that is a tensor, i64 of no axes, and takes the place of `seed`: inside a trace [`Attention::with_dropout`] draws one, so that each run of the
-    /// program has another.
+    /// A seed that is a tensor, i64 of no axes, and takes the place of `seed`: inside a trace
+    /// [`Attention::with_dropout`] draws one, so that each run of the program has another.
     pub drawn_seed: Option<Tensor>,
 }
 
@@ -62,7 +66,8 @@ impl Attention {
         Ok((self.dropout_p > 0.0).then_some(dropout))
     }
 
-    /// Queries, keys, values and mask with the same leading axes, and the mask with an element for every score.
+    /// Queries, keys, values and mask with the same leading axes, and the mask with an element for
+    /// every score.
     #[track_caller]
     pub(super) fn broadcast(&self, inputs: [&Tensor; 3]) -> Result<SmallVec<[Tensor; 4]>> {
         let shapes = inputs.map(|x| x.shape());
@@ -154,7 +159,8 @@ pub(super) fn infer_attention(inputs: &[Meta]) -> Result<Meta> {
     Ok(Meta::new(out, dtype))
 }
 
-/// Which scores count, `[.., t, s]`, and which queries see any key, `[.., t, 1]`; nothing if all do.
+/// Which scores count, `[.., t, s]`, and which queries see any key, `[.., t, 1]`; nothing if all
+/// do.
 pub(super) fn visible(causal: bool, inputs: &[Tensor]) -> Result<Option<(Tensor, Tensor)>> {
     if !causal && inputs.len() < 4 {
         return Ok(None);

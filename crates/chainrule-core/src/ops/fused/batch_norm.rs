@@ -1,4 +1,5 @@
-//! `batch_norm`: columns normalised by the mean and variance of the batch, and the backward of it as one kernel.
+//! `batch_norm`: columns normalised by the mean and variance of the batch, and the backward of it
+//! as one kernel.
 
 use smallvec::SmallVec;
 
@@ -59,7 +60,8 @@ impl Op for BatchNorm {
         grads(self, at, cotangent, self.correction)
     }
 
-    /// Step by step along the definition: `d = x - mean`, `v = mean of d^2`, `y = gain * d * (v + eps)^-1/2 + bias`.
+    /// Step by step along the definition: `d = x - mean`, `v = mean of d^2`,
+    /// `y = gain * d * (v + eps)^-1/2 + bias`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (x, n) = (at.input(0), at.input_shape(0)[0] as f64);
         let divisor = n - self.correction as f64;
@@ -104,7 +106,8 @@ fn grads(op: &BatchNorm, at: &Saved<'_>, g: &Tensor, correction: usize) -> Resul
 }
 
 impl WholeKernel for BatchNorm {
-    /// Beside the result: the normalised input, 1 / sqrt(variance + eps), the mean, and the variance.
+    /// Beside the result: the normalised input, 1 / sqrt(variance + eps), the mean, and the
+    /// variance.
     fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
         let inputs = inputs.iter().map(Value::contiguous).collect::<Result<SmallVec<[_; 3]>>>()?;
         match out.dtype {
@@ -138,8 +141,8 @@ impl BatchNorm {
     }
 }
 
-/// The backward from the upstream gradient, the normalised input, 1 / sqrt(variance + eps), and the gain, if any: the gradient of
-/// the input, and beside it those of gain and bias.
+/// The backward from the upstream gradient, the normalised input, 1 / sqrt(variance + eps), and the
+/// gain, if any: the gradient of the input, and beside it those of gain and bias.
 #[derive(Debug, Parameters)]
 struct BatchNormGrad {
     correction: usize,
@@ -207,12 +210,15 @@ impl BatchNormGrad {
 }
 
 methods! {
-    /// Each feature normalised over the batch, `gain * (x - mean) / sqrt(var + eps) + bias`. Features lie on axis 1 (`[n, c]`, `[n, c, l]`,
-    /// ...); mean and variance are taken over all other axes. For f32 and f64.
+    /// Each feature normalised over the batch, `gain * (x - mean) / sqrt(var + eps) + bias`.
+    /// Features lie on axis 1 (`[n, c]`, `[n, c, l]`, ...); mean and variance are taken over all
+    /// other axes. For f32 and f64.
     ///
-    /// `correction` 0 divides the variance by the number of values (as PyTorch normalises), 1 by one less. A single value for each feature has no
-    /// variance and is an error, as in PyTorch. Gradient, with `h` the normalised input and `m` values for each feature:
-    /// `dx = gain / sqrt(var + eps) * (g - sum(g) / m - h * sum(g * h) / (m - correction))`, `dgain = sum(g * h)`, `dbias = sum(g)`.
+    /// `correction` 0 divides the variance by the number of values (as PyTorch normalises), 1 by
+    /// one less. A single value for each feature has no variance and is an error, as in PyTorch.
+    /// Gradient, with `h` the normalised input and `m` values for each feature: `dx = gain /
+    /// sqrt(var + eps) * (g - sum(g) / m - h * sum(g * h) / (m - correction))`,
+    /// `dgain = sum(g * h)`, `dbias = sum(g)`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -224,8 +230,9 @@ methods! {
         Ok(self.try_batch_norm_train(gain, bias, eps, correction)?.0)
     }
 
-    /// As [`Tensor::batch_norm`], with the mean and the variance of the batch, for running statistics. They are constants of shape `[c]`; the
-    /// variance is the one used, divided by `m - correction`: times `(m - correction) / (m - 1)` it is the unbiased one.
+    /// As [`Tensor::batch_norm`], with the mean and the variance of the batch, for running
+    /// statistics. They are constants of shape `[c]`; the variance is the one used, divided by
+    /// `m - correction`: times `(m - correction) / (m - 1)` it is the unbiased one.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -243,8 +250,10 @@ methods! {
         Ok((features_second(&y, back)?, statistic(2), statistic(3)))
     }
 
-    /// Each feature normalised by a given mean and variance, `gain * (x - mean) / sqrt(var + eps) + bias`: batch normalisation at evaluation, with
-    /// running statistics. Features lie on axis 1; mean and variance have shape `[c]`. All inputs have gradients.
+    /// Each feature normalised by a given mean and variance,
+    /// `gain * (x - mean) / sqrt(var + eps) + bias`: batch normalisation at evaluation, with
+    /// running statistics. Features lie on axis 1; mean and variance have shape `[c]`. All inputs
+    /// have gradients.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -293,7 +302,8 @@ fn expect_batch(shape: &Shape, eps: f64, correction: usize) -> Result<()> {
     Ok(())
 }
 
-/// The input as `[values, features]`, and what its shape was when the features were moved to the end, if they had to be.
+/// The input as `[values, features]`, and what its shape was when the features were moved to the
+/// end, if they had to be.
 #[track_caller]
 fn features_last(x: &Tensor) -> Result<(Tensor, Option<Shape>)> {
     let shape = x.shape();

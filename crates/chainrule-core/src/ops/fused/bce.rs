@@ -10,9 +10,11 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::bce_with`].
 #[derive(Clone, Debug, Default)]
 pub struct Bce {
-    /// The reduction of the losses; the default is their mean, which weights do not change the divisor of.
+    /// The reduction of the losses; the default is their mean, which weights do not change the
+    /// divisor of.
     pub reduction: Reduction,
-    /// What the losses are multiplied by, broadcast to their shape; a constant, which gets no gradient. None by default.
+    /// What the losses are multiplied by, broadcast to their shape; a constant, which gets no
+    /// gradient. None by default.
     pub weight: Option<Tensor>,
 }
 
@@ -52,7 +54,8 @@ impl Pointwise for BinaryCrossEntropy {
     }
 
     fn check<T: Real>(self, x: &[T], t: &[T]) -> Result<()> {
-        // NaN lies in no range. All of them without a branch first, so that the common case is a fast loop.
+        // NaN lies in no range. All of them without a branch first, so that the common case is a
+        // fast loop.
         let wrong = |x: &T| !(T::ZERO <= *x && *x <= T::ONE);
         for (what, elements) in [("prediction", x), ("target", t)] {
             if elements.iter().fold(false, |any, x| any | wrong(x)) {
@@ -74,7 +77,8 @@ impl Pointwise for BinaryCrossEntropy {
         yes.try_add(&no)?.try_neg()
     }
 
-    /// `dx (x - t) / max(x - x^2, 1e-12) + dt (log(1 - x) - log(x))`. Term by term, `(1 - t) / (1 - x) - t / x` would be NaN where x is 0 or 1.
+    /// `dx (x - t) / max(x - x^2, 1e-12) + dt (log(1 - x) - log(x))`. Term by term,
+    /// `(1 - t) / (1 - x) - t / x` would be NaN where x is 0 or 1.
     fn tangent(
         self,
         x: &Tensor,
@@ -93,12 +97,14 @@ impl Pointwise for BinaryCrossEntropy {
 }
 
 methods! {
-    /// The mean binary cross-entropy of probabilities and targets from 0 to 1, `-(t log(x) + (1 - t) log(1 - x))`: a 0-d tensor. For f32 and f64.
+    /// The mean binary cross-entropy of probabilities and targets from 0 to 1,
+    /// `-(t log(x) + (1 - t) log(1 - x))`: a 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal; a target of integers or bools is converted. An element outside 0 to 1 is an error. As in PyTorch a logarithm
-    /// counts as -100 at least, so that a certain and wrong prediction costs 100. Gradient: `dx = g / n (x - t) / (x (1 - x))`, where the divisor is
-    /// 1e-12 at least; `dtarget = g / n (log(1 - x) - log(x))`, infinite for a certain prediction. Where there are logits,
-    /// [`Tensor::bce_with_logits`] is exact.
+    /// The shapes must be equal; a target of integers or bools is converted. An element outside 0
+    /// to 1 is an error. As in PyTorch a logarithm counts as -100 at least, so that a certain and
+    /// wrong prediction costs 100. Gradient: `dx = g / n (x - t) / (x (1 - x))`, where the divisor
+    /// is 1e-12 at least; `dtarget = g / n (log(1 - x) - log(x))`, infinite for a certain
+    /// prediction. Where there are logits, [`Tensor::bce_with_logits`] is exact.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -11,11 +11,13 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::bce_with_logits_with`]. The weights are constants, which get no gradient.
 #[derive(Clone, Debug, Default)]
 pub struct BceWithLogits {
-    /// The reduction of the losses; the default is their mean, which weights do not change the divisor of.
+    /// The reduction of the losses; the default is their mean, which weights do not change the
+    /// divisor of.
     pub reduction: Reduction,
     /// What the losses are multiplied by, broadcast to their shape. None by default.
     pub weight: Option<Tensor>,
-    /// What a positive example counts, broadcast to the shape of the logits: above 1 it favours recall, below 1 precision. None by default.
+    /// What a positive example counts, broadcast to the shape of the logits: above 1 it favours
+    /// recall, below 1 precision. None by default.
     pub pos_weight: Option<Tensor>,
 }
 
@@ -28,8 +30,8 @@ impl Pointwise for LogitLoss {
     const GRAD: &'static str = "bce_with_logits_grad";
     const NUMPY: [&'static str; 3] = ["_bce_with_logits({0}, {1})", "_sigmoid({0}) - {1}", "-{0}"];
 
-    /// `max(x, 0) - x t + log(1 + exp(-|x|))`, of which no part overflows. The first two are one product, so that an infinite logit is
-    /// multiplied once.
+    /// `max(x, 0) - x t + log(1 + exp(-|x|))`, of which no part overflows. The first two are one
+    /// product, so that an infinite logit is multiplied once.
     #[inline(always)]
     fn loss<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
         let share = if x < T::ZERO { -t } else { T::ONE - t };
@@ -66,7 +68,8 @@ impl Pointwise for LogitLoss {
     }
 }
 
-/// `log(1 + exp(-x)) = m + log(exp(-m) + exp(-x - m))`, with a constant `m = max(-x, 0)`, so that its derivatives are right everywhere.
+/// `log(1 + exp(-x)) = m + log(exp(-m) + exp(-x - m))`, with a constant `m = max(-x, 0)`, so that
+/// its derivatives are right everywhere.
 fn softplus_of_negative(x: &Tensor) -> Result<Tensor> {
     let negative = x.try_neg()?;
     let m = negative.detach().try_maximum(0.0)?;
@@ -74,7 +77,8 @@ fn softplus_of_negative(x: &Tensor) -> Result<Tensor> {
     sum.try_log()?.try_add(&m)
 }
 
-/// `(1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x))`, where the last factor is the loss of a target 1.
+/// `(1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x))`, where the last factor is the loss of a
+/// target 1.
 fn with_pos_weight(x: &Tensor, target: &Tensor, pos_weight: &Tensor) -> Result<Tensor> {
     let dtype = x.dtype().promote(target.dtype());
     let (x, t) = (x.try_to_dtype(dtype)?, target.try_to_dtype(dtype)?);
@@ -86,12 +90,14 @@ fn with_pos_weight(x: &Tensor, target: &Tensor, pos_weight: &Tensor) -> Result<T
 }
 
 methods! {
-    /// The mean binary cross-entropy of logits and targets from 0 to 1, `-(t log(s) + (1 - t) log(1 - s))` with `s = sigmoid(x)`: a 0-d tensor. For
-    /// f32 and f64.
+    /// The mean binary cross-entropy of logits and targets from 0 to 1,
+    /// `-(t log(s) + (1 - t) log(1 - s))` with `s = sigmoid(x)`: a 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal; a target of integers or bools is converted. It is computed as `max(x, 0) - x t + log(1 + exp(-|x|))`, which neither
-    /// overflows nor loses the digits of a small loss. A logit of plus infinity gives an infinite loss, and NaN for a target of 1; one of minus infinity an infinite loss
-    /// (in PyTorch NaN), and NaN for a target of 0. Gradient: `dx = g / n (sigmoid(x) - t)`, `dtarget = -g / n x`.
+    /// The shapes must be equal; a target of integers or bools is converted. It is computed as
+    /// `max(x, 0) - x t + log(1 + exp(-|x|))`, which neither overflows nor loses the digits of a
+    /// small loss. A logit of plus infinity gives an infinite loss, and NaN for a target of 1; one
+    /// of minus infinity an infinite loss (in PyTorch NaN), and NaN for a target of 0. Gradient:
+    /// `dx = g / n (sigmoid(x) - t)`, `dtarget = -g / n x`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -102,13 +108,15 @@ methods! {
         pointwise(LogitLoss, self, target, Reduction::Mean)
     }
 
-    /// [`Tensor::bce_with_logits`] with options: another reduction, weights of the elements, a weight of the positive examples
-    /// (`-(p t log(s) + (1 - t) log(1 - s))`).
+    /// [`Tensor::bce_with_logits`] with options: another reduction, weights of the elements, a
+    /// weight of the positive examples (`-(p t log(s) + (1 - t) log(1 - s))`).
     ///
     /// ```
     /// use chainrule::{BceWithLogits, Tensor};
-    /// let options = BceWithLogits { pos_weight: Some(Tensor::from([3.0f64])), ..Default::default() };
-    /// let loss = Tensor::from([0.0f64, 0.0]).bce_with_logits_with(&Tensor::from([1.0f64, 0.0]), &options);
+    /// let options =
+    ///     BceWithLogits { pos_weight: Some(Tensor::from([3.0f64])), ..Default::default() };
+    /// let loss = Tensor::from([0.0f64, 0.0])
+    ///     .bce_with_logits_with(&Tensor::from([1.0f64, 0.0]), &options);
     /// assert!((loss.item() - 2.0 * 2f64.ln()).abs() < 1e-15);
     /// ```
     pub fn bce_with_logits_with / try_bce_with_logits_with(&self, target: &Tensor, options: &BceWithLogits) -> Tensor {

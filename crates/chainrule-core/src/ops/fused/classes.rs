@@ -1,4 +1,5 @@
-//! What the losses of classes share: how logits and targets of any rank become rows, which rows count, and what they weigh.
+//! What the losses of classes share: how logits and targets of any rank become rows, which rows
+//! count, and what they weigh.
 
 use smallvec::SmallVec;
 
@@ -58,7 +59,8 @@ impl Counting {
         }
     }
 
-    /// By what factor a mean is wrong whose divisor counts the rows that are left out: a classic mistake.
+    /// By what factor a mean is wrong whose divisor counts the rows that are left out: a classic
+    /// mistake.
     pub fn counted_too_often(&self, targets: &Tensor) -> Result<f64> {
         let targets = targets.try_to_vec::<i64>()?;
         let kept = targets.iter().filter(|&&t| !self.ignores(t)).count();

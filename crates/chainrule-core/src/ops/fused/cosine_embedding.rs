@@ -1,4 +1,5 @@
-//! `cosine_embedding`: angles made small for pairs that belong together, and larger than a margin for others.
+//! `cosine_embedding`: angles made small for pairs that belong together, and larger than a margin
+//! for others.
 
 use super::pointwise::{MISSING_MEAN, Pointwise, SIGN, pointwise, wrong_slope};
 use super::reduction::Reduction;
@@ -52,7 +53,8 @@ impl Pointwise for EmbeddedCosine {
         near.try_add(&t.try_eq(-1.0)?.try_where(&apart, 0.0)?)
     }
 
-    /// The tangent as often as a term has it: once for pairs over the margin, minus once for near ones.
+    /// The tangent as often as a term has it: once for pairs over the margin, minus once for near
+    /// ones.
     fn tangent(
         self,
         x: &Tensor,
@@ -67,7 +69,8 @@ impl Pointwise for EmbeddedCosine {
     }
 }
 
-/// The cosine along the last axis with PyTorch's way to avoid a division by 0 in this loss: 1e-12 is added to the squares of the norms.
+/// The cosine along the last axis with PyTorch's way to avoid a division by 0 in this loss: 1e-12
+/// is added to the squares of the norms.
 fn cosine(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let dot = |a: &Tensor, b: &Tensor| a.try_mul(b)?.try_sum(-1, false);
     let square = |x: &Tensor| dot(x, x)?.try_add(1e-12);
@@ -75,15 +78,19 @@ fn cosine(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 methods! {
-    /// The mean of `1 - c` where the target is 1 and of `max(0, c)` where it is -1, for `c` the cosines of pairs of rows: a 0-d tensor. Both tensors
-    /// are `[n, d]` with targets `[n]`, or `[d]` with a 0-d target. For f32 and f64.
+    /// The mean of `1 - c` where the target is 1 and of `max(0, c)` where it is -1, for `c` the
+    /// cosines of pairs of rows: a 0-d tensor. Both tensors are `[n, d]` with targets `[n]`, or
+    /// `[d]` with a 0-d target. For f32 and f64.
     ///
-    /// A target of integers is converted; one other than 1 and -1 costs nothing, as in PyTorch. 1e-12 is added to the squares of the norms. The gradient of a pair that does not belong
-    /// together is 0 where the cosine is at the margin, as in PyTorch. The target has none. See [`Tensor::cosine_similarity`].
+    /// A target of integers is converted; one other than 1 and -1 costs nothing, as in PyTorch.
+    /// 1e-12 is added to the squares of the norms. The gradient of a pair that does not belong
+    /// together is 0 where the cosine is at the margin, as in PyTorch. The target has none. See
+    /// [`Tensor::cosine_similarity`].
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// let (x, y) = (Tensor::from([[1.0f64, 0.0], [0.0, 1.0]]), Tensor::from([[0.0f64, 1.0], [0.0, 2.0]]));
+    /// let (x, y) =
+    ///     (Tensor::from([[1.0f64, 0.0], [0.0, 1.0]]), Tensor::from([[0.0f64, 1.0], [0.0, 2.0]]));
     /// let loss = x.cosine_embedding(&y, &Tensor::from([1i64, -1]));
     /// assert!((loss.item() - 1.0).abs() < 1e-11);
     /// ```
@@ -91,7 +98,8 @@ methods! {
         self.try_cosine_embedding_with(other, target, &CosineEmbedding::default())
     }
 
-    /// [`Tensor::cosine_embedding`] with options: another reduction, and `max(0, c - margin)` for pairs that do not belong together.
+    /// [`Tensor::cosine_embedding`] with options: another reduction, and `max(0, c - margin)` for
+    /// pairs that do not belong together.
     ///
     /// ```
     /// use chainrule::{CosineEmbedding, Tensor};

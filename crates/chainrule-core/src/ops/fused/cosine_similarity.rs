@@ -1,4 +1,5 @@
-//! `cosine_similarity`: the cosine of the angle between two vectors, and the backward of it as one kernel.
+//! `cosine_similarity`: the cosine of the angle between two vectors, and the backward of it as one
+//! kernel.
 
 use crate::kernels::pair::combine;
 use crate::kernels::softmax::Row;
@@ -47,7 +48,8 @@ impl Op for Cosine {
         Ok(smallvec![dx, dy])
     }
 
-    /// With `c = x . y / (|x| |y|)`: `dc = (dx . y + x . dy) / (|x| |y|) - c (d|x| / |x| + d|y| / |y|)`, where `d|x| = x . dx / |x|`.
+    /// With `c = x . y / (|x| |y|)`: `dc = (dx . y + x . dy) / (|x| |y|) - c (d|x| / |x| + d|y|
+    /// / |y|)`, where `d|x| = x . dx / |x|`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let pair = [at.input(0), at.input(1)];
         let dot = |a: &Tensor, b: &Tensor| a.try_mul(b)?.try_sum(-1, false);
@@ -67,8 +69,8 @@ impl Op for Cosine {
         Ok(total)
     }
 
-    /// Each vector divided by its norm, then the sum of the products. As in PyTorch the least norm changes the value of the divisor, and not its
-    /// derivative.
+    /// Each vector divided by its norm, then the sum of the products. As in PyTorch the least norm
+    /// changes the value of the divisor, and not its derivative.
     fn definition(&self) -> Option<Definition<'_>> {
         Some(Box::new(|inputs| {
             let unit = |x: &Tensor| {
@@ -183,11 +185,14 @@ impl CosineGrad {
 }
 
 methods! {
-    /// The cosine of the angle between vectors along `axis`: `x . y / (max(|x|, eps) max(|y|, eps))`, for each pair of them. The tensors are
-    /// broadcast. For f32 and f64.
+    /// The cosine of the angle between vectors along `axis`:
+    /// `x . y / (max(|x|, eps) max(|y|, eps))`, for each pair of them. The tensors are broadcast.
+    /// For f32 and f64.
     ///
-    /// PyTorch has `axis` 1 and `eps` 1e-8 by default. Gradient: `dx = g (y / (|x| |y|) - c x / |x|^2)` with `c` the cosine, and the same for `y` the other way round. As in
-    /// PyTorch, where a norm is below `eps` that changes its value in the formula only: its derivative stays that of the norm, and is 0 for a vector of zeros.
+    /// PyTorch has `axis` 1 and `eps` 1e-8 by default. Gradient:
+    /// `dx = g (y / (|x| |y|) - c x / |x|^2)` with `c` the cosine, and the same for `y` the other
+    /// way round. As in PyTorch, where a norm is below `eps` that changes its value in the formula
+    /// only: its derivative stays that of the norm, and is 0 for a vector of zeros.
     ///
     /// ```
     /// use chainrule::Tensor;

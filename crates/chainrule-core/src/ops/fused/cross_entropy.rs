@@ -1,4 +1,5 @@
-//! `cross_entropy`: the loss of classification from logits and class numbers, and the backward of it as one kernel.
+//! `cross_entropy`: the loss of classification from logits and class numbers, and the backward of
+//! it as one kernel.
 
 use smallvec::SmallVec;
 
@@ -17,9 +18,11 @@ use crate::tensor::op::Definition;
 pub struct CrossEntropy {
     /// The reduction of the losses of the rows; the default is their mean.
     pub reduction: Reduction,
-    /// Rows with this target are left out: their loss is 0 and does not count in the mean. None by default.
+    /// Rows with this target are left out: their loss is 0 and does not count in the mean. None by
+    /// default.
     pub ignore_index: Option<i64>,
-    /// The share of the target's probability, from 0 to 1, that is spread evenly over all classes; 0 by default.
+    /// The share of the target's probability, from 0 to 1, that is spread evenly over all classes;
+    /// 0 by default.
     pub label_smoothing: f64,
     /// A weight for each class, `[classes]`; a constant, which gets no gradient. None by default.
     pub weight: Option<Tensor>,
@@ -77,8 +80,9 @@ impl Op for CrossEntropyOp {
         Ok(smallvec![Some(dx), None])
     }
 
-    /// A row's loss is `sum(q) * lse - sum(q * x)`, where `q` are the weights that the row gives to the classes and `lse` is the logarithm of the
-    /// sum of exponentials; its tangent is `sum(q) * sum(e * dx) / sum(e) - sum(q * dx)`.
+    /// A row's loss is `sum(q) * lse - sum(q * x)`, where `q` are the weights that the row gives to
+    /// the classes and `lse` is the logarithm of the sum of exponentials; its tangent is
+    /// `sum(q) * sum(e * dx) / sum(e) - sum(q * dx)`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (x, dx) = (at.input(0), tangents[0].as_ref());
         let dx = dx.expect("only the logits have a tangent");
@@ -90,7 +94,8 @@ impl Op for CrossEntropyOp {
         self.counting.reduce(&rows, &at.input(1))
     }
 
-    /// In steps: the logarithm of softmax, the target's element of each row that counts, and the mean.
+    /// In steps: the logarithm of softmax, the target's element of each row that counts, and the
+    /// mean.
     fn definition(&self) -> Option<Definition<'_>> {
         Some(Box::new(|inputs| self.in_steps(&inputs[0], &inputs[1])))
     }
@@ -120,8 +125,9 @@ impl CrossEntropyOp {
     }
 }
 
-/// What each row gives to each class: `weight[target] * (1 - s)` to its target and `weight * s / classes` to every class, nothing in a row that
-/// is left out. Shape and dtype of the logits.
+/// What each row gives to each class: `weight[target] * (1 - s)` to its target and
+/// `weight * s / classes` to every class, nothing in a row that is left out. Shape and dtype of the
+/// logits.
 fn target_weights(op: &CrossEntropyOp, targets: &Tensor, like: Meta) -> Result<Tensor> {
     let (n, classes) = (like.shape[0], like.shape[1]);
     let (s, column) = (op.label_smoothing, Shape::new(&[n, 1]));
@@ -226,7 +232,8 @@ impl CrossEntropyOp {
     }
 }
 
-/// The backward from the probabilities, the targets and the upstream gradient: for plain rows `(p - one_hot(target)) * g`.
+/// The backward from the probabilities, the targets and the upstream gradient: for plain rows
+/// `(p - one_hot(target)) * g`.
 #[derive(Debug, Parameters)]
 struct CrossEntropyGrad(CrossEntropyOp);
 
@@ -324,15 +331,18 @@ impl CrossEntropyGrad {
 }
 
 methods! {
-    /// The mean cross-entropy of logits and targets: for logits `[n, classes]` with class numbers `[n]` the mean of `-log(softmax(x)[target])`, a 0-d
-    /// tensor.
+    /// The mean cross-entropy of logits and targets: for logits `[n, classes]` with class numbers
+    /// `[n]` the mean of `-log(softmax(x)[target])`, a 0-d tensor.
     ///
-    /// The classes lie on axis 1: logits `[n, classes, d, ...]` have targets `[n, d, ...]`, and a single row `[classes]` has a 0-d target. Targets of a
-    /// float dtype are probabilities of the classes, in the shape of the logits; the loss of a row is then `-sum(target * log(softmax(x)))`. The logits are f32
-    /// or f64, class numbers i64; a target that is no class is an error.
+    /// The classes lie on axis 1: logits `[n, classes, d, ...]` have targets `[n, d, ...]`, and a
+    /// single row `[classes]` has a 0-d target. Targets of a float dtype are probabilities of the
+    /// classes, in the shape of the logits; the loss of a row is then
+    /// `-sum(target * log(softmax(x)))`. The logits are f32 or f64, class numbers i64; a target
+    /// that is no class is an error.
     ///
-    /// Without rows the mean is NaN. A logit of minus infinity has probability 0; as a target it gives an infinite loss. Gradient:
-    /// `dx = (softmax(x) - one_hot(target)) * g / n`; for probabilities `dx = (softmax(x) * sum(target) - target) * g / n` and
+    /// Without rows the mean is NaN. A logit of minus infinity has probability 0; as a target it
+    /// gives an infinite loss. Gradient: `dx = (softmax(x) - one_hot(target)) * g / n`; for
+    /// probabilities `dx = (softmax(x) * sum(target) - target) * g / n` and
     /// `dtarget = -log(softmax(x)) * g / n`.
     ///
     /// ```
@@ -351,17 +361,23 @@ methods! {
         of_classes(self, targets, CrossEntropyOp { counting, label_smoothing: 0.0 })
     }
 
-    /// [`Tensor::cross_entropy`] with options: another reduction, rows to leave out, smoothed labels, weights of the classes. They mean
-    /// what they mean in PyTorch: the mean of rows with class numbers is divided by the weights of their targets, that of rows with probabilities
-    /// by their number.
+    /// [`Tensor::cross_entropy`] with options: another reduction, rows to leave out, smoothed
+    /// labels, weights of the classes. They mean what they mean in PyTorch: the mean of rows with
+    /// class numbers is divided by the weights of their targets, that of rows with probabilities by
+    /// their number.
     ///
-    /// If all rows are left out the mean is NaN and the gradient 0. In a row that is left out the gradient is 0 whatever the logits are (in PyTorch
-    /// it is NaN if one of them is). No row with probabilities can be left out.
+    /// If all rows are left out the mean is NaN and the gradient 0. In a row that is left out the
+    /// gradient is 0 whatever the logits are (in PyTorch it is NaN if one of them is). No row with
+    /// probabilities can be left out.
     ///
     /// ```
     /// use chainrule::{CrossEntropy, Reduction, Tensor};
     /// let logits = Tensor::from([[0.0f64, 0.0], [0.0, 0.0]]);
-    /// let options = CrossEntropy { reduction: Reduction::None, ignore_index: Some(1), ..Default::default() };
+    /// let options = CrossEntropy {
+    ///     reduction: Reduction::None,
+    ///     ignore_index: Some(1),
+    ///     ..Default::default()
+    /// };
     /// let losses = logits.cross_entropy_with(&Tensor::from([0i64, 1]), &options).to_vec::<f64>();
     /// assert!((losses[0] - 2f64.ln()).abs() < 1e-15 && losses[1] == 0.0);
     /// ```
@@ -523,7 +539,8 @@ fn this(op: &dyn Op) -> Result<&CrossEntropyOp> {
     op.downcast()
 }
 
-/// What the gradient of each row is multiplied by: the upstream one, over the number of rows for a mean.
+/// What the gradient of each row is multiplied by: the upstream one, over the number of rows for a
+/// mean.
 fn row_scale(op: &dyn Op, at: &Saved<'_>, g: &Tensor) -> Result<Tensor> {
     let options = &this(op)?.counting;
     let g = match options.reduction {

@@ -1,4 +1,5 @@
-//! `cross_entropy_probabilities`: what [`Tensor::cross_entropy`] computes where the targets are probabilities of the classes.
+//! `cross_entropy_probabilities`: what [`Tensor::cross_entropy`] computes where the targets are
+//! probabilities of the classes.
 
 use smallvec::SmallVec;
 
@@ -11,8 +12,9 @@ use crate::ops::fused::cross_entropy::CrossEntropy;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
-/// Inputs: logits and probabilities, both `[rows, classes]`. A row's loss is `-sum(q * log(softmax(x)))`, where `q` is what the row gives to the
-/// classes: `weight * (target * (1 - s) + s / classes)`.
+/// Inputs: logits and probabilities, both `[rows, classes]`. A row's loss is
+/// `-sum(q * log(softmax(x)))`, where `q` is what the row gives to the classes:
+/// `weight * (target * (1 - s) + s / classes)`.
 #[derive(Clone, Debug, Parameters)]
 pub(super) struct SoftCrossEntropy {
     pub reduction: Reduction,
@@ -95,7 +97,8 @@ impl Op for SoftCrossEntropy {
         Ok(smallvec![grad(false)?, grad(true)?])
     }
 
-    /// A row's loss is `sum(q) * lse - sum(q * x)`, where `lse` is the logarithm of the sum of exponentials: by the rule of the product.
+    /// A row's loss is `sum(q) * lse - sum(q * x)`, where `lse` is the logarithm of the sum of
+    /// exponentials: by the rule of the product.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (x, q) = (at.input(0), self.given(&at.input(1))?);
         let z = shifted(&x)?;
@@ -201,7 +204,8 @@ impl SoftCrossEntropy {
     }
 }
 
-/// The backward for the logits or the targets, from the logarithms of the probabilities, the targets and the upstream gradient.
+/// The backward for the logits or the targets, from the logarithms of the probabilities, the
+/// targets and the upstream gradient.
 #[derive(Debug, Parameters)]
 struct SoftGrad {
     op: SoftCrossEntropy,

@@ -7,13 +7,16 @@ use crate::kernels::norm::layer::Norm;
 use crate::ops::prelude::*;
 
 methods! {
-    /// Each group of channels of each sample normalised by its mean and variance, `gain * (x - mean) / sqrt(var + eps) + bias`. Channels lie on axis
-    /// 1 (`[n, c]`, `[n, c, l]`, ...), `c / groups` neighbouring ones make a group. For f32 and f64.
+    /// Each group of channels of each sample normalised by its mean and variance,
+    /// `gain * (x - mean) / sqrt(var + eps) + bias`. Channels lie on axis 1 (`[n, c]`, `[n, c, l]`,
+    /// ...), `c / groups` neighbouring ones make a group. For f32 and f64.
     ///
-    /// The variance is the biased one; gain and bias have shape `[c]`. `groups` must divide the channels, and there must be two values at least,
-    /// as in PyTorch. One group is a layer normalisation over all but the batch, as many groups as channels make [`Tensor::instance_norm`]. Gradient, with
-    /// `h` the normalised input and means over a group: `dx = (gain g - mean(gain g) - h mean(gain g h)) / sqrt(var + eps)`,
-    /// `dgain = sum(g * h)`, `dbias = sum(g)`.
+    /// The variance is the biased one; gain and bias have shape `[c]`. `groups` must divide the
+    /// channels, and there must be two values at least, as in PyTorch. One group is a layer
+    /// normalisation over all but the batch, as many groups as channels make
+    /// [`Tensor::instance_norm`]. Gradient, with `h` the normalised input and means over a group:
+    /// `dx = (gain g - mean(gain g) - h mean(gain g h)) / sqrt(var + eps)`, `dgain = sum(g * h)`,
+    /// `dbias = sum(g)`.
     ///
     /// Source: Y. Wu and K. He, "Group normalization", 2018.
     ///

@@ -63,11 +63,13 @@ impl Pointwise for Hinge {
 }
 
 methods! {
-    /// The mean of `max(0, 1 - t x)` over all elements, where `x` holds scores and the target is 1 or -1: a 0-d tensor. For f32 and f64. This is
-    /// the loss of a support vector machine; PyTorch's `hinge_embedding_loss` is [`Tensor::hinge_embedding`].
+    /// The mean of `max(0, 1 - t x)` over all elements, where `x` holds scores and the target is 1
+    /// or -1: a 0-d tensor. For f32 and f64. This is the loss of a support vector machine;
+    /// PyTorch's `hinge_embedding_loss` is [`Tensor::hinge_embedding`].
     ///
-    /// The shapes must be equal; a target of integers is converted. Gradient: `dx = -g t / n` where `t x < 1`, else 0 (so it is at the kink `t x = 1`, as that of
-    /// `clamp(1 - t * x, min=0)` in PyTorch); `dtarget = -g x / n` there.
+    /// The shapes must be equal; a target of integers is converted. Gradient: `dx = -g t / n` where
+    /// `t x < 1`, else 0 (so it is at the kink `t x = 1`, as that of `clamp(1 - t * x, min=0)` in
+    /// PyTorch); `dtarget = -g x / n` there.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -82,7 +84,8 @@ methods! {
     ///
     /// ```
     /// use chainrule::{Reduction, Tensor};
-    /// let loss = Tensor::from([0.5f32, 3.0]).hinge_with(&Tensor::from([1i64, -1]), Reduction::None);
+    /// let loss =
+    ///     Tensor::from([0.5f32, 3.0]).hinge_with(&Tensor::from([1i64, -1]), Reduction::None);
     /// assert_eq!(loss.to_vec::<f32>(), [0.5, 4.0]);
     /// ```
     pub fn hinge_with / try_hinge_with(&self, target: &Tensor, reduction: Reduction) -> Tensor {

@@ -1,4 +1,5 @@
-//! `hinge_embedding`: distances made small for pairs that belong together, and larger than a margin for others.
+//! `hinge_embedding`: distances made small for pairs that belong together, and larger than a margin
+//! for others.
 
 use super::hinge::signs;
 use super::pointwise::{MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, wrong_slope};
@@ -59,7 +60,8 @@ impl Pointwise for EmbeddedHinge {
         apart.try_add(&t.try_ne(-1.0)?.try_where(x, 0.0)?)
     }
 
-    /// The tangent as often as a term has it: once for near pairs, minus once for pairs within the margin.
+    /// The tangent as often as a term has it: once for near pairs, minus once for pairs within the
+    /// margin.
     fn tangent(
         self,
         x: &Tensor,
@@ -75,10 +77,12 @@ impl Pointwise for EmbeddedHinge {
 }
 
 methods! {
-    /// The mean of `x` where the target is 1 and of `max(0, 1 - x)` where it is -1, for `x` the distances of pairs: a 0-d tensor. For f32 and f64.
+    /// The mean of `x` where the target is 1 and of `max(0, 1 - x)` where it is -1, for `x` the
+    /// distances of pairs: a 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal; a target of integers is converted. As in PyTorch a target other than 1 and -1 gets both terms. Gradient:
-    /// `dx = g / n` where the target is 1, `-g / n` where it is -1 and `x < 1`, else 0 (so it is at `x = 1`, as in PyTorch). The target has none.
+    /// The shapes must be equal; a target of integers is converted. As in PyTorch a target other
+    /// than 1 and -1 gets both terms. Gradient: `dx = g / n` where the target is 1, `-g / n` where
+    /// it is -1 and `x < 1`, else 0 (so it is at `x = 1`, as in PyTorch). The target has none.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -94,7 +98,8 @@ methods! {
     /// ```
     /// use chainrule::{HingeEmbedding, Reduction, Tensor};
     /// let options = HingeEmbedding { margin: 3.0, reduction: Reduction::Sum };
-    /// let loss = Tensor::from([0.5f32, 0.25]).hinge_embedding_with(&Tensor::from([1i64, -1]), &options);
+    /// let loss =
+    ///     Tensor::from([0.5f32, 0.25]).hinge_embedding_with(&Tensor::from([1i64, -1]), &options);
     /// assert_eq!(loss.item(), 0.5 + 2.75);
     /// ```
     pub fn hinge_embedding_with / try_hinge_embedding_with(&self, target: &Tensor, options: &HingeEmbedding) -> Tensor {

@@ -74,10 +74,12 @@ impl Pointwise for HuberLoss {
 }
 
 methods! {
-    /// The mean of `d^2 / 2` where `|d| <= 1` and of `|d| - 1/2` elsewhere, with `d = x - target`: a 0-d tensor. For f32 and f64.
+    /// The mean of `d^2 / 2` where `|d| <= 1` and of `|d| - 1/2` elsewhere, with `d = x - target`:
+    /// a 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal. Different dtypes are promoted. Gradient: `dx = g / n` times `d`, but at least -1 and at most 1, and its negative
-    /// for the target. It is continuous; the second derivative jumps where `|d|` is 1.
+    /// The shapes must be equal. Different dtypes are promoted. Gradient: `dx = g / n` times `d`,
+    /// but at least -1 and at most 1, and its negative for the target. It is continuous; the second
+    /// derivative jumps where `|d|` is 1.
     ///
     /// Source: P. Huber, "Robust estimation of a location parameter", 1964.
     ///
@@ -90,7 +92,8 @@ methods! {
         self.try_huber_with(target, &Huber::default())
     }
 
-    /// [`Tensor::huber`] with options: another reduction, and another bound: `d^2 / 2` where `|d| <= delta`, `delta (|d| - delta / 2)` elsewhere.
+    /// [`Tensor::huber`] with options: another reduction, and another bound: `d^2 / 2` where
+    /// `|d| <= delta`, `delta (|d| - delta / 2)` elsewhere.
     ///
     /// A `delta` that is not above 0 is an error, as in PyTorch.
     ///

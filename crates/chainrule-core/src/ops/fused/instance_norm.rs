@@ -1,15 +1,19 @@
-//! `instance_norm`: each channel of each sample normalised by its mean and variance; a group norm whose groups are the channels.
+//! `instance_norm`: each channel of each sample normalised by its mean and variance; a group norm
+//! whose groups are the channels.
 
 use super::group_norm::{MISTAKES, expect_channels, normalised};
 use crate::ops::prelude::*;
 
 methods! {
-    /// Each channel of each sample normalised by its mean and variance, `gain * (x - mean) / sqrt(var + eps) + bias`. Channels lie on axis 1, and there
-    /// must be two values at least in each: `[n, c, l]`, `[n, c, h, w]`. For f32 and f64.
+    /// Each channel of each sample normalised by its mean and variance,
+    /// `gain * (x - mean) / sqrt(var + eps) + bias`. Channels lie on axis 1, and there must be two
+    /// values at least in each: `[n, c, l]`, `[n, c, h, w]`. For f32 and f64.
     ///
-    /// The variance is the biased one; gain and bias have shape `[c]`. The gradients are those of [`Tensor::group_norm`].
+    /// The variance is the biased one; gain and bias have shape `[c]`. The gradients are those of
+    /// [`Tensor::group_norm`].
     ///
-    /// Source: D. Ulyanov, A. Vedaldi and V. Lempitsky, "Instance normalization: the missing ingredient for fast stylization", 2016.
+    /// Source: D. Ulyanov, A. Vedaldi and V. Lempitsky, "Instance normalization: the missing
+    /// ingredient for fast stylization", 2016.
     ///
     /// ```
     /// use chainrule::Tensor;

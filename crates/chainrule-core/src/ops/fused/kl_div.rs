@@ -1,4 +1,5 @@
-//! `kl_div`: the Kullback-Leibler divergence of a target from log-probabilities, element by element.
+//! `kl_div`: the Kullback-Leibler divergence of a target from log-probabilities, element by
+//! element.
 
 use super::pointwise::{
     MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, together, wrong_slope,
@@ -10,7 +11,8 @@ use crate::ops::prelude::*;
 /// Options of [`Tensor::kl_div_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KlDiv {
-    /// The reduction of the elements. The default is their mean, as in PyTorch; [`Reduction::BatchMean`] gives the divergence of the books.
+    /// The reduction of the elements. The default is their mean, as in PyTorch;
+    /// [`Reduction::BatchMean`] gives the divergence of the books.
     pub reduction: Reduction,
     /// Whether the target holds logarithms of probabilities too; false by default.
     pub log_target: bool,
@@ -56,7 +58,8 @@ impl<const LOG: bool> Pointwise for Divergence<LOG> {
         if LOG { -t.exp::<FMA>() } else { -t }
     }
 
-    /// `log(t) + 1 - x`, and NaN for a target of 0 or infinity: there it is the product of 0 and infinity.
+    /// `log(t) + 1 - x`, and NaN for a target of 0 or infinity: there it is the product of 0 and
+    /// infinity.
     #[inline(always)]
     fn target_slope<const FMA: bool, T: Real>(self, x: T, t: T) -> T {
         if LOG {
@@ -99,12 +102,13 @@ impl<const LOG: bool> Pointwise for Divergence<LOG> {
 }
 
 methods! {
-    /// The mean of `t (log(t) - x)` over all elements, where `x` holds logarithms of probabilities and `target` probabilities: a 0-d tensor. For f32
-    /// and f64.
+    /// The mean of `t (log(t) - x)` over all elements, where `x` holds logarithms of probabilities
+    /// and `target` probabilities: a 0-d tensor. For f32 and f64.
     ///
-    /// As in PyTorch the mean is over *elements*; the divergence of distributions is the sum of a row:
-    /// [`Tensor::kl_div_with`] and [`Reduction::BatchMean`] give its mean. The shapes must be equal. A target of 0 counts 0 (NaN if `x` is minus infinity there); a negative one gives NaN.
-    /// Gradient: `dx = -g t / n`, `dtarget = g (log(t) + 1 - x) / n`, NaN for a target of 0.
+    /// As in PyTorch the mean is over *elements*; the divergence of distributions is the sum of a
+    /// row: [`Tensor::kl_div_with`] and [`Reduction::BatchMean`] give its mean. The shapes must be
+    /// equal. A target of 0 counts 0 (NaN if `x` is minus infinity there); a negative one gives
+    /// NaN. Gradient: `dx = -g t / n`, `dtarget = g (log(t) + 1 - x) / n`, NaN for a target of 0.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -116,7 +120,8 @@ methods! {
         pointwise(Divergence::<false>, self, target, Reduction::Mean)
     }
 
-    /// [`Tensor::kl_div`] with options: another reduction, a target of logarithms: `exp(t) (t - x)`, with `dtarget = g exp(t) (t - x + 1)`.
+    /// [`Tensor::kl_div`] with options: another reduction, a target of logarithms:
+    /// `exp(t) (t - x)`, with `dtarget = g exp(t) (t - x + 1)`.
     ///
     /// ```
     /// use chainrule::{KlDiv, Reduction, Tensor};

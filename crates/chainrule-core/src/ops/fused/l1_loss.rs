@@ -54,8 +54,9 @@ impl Pointwise for L1 {
 methods! {
     /// The mean of `|x - target|` over all elements, a 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal. Different dtypes are promoted. The mean of no elements is NaN. Gradient: `dx = g sign(x - target) / n`, and its
-    /// negative for the target; where they are equal, and where the difference is NaN, it is 0, as in PyTorch.
+    /// The shapes must be equal. Different dtypes are promoted. The mean of no elements is NaN.
+    /// Gradient: `dx = g sign(x - target) / n`, and its negative for the target; where they are
+    /// equal, and where the difference is NaN, it is 0, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

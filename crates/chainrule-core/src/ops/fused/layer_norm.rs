@@ -1,4 +1,5 @@
-//! `layer_norm`: each row normalised by its own mean and variance. `rms_norm` is the same op without the mean.
+//! `layer_norm`: each row normalised by its own mean and variance. `rms_norm` is the same op
+//! without the mean.
 
 use super::learned::{Learned, with_learned};
 use super::row_norm::{Over, RowNorm, mean};
@@ -28,12 +29,16 @@ pub(super) fn normalized(
 }
 
 methods! {
-    /// Each row normalised by its own mean and variance, `weight * (x - mean) / sqrt(var + eps) + bias` (Ba, Kiros and Hinton 2016). A row is the
-    /// last axes, whose shape is given, as in PyTorch; weight and bias have that shape. For f32 and f64.
+    /// Each row normalised by its own mean and variance,
+    /// `weight * (x - mean) / sqrt(var + eps) + bias` (Ba, Kiros and Hinton 2016). A row is the
+    /// last axes, whose shape is given, as in PyTorch; weight and bias have that shape. For f32 and
+    /// f64.
     ///
-    /// The variance is divided by the number of elements of the row. A row of equal elements becomes the bias; with an `eps` of 0 it becomes NaN, as
-    /// does one with an infinity or NaN. Gradient, with `h` the normalised row and `u = weight * g`:
-    /// `dx = (u - mean(u) - h * mean(u * h)) / sqrt(var + eps)`, `dweight = sum(g * h)` and `dbias = sum(g)` over the rows.
+    /// The variance is divided by the number of elements of the row. A row of equal elements
+    /// becomes the bias; with an `eps` of 0 it becomes NaN, as does one with an infinity or NaN.
+    /// Gradient, with `h` the normalised row and `u = weight * g`:
+    /// `dx = (u - mean(u) - h * mean(u * h)) / sqrt(var + eps)`, `dweight = sum(g * h)` and
+    /// `dbias = sum(g)` over the rows.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! The numbers that a normalisation learns: a gain and a bias for each channel, as far as it has them.
+//! The numbers that a normalisation learns: a gain and a bias for each channel, as far as it has
+//! them.
 
 use smallvec::SmallVec;
 
@@ -37,7 +38,8 @@ impl Learned {
         out
     }
 
-    /// The tangent of `hat * gain + bias`, from that of `hat` if it has one. `fit` brings gain and bias to a shape that broadcasts.
+    /// The tangent of `hat * gain + bias`, from that of `hat` if it has one. `fit` brings gain and
+    /// bias to a shape that broadcasts.
     pub fn tangent(
         self,
         at: &Saved<'_>,

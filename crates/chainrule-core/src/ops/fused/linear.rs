@@ -11,7 +11,8 @@ use crate::tensor::node::Source;
 use crate::tensor::op::{Definition, Epilogue, Plus, ProductKernel, SeparateResult};
 use crate::tensor::value::ValueCow;
 
-/// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there is one.
+/// On `[.., in]`; the further inputs are the weight, `[out, in]`, and the bias, `[out]`, if there
+/// is one.
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct LinearOp {
     bias: bool,
@@ -177,8 +178,8 @@ impl MatrixOf<'_> {
     }
 }
 
-/// The backward from the upstream gradient, the input and the weight: the wanted gradients of input, weight and bias in this order,
-/// the first as the result and the others beside it.
+/// The backward from the upstream gradient, the input and the weight: the wanted gradients of
+/// input, weight and bias in this order, the first as the result and the others beside it.
 #[derive(Debug, Parameters)]
 struct LinearGrad {
     wants: [bool; 3],
@@ -312,15 +313,18 @@ impl ProductKernel for LinearGrad {
 }
 
 methods! {
-    /// Rows times a matrix of weights plus a bias, `y = x W^T + b`, as PyTorch's `linear`: `self` is `[.., in]`, the weight `[out, in]`, the bias `[out]`, the
-    /// result `[.., out]`. For f32 and f64; different dtypes are promoted.
+    /// Rows times a matrix of weights plus a bias, `y = x W^T + b`, as PyTorch's `linear`: `self`
+    /// is `[.., in]`, the weight `[out, in]`, the bias `[out]`, the result `[.., out]`. For f32 and
+    /// f64; different dtypes are promoted.
     ///
-    /// The bias is added as the product is written, and the axes before the last are rows of one product. Gradients: `dx = g W`, `dW = g^T x` and
-    /// `db = sum(g)`, over all rows. Errors if the sizes do not fit.
+    /// The bias is added as the product is written, and the axes before the last are rows of one
+    /// product. Gradients: `dx = g W`, `dW = g^T x` and `db = sum(g)`, over all rows. Errors if the
+    /// sizes do not fit.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// let (x, w) = (Tensor::from([1.0f32, 2.0]), Tensor::from([[1.0f32, 0.0], [1.0, 1.0], [0.0, -1.0]]));
+    /// let (x, w) =
+    ///     (Tensor::from([1.0f32, 2.0]), Tensor::from([[1.0f32, 0.0], [1.0, 1.0], [0.0, -1.0]]));
     /// let b = Tensor::from([0.5f32, 0.0, 0.0]);
     /// assert_eq!(x.linear(&w, Some(&b)).to_vec::<f32>(), [1.5, 3.0, -2.0]);
     /// ```

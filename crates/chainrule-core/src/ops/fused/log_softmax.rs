@@ -48,7 +48,8 @@ impl Op for LogSoftmax {
         Ok(smallvec![Some(dx)])
     }
 
-    /// `dx` less its mean under the probabilities, which are taken from the input: `dx - sum(e * dx) / sum(e)`.
+    /// `dx` less its mean under the probabilities, which are taken from the input:
+    /// `dx - sum(e * dx) / sum(e)`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let e = shifted(&at.input(0))?.try_exp()?;
@@ -125,10 +126,11 @@ impl WholeKernel for LogSoftmaxGrad {
 }
 
 methods! {
-    /// The logarithm of [`Tensor::softmax`] along `axis`, `x - log(sum(exp(x)))`, without the loss of digits that a logarithm of small
-    /// probabilities would bring. For f32 and f64.
+    /// The logarithm of [`Tensor::softmax`] along `axis`, `x - log(sum(exp(x)))`, without the loss
+    /// of digits that a logarithm of small probabilities would bring. For f32 and f64.
     ///
-    /// Infinities and NaN do what they do in PyTorch: see [`Tensor::softmax`]. Gradient: `dx = g - softmax(x) * sum(g)`.
+    /// Infinities and NaN do what they do in PyTorch: see [`Tensor::softmax`]. Gradient:
+    /// `dx = g - softmax(x) * sum(g)`.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,8 +1,8 @@
-//! Ops that do several steps in one kernel. Each carries its definition in primitive ops, which gives its higher derivatives and is the
-//! oracle that its kernels are tested against.
+//! Ops that do several steps in one kernel. Each carries its definition in primitive ops, which
+//! gives its higher derivatives and is the oracle that its kernels are tested against.
 //!
-//! The backward of each is one op with a kernel, too. It only ever runs unrecorded, since a recorded backward pass goes through the
-//! definition; so it has no rules of its own.
+//! The backward of each is one op with a kernel, too. It only ever runs unrecorded, since a
+//! recorded backward pass goes through the definition; so it has no rules of its own.
 
 family! { Fused:
     attention
@@ -55,7 +55,8 @@ use shift::shifted;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The tensor with `axis` moved to the end by an exchange with the last, and the axis as a number from 0.
+/// The tensor with `axis` moved to the end by an exchange with the last, and the axis as a number
+/// from 0.
 #[track_caller]
 fn axis_last(op: &'static str, x: &Tensor, axis: i64) -> Result<(Tensor, i64)> {
     let axis = x.shape().axis(op, axis)? as i64;

@@ -49,8 +49,9 @@ impl Pointwise for Mse {
 methods! {
     /// The mean of `(x - target)^2` over all elements, a 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal: a `[n, 1]` beside a `[n]` is an error, not a matrix of differences. Different dtypes are promoted. The mean
-    /// of no elements is NaN. Gradient: `dx = 2 g (x - target) / n`, and its negative for the target.
+    /// The shapes must be equal: a `[n, 1]` beside a `[n]` is an error, not a matrix of
+    /// differences. Different dtypes are promoted. The mean of no elements is NaN. Gradient:
+    /// `dx = 2 g (x - target) / n`, and its negative for the target.
     ///
     /// ```
     /// use chainrule::Tensor;

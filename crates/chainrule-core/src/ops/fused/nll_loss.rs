@@ -13,7 +13,8 @@ use crate::tensor::op::Definition;
 pub struct NllLoss {
     /// The reduction of the losses of the rows; the default is their mean.
     pub reduction: Reduction,
-    /// Rows with this target are left out: their loss is 0 and does not count in the mean. None by default.
+    /// Rows with this target are left out: their loss is 0 and does not count in the mean. None by
+    /// default.
     pub ignore_index: Option<i64>,
     /// A weight for each class, `[classes]`; a constant, which gets no gradient. None by default.
     pub weight: Option<Tensor>,
@@ -115,7 +116,8 @@ impl WholeKernel for Nll {
 }
 
 impl Nll {
-    /// Calls `visit` with the number of each row that counts, the place of its target's element, and the weight of that.
+    /// Calls `visit` with the number of each row that counts, the place of its target's element,
+    /// and the weight of that.
     fn each<T: Real>(
         &self,
         targets: &[i64],
@@ -147,7 +149,8 @@ impl Nll {
     }
 }
 
-/// The backward from the targets and the upstream gradient: minus that, times the weight, at each target's place.
+/// The backward from the targets and the upstream gradient: minus that, times the weight, at each
+/// target's place.
 #[derive(Debug, Parameters)]
 struct NllGrad {
     op: Nll,
@@ -206,11 +209,14 @@ impl NllGrad {
 }
 
 methods! {
-    /// The mean of `-x[target]` over the rows, where `x` holds logarithms of probabilities, `[n, classes]`, and the targets are class numbers, `[n]`: a
-    /// 0-d tensor. After [`Tensor::log_softmax`] it is the cross-entropy, which [`Tensor::cross_entropy`] computes at once.
+    /// The mean of `-x[target]` over the rows, where `x` holds logarithms of probabilities,
+    /// `[n, classes]`, and the targets are class numbers, `[n]`: a 0-d tensor. After
+    /// [`Tensor::log_softmax`] it is the cross-entropy, which [`Tensor::cross_entropy`] computes at
+    /// once.
     ///
-    /// The classes lie on axis 1: `[n, classes, d, ...]` has targets `[n, d, ...]`, and a single row `[classes]` a 0-d target. For f32 and f64; a
-    /// target that is no class is an error. Without rows the mean is NaN. Gradient: `dx = -one_hot(target) * g / n`.
+    /// The classes lie on axis 1: `[n, classes, d, ...]` has targets `[n, d, ...]`, and a single
+    /// row `[classes]` a 0-d target. For f32 and f64; a target that is no class is an error.
+    /// Without rows the mean is NaN. Gradient: `dx = -one_hot(target) * g / n`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -223,14 +229,19 @@ methods! {
         nll(self, targets, counting)
     }
 
-    /// [`Tensor::nll_loss`] with options: another reduction, rows to leave out, weights of the classes. They mean what they mean in PyTorch:
-    /// the mean is divided by the weights of the targets that count; if none does it is NaN.
+    /// [`Tensor::nll_loss`] with options: another reduction, rows to leave out, weights of the
+    /// classes. They mean what they mean in PyTorch: the mean is divided by the weights of the
+    /// targets that count; if none does it is NaN.
     ///
     /// ```
     /// use chainrule::{NllLoss, Reduction, Tensor};
-    /// let options = NllLoss { ignore_index: Some(-1), reduction: Reduction::None, ..Default::default() };
+    /// let options =
+    ///     NllLoss { ignore_index: Some(-1), reduction: Reduction::None, ..Default::default() };
     /// let x = Tensor::from([[-1.0f64, -2.0], [-3.0, -4.0]]);
-    /// assert_eq!(x.nll_loss_with(&Tensor::from([1i64, -1]), &options).to_vec::<f64>(), [2.0, 0.0]);
+    /// assert_eq!(
+    ///     x.nll_loss_with(&Tensor::from([1i64, -1]), &options).to_vec::<f64>(),
+    ///     [2.0, 0.0]
+    /// );
     /// ```
     pub fn nll_loss_with / try_nll_loss_with(&self, targets: &Tensor, options: &NllLoss) -> Tensor {
         let NllLoss { reduction, ignore_index, weight } = options;

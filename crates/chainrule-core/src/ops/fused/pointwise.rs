@@ -1,5 +1,6 @@
-//! Losses that are a function of each element of the prediction and the target: one op for all of them, which computes the function and
-//! reduces it in one pass, and one for the backward. A loss is an implementation of [`Pointwise`] in a file of its own.
+//! Losses that are a function of each element of the prediction and the target: one op for all of
+//! them, which computes the function and reduces it in one pass, and one for the backward. A loss
+//! is an implementation of [`Pointwise`] in a file of its own.
 
 use std::fmt::Debug;
 
@@ -251,7 +252,8 @@ impl<L: Pointwise> PointwiseGrad<L> {
     }
 }
 
-/// The loss of prediction and target, which are brought to their common dtype: a target of integers or bools to that of the prediction.
+/// The loss of prediction and target, which are brought to their common dtype: a target of integers
+/// or bools to that of the prediction.
 #[track_caller]
 pub(super) fn pointwise<L: Pointwise>(
     loss: L,
@@ -319,7 +321,8 @@ pub(super) fn together(a: Option<Tensor>, b: Option<Tensor>) -> Result<Tensor> {
 /// The call of a loss in its samples.
 type LossCall = fn(&Tensor, &Tensor, Reduction) -> Result<Tensor>;
 
-/// Samples of a loss: every reduction, 0-d, empty, several blocks. `draw` makes a prediction and a target.
+/// Samples of a loss: every reduction, 0-d, empty, several blocks. `draw` makes a prediction and a
+/// target.
 pub(super) fn loss_samples<L: Pointwise>(
     g: &mut Generator,
     draw: impl Fn(&mut Generator, &[usize]) -> (Tensor, Tensor),
@@ -361,7 +364,8 @@ pub(super) const SIGN: Mistake = Mistake {
     rule: |op, at, g, wanted| op.vjp(at, &g.try_neg()?, wanted),
 };
 
-/// The gradient with `dx`, scaled as the reduction does it, in place of the right one for the prediction.
+/// The gradient with `dx`, scaled as the reduction does it, in place of the right one for the
+/// prediction.
 pub(super) fn wrong_slope(
     op: &dyn Op,
     at: &Saved<'_>,

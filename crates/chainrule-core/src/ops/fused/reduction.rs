@@ -10,8 +10,8 @@ pub enum Reduction {
     Mean,
     /// Their sum: a 0-d tensor.
     Sum,
-    /// Their sum divided by the size of the first axis of the prediction, PyTorch's `batchmean`: a 0-d tensor. Divided so, the
-    /// Kullback-Leibler divergence is what the books define.
+    /// Their sum divided by the size of the first axis of the prediction, PyTorch's `batchmean`: a
+    /// 0-d tensor. Divided so, the Kullback-Leibler divergence is what the books define.
     BatchMean,
     /// They stay as they are, one for each element (or row).
     None,

@@ -1,4 +1,5 @@
-//! `rms_norm`: each row divided by the root of its mean square. The op and its kernels are those of `layer_norm`, without the mean.
+//! `rms_norm`: each row divided by the root of its mean square. The op and its kernels are those of
+//! `layer_norm`, without the mean.
 
 use super::layer_norm::{EPS_OUTSIDE, SHAPES, normalized, weight_from_input, with_dx};
 use super::learned::Learned;
@@ -7,11 +8,13 @@ use crate::kernels::norm::layer::Norm;
 use crate::ops::prelude::*;
 
 methods! {
-    /// Each row divided by the root of its mean square, `weight * x / sqrt(mean(x^2) + eps)` (Zhang and Sennrich 2019). A row is the last axes, whose
-    /// shape is given, as in PyTorch; the weight has that shape. Without an `eps` it is the dtype's machine epsilon. For f32 and f64.
+    /// Each row divided by the root of its mean square, `weight * x / sqrt(mean(x^2) + eps)` (Zhang
+    /// and Sennrich 2019). A row is the last axes, whose shape is given, as in PyTorch; the weight
+    /// has that shape. Without an `eps` it is the dtype's machine epsilon. For f32 and f64.
     ///
-    /// A row of zeros stays zeros; with an `eps` of 0 it becomes NaN. Gradient, with `h` the normalised row and `u = weight * g`:
-    /// `dx = (u - h * mean(u * h)) / sqrt(mean(x^2) + eps)` and `dweight = sum(g * h)` over the rows.
+    /// A row of zeros stays zeros; with an `eps` of 0 it becomes NaN. Gradient, with `h` the
+    /// normalised row and `u = weight * g`: `dx = (u - h * mean(u * h)) / sqrt(mean(x^2) + eps)`
+    /// and `dweight = sum(g * h)` over the rows.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -88,7 +91,8 @@ fn samples(g: &mut Generator) -> Vec<Sample> {
 mod tests {
     use super::*;
 
-    /// As PyTorch 2.15 gives them; there the finite elements of a row with an infinity become 0, too.
+    /// As PyTorch 2.15 gives them; there the finite elements of a row with an infinity become 0,
+    /// too.
     #[test]
     fn edges_are_those_of_pytorch() {
         let x = Tensor::from([[f32::INFINITY, 1.0, 2.0], [f32::NAN, 1.0, 2.0], [3.0, 3.0, 3.0]]);

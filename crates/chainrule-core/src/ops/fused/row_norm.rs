@@ -1,5 +1,5 @@
-//! Rows normalised by their own statistics, with the backward pass as one kernel: the base of layer,
-//! root-mean-square, group and instance normalisation.
+//! Rows normalised by their own statistics, with the backward pass as one kernel: the base of
+//! layer, root-mean-square, group and instance normalisation.
 
 use smallvec::SmallVec;
 
@@ -46,7 +46,8 @@ impl RowNorm {
         }
     }
 
-    /// `[samples, groups, channels of a group, elements of a channel]`: the last two axes are the rows.
+    /// `[samples, groups, channels of a group, elements of a channel]`: the last two axes are the
+    /// rows.
     pub fn as_rows(&self, x: &Tensor) -> Result<Tensor> {
         let (samples, GroupRows { groups, channels, inner }) = self.rows(&x.shape());
         x.try_reshape([samples, groups, channels, inner])
@@ -119,7 +120,8 @@ impl Op for RowNorm {
         Ok(self.learned.grads(dx, dgain, dbias))
     }
 
-    /// Step by step along the definition: `d = x - mean`, `v = mean of d^2`, `y = gain * d * (v + eps)^-1/2 + bias`.
+    /// Step by step along the definition: `d = x - mean`, `v = mean of d^2`,
+    /// `y = gain * d * (v + eps)^-1/2 + bias`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let shape = at.input_shape(0);
         let d = self.centred(&self.as_rows(&at.input(0))?)?;
@@ -175,8 +177,8 @@ impl RowNorm {
     }
 }
 
-/// The backward from the upstream gradient, the input, what was kept of each row, and the gain, if any: the gradient of the input, and
-/// beside it those of gain and bias, as wanted.
+/// The backward from the upstream gradient, the input, what was kept of each row, and the gain, if
+/// any: the gradient of the input, and beside it those of gain and bias, as wanted.
 #[derive(Debug, Parameters)]
 struct RowNormGrad {
     of: RowNorm,

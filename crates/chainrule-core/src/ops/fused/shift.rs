@@ -1,4 +1,5 @@
-//! What is subtracted from a row before its exponentials are taken, so that none overflows: its largest element, as a constant.
+//! What is subtracted from a row before its exponentials are taken, so that none overflows: its
+//! largest element, as a constant.
 
 use crate::kernels::softmax::Row;
 use crate::ops::prelude::*;
@@ -50,8 +51,9 @@ impl WholeKernel for RowMax {
     }
 }
 
-/// `x` less the largest element of each row. A constant added to a row changes none of the functions that use this, so the
-/// largest element may be taken for a constant in their derivatives. (A NaN anywhere in the row still makes its sum NaN.)
+/// `x` less the largest element of each row. A constant added to a row changes none of the
+/// functions that use this, so the largest element may be taken for a constant in their
+/// derivatives. (A NaN anywhere in the row still makes its sum NaN.)
 #[track_caller]
 pub(super) fn shifted(x: &Tensor) -> Result<Tensor> {
     x.try_sub(&apply(RowMax, &[x])?)

@@ -76,10 +76,12 @@ impl Pointwise for Smooth {
 }
 
 methods! {
-    /// The mean of `d^2 / 2` where `|d| < 1` and of `|d| - 1/2` elsewhere, with `d = x - target`: a 0-d tensor. For f32 and f64.
+    /// The mean of `d^2 / 2` where `|d| < 1` and of `|d| - 1/2` elsewhere, with `d = x - target`: a
+    /// 0-d tensor. For f32 and f64.
     ///
-    /// The shapes must be equal. Different dtypes are promoted. Gradient: `dx = g / n` times `d`, but at least -1 and at most 1, and its negative
-    /// for the target. It is continuous; the second derivative jumps where `|d|` is 1. [`Tensor::huber`] is the same but for a factor.
+    /// The shapes must be equal. Different dtypes are promoted. Gradient: `dx = g / n` times `d`,
+    /// but at least -1 and at most 1, and its negative for the target. It is continuous; the second
+    /// derivative jumps where `|d|` is 1. [`Tensor::huber`] is the same but for a factor.
     ///
     /// Source: R. Girshick, "Fast R-CNN", 2015.
     ///
@@ -92,14 +94,16 @@ methods! {
         self.try_smooth_l1_with(target, &SmoothL1::default())
     }
 
-    /// [`Tensor::smooth_l1`] with options: another reduction, and another bound: `d^2 / (2 beta)` where `|d| < beta`, `|d| - beta / 2` elsewhere.
+    /// [`Tensor::smooth_l1`] with options: another reduction, and another bound: `d^2 / (2 beta)`
+    /// where `|d| < beta`, `|d| - beta / 2` elsewhere.
     ///
     /// A negative `beta` is an error, as in PyTorch.
     ///
     /// ```
     /// use chainrule::{Reduction, SmoothL1, Tensor};
     /// let options = SmoothL1 { beta: 2.0, reduction: Reduction::Sum };
-    /// let loss = Tensor::from([1.0f32, 3.0]).smooth_l1_with(&Tensor::from([0.0f32, 0.0]), &options);
+    /// let loss =
+    ///     Tensor::from([1.0f32, 3.0]).smooth_l1_with(&Tensor::from([0.0f32, 0.0]), &options);
     /// assert_eq!(loss.item(), 0.25 + 2.0);
     /// ```
     pub fn smooth_l1_with / try_smooth_l1_with(&self, target: &Tensor, options: &SmoothL1) -> Tensor {
@@ -115,7 +119,8 @@ methods! {
     }
 }
 
-/// A prediction and a target whose differences keep away from the bounds 0 and `bound`, on both sides of it.
+/// A prediction and a target whose differences keep away from the bounds 0 and `bound`, on both
+/// sides of it.
 pub(super) fn around(g: &mut Generator, shape: &[usize], bound: f64) -> (Tensor, Tensor) {
     let x = normal(g, shape);
     let size = between(g, 0.1 * bound, 0.8 * bound, shape);

@@ -47,7 +47,8 @@ impl Op for Softmax {
         Ok(smallvec![Some(dx)])
     }
 
-    /// The rule of the quotient on `e / s`, where `e = exp(x)` and `s = sum(e)`: `(de * s - e * ds) / s^2`.
+    /// The rule of the quotient on `e / s`, where `e = exp(x)` and `s = sum(e)`:
+    /// `(de * s - e * ds) / s^2`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let e = shifted(&at.input(0))?.try_exp()?;
         let s = e.try_sum(-1, true)?;
@@ -128,10 +129,11 @@ impl WholeKernel for SoftmaxGrad {
 }
 
 methods! {
-    /// The exponentials divided by their sum along `axis`: `exp(x) / sum(exp(x))`, computed from `x` less its largest element. For f32 and f64.
+    /// The exponentials divided by their sum along `axis`: `exp(x) / sum(exp(x))`, computed from
+    /// `x` less its largest element. For f32 and f64.
     ///
-    /// A logit of minus infinity has probability 0. Where all are minus infinity, or one is plus infinity or NaN, the result is NaN, as in PyTorch.
-    /// Gradient: `dx = y * (g - sum(y * g))`.
+    /// A logit of minus infinity has probability 0. Where all are minus infinity, or one is plus
+    /// infinity or NaN, the result is NaN, as in PyTorch. Gradient: `dx = y * (g - sum(y * g))`.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,5 +1,5 @@
-//! What all fused ops and the index ops go through: kernel against definition, forward against reverse mode,
-//! second derivatives against differences, and the mistakes.
+//! What all fused ops and the index ops go through: kernel against definition, forward against
+//! reverse mode, second derivatives against differences, and the mistakes.
 
 use crate::autograd::{self, grad_of};
 use crate::ops::{Family, Sample, table};
@@ -7,7 +7,8 @@ use crate::tensor::node::Source;
 use crate::tensor::op::Saved;
 use crate::{DType, Generator, Tensor, record_all};
 
-/// Fails unless the two have the same shape and dtype and agree to `tolerance`, relative to the larger of 1 and the value.
+/// Fails unless the two have the same shape and dtype and agree to `tolerance`, relative to the
+/// larger of 1 and the value.
 #[track_caller]
 pub(super) fn close(what: &str, got: &Tensor, expected: &Tensor, tolerance: f64) {
     assert_eq!((got.shape(), got.dtype()), (expected.shape(), expected.dtype()), "{what}");
@@ -29,19 +30,22 @@ fn samples(family: Family) -> Vec<(String, Sample, u64)> {
     all
 }
 
-/// The gradients of a sample's inputs from `g`; with `recorded` by way of the definition of a fused op.
+/// The gradients of a sample's inputs from `g`; with `recorded` by way of the definition of a fused
+/// op.
 fn gradients(y: &Tensor, g: &Tensor, x: &[Tensor], recorded: bool) -> Vec<Tensor> {
     let refs: Vec<&Tensor> = x.iter().collect();
     let grads = grad_of(y, g, &refs, recorded).unwrap();
     grads.into_iter().map(|g| g.unwrap()).collect()
 }
 
-/// The value and the gradients of every kernel against those of the definition, on all samples, in f64 and in f32.
+/// The value and the gradients of every kernel against those of the definition, on all samples, in
+/// f64 and in f32.
 #[test]
 fn kernels_agree_with_their_definitions() {
     for (note, sample, seed) in samples(Family::Fused) {
         for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
-            // Far from zero an f32 has few digits left for the differences of logits: not the kernel's doing.
+            // Far from zero an f32 has few digits left for the differences of logits: not the
+            // kernel's doing.
             if dtype == DType::F32 && sample.note == "far from zero" {
                 continue;
             }
@@ -60,7 +64,8 @@ fn kernels_agree_with_their_definitions() {
     }
 }
 
-/// Finds the fused op below `y` (a view may lie above it) and compares its value with the definition's.
+/// Finds the fused op below `y` (a view may lie above it) and compares its value with the
+/// definition's.
 fn by_definition(note: &str, y: &Tensor, tolerance: f64) {
     let mut source = y.source().clone();
     loop {
@@ -83,7 +88,8 @@ fn by_definition(note: &str, y: &Tensor, tolerance: f64) {
     }
 }
 
-/// `<g, J v> = <J^T g, v>`, where the left side uses the forward rules and the right side the reverse ones.
+/// `<g, J v> = <J^T g, v>`, where the left side uses the forward rules and the right side the
+/// reverse ones.
 #[test]
 fn forward_and_reverse_rules_agree() {
     for (note, sample, seed) in samples(Family::Fused).into_iter().chain(samples(Family::Index)) {
@@ -147,7 +153,8 @@ fn mistakes_are_mistakes() {
     }
 }
 
-/// The Hessian along a direction by forward over reverse mode, against central differences of the gradient.
+/// The Hessian along a direction by forward over reverse mode, against central differences of the
+/// gradient.
 #[test]
 fn second_derivatives_agree_with_differences() {
     for (note, sample, seed) in samples(Family::Fused) {

@@ -9,7 +9,8 @@ const INF: f64 = f64::INFINITY;
 /// Within the rounding of a dozen operations.
 const TOLERANCE: f64 = 1e-13;
 
-/// Calls `f` on leaves, walks back from `y` with the upstream gradient, and compares the value and the gradient of each leaf.
+/// Calls `f` on leaves, walks back from `y` with the upstream gradient, and compares the value and
+/// the gradient of each leaf.
 #[track_caller]
 fn check(
     what: &str,
@@ -110,7 +111,8 @@ fn softmax_and_its_logarithm() {
     );
 }
 
-/// A logit of minus infinity has probability 0 and gradient 0; a row without a largest element becomes NaN.
+/// A logit of minus infinity has probability 0 and gradient 0; a row without a largest element
+/// becomes NaN.
 #[test]
 fn infinite_logits() {
     let x = &[(&[-INF, 1.0, 2.0][..], &[3][..])];
@@ -261,7 +263,8 @@ fn cross_entropy() {
     );
 }
 
-/// The mean of nothing is NaN, its sum 0; rows left out have gradient 0, also if they are all there is.
+/// The mean of nothing is NaN, its sum 0; rows left out have gradient 0, also if they are all there
+/// is.
 #[test]
 fn cross_entropy_of_nothing() {
     let none = Tensor::from(Vec::<i64>::new());

@@ -167,10 +167,11 @@ impl WholeKernel for EmbeddingGrad {
 }
 
 methods! {
-    /// The rows of this table that `indices` names: shape `[.., dim]` for a table `[rows, dim]` and indices `[..]`.
+    /// The rows of this table that `indices` names: shape `[.., dim]` for a table `[rows, dim]` and
+    /// indices `[..]`.
     ///
-    /// `indices` is i64 of any shape; an index outside the table is an error. Gradient: each row of `g` is added to the row of the table
-    /// that it came from, in the order of the indices.
+    /// `indices` is i64 of any shape; an index outside the table is an error. Gradient: each row of
+    /// `g` is added to the row of the table that it came from, in the order of the indices.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -183,7 +184,8 @@ methods! {
         apply(Embedding { padding: None }, &[self, indices])
     }
 
-    /// As [`Tensor::embedding`], but the row `padding` gets no gradient: it stands for places without a token.
+    /// As [`Tensor::embedding`], but the row `padding` gets no gradient: it stands for places
+    /// without a token.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -287,8 +289,9 @@ mod tests {
         assert!(table.try_embedding_padded(&one, 3).is_err());
     }
 
-    /// The case of the reference file: `nn.Embedding(7, 4, padding_idx=0)` on these indices. There the gradient of a row is the sum
-    /// of the upstream rows at its indices, and nothing for row 0: exact numbers here.
+    /// The case of the reference file: `nn.Embedding(7, 4, padding_idx=0)` on these indices. There
+    /// the gradient of a row is the sum of the upstream rows at its indices, and nothing for row 0:
+    /// exact numbers here.
     #[test]
     fn padding_gets_no_gradient() {
         let table = Tensor::arange(0, 14).to_dtype(DType::F32).reshape([7, 2]).parameter();
@@ -318,7 +321,8 @@ mod tests {
         assert_eq!(table.grad().unwrap().to_vec::<f32>(), expected);
     }
 
-    /// Of `sum(y^2)` the gradient is 2 x times the number of look-ups, and its derivative that number twice: not for the padding.
+    /// Of `sum(y^2)` the gradient is 2 x times the number of look-ups, and its derivative that
+    /// number twice: not for the padding.
     #[test]
     fn second_derivatives() {
         for (padding, expected) in [(None, [4.0, 2.0, 0.0]), (Some(0), [0.0, 2.0, 0.0])] {

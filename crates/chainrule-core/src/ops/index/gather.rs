@@ -158,11 +158,12 @@ impl WholeKernel for GatherGrad {
 }
 
 methods! {
-    /// One element along `axis` for each index, with the shape of `indices`: on axis 1 of three, `y[i, j, k] = x[i, indices[i, j, k], k]`.
-    /// Any dtype.
+    /// One element along `axis` for each index, with the shape of `indices`: on axis 1 of three,
+    /// `y[i, j, k] = x[i, indices[i, j, k], k]`. Any dtype.
     ///
-    /// `indices` is i64, has as many axes as `x`, and is no longer than `x` on the other axes. An index outside the axis, also a negative
-    /// one, is an error. Gradient: each element of `g` is added at the place that it came from.
+    /// `indices` is i64, has as many axes as `x`, and is no longer than `x` on the other axes. An
+    /// index outside the axis, also a negative one, is an error. Gradient: each element of `g` is
+    /// added at the place that it came from.
     ///
     /// ```
     /// use chainrule::Tensor;

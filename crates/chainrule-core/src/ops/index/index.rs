@@ -1,5 +1,5 @@
-//! `index`: indexing as in NumPy and PyTorch, with arrays of integers, masks and slices for the axes. It is made of `slice` and
-//! `index_select`, with the rules of those ops.
+//! `index`: indexing as in NumPy and PyTorch, with arrays of integers, masks and slices for the
+//! axes. It is made of `slice` and `index_select`, with the rules of those ops.
 
 use super::wrap::wrapped;
 use super::{expect_indices, nonzero};
@@ -11,7 +11,8 @@ use crate::ops::prelude::*;
 pub enum Index {
     /// A position, a range, a new axis or an ellipsis.
     Slice(Slice),
-    /// Of i64: positions along one axis, negative ones from the end. Of bool: where to take elements of as many axes as the mask has.
+    /// Of i64: positions along one axis, negative ones from the end. Of bool: where to take
+    /// elements of as many axes as the mask has.
     Tensor(Tensor),
 }
 
@@ -42,7 +43,8 @@ impl From<Tensor> for Index {
     }
 }
 
-/// Indices for [`Tensor::index`], each converted from a tensor, a number, a range or a [`Slice`]: `ix![&rows, .., -1]`.
+/// Indices for [`Tensor::index`], each converted from a tensor, a number, a range or a [`Slice`]:
+/// `ix![&rows, .., -1]`.
 #[macro_export]
 macro_rules! ix {
     ($($index:expr),* $(,)?) => { &[$($crate::Index::from($index)),*] };
@@ -56,7 +58,8 @@ pub(super) struct Plan {
     arrays: Vec<IndexArray>,
 }
 
-/// Positions along neighbouring axes of the sliced tensor, taken as one: of one axis, or of all those of a mask.
+/// Positions along neighbouring axes of the sliced tensor, taken as one: of one axis, or of all
+/// those of a mask.
 struct IndexArray {
     first: usize,
     last: usize,
@@ -118,7 +121,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// A mask is an array of positions along its axes. Gives how many axes of the sliced tensor that are.
+    /// A mask is an array of positions along its axes. Gives how many axes of the sliced tensor
+    /// that are.
     fn mask(
         &mut self,
         op: &'static str,
@@ -146,8 +150,8 @@ impl Plan {
         Ok(mask.rank())
     }
 
-    /// Whether this is `x[range(n), columns]` of a matrix of `n` rows, the row numbers the same in each run: a gather, which programs know
-    /// more of.
+    /// Whether this is `x[range(n), columns]` of a matrix of `n` rows, the row numbers the same in
+    /// each run: a gather, which programs know more of.
     fn takes_one_of_each_row(&self, shape: &Shape) -> bool {
         let ([rows, columns], [n, _]) = (&self.arrays[..], &shape[..]) else { return false };
         let (rows, columns) = (&rows.positions, &columns.positions);
@@ -214,7 +218,8 @@ fn counts_up(indices: &Tensor) -> bool {
 }
 
 impl IndexedPositions {
-    /// Sizes with all axes from the first to the last array as one, of `count` positions; those before and after as one each.
+    /// Sizes with all axes from the first to the last array as one, of `count` positions; those
+    /// before and after as one each.
     pub fn merged(&self, shape: &Shape, count: usize) -> [usize; 3] {
         [shape[..self.first].iter().product(), count, shape[self.last + 1..].iter().product()]
     }
@@ -224,7 +229,8 @@ impl IndexedPositions {
         shape[self.first..=self.last].iter().product()
     }
 
-    /// The shape of the result, and how it is brought there: from `[before, common, between, after]` the axes in the order that they get.
+    /// The shape of the result, and how it is brought there: from
+    /// `[before, common, between, after]` the axes in the order that they get.
     pub fn result(&self, op: &'static str, shape: &Shape) -> Result<(Shape, Option<Vec<i64>>)> {
         let (before, after) = (&shape[..self.first], &shape[self.last + 1..]);
         let parts = [before, &self.common, &self.between, after];
@@ -245,18 +251,22 @@ impl IndexedPositions {
 }
 
 methods! {
-    /// Indexing with arrays, masks and slices, written with [`ix!`](crate::ix): an index for each axis from the first on, as in NumPy and PyTorch.
+    /// Indexing with arrays, masks and slices, written with [`ix!`](crate::ix): an index for each
+    /// axis from the first on, as in NumPy and PyTorch.
     ///
-    /// - A slice (a position, a range, `Slice::NewAxis`, `Slice::Ellipsis`) does what it does in [`Tensor::slice`]. `..` is one whole axis, and so is
-    ///   [`Index::Full`].
-    /// - A tensor of i64 takes these positions; negative ones count from the end. Several of them broadcast to a common shape and are read
-    ///   together: `x.index(ix![&i, &j])` is `y[k] = x[i[k], j[k]]`. Their common axes stand where the first of them stood if they are neighbours,
-    ///   and in front of all others if an axis without one lies between.
-    /// - A mask of bools stands for as many axes as it has, and takes the elements where it is true: as its [`Tensor::nonzero_axes`] would.
+    /// - A slice (a position, a range, `Slice::NewAxis`, `Slice::Ellipsis`) does what it does in
+    ///   [`Tensor::slice`]. `..` is one whole axis, and so is [`Index::Full`].
+    /// - A tensor of i64 takes these positions; negative ones count from the end. Several of them
+    ///   broadcast to a common shape and are read together: `x.index(ix![&i, &j])` is
+    ///   `y[k] = x[i[k], j[k]]`. Their common axes stand where the first of them stood if they are
+    ///   neighbours, and in front of all others if an axis without one lies between.
+    /// - A mask of bools stands for as many axes as it has, and takes the elements where it is
+    ///   true: as its [`Tensor::nonzero_axes`] would.
     ///
-    /// Positions (numbers) are taken first, as in PyTorch; NumPy counts them among the arrays. Any dtype. Only slices give a view, else the
-    /// result is a copy. Errors for a position outside its axis, arrays that do not broadcast, a mask of another shape, too many indices.
-    /// Gradient: each element of `g` is added at the place that it came from.
+    /// Positions (numbers) are taken first, as in PyTorch; NumPy counts them among the arrays. Any
+    /// dtype. Only slices give a view, else the result is a copy. Errors for a position outside its
+    /// axis, arrays that do not broadcast, a mask of another shape, too many indices. Gradient:
+    /// each element of `g` is added at the place that it came from.
     ///
     /// ```
     /// use chainrule::{Tensor, ix};
@@ -293,7 +303,8 @@ methods! {
 /// Indices for a tensor of three axes of at least 3 positions each.
 type IndexCase = (&'static str, fn() -> Vec<Index>);
 
-/// One of each kind, which the samples of `index` and `index_put` share; they are for shape `[3, 4, 5]`.
+/// One of each kind, which the samples of `index` and `index_put` share; they are for shape
+/// `[3, 4, 5]`.
 pub(super) const CASES: [IndexCase; 9] = [
     ("rows, one of them twice", || ix![&Tensor::from([2i64, 0, -1])].to_vec()),
     ("last axis, a matrix of indices", || {

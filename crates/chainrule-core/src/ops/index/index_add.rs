@@ -4,12 +4,14 @@ use super::place::{Accumulate, Target};
 use crate::ops::prelude::*;
 
 methods! {
-    /// This tensor with slices of `source` added: `y[.., indices[k], ..] += source[.., k, ..]`, in the order of the indices. The tensor itself
-    /// does not change. For PyTorch's `alpha` multiply the source.
+    /// This tensor with slices of `source` added: `y[.., indices[k], ..] += source[.., k, ..]`, in
+    /// the order of the indices. The tensor itself does not change. For PyTorch's `alpha` multiply
+    /// the source.
     ///
-    /// `indices` is i64 with one axis; the source has the shape of `x`, but along `axis` a position for each index. An index outside the axis,
-    /// also a negative one, is an error. Numbers of any dtype, the same for both. Gradient: `dx = g`, and `dsource` has the slices of `g`
-    /// that `indices` names.
+    /// `indices` is i64 with one axis; the source has the shape of `x`, but along `axis` a position
+    /// for each index. An index outside the axis, also a negative one, is an error. Numbers of any
+    /// dtype, the same for both. Gradient: `dx = g`, and `dsource` has the slices of `g` that
+    /// `indices` names.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -4,10 +4,12 @@ use super::place::{Overwrite, Target};
 use crate::ops::prelude::*;
 
 methods! {
-    /// This tensor with slices of `source` in place of its own: `y[.., indices[k], ..] = source[.., k, ..]`. The tensor itself does not change.
+    /// This tensor with slices of `source` in place of its own:
+    /// `y[.., indices[k], ..] = source[.., k, ..]`. The tensor itself does not change.
     ///
-    /// Shapes and errors as for [`Tensor::index_add`]; any dtype. Of equal indices the last one stays, and the gradient goes to its slice.
-    /// Gradient: `dx` is `g` with zeros at the positions named, and the slices that stayed get the `g` there.
+    /// Shapes and errors as for [`Tensor::index_add`]; any dtype. Of equal indices the last one
+    /// stays, and the gradient goes to its slice. Gradient: `dx` is `g` with zeros at the positions
+    /// named, and the slices that stayed get the `g` there.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -20,8 +22,9 @@ methods! {
         apply(Overwrite { id: OpId::index_copy, target }, &[self, source, indices])
     }
 
-    /// This tensor with `value` (a scalar or a 0-d tensor, converted to its dtype) at all positions of `axis` that `indices` names. Errors as
-    /// for [`Tensor::index_add`]. Gradient: `dx` is `g` with zeros there, and `dvalue` the sum of `g` there.
+    /// This tensor with `value` (a scalar or a 0-d tensor, converted to its dtype) at all positions
+    /// of `axis` that `indices` names. Errors as for [`Tensor::index_add`]. Gradient: `dx` is `g`
+    /// with zeros there, and `dvalue` the sum of `g` there.
     ///
     /// ```
     /// use chainrule::Tensor;

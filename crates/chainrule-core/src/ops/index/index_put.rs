@@ -1,23 +1,30 @@
-//! `index_put`: values put, or added, where an index points. It is made of the op of `index_copy` or `index_add`.
+//! `index_put`: values put, or added, where an index points. It is made of the op of `index_copy`
+//! or `index_add`.
 
 use super::index::{CASES, Index, Plan};
 use super::place::{Accumulate, Overwrite, Target};
 use crate::ops::prelude::*;
 
 methods! {
-    /// This tensor with `values` where `indices` point, in place of its own or, with `accumulate`, added to them: what `x[indices] = values` or
-    /// `x[indices] += values` would make of it. The tensor itself does not change. Indices as in [`Tensor::index`].
+    /// This tensor with `values` where `indices` point, in place of its own or, with `accumulate`,
+    /// added to them: what `x[indices] = values` or `x[indices] += values` would make of it. The
+    /// tensor itself does not change. Indices as in [`Tensor::index`].
     ///
-    /// `values` is a tensor of the same dtype that broadcasts to the shape of `x.index(indices)`, or a scalar. Any dtype, with `accumulate` numbers.
-    /// **Where a place is named several times, the last value in row-major order stays** (PyTorch promises nothing), and the gradient goes to that
-    /// one; with `accumulate` all are added. Gradient: `dx` is `g` with zeros at the places, or `g` itself with `accumulate`; each value gets the
-    /// `g` at its place, or 0 if a later one overwrote it.
+    /// `values` is a tensor of the same dtype that broadcasts to the shape of `x.index(indices)`,
+    /// or a scalar. Any dtype, with `accumulate` numbers. **Where a place is named several times,
+    /// the last value in row-major order stays** (PyTorch promises nothing), and the gradient goes
+    /// to that one; with `accumulate` all are added. Gradient: `dx` is `g` with zeros at the
+    /// places, or `g` itself with `accumulate`; each value gets the `g` at its place, or 0 if a
+    /// later one overwrote it.
     ///
     /// ```
     /// use chainrule::{Tensor, ix};
     /// let x = Tensor::zeros([2, 3]);
     /// let (i, j) = (Tensor::from([0i64, 1]), Tensor::from([2i64, 0]));
-    /// assert_eq!(x.index_put(ix![&i, &j], 7.0, false).to_vec::<f32>(), [0.0, 0.0, 7.0, 7.0, 0.0, 0.0]);
+    /// assert_eq!(
+    ///     x.index_put(ix![&i, &j], 7.0, false).to_vec::<f32>(),
+    ///     [0.0, 0.0, 7.0, 7.0, 0.0, 0.0]
+    /// );
     /// let y = x.index_put(ix![.., 1..], &Tensor::from([1.0f32, 2.0]), true);
     /// assert_eq!(y.to_vec::<f32>(), [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
     /// ```

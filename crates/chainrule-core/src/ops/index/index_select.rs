@@ -81,7 +81,8 @@ impl WholeKernel for IndexSelect {
     }
 }
 
-/// The reverse: slices added, at the positions that the indices name, to zeros of `size` positions along the axis.
+/// The reverse: slices added, at the positions that the indices name, to zeros of `size` positions
+/// along the axis.
 #[derive(Debug, Parameters)]
 pub(crate) struct IndexSelectGrad {
     pub axis: usize,
@@ -152,10 +153,12 @@ impl WholeKernel for IndexSelectGrad {
 }
 
 methods! {
-    /// The positions of `axis` that `indices` names, in its order: `y[.., k, ..] = x[.., indices[k], ..]`. Any dtype.
+    /// The positions of `axis` that `indices` names, in its order:
+    /// `y[.., k, ..] = x[.., indices[k], ..]`. Any dtype.
     ///
-    /// `indices` is i64 with one axis. An index outside the axis is an error; negative ones are too, as in PyTorch. Gradient: each
-    /// slice of `g` is added at the position that it came from, so that the parts of a repeated index add up.
+    /// `indices` is i64 with one axis. An index outside the axis is an error; negative ones are
+    /// too, as in PyTorch. Gradient: each slice of `g` is added at the position that it came from,
+    /// so that the parts of a repeated index add up.
     ///
     /// ```
     /// use chainrule::Tensor;

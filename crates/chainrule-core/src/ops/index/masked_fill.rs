@@ -4,10 +4,11 @@ use super::expect_mask;
 use crate::ops::prelude::*;
 
 methods! {
-    /// The tensor with `value` (a scalar or a 0-d tensor, converted to its dtype) where `mask` is true. The mask is bool and broadcasts with the
-    /// tensor; the tensor itself does not change.
+    /// The tensor with `value` (a scalar or a 0-d tensor, converted to its dtype) where `mask` is
+    /// true. The mask is bool and broadcasts with the tensor; the tensor itself does not change.
     ///
-    /// Gradient: `dx = g` where the mask is false, else exactly 0, even if `g` is not finite; `dvalue` is the sum of `g` where it is true.
+    /// Gradient: `dx = g` where the mask is false, else exactly 0, even if `g` is not finite;
+    /// `dvalue` is the sum of `g` where it is true.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,12 +1,14 @@
-//! `masked_select` and `masked_scatter`: the elements where a mask is true, as a vector, and the reverse.
+//! `masked_select` and `masked_scatter`: the elements where a mask is true, as a vector, and the
+//! reverse.
 
 use super::place::{Overwrite, Target};
 use super::{expect_mask, nonzero};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The elements at which `mask` is true, in row-major order, as a vector. The mask is bool; it and the tensor broadcast. Any dtype.
-    /// Gradient: each element of `g` comes to the place that it came from.
+    /// The elements at which `mask` is true, in row-major order, as a vector. The mask is bool; it
+    /// and the tensor broadcast. Any dtype. Gradient: each element of `g` comes to the place that
+    /// it came from.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -21,16 +23,21 @@ methods! {
         self.try_expand(shape)?.try_reshape([shape.numel()])?.try_index_select(0, &Tensor::from(places))
     }
 
-    /// The tensor with elements of `source`, in row-major order, where `mask` is true. The mask is bool and broadcasts with the tensor; the
-    /// source has the same dtype, any shape, and at least as many elements as the mask has true ones: what is left over is not used.
+    /// The tensor with elements of `source`, in row-major order, where `mask` is true. The mask is
+    /// bool and broadcasts with the tensor; the source has the same dtype, any shape, and at least
+    /// as many elements as the mask has true ones: what is left over is not used.
     ///
-    /// Gradient: `dx` is `g` with zeros where the mask is true, and the elements of the source that were used get the `g` there.
+    /// Gradient: `dx` is `g` with zeros where the mask is true, and the elements of the source that
+    /// were used get the `g` there.
     ///
     /// ```
     /// use chainrule::Tensor;
     /// let x = Tensor::zeros([4]);
     /// let mask = Tensor::from([true, false, false, true]);
-    /// assert_eq!(x.masked_scatter(&mask, &Tensor::from([7.0f32, 8.0])).to_vec::<f32>(), [7.0, 0.0, 0.0, 8.0]);
+    /// assert_eq!(
+    ///     x.masked_scatter(&mask, &Tensor::from([7.0f32, 8.0])).to_vec::<f32>(),
+    ///     [7.0, 0.0, 0.0, 8.0]
+    /// );
     /// ```
     pub fn masked_scatter / try_masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Tensor {
         let name = "masked_scatter";

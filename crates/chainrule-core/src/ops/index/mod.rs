@@ -1,6 +1,7 @@
-//! Ops that pick elements by index, and that put elements at indexed places of a new tensor. Indices are i64 and count from 0; one outside
-//! is an error. Only `index`, `index_put` and `take` count negative ones from the end. An element that is picked several times gets the sum
-//! of its gradients, added up in the order of the indices; an index itself has no gradient.
+//! Ops that pick elements by index, and that put elements at indexed places of a new tensor.
+//! Indices are i64 and count from 0; one outside is an error. Only `index`, `index_put` and `take`
+//! count negative ones from the end. An element that is picked several times gets the sum of its
+//! gradients, added up in the order of the indices; an index itself has no gradient.
 
 family! { Index:
     embedding
@@ -72,7 +73,8 @@ fn expect_mask(op: &'static str, mask: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// 1 for each place that no later one equals, else 0: what is left of a gradient when a repeated index overwrites instead of adding.
+/// 1 for each place that no later one equals, else 0: what is left of a gradient when a repeated
+/// index overwrites instead of adding.
 fn last_of_each(places: &[usize]) -> Vec<f64> {
     let last: std::collections::HashMap<_, _> =
         places.iter().enumerate().map(|(k, &p)| (p, k)).collect();

@@ -1,4 +1,5 @@
-//! `nonzero`: where a tensor is not zero. How many places there are depends on the elements, so that it is no op of the tape.
+//! `nonzero`: where a tensor is not zero. How many places there are depends on the elements, so
+//! that it is no op of the tape.
 
 use crate::ops::prelude::*;
 
@@ -44,8 +45,8 @@ pub(super) fn positions(places: &[i64], shape: &Shape) -> Vec<Vec<i64>> {
 }
 
 methods! {
-    /// The indices of all elements that are not zero, in row-major order: i64 of shape `[count, rank]`, a row for each. NaN is not zero. Any
-    /// dtype. There is no gradient.
+    /// The indices of all elements that are not zero, in row-major order: i64 of shape
+    /// `[count, rank]`, a row for each. NaN is not zero. Any dtype. There is no gradient.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -64,7 +65,8 @@ methods! {
         Ok(Tensor::constant(value))
     }
 
-    /// The same, with a tensor for each axis, to be used in [`Tensor::index`]. PyTorch's and NumPy's `where` with one argument.
+    /// The same, with a tensor for each axis, to be used in [`Tensor::index`]. PyTorch's and
+    /// NumPy's `where` with one argument.
     ///
     /// ```
     /// use chainrule::{Tensor, ix};

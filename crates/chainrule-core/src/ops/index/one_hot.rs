@@ -62,9 +62,11 @@ impl WholeKernel for OneHot {
 }
 
 methods! {
-    /// For each class number in `0..classes` a row of that many elements, 1 at the class and 0 elsewhere: shape `[.., classes]`, i64.
+    /// For each class number in `0..classes` a row of that many elements, 1 at the class and 0
+    /// elsewhere: shape `[.., classes]`, i64.
     ///
-    /// The numbers are i64; one outside the classes is an error. For a product with floats convert with [`Tensor::to_dtype`]. There is no gradient.
+    /// The numbers are i64; one outside the classes is an error. For a product with floats convert
+    /// with [`Tensor::to_dtype`]. There is no gradient.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! What the ops share that write elements at places named by indices: `scatter`, `index_copy`, `index_put` and their adding kin.
+//! What the ops share that write elements at places named by indices: `scatter`, `index_copy`,
+//! `index_put` and their adding kin.
 
 use std::num::Wrapping;
 use std::ops::Add;
@@ -74,7 +75,8 @@ impl Target {
         }
     }
 
-    /// Which of the source's elements stay when later ones overwrite earlier ones: bools that broadcast to its shape, or `None` for all.
+    /// Which of the source's elements stay when later ones overwrite earlier ones: bools that
+    /// broadcast to its shape, or `None` for all.
     fn staying(self, indices: &Tensor, shape: &Shape) -> Result<Option<Tensor>> {
         let staying = Staying { target: self, shape: *shape };
         if log::is_on() {
@@ -152,7 +154,8 @@ fn or_zeros(tangent: &Option<Tensor>, meta: Meta) -> Result<Tensor> {
     tangent.clone().map_or_else(|| Tensor::try_full(meta.shape, 0.0, meta.dtype), Ok)
 }
 
-/// The source put in place of what `x` has at the places named; where one is named twice, the last stays. Inputs: x, source, indices.
+/// The source put in place of what `x` has at the places named; where one is named twice, the last
+/// stays. Inputs: x, source, indices.
 #[derive(Clone, Debug, Parameters)]
 pub(super) struct Overwrite {
     #[parameters(skip)]
@@ -273,7 +276,8 @@ impl WholeKernel for Overwrite {
     }
 }
 
-/// The source added to what `x` has at the places named, in the order of the indices. Inputs: x, source, indices.
+/// The source added to what `x` has at the places named, in the order of the indices. Inputs: x,
+/// source, indices.
 #[derive(Clone, Debug, Parameters)]
 pub(super) struct Accumulate {
     #[parameters(skip)]

@@ -5,13 +5,16 @@ use crate::Slice;
 use crate::ops::prelude::*;
 
 methods! {
-    /// This tensor with elements of `source` in place of its own: on axis 1 of three, `y[i, indices[i, j, k], k] = source[i, j, k]`.
-    /// `source` is a tensor, or a scalar for all places. The tensor itself does not change. PyTorch's `scatter`.
+    /// This tensor with elements of `source` in place of its own: on axis 1 of three,
+    /// `y[i, indices[i, j, k], k] = source[i, j, k]`. `source` is a tensor, or a scalar for all
+    /// places. The tensor itself does not change. PyTorch's `scatter`.
     ///
-    /// `indices` is i64, has as many axes as `x`, and is no longer than `x` on the other axes, nor than the source on any. An index outside the
-    /// axis, also a negative one, is an error. Any dtype, the same for both. **Where a place is named several times, the last one in row-major
-    /// order of the indices stays** (PyTorch promises nothing), and the gradient goes to that one. Gradient: `dx` is `g` with zeros at the places,
-    /// and each element of the source that stayed gets the `g` at its place.
+    /// `indices` is i64, has as many axes as `x`, and is no longer than `x` on the other axes, nor
+    /// than the source on any. An index outside the axis, also a negative one, is an error. Any
+    /// dtype, the same for both. **Where a place is named several times, the last one in row-major
+    /// order of the indices stays** (PyTorch promises nothing), and the gradient goes to that one.
+    /// Gradient: `dx` is `g` with zeros at the places, and each element of the source that stayed
+    /// gets the `g` at its place.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -26,7 +29,8 @@ methods! {
     }
 }
 
-/// The part of the source that the indices reach, where it is longer; a 0-d source for each of them.
+/// The part of the source that the indices reach, where it is longer; a 0-d source for each of
+/// them.
 #[track_caller]
 pub(super) fn fitted(source: Tensor, indices: &Tensor) -> Result<Tensor> {
     let (from, to) = (source.shape(), indices.shape());

@@ -5,8 +5,10 @@ use super::scatter::fitted;
 use crate::ops::prelude::*;
 
 methods! {
-    /// This tensor with elements of `source` added: on axis 1 of three, `y[i, indices[i, j, k], k] += source[i, j, k]`, in the order of the
-    /// indices. Shapes as for [`Tensor::scatter`]; the tensor itself does not change. Numbers of any dtype, the same for both.
+    /// This tensor with elements of `source` added: on axis 1 of three,
+    /// `y[i, indices[i, j, k], k] += source[i, j, k]`, in the order of the indices. Shapes as for
+    /// [`Tensor::scatter`]; the tensor itself does not change. Numbers of any dtype, the same for
+    /// both.
     ///
     /// Gradient: `dx = g`, and each element of the source gets the `g` at its place.
     ///

@@ -75,11 +75,14 @@ fn search(op: &'static str, sequence: &Tensor, values: &Tensor, right: bool) -> 
 }
 
 methods! {
-    /// For each of the values the position in this sequence at which it could be put in, so that the order stays: before equal elements,
-    /// or after them if `right`. The shape of the values, i64.
+    /// For each of the values the position in this sequence at which it could be put in, so that
+    /// the order stays: before equal elements, or after them if `right`. The shape of the values,
+    /// i64.
     ///
-    /// The sequence rises along its last axis, which is not checked. It has one axis, or as many as the values with the same sizes but for
-    /// the last: then each row is searched for its own values. Different dtypes are promoted. NaN belongs at the end. A constant for differentiation.
+    /// The sequence rises along its last axis, which is not checked. It has one axis, or as many as
+    /// the values with the same sizes but for the last: then each row is searched for its own
+    /// values. Different dtypes are promoted. NaN belongs at the end. A constant for
+    /// differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -92,8 +95,9 @@ methods! {
         search("searchsorted", self, values, right)
     }
 
-    /// The number of the bucket of each element, i64: `boundaries[i - 1] < x <= boundaries[i]` for bucket `i`, or
-    /// `boundaries[i - 1] <= x < boundaries[i]` if `right`. The boundaries have one axis, along which they rise.
+    /// The number of the bucket of each element, i64: `boundaries[i - 1] < x <= boundaries[i]` for
+    /// bucket `i`, or `boundaries[i - 1] <= x < boundaries[i]` if `right`. The boundaries have one
+    /// axis, along which they rise.
     ///
     /// It is [`Tensor::searchsorted`] with the operands exchanged.
     ///

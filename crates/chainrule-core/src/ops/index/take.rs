@@ -1,12 +1,14 @@
-//! `take` and `take_along_axis`: elements by their place in row-major order, and by their position along an axis.
+//! `take` and `take_along_axis`: elements by their place in row-major order, and by their position
+//! along an axis.
 
 use super::expect_indices;
 use super::wrap::wrapped;
 use crate::ops::prelude::*;
 
 methods! {
-    /// The elements at these places, counted in row-major order, with the shape of `indices`: `y[..] = x.flatten()[indices[..]]`. Negative
-    /// indices count from the end; others outside are errors. Any dtype. Gradient: each element of `g` is added at the place that it came from.
+    /// The elements at these places, counted in row-major order, with the shape of `indices`:
+    /// `y[..] = x.flatten()[indices[..]]`. Negative indices count from the end; others outside are
+    /// errors. Any dtype. Gradient: each element of `g` is added at the place that it came from.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -19,8 +21,9 @@ methods! {
         self.try_reshape([self.numel()])?.try_index_select(0, &places)?.try_reshape(indices.shape())
     }
 
-    /// One element along `axis` for each index: [`Tensor::gather`], but the other axes of `x` and `indices` broadcast. PyTorch's
-    /// `take_along_dim`, NumPy's `take_along_axis`. The positions of [`Tensor::argmax`] with `keepdim` give the maxima.
+    /// One element along `axis` for each index: [`Tensor::gather`], but the other axes of `x` and
+    /// `indices` broadcast. PyTorch's `take_along_dim`, NumPy's `take_along_axis`. The positions of
+    /// [`Tensor::argmax`] with `keepdim` give the maxima.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,11 +1,13 @@
-//! Negative indices, as an op: so that an index which is another in each run of a program is counted from the end in each.
+//! Negative indices, as an op: so that an index which is another in each run of a program is
+//! counted from the end in each.
 
 use super::expect_indices;
 use crate::kernels::gather::first_outside;
 use crate::ops::prelude::*;
 use crate::tensor::log;
 
-/// The indices with negative ones counted from the end of something of this size; an error for those outside.
+/// The indices with negative ones counted from the end of something of this size; an error for
+/// those outside.
 #[derive(Clone, Debug, Parameters)]
 struct Wrap {
     /// The op that they are for.

@@ -48,7 +48,8 @@ impl Op for Cholesky {
         Saves::OUTPUT
     }
 
-    /// `s = l^-T half(l^T g) l^-1`, and `da` is the mean of `s` and its transpose: only symmetric changes of `a` count.
+    /// `s = l^-T half(l^T g) l^-1`, and `da` is the mean of `s` and its transpose: only symmetric
+    /// changes of `a` count.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let t = at.output().try_t()?;
         let inner = lower_half(&t.try_matmul(cotangent)?)?;
@@ -88,10 +89,11 @@ fn decompose<T: Real>(a: &Arc<Value>, out: &mut [T]) -> Result<()> {
 }
 
 methods! {
-    /// The lower triangular `l` with `l l^T = a`, for symmetric positive definite matrices in the last two axes. For f32 and f64; with the
-    /// feature `linalg`.
+    /// The lower triangular `l` with `l l^T = a`, for symmetric positive definite matrices in the
+    /// last two axes. For f32 and f64; with the feature `linalg`.
     ///
-    /// Only the lower triangle of `a` is read; the gradient is symmetric, as in PyTorch. A matrix that is not positive definite is an error.
+    /// Only the lower triangle of `a` is read; the gradient is symmetric, as in PyTorch. A matrix
+    /// that is not positive definite is an error.
     ///
     /// ```
     /// use chainrule::Tensor;

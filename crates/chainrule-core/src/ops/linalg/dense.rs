@@ -1,4 +1,5 @@
-//! What the decompositions share: matrices in the last two axes, each handed to faer as a view of the array.
+//! What the decompositions share: matrices in the last two axes, each handed to faer as a view of
+//! the array.
 
 use faer::{Mat, MatRef};
 
@@ -11,7 +12,8 @@ pub(super) trait Real: Stored + math::Real + faer::traits::RealField {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// The inference of an op on square matrices: rows and columns are equal, the result has the shape of the input.
+/// The inference of an op on square matrices: rows and columns are equal, the result has the shape
+/// of the input.
 pub(super) fn infer_square(op: &'static str, a: &Meta) -> Result<Meta> {
     float_inputs(op, std::slice::from_ref(a))?;
     let rank = a.shape.rank();
@@ -47,7 +49,8 @@ pub(super) fn write<T: Real>(from: MatRef<'_, T>, to: &mut [T]) {
     }
 }
 
-/// Runs `f` on each matrix of the input and writes what it gives; `f` gives the reason where it cannot.
+/// Runs `f` on each matrix of the input and writes what it gives; `f` gives the reason where it
+/// cannot.
 pub(super) fn each<T: Real>(
     op: &'static str,
     x: &Arc<Value>,

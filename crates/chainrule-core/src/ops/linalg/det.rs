@@ -10,7 +10,8 @@ pub(crate) struct Det {
     log: bool,
 }
 
-/// The matrix of cofactors, which is the gradient of the determinant: there also where the matrix is singular.
+/// The matrix of cofactors, which is the gradient of the determinant: there also where the matrix
+/// is singular.
 #[derive(Debug, Parameters)]
 struct Cofactors;
 
@@ -185,7 +186,8 @@ impl WholeKernel for Cofactors {
     }
 }
 
-/// From `a = u s v^T`: `det(u) det(v) u c v^T`, where `c` holds for each singular value the product of the others.
+/// From `a = u s v^T`: `det(u) det(v) u c v^T`, where `c` holds for each singular value the product
+/// of the others.
 fn cofactors<T: Real>(a: &Arc<Value>, out: &mut [T]) -> Result<()> {
     each::<T>("det", a, out, |m| {
         let svd = m.svd().map_err(|_| "the singular values did not converge")?;
@@ -199,10 +201,11 @@ fn cofactors<T: Real>(a: &Arc<Value>, out: &mut [T]) -> Result<()> {
 }
 
 methods! {
-    /// The determinant of the square matrices in the last two axes; 1 for a matrix without elements. For f32 and f64; with the feature `linalg`.
+    /// The determinant of the square matrices in the last two axes; 1 for a matrix without
+    /// elements. For f32 and f64; with the feature `linalg`.
     ///
-    /// Gradient: `g` times the matrix of cofactors, `det(a) a^-T` where there is an inverse; it is right for singular matrices, too. The second
-    /// derivative needs an inverse.
+    /// Gradient: `g` times the matrix of cofactors, `det(a) a^-T` where there is an inverse; it is
+    /// right for singular matrices, too. The second derivative needs an inverse.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -212,10 +215,11 @@ methods! {
         apply(Det { log: false }, &[self])
     }
 
-    /// `(sign, log |det a|)` of the square matrices in the last two axes: what large matrices need, whose determinant overflows.
+    /// `(sign, log |det a|)` of the square matrices in the last two axes: what large matrices need,
+    /// whose determinant overflows.
     ///
-    /// The sign is -1, 0 or 1 and has no gradient. Gradient of the logarithm: `g a^-T`. For a singular matrix the logarithm is minus infinity, and
-    /// its gradient an error.
+    /// The sign is -1, 0 or 1 and has no gradient. Gradient of the logarithm: `g a^-T`. For a
+    /// singular matrix the logarithm is minus infinity, and its gradient an error.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,10 +1,11 @@
-//! `dot`, `mv` and `outer`: products with vectors. Made of `matmul` and `mul`, with the rules of those ops.
+//! `dot`, `mv` and `outer`: products with vectors. Made of `matmul` and `mul`, with the rules of
+//! those ops.
 
 use crate::ops::prelude::*;
 
 methods! {
-    /// The sum of the products of two vectors of one size: 0-d. Other ranks are an error, as in PyTorch; [`Tensor::matmul`] takes them.
-    /// Gradient: `da = g * b`, `db = g * a`.
+    /// The sum of the products of two vectors of one size: 0-d. Other ranks are an error, as in
+    /// PyTorch; [`Tensor::matmul`] takes them. Gradient: `da = g * b`, `db = g * a`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -19,8 +20,8 @@ methods! {
         self.try_matmul(other)
     }
 
-    /// The product of a matrix and a vector: `y[i] = sum over k of a[i, k] * x[k]`. Other ranks are an error; [`Tensor::matmul`] takes them.
-    /// Gradient: `da = g x^T`, `dx = a^T g`.
+    /// The product of a matrix and a vector: `y[i] = sum over k of a[i, k] * x[k]`. Other ranks are
+    /// an error; [`Tensor::matmul`] takes them. Gradient: `da = g x^T`, `dx = a^T g`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -36,8 +37,8 @@ methods! {
         self.try_matmul(vector)
     }
 
-    /// The products of each element of one vector with each of another: `y[i, j] = a[i] * b[j]`. Other ranks are an error; einsum takes them.
-    /// Gradient: `da = g b`, `db = g^T a`.
+    /// The products of each element of one vector with each of another: `y[i, j] = a[i] * b[j]`.
+    /// Other ranks are an error; einsum takes them. Gradient: `da = g b`, `db = g^T a`.
     ///
     /// ```
     /// use chainrule::Tensor;

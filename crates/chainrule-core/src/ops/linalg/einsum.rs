@@ -1,4 +1,5 @@
-//! `einsum`: sums of products along labelled axes. Made of `diagonal`, `sum`, `permute`, `reshape`, `mul` and `matmul`, with their rules.
+//! `einsum`: sums of products along labelled axes. Made of `diagonal`, `sum`, `permute`, `reshape`,
+//! `mul` and `matmul`, with their rules.
 
 mod equation;
 
@@ -185,18 +186,23 @@ fn cheapest(
 }
 
 impl Tensor {
-    /// Sums of products along labelled axes, in Einstein's notation. The equation gives each axis of each operand a letter, and names the axes
-    /// of the result behind an arrow: `"ij,jk->ik"` is the matrix product, `c[i, k] = sum over j of a[i, j] * b[j, k]`.
+    /// Sums of products along labelled axes, in Einstein's notation. The equation gives each axis
+    /// of each operand a letter, and names the axes of the result behind an arrow: `"ij,jk->ik"` is
+    /// the matrix product, `c[i, k] = sum over j of a[i, j] * b[j, k]`.
     ///
     /// - A label that is not in the output is summed over.
-    /// - A label that is repeated in one operand takes the diagonal: `"ii->i"`, `"ii->"` (the trace).
-    /// - Three dots stand for all axes that have no letter, aligned at the last: `"...ij,...jk->...ik"`. Left out of the output, they are summed over.
-    /// - Without an arrow the output is the ellipsis, then all labels that occur once, in alphabetical order (capitals first).
-    /// - Any number of operands. They are multiplied in pairs, always those with the smallest product next; sums over shared labels are
-    ///   products of matrices. Spaces are ignored.
+    /// - A label that is repeated in one operand takes the diagonal: `"ii->i"`, `"ii->"` (the
+    ///   trace).
+    /// - Three dots stand for all axes that have no letter, aligned at the last:
+    ///   `"...ij,...jk->...ik"`. Left out of the output, they are summed over.
+    /// - Without an arrow the output is the ellipsis, then all labels that occur once, in
+    ///   alphabetical order (capitals first).
+    /// - Any number of operands. They are multiplied in pairs, always those with the smallest
+    ///   product next; sums over shared labels are products of matrices. Spaces are ignored.
     ///
-    /// Sizes of a label must be equal, or 1, which stretches (but not within one operand). Dtypes are promoted; no bools. Errors name the label and
-    /// both sizes. Gradient: that of the products and sums; for `c = "ij,jk->ik"` it is `da = "ik,jk->ij"` of `g` and `b`.
+    /// Sizes of a label must be equal, or 1, which stretches (but not within one operand). Dtypes
+    /// are promoted; no bools. Errors name the label and both sizes. Gradient: that of the products
+    /// and sums; for `c = "ij,jk->ik"` it is `da = "ik,jk->ij"` of `g` and `b`.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -81,10 +81,11 @@ pub(super) fn is_singular<T: Real>(lu: &PartialPivLu<T>) -> bool {
 }
 
 methods! {
-    /// The inverse of the square matrices in the last two axes. For f32 and f64; with the feature `linalg`.
+    /// The inverse of the square matrices in the last two axes. For f32 and f64; with the feature
+    /// `linalg`.
     ///
-    /// Gradient: `da = -y^T g y^T` for the inverse `y`. A singular matrix is an error. To solve equations, [`Tensor::solve`] is faster and more
-    /// accurate.
+    /// Gradient: `da = -y^T g y^T` for the inverse `y`. A singular matrix is an error. To solve
+    /// equations, [`Tensor::solve`] is faster and more accurate.
     ///
     /// ```
     /// use chainrule::Tensor;

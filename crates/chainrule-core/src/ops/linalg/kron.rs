@@ -3,10 +3,12 @@
 use crate::ops::prelude::*;
 
 methods! {
-    /// The Kronecker product: the tensor `b` times each element of `a`, as blocks: for matrices `y[i * p + k, j * q + l] = a[i, j] * b[k, l]`,
-    /// where `b` is `p` by `q`. The one with fewer axes gets axes of size 1 in front; four axes at most.
+    /// The Kronecker product: the tensor `b` times each element of `a`, as blocks: for matrices
+    /// `y[i * p + k, j * q + l] = a[i, j] * b[k, l]`, where `b` is `p` by `q`. The one with fewer
+    /// axes gets axes of size 1 in front; four axes at most.
     ///
-    /// Gradient: each element of `a` gets the sum of its block of `g` times `b`, and the other way round.
+    /// Gradient: each element of `a` gets the sum of its block of `g` times `b`, and the other way
+    /// round.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -10,8 +10,9 @@ use crate::tensor::value::{Layout, ValueCow};
 /// The product of matrices in the last two axes; the axes before them broadcast.
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct MatMul {
-    /// Whether each operand lies in memory column by column, as a transposed view does. Its gradient is then computed so too, and a
-    /// transpose on the way back gives it in row-major order without a copy.
+    /// Whether each operand lies in memory column by column, as a transposed view does. Its
+    /// gradient is then computed so too, and a transpose on the way back gives it in row-major
+    /// order without a copy.
     by_columns: [bool; 2],
 }
 
@@ -204,7 +205,8 @@ impl<'a> ProductOperand<'a> {
         }
     }
 
-    /// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0 where they are stretched.
+    /// The strides of the axes before the last two, aligned with the `batch` axes of the result; 0
+    /// where they are stretched.
     fn batch_strides(&self, batch: usize) -> Strides {
         let (shape, mut out) = (self.value.shape(), [0; MAX_RANK]);
         let own = shape.rank() - 2;
@@ -229,9 +231,10 @@ fn batch<'a>(out: &'a Shape, a_strides: &'a Strides, b_strides: &'a Strides) -> 
 methods! {
     /// The matrix product, `c[i, j] = sum over k of a[i, k] * b[k, j]`.
     ///
-    /// Ranks as in NumPy: two vectors give their dot product; a vector on the left is a row, on the right a column, and that axis
-    /// goes again; with more than two axes the last two are matrices and the others broadcast. 0-d is an error, different dtypes are promoted.
-    /// Gradient: `da = g @ b^T`, `db = a^T @ g`, summed over broadcast axes.
+    /// Ranks as in NumPy: two vectors give their dot product; a vector on the left is a row, on the
+    /// right a column, and that axis goes again; with more than two axes the last two are matrices
+    /// and the others broadcast. 0-d is an error, different dtypes are promoted. Gradient:
+    /// `da = g @ b^T`, `db = a^T @ g`, summed over broadcast axes.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -263,7 +266,8 @@ methods! {
                 out.try_reshape(out.shape().without_axis(rank - 1))
             }
             (ra, 2) if ra > 2 && sa[ra - 1] == sb[0] && !sa.contains(&0) => {
-                // One product of many rows instead of many products, and one for the gradient of the matrix.
+                // One product of many rows instead of many products, and one for the gradient of
+                // the matrix.
                 let mut shape = sa;
                 shape.dims_mut()[ra - 1] = sb[1];
                 {
@@ -276,7 +280,8 @@ methods! {
     }
 }
 
-/// The product of operands that were given as vectors: an error shows the shapes that the caller knows.
+/// The product of operands that were given as vectors: an error shows the shapes that the caller
+/// knows.
 #[track_caller]
 fn matmul_as(a: &Tensor, b: &Tensor, sa: &Shape, sb: &Shape) -> Result<Tensor> {
     let (inner_a, inner_b) = (sa[sa.rank() - 1], sb[sb.rank().saturating_sub(2)]);

@@ -5,7 +5,8 @@ use faer::MatRef;
 use super::dense::{Real, matrices, matrix_sizes, write};
 use crate::ops::prelude::*;
 
-/// Both factors, one above the other: `q` `[m, n]` and `r` `[n, n]` as `[m + n, n]`, so that one op gives both.
+/// Both factors, one above the other: `q` `[m, n]` and `r` `[n, n]` as `[m + n, n]`, so that one op
+/// gives both.
 #[derive(Debug, Parameters)]
 pub(crate) struct Qr;
 
@@ -69,7 +70,8 @@ impl Op for Qr {
         Saves::OUTPUT
     }
 
-    /// With `m = r gr^T - gq^T q`: `da = (gq + q s) r^-T`, where `s` is the lower triangle of `m` mirrored into the upper one.
+    /// With `m = r gr^T - gq^T q`: `da = (gq + q s) r^-T`, where `s` is the lower triangle of `m`
+    /// mirrored into the upper one.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let (q, r) = parts(&at.output())?;
         let (gq, gr) = parts(cotangent)?;
@@ -79,7 +81,8 @@ impl Op for Qr {
         Ok(smallvec![Some(over_transposed(&gq.try_add(&q.try_matmul(&mirrored)?)?, &r)?)])
     }
 
-    /// With `e = da r^-1` and `c = q^T e`: `q` turns by the antisymmetric part that the lower triangle of `c` makes, `r` takes the rest.
+    /// With `e = da r^-1` and `c = q^T e`: `q` turns by the antisymmetric part that the lower
+    /// triangle of `c` makes, `r` takes the rest.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let da = tangents[0].as_ref().expect("the only tangent");
         let (q, r) = parts(&at.output())?;
@@ -130,11 +133,13 @@ fn write_upper<T: Real>(from: MatRef<'_, T>, to: &mut [T]) {
 }
 
 methods! {
-    /// `(q, r)` with `q r = a`: `q` `[..., m, n]` has orthonormal columns, `r` `[..., n, n]` is upper triangular. For matrices with `m >= n` in the
-    /// last two axes, f32 and f64; with the feature `linalg`.
+    /// `(q, r)` with `q r = a`: `q` `[..., m, n]` has orthonormal columns, `r` `[..., n, n]` is
+    /// upper triangular. For matrices with `m >= n` in the last two axes, f32 and f64; with the
+    /// feature `linalg`.
     ///
-    /// The reduced decomposition, by Householder reflections; the signs of the columns are not fixed. The gradient needs linearly independent
-    /// columns: else it is an error that a matrix is singular.
+    /// The reduced decomposition, by Householder reflections; the signs of the columns are not
+    /// fixed. The gradient needs linearly independent columns: else it is an error that a matrix is
+    /// singular.
     ///
     /// ```
     /// use chainrule::Tensor;

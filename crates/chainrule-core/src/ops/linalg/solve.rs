@@ -102,10 +102,11 @@ fn solve<T: Real>(a: &Arc<Value>, b: &Arc<Value>, out: &mut [T]) -> Result<()> {
 }
 
 methods! {
-    /// The `x` with `a x = b`, for square matrices `a` `[..., n, n]` and `b` `[..., n, k]` with the same leading axes. For f32 and f64; with the
-    /// feature `linalg`.
+    /// The `x` with `a x = b`, for square matrices `a` `[..., n, n]` and `b` `[..., n, k]` with the
+    /// same leading axes. For f32 and f64; with the feature `linalg`.
     ///
-    /// By LU decomposition with row exchanges. Gradient: `db = a^-T g`, `da = -db x^T`. A singular matrix is an error.
+    /// By LU decomposition with row exchanges. Gradient: `db = a^-T g`, `da = -db x^T`. A singular
+    /// matrix is an error.
     ///
     /// ```
     /// use chainrule::Tensor;

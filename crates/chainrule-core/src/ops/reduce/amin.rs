@@ -5,8 +5,9 @@ use super::min::MISTAKES;
 use crate::ops::prelude::*;
 
 methods! {
-    /// The smallest element over `axes`, by PyTorch's other name: [`Tensor::min`], but for one case. Where the smallest is NaN the gradient
-    /// is NaN, also if all axes go. Ties share the gradient equally. For all dtypes; an axis without elements is an error.
+    /// The smallest element over `axes`, by PyTorch's other name: [`Tensor::min`], but for one
+    /// case. Where the smallest is NaN the gradient is NaN, also if all axes go. Ties share the
+    /// gradient equally. For all dtypes; an axis without elements is an error.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -58,9 +58,11 @@ impl ReduceKernel for Truth {
 }
 
 methods! {
-    /// Whether an element over `axes` (a number, a list, or `..` for all) is true: a bool tensor. With `keepdim` the axes stay, with size 1.
+    /// Whether an element over `axes` (a number, a list, or `..` for all) is true: a bool tensor.
+    /// With `keepdim` the axes stay, with size 1.
     ///
-    /// Numbers of any dtype are true unless they are 0; NaN is true. Of nothing, none is. A constant for differentiation.
+    /// Numbers of any dtype are true unless they are 0; NaN is true. Of nothing, none is. A
+    /// constant for differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -73,10 +75,11 @@ methods! {
         apply(Truth { axes, keepdim, all: false }, &[self])
     }
 
-    /// Whether every element over `axes` (a number, a list, or `..` for all) is true: a bool tensor. With `keepdim` the axes stay, with
-    /// size 1.
+    /// Whether every element over `axes` (a number, a list, or `..` for all) is true: a bool
+    /// tensor. With `keepdim` the axes stay, with size 1.
     ///
-    /// Numbers of any dtype are true unless they are 0; NaN is true. Of nothing, all are. A constant for differentiation.
+    /// Numbers of any dtype are true unless they are 0; NaN is true. Of nothing, all are. A
+    /// constant for differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -65,10 +65,11 @@ impl ReduceKernel for ArgExtreme {
 }
 
 methods! {
-    /// The position of the largest element along one axis, i64. With `keepdim` the axis stays, with size 1. For all dtypes; a constant
-    /// for differentiation.
+    /// The position of the largest element along one axis, i64. With `keepdim` the axis stays, with
+    /// size 1. For all dtypes; a constant for differentiation.
     ///
-    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without elements is an error.
+    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without
+    /// elements is an error.
     ///
     /// ```
     /// use chainrule::Tensor;

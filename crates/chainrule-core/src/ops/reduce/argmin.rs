@@ -4,10 +4,11 @@ use super::argmax::{ArgExtreme, position_samples};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The position of the smallest element along one axis, i64. With `keepdim` the axis stays, with size 1. For all dtypes; a constant
-    /// for differentiation.
+    /// The position of the smallest element along one axis, i64. With `keepdim` the axis stays,
+    /// with size 1. For all dtypes; a constant for differentiation.
     ///
-    /// Of several equal elements the first is meant; NaN is smaller than everything. An axis without elements is an error.
+    /// Of several equal elements the first is meant; NaN is smaller than everything. An axis
+    /// without elements is an error.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -3,9 +3,11 @@
 use crate::ops::prelude::*;
 
 methods! {
-    /// The positions of the elements along `axis` in rising order (falling, if `descending`), i64: those that [`Tensor::sort`] returns.
+    /// The positions of the elements along `axis` in rising order (falling, if `descending`), i64:
+    /// those that [`Tensor::sort`] returns.
     ///
-    /// Equal elements keep their order; NaN is larger than everything. For all dtypes; a constant for differentiation.
+    /// Equal elements keep their order; NaN is larger than everything. For all dtypes; a constant
+    /// for differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;

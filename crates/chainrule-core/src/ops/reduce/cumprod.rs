@@ -4,7 +4,8 @@ use super::recurrence::{Recurrence, along, shifted};
 use crate::kernels::scan::{self, Direction};
 use crate::ops::prelude::*;
 
-/// The running product; without the element itself where the direction says so, which is what the gradients of products need.
+/// The running product; without the element itself where the direction says so, which is what the
+/// gradients of products need.
 #[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct CumProd {
     pub(super) axis: usize,
@@ -40,8 +41,9 @@ impl Op for CumProd {
         Saves::INPUTS.and(Saves::OUTPUT)
     }
 
-    /// An element occurs in its own product and in those after it: before it stands the product of what comes before, and behind it
-    /// `s[i] = g[i] + x[i + 1] s[i + 1]`, from the end. Nothing is divided by, so that zeros do no harm.
+    /// An element occurs in its own product and in those after it: before it stands the product of
+    /// what comes before, and behind it `s[i] = g[i] + x[i + 1] s[i + 1]`, from the end. Nothing is
+    /// divided by, so that zeros do no harm.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let x = at.input(0);
         let CumProd { axis, way: Direction { reverse, exclusive } } = *self;
@@ -89,9 +91,11 @@ impl WholeKernel for CumProd {
 methods! {
     /// The running product along `axis`: `y[i] = x[0] * ... * x[i]`.
     ///
-    /// Bools become i64; integers wrap around; products of f32 are carried in f64. Gradient: `dx[i]` is the sum over `k >= i` of `g[k]`
-    /// times the product of `x[0]` to `x[k]` without `x[i]`. Nothing is divided by, so it is right where elements are 0, also when it is
-    /// differentiated again. Beside infinities and NaN it is what those products give, also where PyTorch divides and has NaN.
+    /// Bools become i64; integers wrap around; products of f32 are carried in f64. Gradient:
+    /// `dx[i]` is the sum over `k >= i` of `g[k]` times the product of `x[0]` to `x[k]` without
+    /// `x[i]`. Nothing is divided by, so it is right where elements are 0, also when it is
+    /// differentiated again. Beside infinities and NaN it is what those products give, also where
+    /// PyTorch divides and has NaN.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -73,8 +73,8 @@ impl WholeKernel for CumSum {
 methods! {
     /// The running sum along `axis`: `y[i] = x[0] + ... + x[i]`.
     ///
-    /// Bools are counted as i64; integers wrap around; sums of f32 are carried in f64. Gradient: `dx[i] = g[i] + ... + g[n - 1]`, the
-    /// running sum from the end.
+    /// Bools are counted as i64; integers wrap around; sums of f32 are carried in f64. Gradient:
+    /// `dx[i] = g[i] + ... + g[n - 1]`, the running sum from the end.
     ///
     /// ```
     /// use chainrule::Tensor;

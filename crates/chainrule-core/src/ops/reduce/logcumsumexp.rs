@@ -38,8 +38,8 @@ impl Op for LogCumSumExp {
         Saves::INPUTS.and(Saves::OUTPUT)
     }
 
-    /// `dx[i] = e^(x[i] - y[i]) s[i]`, where `s[i] = g[i] + e^(y[i] - y[i + 1]) s[i + 1]` from the end: as `y` rises, no exponential
-    /// is above 1.
+    /// `dx[i] = e^(x[i] - y[i]) s[i]`, where `s[i] = g[i] + e^(y[i] - y[i + 1]) s[i + 1]` from the
+    /// end: as `y` rises, no exponential is above 1.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let (x, y) = (at.input(0), at.output());
         let factor = ratio(&y, &shifted(&y, self.axis, true)?)?;
@@ -48,7 +48,8 @@ impl Op for LogCumSumExp {
         Ok(smallvec![Some(x.try_sub(&y)?.try_exp()?.try_mul(&sum)?)])
     }
 
-    /// `dy[i]` is the mean of the tangents so far with the weights `e^x`: each step mixes one into the mean before.
+    /// `dy[i]` is the mean of the tangents so far with the weights `e^x`: each step mixes one into
+    /// the mean before.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let (x, y) = (at.input(0), at.output());
@@ -82,10 +83,12 @@ impl WholeKernel for LogCumSumExp {
 }
 
 methods! {
-    /// `log(e^x[0] + ... + e^x[i])` along `axis`, without overflow: the running sum is kept as a logarithm.
+    /// `log(e^x[0] + ... + e^x[i])` along `axis`, without overflow: the running sum is kept as a
+    /// logarithm.
     ///
-    /// For f32 and f64. Gradient: `dx[i] = sum over k >= i of g[k] e^(x[i] - y[k])`, likewise without overflow. As in PyTorch it is NaN
-    /// for elements whose own result is minus infinity, and for those that are plus infinity.
+    /// For f32 and f64. Gradient: `dx[i] = sum over k >= i of g[k] e^(x[i] - y[k])`, likewise
+    /// without overflow. As in PyTorch it is NaN for elements whose own result is minus infinity,
+    /// and for those that are plus infinity.
     ///
     /// ```
     /// use chainrule::Tensor;

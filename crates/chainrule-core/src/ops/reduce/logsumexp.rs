@@ -79,12 +79,12 @@ impl ReduceKernel for LogSumExp {
 }
 
 methods! {
-    /// `log(sum(e^x))` over `axes` (a number, a list, or `..` for all), without overflow: the largest element is taken out first. With
-    /// `keepdim` the axes stay, with size 1.
+    /// `log(sum(e^x))` over `axes` (a number, a list, or `..` for all), without overflow: the
+    /// largest element is taken out first. With `keepdim` the axes stay, with size 1.
     ///
-    /// For f32 and f64. Over nothing, and over nothing but minus infinity, it is minus infinity. Gradient: `dx = g * e^(x - y)`, the
-    /// softmax of `x`. As in PyTorch, the gradient of elements whose result is minus infinity is NaN, and so is that of an
-    /// element that is plus infinity.
+    /// For f32 and f64. Over nothing, and over nothing but minus infinity, it is minus infinity.
+    /// Gradient: `dx = g * e^(x - y)`, the softmax of `x`. As in PyTorch, the gradient of elements
+    /// whose result is minus infinity is NaN, and so is that of an element that is plus infinity.
     ///
     /// ```
     /// use chainrule::Tensor;

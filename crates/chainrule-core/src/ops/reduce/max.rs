@@ -63,7 +63,8 @@ impl Op for Extreme {
         Ok(smallvec![Some(there.try_mul(&share)?)])
     }
 
-    /// The mean of the tangents of what nothing exceeds (or falls short of), which is found among the negatives.
+    /// The mean of the tangents of what nothing exceeds (or falls short of), which is found among
+    /// the negatives.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
@@ -86,8 +87,9 @@ impl Extreme {
     }
 }
 
-/// 1 where `x` is the element `y` that was picked, else 0. NaN is one if `nan_too`: so in `max`, `min` and `median` over all axes. Over
-/// some, and in `amax` and `amin`, nothing is where the result is NaN, and sharing among none gives NaN: so does PyTorch.
+/// 1 where `x` is the element `y` that was picked, else 0. NaN is one if `nan_too`: so in `max`,
+/// `min` and `median` over all axes. Over some, and in `amax` and `amin`, nothing is where the
+/// result is NaN, and sharing among none gives NaN: so does PyTorch.
 pub(super) fn are_extreme(x: &Tensor, y: &Tensor, nan_too: bool) -> Result<Tensor> {
     let equal = x.try_eq(y)?.try_to_dtype(x.dtype())?;
     if !nan_too {
@@ -138,11 +140,13 @@ impl ReduceKernel for Extreme {
 }
 
 methods! {
-    /// The largest element over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1. For all dtypes.
+    /// The largest element over `axes` (a number, a list, or `..` for all). With `keepdim` the axes
+    /// stay, with size 1. For all dtypes.
     ///
-    /// NaN is larger than everything. An axis without elements is an error. Gradient: `g` at the largest element, shared equally by ties.
-    /// Where the largest is NaN, the NaNs share it if all axes go, as in PyTorch's `max`; if some do, the gradient is NaN, as in its
-    /// `amax`. For the position too, and a gradient that goes to the first of several, see [`Tensor::max_axis`].
+    /// NaN is larger than everything. An axis without elements is an error. Gradient: `g` at the
+    /// largest element, shared equally by ties. Where the largest is NaN, the NaNs share it if all
+    /// axes go, as in PyTorch's `max`; if some do, the gradient is NaN, as in its `amax`. For the
+    /// position too, and a gradient that goes to the first of several, see [`Tensor::max_axis`].
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! `max_axis`: the largest element over one axis and where it stands; the gradient follows the position.
+//! `max_axis`: the largest element over one axis and where it stands; the gradient follows the
+//! position.
 
 use super::max::no_extreme_of_nothing;
 use crate::kernels::reduce::extremum;
@@ -80,7 +81,8 @@ impl ExtremeAt {
     }
 }
 
-/// The tangent of an element picked along an axis at positions with that axis kept: by way of a one-hot mask.
+/// The tangent of an element picked along an axis at positions with that axis kept: by way of a
+/// one-hot mask.
 pub(super) fn picked_tangent(
     dx: &Tensor,
     positions: &Tensor,
@@ -117,7 +119,8 @@ impl WholeKernel for ExtremeAt {
     }
 }
 
-/// Elements put at their positions along an axis, among zeros. The inputs: the elements and the positions, both with the axis of size 1.
+/// Elements put at their positions along an axis, among zeros. The inputs: the elements and the
+/// positions, both with the axis of size 1.
 #[derive(Debug, Parameters)]
 pub(super) struct PlaceAlong {
     pub axis: usize,
@@ -180,7 +183,8 @@ impl WholeKernel for PlaceAlong {
     }
 }
 
-/// The elements at positions along an axis, which is left with size 1: the reverse of [`PlaceAlong`].
+/// The elements at positions along an axis, which is left with size 1: the reverse of
+/// [`PlaceAlong`].
 #[derive(Debug, Parameters)]
 struct Pick {
     axis: usize,
@@ -241,14 +245,17 @@ impl WholeKernel for Pick {
 }
 
 methods! {
-    /// The largest element over one axis, and its position along it (i64). With `keepdim` the axis stays, with size 1. For all dtypes.
+    /// The largest element over one axis, and its position along it (i64). With `keepdim` the axis
+    /// stays, with size 1. For all dtypes.
     ///
-    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without elements is an error. Gradient:
-    /// `g` at the returned position, so ties do not share it, as in PyTorch's `max(dim)`; they do in [`Tensor::max`].
+    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without
+    /// elements is an error. Gradient: `g` at the returned position, so ties do not share it, as in
+    /// PyTorch's `max(dim)`; they do in [`Tensor::max`].
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// let (values, positions) = Tensor::from([[1.0f32, 3.0, 3.0], [3.0, 2.0, 0.0]]).max_axis(1, false);
+    /// let (values, positions) =
+    ///     Tensor::from([[1.0f32, 3.0, 3.0], [3.0, 2.0, 0.0]]).max_axis(1, false);
     /// assert_eq!(values.to_vec::<f32>(), [3.0, 3.0]);
     /// assert_eq!(positions.to_vec::<i64>(), [1, 0]);
     /// ```

@@ -76,11 +76,11 @@ impl ReduceKernel for Mean {
 }
 
 methods! {
-    /// The mean over `axes` (a number, a list, or `..` for all): the sum, divided by the number of elements. With `keepdim` the axes
-    /// stay, with size 1.
+    /// The mean over `axes` (a number, a list, or `..` for all): the sum, divided by the number of
+    /// elements. With `keepdim` the axes stay, with size 1.
     ///
-    /// For f32 and f64; integers and bools are an error, as in PyTorch. The mean of nothing is NaN. Gradient: `dx = g / n`, expanded
-    /// over the axes, where n elements become one.
+    /// For f32 and f64; integers and bools are an error, as in PyTorch. The mean of nothing is NaN.
+    /// Gradient: `dx = g / n`, expanded over the axes, where n elements become one.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -7,7 +7,8 @@ use crate::kernels::sort::{self, Part, Sorted};
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
-/// The middle of an axis. Of all elements, which the caller has brought to one axis, ties share the gradient.
+/// The middle of an axis. Of all elements, which the caller has brought to one axis, ties share the
+/// gradient.
 #[derive(Debug, Parameters)]
 pub(crate) struct Median {
     axis: usize,
@@ -61,7 +62,8 @@ impl Op for Median {
         Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
     }
 
-    /// Of all elements, the mean of the tangents of those that are the median: found by their values.
+    /// Of all elements, the mean of the tangents of those that are the median: found by their
+    /// values.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         if !self.shared {
@@ -118,10 +120,12 @@ fn middle<T: Sorted>(
 }
 
 methods! {
-    /// The median along one axis, and its position (i64). With `keepdim` the axis stays, with size 1. For all dtypes.
+    /// The median along one axis, and its position (i64). With `keepdim` the axis stays, with
+    /// size 1. For all dtypes.
     ///
-    /// Of an even number it is the lower of the two in the middle; NaN, if there is one. Of equal elements the position is one that a
-    /// stable sort would bring there; of NaNs it is the first. An axis without elements is an error. Gradient: `g` at that position.
+    /// Of an even number it is the lower of the two in the middle; NaN, if there is one. Of equal
+    /// elements the position is one that a stable sort would bring there; of NaNs it is the first.
+    /// An axis without elements is an error. Gradient: `g` at that position.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -136,7 +140,8 @@ methods! {
         Ok((values, positions))
     }
 
-    /// The median of all elements, a 0-d tensor. Unlike [`Tensor::median`], equal elements share the gradient, as in PyTorch.
+    /// The median of all elements, a 0-d tensor. Unlike [`Tensor::median`], equal elements share
+    /// the gradient, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -4,11 +4,14 @@ use super::max::{Extreme, TIES, to_all, to_the_other_end};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The smallest element over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1. For all dtypes.
+    /// The smallest element over `axes` (a number, a list, or `..` for all). With `keepdim` the
+    /// axes stay, with size 1. For all dtypes.
     ///
-    /// NaN is smaller than everything. An axis without elements is an error. Gradient: `g` at the smallest element, shared equally by
-    /// ties. Where the smallest is NaN, the NaNs share it if all axes go, as in PyTorch's `min`; if some do, the gradient is NaN, as in
-    /// its `amin`. For the position too, and a gradient that goes to the first of several, see [`Tensor::min_axis`].
+    /// NaN is smaller than everything. An axis without elements is an error. Gradient: `g` at the
+    /// smallest element, shared equally by ties. Where the smallest is NaN, the NaNs share it if
+    /// all axes go, as in PyTorch's `min`; if some do, the gradient is NaN, as in its `amin`. For
+    /// the position too, and a gradient that goes to the first of several, see
+    /// [`Tensor::min_axis`].
     ///
     /// ```
     /// use chainrule::Tensor;

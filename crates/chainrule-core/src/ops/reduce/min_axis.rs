@@ -4,14 +4,17 @@ use super::max_axis::{ExtremeAt, PlaceAlong, axis_of, to_all};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The smallest element over one axis, and its position along it (i64). With `keepdim` the axis stays, with size 1. For all dtypes.
+    /// The smallest element over one axis, and its position along it (i64). With `keepdim` the axis
+    /// stays, with size 1. For all dtypes.
     ///
-    /// Of several equal elements the first is meant; NaN is smaller than everything. An axis without elements is an error. Gradient:
-    /// `g` at the returned position, so ties do not share it, as in PyTorch's `min(dim)`; they do in [`Tensor::min`].
+    /// Of several equal elements the first is meant; NaN is smaller than everything. An axis
+    /// without elements is an error. Gradient: `g` at the returned position, so ties do not share
+    /// it, as in PyTorch's `min(dim)`; they do in [`Tensor::min`].
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// let (values, positions) = Tensor::from([[1.0f32, 3.0, 1.0], [3.0, 2.0, 0.0]]).min_axis(1, false);
+    /// let (values, positions) =
+    ///     Tensor::from([[1.0f32, 3.0, 1.0], [3.0, 2.0, 0.0]]).min_axis(1, false);
     /// assert_eq!(values.to_vec::<f32>(), [1.0, 0.0]);
     /// assert_eq!(positions.to_vec::<i64>(), [0, 2]);
     /// ```

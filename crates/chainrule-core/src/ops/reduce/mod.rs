@@ -1,4 +1,5 @@
-//! Ops that reduce axes to one element each. Axes are one number, a list, or `..` for all; `keepdim` keeps them with size 1.
+//! Ops that reduce axes to one element each. Axes are one number, a list, or `..` for all;
+//! `keepdim` keeps them with size 1.
 
 family! { Reduce:
     amax

@@ -78,7 +78,8 @@ impl Op for Norm {
         })])
     }
 
-    /// As the mean of the tangents with the weights `(|x| / y)^p / x`, or of those that are largest or smallest.
+    /// As the mean of the tangents with the weights `(|x| / y)^p / x`, or of those that are largest
+    /// or smallest.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
@@ -133,12 +134,14 @@ impl ReduceKernel for Norm {
 }
 
 methods! {
-    /// The `p`-norm over `axes` (a number, a list, or `..` for all): `sum(|x|^p)^(1/p)`. With `keepdim` the axes stay, with size 1.
+    /// The `p`-norm over `axes` (a number, a list, or `..` for all): `sum(|x|^p)^(1/p)`. With
+    /// `keepdim` the axes stay, with size 1.
     ///
-    /// For f32 and f64; f32 is summed in f64. `p` is any number: of infinity it is the largest magnitude, of minus infinity the smallest,
-    /// of 0 the number of elements that are not 0. Of nothing it is 0, and an error for an infinite or negative `p`. Gradient:
-    /// `dx = g * sign(x) * (|x| / y)^(p - 1)`; 0 where the norm or the element is 0; for infinite `p` the elements of that magnitude share
-    /// it equally; for `p` = 0 there is none.
+    /// For f32 and f64; f32 is summed in f64. `p` is any number: of infinity it is the largest
+    /// magnitude, of minus infinity the smallest, of 0 the number of elements that are not 0. Of
+    /// nothing it is 0, and an error for an infinite or negative `p`. Gradient:
+    /// `dx = g * sign(x) * (|x| / y)^(p - 1)`; 0 where the norm or the element is 0; for infinite
+    /// `p` the elements of that magnitude share it equally; for `p` = 0 there is none.
     ///
     /// ```
     /// use chainrule::Tensor;

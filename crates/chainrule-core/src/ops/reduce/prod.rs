@@ -33,7 +33,8 @@ impl Op for Prod {
         Kernel::Reduce(self.axes, self)
     }
 
-    /// The product of the others is that of those before times that of those behind: nothing is divided by, so that zeros do no harm.
+    /// The product of the others is that of those before times that of those behind: nothing is
+    /// divided by, so that zeros do no harm.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
         let x = at.input(0);
         let rows = Rows::new(&x.shape(), self.axes);
@@ -117,11 +118,14 @@ impl ReduceKernel for Prod {
 }
 
 methods! {
-    /// The product over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1.
+    /// The product over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay,
+    /// with size 1.
     ///
-    /// An empty product is 1; bools become i64; integers wrap around; products of f32 are taken in f64. Gradient: `dx` is `g` times the
-    /// product of the other elements. Nothing is divided by, so it is right where one element is 0 or several are, also when it is
-    /// differentiated again. Beside infinities and NaN it is what that product gives, also where PyTorch divides and has NaN.
+    /// An empty product is 1; bools become i64; integers wrap around; products of f32 are taken in
+    /// f64. Gradient: `dx` is `g` times the product of the other elements. Nothing is divided by,
+    /// so it is right where one element is 0 or several are, also when it is differentiated again.
+    /// Beside infinities and NaN it is what that product gives, also where PyTorch divides and has
+    /// NaN.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -220,7 +224,8 @@ mod tests {
         }
     }
 
-    /// Of an infinite product the gradient is still the product of the others: PyTorch's formula divides and gives NaN.
+    /// Of an infinite product the gradient is still the product of the others: PyTorch's formula
+    /// divides and gives NaN.
     #[test]
     fn an_infinite_element_has_a_finite_gradient() {
         let x = Tensor::from([f64::INFINITY, 2.0, -3.0]).parameter();

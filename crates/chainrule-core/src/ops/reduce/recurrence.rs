@@ -1,6 +1,8 @@
-//! `y[i] = b[i] + a[i] y[i - 1]` along an axis: what the gradients of running products and running log-sum-exps come down to.
+//! `y[i] = b[i] + a[i] y[i - 1]` along an axis: what the gradients of running products and running
+//! log-sum-exps come down to.
 //!
-//! Its own gradients are recurrences in the other direction, so it can be differentiated as often as one likes.
+//! Its own gradients are recurrences in the other direction, so it can be differentiated as often
+//! as one likes.
 
 use crate::kernels::scan;
 use crate::ops::prelude::*;
@@ -82,7 +84,8 @@ impl WholeKernel for Recurrence {
     }
 }
 
-/// The size of an axis, and how many elements lie between its neighbours; of an empty array 0, whose other sizes may be huge.
+/// The size of an axis, and how many elements lie between its neighbours; of an empty array 0,
+/// whose other sizes may be huge.
 pub(super) fn along(shape: &Shape, axis: usize) -> (usize, usize) {
     let inner = || shape[axis + 1..].iter().product();
     (shape[axis], if shape.numel() == 0 { 0 } else { inner() })

@@ -90,10 +90,12 @@ pub(super) fn sorted(x: &Tensor, sort: Sort) -> Result<(Tensor, Tensor)> {
 }
 
 methods! {
-    /// The elements along `axis` in rising order (falling, if `descending`), and the positions at which they stood (i64). For all dtypes.
+    /// The elements along `axis` in rising order (falling, if `descending`), and the positions at
+    /// which they stood (i64). For all dtypes.
     ///
-    /// The sort is stable: equal elements keep their order, whichever way it goes. NaN is larger than everything, -0 and 0 are equal.
-    /// Gradient: each `g` is put at the position that its element came from.
+    /// The sort is stable: equal elements keep their order, whichever way it goes. NaN is larger
+    /// than everything, -0 and 0 are equal. Gradient: each `g` is put at the position that its
+    /// element came from.
     ///
     /// ```
     /// use chainrule::Tensor;

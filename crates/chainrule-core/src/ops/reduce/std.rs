@@ -85,10 +85,12 @@ impl WholeKernel for Std {
 }
 
 methods! {
-    /// The standard deviation over `axes` (a number, a list, or `..` for all): the square root of [`Tensor::var`] with the same arguments.
+    /// The standard deviation over `axes` (a number, a list, or `..` for all): the square root of
+    /// [`Tensor::var`] with the same arguments.
     ///
-    /// For f32 and f64. Gradient: `dx = g * (x - mean) / ((n - correction) * std)`; where all elements are equal it is 0, as in PyTorch
-    /// (the standard deviation has a kink there). With `correction >= n` it is as useless as that of the variance.
+    /// For f32 and f64. Gradient: `dx = g * (x - mean) / ((n - correction) * std)`; where all
+    /// elements are equal it is 0, as in PyTorch (the standard deviation has a kink there). With
+    /// `correction >= n` it is as useless as that of the variance.
     ///
     /// ```
     /// use chainrule::Tensor;

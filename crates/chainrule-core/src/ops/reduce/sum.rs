@@ -67,10 +67,12 @@ impl ReduceKernel for Sum {
 }
 
 methods! {
-    /// The sum over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with size 1.
+    /// The sum over `axes` (a number, a list, or `..` for all). With `keepdim` the axes stay, with
+    /// size 1.
     ///
-    /// An empty sum is 0; bools are counted as i64; integers wrap around. Gradient: `dx = g`, expanded over the axes.
-    /// Rows are summed in 16 lanes and long sums in blocks, in an order that the sizes alone decide: threads change no bit.
+    /// An empty sum is 0; bools are counted as i64; integers wrap around. Gradient: `dx = g`,
+    /// expanded over the axes. Rows are summed in 16 lanes and long sums in blocks, in an order
+    /// that the sizes alone decide: threads change no bit.
     ///
     /// ```
     /// use chainrule::Tensor;

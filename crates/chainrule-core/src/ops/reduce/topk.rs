@@ -5,11 +5,12 @@ use crate::kernels::sort::Part;
 use crate::ops::prelude::*;
 
 methods! {
-    /// The `k` largest elements along `axis` (the smallest, unless `largest`), and their positions (i64). For all dtypes.
+    /// The `k` largest elements along `axis` (the smallest, unless `largest`), and their positions
+    /// (i64). For all dtypes.
     ///
-    /// With `sorted` they come in their order, the most extreme first; else in any. Of equal elements the first are taken; NaN is larger
-    /// than everything. A `k` beyond the size of the axis is an error. Gradient: each `g` is put at the position of its element, 0
-    /// elsewhere.
+    /// With `sorted` they come in their order, the most extreme first; else in any. Of equal
+    /// elements the first are taken; NaN is larger than everything. A `k` beyond the size of the
+    /// axis is an error. Gradient: each `g` is put at the position of its element, 0 elsewhere.
     ///
     /// ```
     /// use chainrule::Tensor;

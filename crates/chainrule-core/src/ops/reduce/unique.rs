@@ -18,10 +18,12 @@ fn parts<T: Sorted + Stored>(x: &[T], shape: Shape) -> Result<(Tensor, Tensor, T
 }
 
 methods! {
-    /// The different elements in rising order; for each element of `x` the position of its value among them, in the shape of `x`; and how
-    /// often each occurs. For all dtypes. PyTorch's `unique` of the flattened tensor with `return_inverse` and `return_counts`.
+    /// The different elements in rising order; for each element of `x` the position of its value
+    /// among them, in the shape of `x`; and how often each occurs. For all dtypes. PyTorch's
+    /// `unique` of the flattened tensor with `return_inverse` and `return_counts`.
     ///
-    /// NaN equals nothing, so each is a value of its own, at the end; -0 and 0 are one value, that of the first. Constants for differentiation.
+    /// NaN equals nothing, so each is a value of its own, at the end; -0 and 0 are one value, that
+    /// of the first. Constants for differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -99,10 +99,12 @@ pub(super) fn mean_beside(other: &dyn Op, axes: Axes) -> Option<usize> {
     (other.axes == axes && other.keepdim).then_some(1)
 }
 
-/// The gradient of the variance of input 0 from that of the variance: one pass, with the mean of the forward pass. When it is
-/// itself recorded, the mean is taken anew from the input, so that its derivative is not lost.
+/// The gradient of the variance of input 0 from that of the variance: one pass, with the mean of
+/// the forward pass. When it is itself recorded, the mean is taken anew from the input, so that its
+/// derivative is not lost.
 ///
-/// With `correction >= n` PyTorch gives infinity or NaN if all axes go, and divides by `n - correction` if some do; so does this.
+/// With `correction >= n` PyTorch gives infinity or NaN if all axes go, and divides by
+/// `n - correction` if some do; so does this.
 pub(super) fn var_grad(
     at: &Saved<'_>,
     cotangent: &Tensor,
@@ -217,12 +219,14 @@ impl MapKernel for VarGrad {
 }
 
 methods! {
-    /// The variance over `axes` (a number, a list, or `..` for all): `sum((x - mean)^2) / (n - correction)`. A `correction` of 1 gives the
-    /// unbiased variance, 0 that of the elements themselves. With `keepdim` the axes stay, with size 1.
+    /// The variance over `axes` (a number, a list, or `..` for all):
+    /// `sum((x - mean)^2) / (n - correction)`. A `correction` of 1 gives the unbiased variance, 0
+    /// that of the elements themselves. With `keepdim` the axes stay, with size 1.
     ///
-    /// For f32 and f64. In two passes, with the rounding of the mean corrected. As in PyTorch, with `correction >= n` the divisor is
-    /// 0: the result is an infinity, or NaN where all elements are equal or there are none, and the gradient is not to be used.
-    /// Gradient: `dx = g * 2 * (x - mean) / (n - correction)`; the mean's own part sums to 0.
+    /// For f32 and f64. In two passes, with the rounding of the mean corrected. As in PyTorch, with
+    /// `correction >= n` the divisor is 0: the result is an infinity, or NaN where all elements are
+    /// equal or there are none, and the gradient is not to be used. Gradient:
+    /// `dx = g * 2 * (x - mean) / (n - correction)`; the mean's own part sums to 0.
     ///
     /// ```
     /// use chainrule::Tensor;

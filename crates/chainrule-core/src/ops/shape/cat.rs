@@ -114,7 +114,8 @@ impl Cat {
 }
 
 impl Tensor {
-    /// The tensors one after the other along `axis`, which they have; the other axes must be equal. Dtypes are promoted.
+    /// The tensors one after the other along `axis`, which they have; the other axes must be equal.
+    /// Dtypes are promoted.
     ///
     /// Gradient: each input gets its part of `g`.
     ///
@@ -148,7 +149,8 @@ impl Tensor {
         apply(Cat { axis, sizes }, &refs)
     }
 
-    /// Tensors of one shape joined along a new axis in front of `axis` (which may be the rank, for a last one).
+    /// Tensors of one shape joined along a new axis in front of `axis` (which may be the rank, for
+    /// a last one).
     ///
     /// ```
     /// use chainrule::Tensor;

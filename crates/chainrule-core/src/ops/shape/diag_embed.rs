@@ -5,10 +5,12 @@ use super::window::Unwindow;
 use crate::ops::prelude::*;
 
 methods! {
-    /// Square matrices with the last axis of `x` on a diagonal, and zeros elsewhere: `y[.., k, .., k + offset, ..] = x[.., k]`, with the
-    /// rows in `axis1` and the columns in `axis2` of the result. PyTorch's `diag_embed`, whose defaults are `(0, -2, -1)`.
+    /// Square matrices with the last axis of `x` on a diagonal, and zeros elsewhere:
+    /// `y[.., k, .., k + offset, ..] = x[.., k]`, with the rows in `axis1` and the columns in
+    /// `axis2` of the result. PyTorch's `diag_embed`, whose defaults are `(0, -2, -1)`.
     ///
-    /// The matrices have `n + |offset|` rows. Errors for a 0-d tensor, and if the two axes are one. Any dtype. Gradient: the diagonal of `g`.
+    /// The matrices have `n + |offset|` rows. Errors for a 0-d tensor, and if the two axes are one.
+    /// Any dtype. Gradient: the diagonal of `g`.
     ///
     /// ```
     /// use chainrule::Tensor;

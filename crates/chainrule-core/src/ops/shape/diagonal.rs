@@ -4,10 +4,12 @@ use super::window::{Move, Window};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The elements on a diagonal of the matrices in `axis1` and `axis2`, as a view: the two axes go, and a new last one runs along the diagonal.
-    /// `y[.., k] = x[.., k, .., k + offset, ..]`; a negative offset lies below the main diagonal, which has offset 0. PyTorch's `diagonal`.
+    /// The elements on a diagonal of the matrices in `axis1` and `axis2`, as a view: the two axes
+    /// go, and a new last one runs along the diagonal. `y[.., k] = x[.., k, .., k + offset, ..]`; a
+    /// negative offset lies below the main diagonal, which has offset 0. PyTorch's `diagonal`.
     ///
-    /// A diagonal that lies outside is empty. Errors if the two axes are one. Any dtype. Gradient: `dx` is `g` on the diagonal among zeros.
+    /// A diagonal that lies outside is empty. Errors if the two axes are one. Any dtype. Gradient:
+    /// `dx` is `g` on the diagonal among zeros.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -19,7 +21,8 @@ methods! {
         apply(window("diagonal", &self.shape(), offset, axis1, axis2)?, &[self])
     }
 
-    /// Of a vector the square matrix with it on a diagonal, of a matrix that diagonal: [`Tensor::diag_embed`] or [`Tensor::diagonal`].
+    /// Of a vector the square matrix with it on a diagonal, of a matrix that diagonal:
+    /// [`Tensor::diag_embed`] or [`Tensor::diagonal`].
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -35,8 +38,8 @@ methods! {
         }
     }
 
-    /// The sum of the main diagonal of a matrix: PyTorch's `trace`, a name that the tape's [`Tensor::trace`] has here. Gradient: `g` on the
-    /// diagonal among zeros.
+    /// The sum of the main diagonal of a matrix: PyTorch's `trace`, a name that the tape's
+    /// [`Tensor::trace`] has here. Gradient: `g` on the diagonal among zeros.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -71,7 +71,8 @@ impl ViewKernel for Expand {
 }
 
 methods! {
-    /// The tensor with axes of size 1 stretched to `shape`, and new axes in front: a view. Gradient: `dx = g`, summed over the stretched axes.
+    /// The tensor with axes of size 1 stretched to `shape`, and new axes in front: a view.
+    /// Gradient: `dx = g`, summed over the stretched axes.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -4,7 +4,8 @@ use crate::Slice;
 use crate::ops::prelude::*;
 
 methods! {
-    /// The elements in the opposite order along these axes, as a view. Any dtype. Gradient: `dx` is `g` flipped back.
+    /// The elements in the opposite order along these axes, as a view. Any dtype. Gradient: `dx` is
+    /// `g` flipped back.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! `meshgrid` and `broadcast_tensors`: tensors stretched to a common shape, as views. Both are expansions, with the rules of that op.
+//! `meshgrid` and `broadcast_tensors`: tensors stretched to a common shape, as views. Both are
+//! expansions, with the rules of that op.
 
 use crate::ops::prelude::*;
 
@@ -12,7 +13,8 @@ pub enum Indexing {
 }
 
 impl Tensor {
-    /// The tensors stretched to their common shape, as views. Errors if they do not broadcast. Gradient: summed over the stretched axes.
+    /// The tensors stretched to their common shape, as views. Errors if they do not broadcast.
+    /// Gradient: summed over the stretched axes.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -39,8 +41,9 @@ impl Tensor {
         tensors.iter().map(|t| t.try_expand(shape)).collect()
     }
 
-    /// The coordinates of a grid: of tensors with one axis each (or 0-d, as one position) one tensor each with all the axes, in which it runs
-    /// along its own and is the same along the others. Views. There is no default for the indexing: PyTorch's is `ij`, NumPy's is `xy`.
+    /// The coordinates of a grid: of tensors with one axis each (or 0-d, as one position) one
+    /// tensor each with all the axes, in which it runs along its own and is the same along the
+    /// others. Views. There is no default for the indexing: PyTorch's is `ij`, NumPy's is `xy`.
     ///
     /// Errors for a tensor with more axes, and for none. Gradient: summed over the other axes.
     ///

@@ -1,11 +1,14 @@
-//! `movedim` and `swapdims`: axes moved to other places. Both are permutations, with the rules of that op.
+//! `movedim` and `swapdims`: axes moved to other places. Both are permutations, with the rules of
+//! that op.
 
 use crate::ops::prelude::*;
 
 methods! {
-    /// The axes `source` moved to the places `destination`; the others keep their order. A view. PyTorch's `movedim`, NumPy's `moveaxis`.
+    /// The axes `source` moved to the places `destination`; the others keep their order. A view.
+    /// PyTorch's `movedim`, NumPy's `moveaxis`.
     ///
-    /// Errors for lists of different lengths and for an axis or a place named twice. Gradient: `dx = g` with the axes moved back.
+    /// Errors for lists of different lengths and for an axis or a place named twice. Gradient:
+    /// `dx = g` with the axes moved back.
     ///
     /// ```
     /// use chainrule::Tensor;

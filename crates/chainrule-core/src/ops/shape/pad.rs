@@ -10,7 +10,8 @@ use crate::ops::prelude::*;
 pub enum PadMode {
     /// A number, in the dtype of the tensor.
     Constant(f64),
-    /// What lies inside, mirrored at the first and the last element, which are not repeated: `c b | a b c d | c b`.
+    /// What lies inside, mirrored at the first and the last element, which are not repeated:
+    /// `c b | a b c d | c b`.
     Reflect,
     /// The first and the last element, repeated: `a a | a b c d | d d`.
     Replicate,
@@ -105,7 +106,8 @@ fn kept(n: usize, [before, after]: [i64; 2]) -> (usize, usize) {
     (cut(before), n - cut(after))
 }
 
-/// The shape after padding, if no more is cut than there is. Sizes beyond 2^62 are refused, as no memory holds them.
+/// The shape after padding, if no more is cut than there is. Sizes beyond 2^62 are refused, as no
+/// memory holds them.
 fn padded(shape: &Shape, amounts: &Amounts) -> Result<Shape> {
     let mut out = *shape;
     for (axis, (d, amount)) in out.dims_mut().iter_mut().zip(amounts).enumerate() {
@@ -146,19 +148,28 @@ fn wrapped(n: usize, [before, after]: [i64; 2], mode: PadMode) -> Result<AxisMap
 }
 
 methods! {
-    /// Axes made longer at their ends: for each axis named, `[before, after]` elements are put there, as [`PadMode`] says.
-    /// `x.pad(&[(-1, [1, 2])], PadMode::Constant(0.0))` is PyTorch's `pad(x, (1, 2))`. Axes that are not named stay as they are.
+    /// Axes made longer at their ends: for each axis named, `[before, after]` elements are put
+    /// there, as [`PadMode`] says. `x.pad(&[(-1, [1, 2])], PadMode::Constant(0.0))` is PyTorch's
+    /// `pad(x, (1, 2))`. Axes that are not named stay as they are.
     ///
-    /// Negative amounts cut. Reflect puts less than the axis has, Circular at most as much as is left of it after a cut. Corners are what
-    /// padding one axis after the other gives. Any dtype. Errors for amounts that are too large or cut too much, and an axis named twice.
+    /// Negative amounts cut. Reflect puts less than the axis has, Circular at most as much as is
+    /// left of it after a cut. Corners are what padding one axis after the other gives. Any dtype.
+    /// Errors for amounts that are too large or cut too much, and an axis named twice.
     ///
-    /// Gradient: each element of `g` is added at the place that it came from; those of the constant go nowhere.
+    /// Gradient: each element of `g` is added at the place that it came from; those of the constant
+    /// go nowhere.
     ///
     /// ```
     /// use chainrule::{PadMode, Tensor};
     /// let x = Tensor::from([1.0f32, 2.0, 3.0]);
-    /// assert_eq!(x.pad(&[(0, [1, 0])], PadMode::Constant(7.0)).to_vec::<f32>(), [7.0, 1.0, 2.0, 3.0]);
-    /// assert_eq!(x.pad(&[(-1, [2, 1])], PadMode::Reflect).to_vec::<f32>(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
+    /// assert_eq!(
+    ///     x.pad(&[(0, [1, 0])], PadMode::Constant(7.0)).to_vec::<f32>(),
+    ///     [7.0, 1.0, 2.0, 3.0]
+    /// );
+    /// assert_eq!(
+    ///     x.pad(&[(-1, [2, 1])], PadMode::Reflect).to_vec::<f32>(),
+    ///     [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
+    /// );
     /// ```
     pub fn pad / try_pad(&self, padding: &[(i64, [i64; 2])], mode: PadMode) -> Tensor {
         let shape = self.shape();

@@ -85,8 +85,9 @@ impl ViewKernel for Permute {
 }
 
 methods! {
-    /// The axes in another order: axis `i` of the result is axis `axes[i]` of `x`. A view. Each axis is named once; negative
-    /// ones count from the end. Gradient: `dx = g` in the inverse order.
+    /// The axes in another order: axis `i` of the result is axis `axes[i]` of `x`. A view. Each
+    /// axis is named once; negative ones count from the end. Gradient: `dx = g` in the inverse
+    /// order.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -122,7 +123,8 @@ methods! {
         apply(Permute { from }, &[self])
     }
 
-    /// The last two axes exchanged: the transpose of a matrix, or of each in a batch. Needs two axes at least.
+    /// The last two axes exchanged: the transpose of a matrix, or of each in a batch. Needs two
+    /// axes at least.
     pub fn t / try_t(&self) -> Tensor {
         if self.rank() < 2 {
             return Err(Error::shape("t", &[&self.shape()], "a transpose needs two axes at least; use reshape to add one"));

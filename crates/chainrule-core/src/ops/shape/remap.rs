@@ -1,5 +1,5 @@
-//! Ops whose source position along each axis depends on the position along that axis only, as whole copies: what `pad`, `roll` and `repeat`
-//! share.
+//! Ops whose source position along each axis depends on the position along that axis only, as whole
+//! copies: what `pad`, `roll` and `repeat` share.
 
 use crate::kernels::remap::{self, AxisMap};
 use crate::ops::prelude::*;

@@ -3,8 +3,9 @@
 use crate::ops::prelude::*;
 
 methods! {
-    /// Each position of `axis` so many times in a row: `y[.., k, ..] = x[.., k / times, ..]`. For other counts at each position see
-    /// [`Tensor::repeat_interleave_with`]; for whole tensors one after the other [`Tensor::repeat`].
+    /// Each position of `axis` so many times in a row: `y[.., k, ..] = x[.., k / times, ..]`. For
+    /// other counts at each position see [`Tensor::repeat_interleave_with`]; for whole tensors one
+    /// after the other [`Tensor::repeat`].
     ///
     /// Any dtype. Gradient: the sum of the gradients of the copies.
     ///
@@ -33,10 +34,11 @@ methods! {
         x.try_expand([before, shape[axis], times, after])?.try_reshape(out)
     }
 
-    /// Each position of `axis` as many times in a row as `times` says: i64 counts, one for each position. PyTorch's `repeat_interleave` with a
-    /// tensor.
+    /// Each position of `axis` as many times in a row as `times` says: i64 counts, one for each
+    /// position. PyTorch's `repeat_interleave` with a tensor.
     ///
-    /// Errors for another number of counts, and a negative count. Any dtype. Gradient: the sum of the gradients of the copies.
+    /// Errors for another number of counts, and a negative count. Any dtype. Gradient: the sum of
+    /// the gradients of the copies.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -65,7 +65,8 @@ impl Op for Reshape {
 }
 
 impl ViewKernel for Reshape {
-    /// Groups of old axes that lie without gaps are split anew; a new axis that would span a gap needs a copy.
+    /// Groups of old axes that lie without gaps are split anew; a new axis that would span a gap
+    /// needs a copy.
     fn view(&self, from: &Shape, layout: &Layout, to: &Shape) -> Option<Layout> {
         if to.contains(&0) {
             return Some(Layout { offset: layout.offset, strides: to.contiguous_strides() });
@@ -106,8 +107,9 @@ impl ViewKernel for Reshape {
 }
 
 methods! {
-    /// The elements in row-major order under another shape: a view where the memory allows, else a copy. One size may be
-    /// -1: it takes what is left over. Gradient: `dx = g` in the shape of `x`.
+    /// The elements in row-major order under another shape: a view where the memory allows, else a
+    /// copy. One size may be -1: it takes what is left over. Gradient: `dx = g` in the shape of
+    /// `x`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -125,7 +127,8 @@ methods! {
 }
 
 impl Tensor {
-    /// The same tensor as a result of its own: derivatives with respect to it are told apart from those with respect to this one.
+    /// The same tensor as a result of its own: derivatives with respect to it are told apart from
+    /// those with respect to this one.
     pub(crate) fn alias(&self) -> Result<Tensor> {
         apply(Reshape { shape: self.shape() }, &[self])
     }
@@ -201,7 +204,8 @@ mod tests {
         Tensor::from_slice(&x.to_vec::<i64>(), x.shape())
     }
 
-    /// Sizes of as many elements as `x`, drawn from `code`: its prime factors in some order, some of them joined, with ones between.
+    /// Sizes of as many elements as `x`, drawn from `code`: its prime factors in some order, some
+    /// of them joined, with ones between.
     fn sizes(x: &Tensor, mut code: u64) -> Vec<i64> {
         let mut rest = x.numel() as i64;
         let mut sizes = vec![1];
@@ -252,7 +256,8 @@ mod tests {
     }
 
     proptest! {
-        /// A chain of views of views holds the same as one that copies after each step, where every reshape is of row-major elements.
+        /// A chain of views of views holds the same as one that copies after each step, where every
+        /// reshape is of row-major elements.
         #[test]
         fn views_of_views_hold_the_same_as_copies(codes in prop::collection::vec(any::<u64>(), 1..12)) {
             let mut view = Tensor::arange(0, 360).reshape([3, 4, 5, 6]);

@@ -65,8 +65,9 @@ impl WholeKernel for Roll {
 }
 
 methods! {
-    /// The elements moved on by `shifts[i]` positions along `axes[i]`; what falls off at the end comes back at the front. A negative shift moves
-    /// back. `y[k] = x[(k - shift) mod n]`. An axis may be named several times. Any dtype. To roll all elements as one row, flatten first.
+    /// The elements moved on by `shifts[i]` positions along `axes[i]`; what falls off at the end
+    /// comes back at the front. A negative shift moves back. `y[k] = x[(k - shift) mod n]`. An axis
+    /// may be named several times. Any dtype. To roll all elements as one row, flatten first.
     ///
     /// Errors if there are not as many shifts as axes. Gradient: `dx` is `g` rolled back.
     ///

@@ -14,8 +14,8 @@ use crate::shape::Strides;
 pub enum Slice {
     /// One position; the axis goes. Negative ones count from the end.
     At(i64),
-    /// From `start` to `end` (excluded) by `step`. Bounds beyond the axis are cut, negative ones count from the end, `None` is the end that
-    /// the step comes from or goes to.
+    /// From `start` to `end` (excluded) by `step`. Bounds beyond the axis are cut, negative ones
+    /// count from the end, `None` is the end that the step comes from or goes to.
     Range {
         /// Where it starts.
         start: Option<i64>,
@@ -57,7 +57,8 @@ fn bound(at: impl TryInto<i64>) -> i64 {
     at.try_into().unwrap_or(i64::MAX)
 }
 
-/// One past the last position that is meant: `None` after the very last, -1, since one past it would be position 0.
+/// One past the last position that is meant: `None` after the very last, -1, since one past it
+/// would be position 0.
 fn past(last: i64) -> Option<i64> {
     (last != -1).then(|| last.saturating_add(1))
 }
@@ -98,7 +99,8 @@ macro_rules! from_integers {
 }
 from_integers!(i32 i64 usize);
 
-/// Slices for [`Tensor::slice`], each converted from a number, a range or a [`Slice`]: `s![0..2, .., -1]`.
+/// Slices for [`Tensor::slice`], each converted from a number, a range or a [`Slice`]:
+/// `s![0..2, .., -1]`.
 #[macro_export]
 macro_rules! s {
     ($($slice:expr),* $(,)?) => { &[$($crate::Slice::from($slice)),*] };
@@ -178,7 +180,8 @@ impl SliceOp {
         SliceOp { cuts, from, out: Shape::new(&counts) }
     }
 
-    /// Whether it takes all elements of an array of this shape in their order, and does no more than add or drop axes of size 1.
+    /// Whether it takes all elements of an array of this shape in their order, and does no more
+    /// than add or drop axes of size 1.
     fn takes_all(&self, shape: &Shape) -> bool {
         let whole = |(cut, &size): (&Cut, &usize)| {
             cut.count == size && (size <= 1 || (cut.start == 0 && cut.step == 1))
@@ -207,8 +210,8 @@ impl SliceOp {
     }
 }
 
-/// The gradient of a tensor, of this shape and dtype, from the gradients of slices of it: one array, in which each is put (or added) in its
-/// place.
+/// The gradient of a tensor, of this shape and dtype, from the gradients of slices of it: one
+/// array, in which each is put (or added) in its place.
 #[track_caller]
 pub(crate) fn join(whole: Meta, parts: &[(&SliceOp, &Tensor)]) -> Result<Tensor> {
     let slices = parts.iter().map(|(slice, _)| (*slice).clone()).collect();
@@ -216,7 +219,8 @@ pub(crate) fn join(whole: Meta, parts: &[(&SliceOp, &Tensor)]) -> Result<Tensor>
     apply(Unslice { slices, shape: whole.shape }, &gradients)
 }
 
-/// The reverse of slices: the elements of each in their places among zeros, added where slices overlap.
+/// The reverse of slices: the elements of each in their places among zeros, added where slices
+/// overlap.
 #[derive(Debug, Parameters)]
 struct Unslice {
     slices: SmallVec<[SliceOp; 3]>,
@@ -292,7 +296,8 @@ impl Unslice {
         if covered == self.shape.numel() { Cover::Once } else { Cover::Apart }
     }
 
-    /// Whether each part has all positions of the first axis, in order: then each position can be filled for itself.
+    /// Whether each part has all positions of the first axis, in order: then each position can be
+    /// filled for itself.
     fn is_whole_along_first(&self) -> bool {
         self.slices.iter().all(|s| {
             let all =
@@ -309,7 +314,8 @@ impl Unslice {
         let cover = self.cover();
         let mut parts: SmallVec<[Arc<Value>; 3]> = SmallVec::new();
         for input in inputs {
-            // Elements whose neighbours on the last axis are apart are better brought together first: by tiles.
+            // Elements whose neighbours on the last axis are apart are better brought together
+            // first: by tiles.
             let last = input.shape().rank().saturating_sub(1);
             parts.push(match input.layout().strides[last] {
                 1 => input.clone(),
@@ -332,7 +338,8 @@ impl Unslice {
         Ok(())
     }
 
-    /// Puts the parts in their places: all, or what is at some positions of the first axis, `(first, count)`.
+    /// Puts the parts in their places: all, or what is at some positions of the first axis,
+    /// `(first, count)`.
     fn fill<T: Stored + Add<Output = T>>(
         &self,
         parts: &[Arc<Value>],
@@ -372,11 +379,13 @@ impl WholeKernel for Unslice {
 }
 
 methods! {
-    /// A part of the tensor, as a view: a slice for each axis from the first on, written with [`s!`](crate::s). Axes without a slice are taken
-    /// whole. `i` takes one position (negative from the end) and drops the axis; a range takes several, cut to the axis as in NumPy; steps may be
-    /// negative; [`Slice::NewAxis`] and [`Slice::Ellipsis`] are there too.
+    /// A part of the tensor, as a view: a slice for each axis from the first on, written with
+    /// [`s!`](crate::s). Axes without a slice are taken whole. `i` takes one position (negative
+    /// from the end) and drops the axis; a range takes several, cut to the axis as in NumPy; steps
+    /// may be negative; [`Slice::NewAxis`] and [`Slice::Ellipsis`] are there too.
     ///
-    /// Errors for a position outside the axis, a step of 0, too many slices. Gradient: `dx` is `g` in its place among zeros.
+    /// Errors for a position outside the axis, a step of 0, too many slices. Gradient: `dx` is `g`
+    /// in its place among zeros.
     ///
     /// ```
     /// use chainrule::{Tensor, s};

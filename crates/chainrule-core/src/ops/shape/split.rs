@@ -3,10 +3,11 @@
 use crate::ops::prelude::*;
 
 methods! {
-    /// Parts of `size` positions along `axis`, as views; the last one has what is left over. Gradient: `dx` has the gradient of each part in
-    /// its place.
+    /// Parts of `size` positions along `axis`, as views; the last one has what is left over.
+    /// Gradient: `dx` has the gradient of each part in its place.
     ///
-    /// A size of 0 is an error, except for an axis of size 0: that gives one empty part, whatever the size.
+    /// A size of 0 is an error, except for an axis of size 0: that gives one empty part, whatever
+    /// the size.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -43,8 +44,9 @@ methods! {
         parts(self, sizes, axis)
     }
 
-    /// At most `count` parts of equal size along `axis`, as views; the last one may be smaller. As in PyTorch there may be fewer parts than asked
-    /// for: their size is that of the axis divided by `count`, rounded up. An empty axis gives `count` empty parts. A count of 0 is an error.
+    /// At most `count` parts of equal size along `axis`, as views; the last one may be smaller. As
+    /// in PyTorch there may be fewer parts than asked for: their size is that of the axis divided
+    /// by `count`, rounded up. An empty axis gives `count` empty parts. A count of 0 is an error.
     ///
     /// ```
     /// use chainrule::Tensor;

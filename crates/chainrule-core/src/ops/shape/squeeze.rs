@@ -1,10 +1,11 @@
-//! `squeeze`, `unsqueeze` and `flatten`: axes of size 1 taken out and put in, and neighbouring axes joined. All are
-//! reshapes, with the rules of that op.
+//! `squeeze`, `unsqueeze` and `flatten`: axes of size 1 taken out and put in, and neighbouring axes
+//! joined. All are reshapes, with the rules of that op.
 
 use crate::ops::prelude::*;
 
 methods! {
-    /// The tensor without these axes, each of which must have size 1: a view. Gradient: `dx = g` with the axes back.
+    /// The tensor without these axes, each of which must have size 1: a view. Gradient: `dx = g`
+    /// with the axes back.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -33,8 +34,9 @@ methods! {
         self.try_reshape(kept)
     }
 
-    /// The tensor with a new axis of size 1 in front of `axis`: a view. `axis` may be the rank, for a new last one; negative ones count from the
-    /// end of the result. Gradient: `dx = g` without the axis.
+    /// The tensor with a new axis of size 1 in front of `axis`: a view. `axis` may be the rank, for
+    /// a new last one; negative ones count from the end of the result. Gradient: `dx = g` without
+    /// the axis.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -53,8 +55,9 @@ methods! {
         self.try_reshape(shape.with_axis("unsqueeze", at as usize, 1)?)
     }
 
-    /// The axes from `start` to `end`, both included, joined to one: a view where the memory allows, else a copy. Negative ones count from
-    /// the end. A 0-d tensor gets one axis of size 1. Gradient: `dx = g` in the shape of `x`.
+    /// The axes from `start` to `end`, both included, joined to one: a view where the memory
+    /// allows, else a copy. Negative ones count from the end. A 0-d tensor gets one axis of size 1.
+    /// Gradient: `dx = g` in the shape of `x`.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -109,10 +109,12 @@ impl WholeKernel for Triangle {
 }
 
 methods! {
-    /// The matrices in the last two axes with zeros above a diagonal: `y[i, j] = x[i, j]` where `j <= i + diagonal`. The main diagonal is 0, a
-    /// negative one lies below. Any dtype; `Tensor::ones([n, n]).tril(0)` is a causal mask.
+    /// The matrices in the last two axes with zeros above a diagonal: `y[i, j] = x[i, j]` where
+    /// `j <= i + diagonal`. The main diagonal is 0, a negative one lies below. Any dtype;
+    /// `Tensor::ones([n, n]).tril(0)` is a causal mask.
     ///
-    /// What is cut off is 0 even if it was not finite. Errors for less than two axes. Gradient: the same part of `g`.
+    /// What is cut off is 0 even if it was not finite. Errors for less than two axes. Gradient: the
+    /// same part of `g`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -123,7 +125,8 @@ methods! {
         apply(Triangle { upper: false, diagonal }, &[self])
     }
 
-    /// The matrices in the last two axes with zeros below a diagonal: `y[i, j] = x[i, j]` where `j >= i + diagonal`. See [`Tensor::tril`].
+    /// The matrices in the last two axes with zeros below a diagonal: `y[i, j] = x[i, j]` where
+    /// `j >= i + diagonal`. See [`Tensor::tril`].
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,10 +1,11 @@
-//! `unflatten`: one axis split into several; the reverse of `flatten`. A reshape, with the rules of that op.
+//! `unflatten`: one axis split into several; the reverse of `flatten`. A reshape, with the rules of
+//! that op.
 
 use crate::ops::prelude::*;
 
 methods! {
-    /// One axis split into axes of these sizes, whose product is its size; one of them may be -1. A view where the memory allows.
-    /// Gradient: `dx = g` in the shape of `x`.
+    /// One axis split into axes of these sizes, whose product is its size; one of them may be -1. A
+    /// view where the memory allows. Gradient: `dx = g` in the shape of `x`.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -4,11 +4,14 @@ use super::window::{Move, Window};
 use crate::ops::prelude::*;
 
 methods! {
-    /// All windows of `size` positions along `axis` that start `step` apart, as a view: the axis then counts the windows, and a new last axis
-    /// holds the positions of each. `y[.., k, .., j] = x[.., k * step + j, ..]`. PyTorch's `Tensor.unfold`.
+    /// All windows of `size` positions along `axis` that start `step` apart, as a view: the axis
+    /// then counts the windows, and a new last axis holds the positions of each.
+    /// `y[.., k, .., j] = x[.., k * step + j, ..]`. PyTorch's `Tensor.unfold`.
     ///
-    /// There are `(n - size) / step + 1` windows, rounded down: what does not fill a window is left out. Errors for a step of 0 and a window
-    /// larger than the axis. Any dtype. Gradient: each element of `g` is added at the place that it was seen at, so that windows that overlap add up.
+    /// There are `(n - size) / step + 1` windows, rounded down: what does not fill a window is left
+    /// out. Errors for a step of 0 and a window larger than the axis. Any dtype. Gradient: each
+    /// element of `g` is added at the place that it was seen at, so that windows that overlap add
+    /// up.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,5 @@
-//! Views that an axis of the input enters in several places: diagonals, overlapping windows. And the reverse, which adds up.
+//! Views that an axis of the input enters in several places: diagonals, overlapping windows. And
+//! the reverse, which adds up.
 
 use std::ops::Add;
 

@@ -82,7 +82,8 @@ impl Slope for AbsSlope {
 }
 
 methods! {
-    /// The absolute value `|x|`. For f32, f64 and i64 (whose smallest number wraps around to itself).
+    /// The absolute value `|x|`. For f32, f64 and i64 (whose smallest number wraps around to
+    /// itself).
     ///
     /// Gradient: `dx = g * sign(x)`. At the kink 0 it is 0, as in PyTorch.
     ///

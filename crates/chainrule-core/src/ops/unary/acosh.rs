@@ -54,7 +54,8 @@ impl MapKernel for Acosh {
 methods! {
     /// The inverse hyperbolic cosine `log(x + sqrt(x^2 - 1))`; NaN below 1. For f32 and f64.
     ///
-    /// Gradient: `dx = g / sqrt(x^2 - 1)`: infinite at 1, NaN from there to -1, and below -1 the same formula, as in PyTorch.
+    /// Gradient: `dx = g / sqrt(x^2 - 1)`: infinite at 1, NaN from there to -1, and below -1 the
+    /// same formula, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

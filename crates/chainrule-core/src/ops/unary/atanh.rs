@@ -52,9 +52,11 @@ impl MapKernel for Atanh {
 }
 
 methods! {
-    /// The inverse hyperbolic tangent `log((1 + x) / (1 - x)) / 2`; infinite at 1 and -1, NaN beyond. For f32 and f64.
+    /// The inverse hyperbolic tangent `log((1 + x) / (1 - x)) / 2`; infinite at 1 and -1, NaN
+    /// beyond. For f32 and f64.
     ///
-    /// Gradient: `dx = g / (1 - x^2)`: infinite at 1 and -1, and the same formula also beyond, as in PyTorch.
+    /// Gradient: `dx = g / (1 - x^2)`: infinite at 1 and -1, and the same formula also beyond, as
+    /// in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -4,8 +4,9 @@ use super::elu::{Elu, LOWER_HALF_FORGOTTEN, POWER_FORGOTTEN};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The exponential linear unit stretched so that its slope is continuous: `x` above 0, `alpha * (e^(x / alpha) - 1)` below. For f32 and f64; an alpha of 0 is
-    /// an error (PyTorch's default is 1).
+    /// The exponential linear unit stretched so that its slope is continuous: `x` above 0,
+    /// `alpha * (e^(x / alpha) - 1)` below. For f32 and f64; an alpha of 0 is an error (PyTorch's
+    /// default is 1).
     ///
     /// Gradient: `dx = g` where `x > 0`, else `g * e^(x / alpha)`; 1 at 0.
     ///

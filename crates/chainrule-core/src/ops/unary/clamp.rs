@@ -1,4 +1,5 @@
-//! `clamp`, `clamp_min`, `clamp_max`: elements held between bounds. Bounds that are tensors are `clamp_tensors` beside the binary ops.
+//! `clamp`, `clamp_min`, `clamp_max`: elements held between bounds. Bounds that are tensors are
+//! `clamp_tensors` beside the binary ops.
 
 use super::slope::{Slope, scaled};
 use crate::kernels::map;
@@ -42,7 +43,8 @@ impl Op for Clamp {
         Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
-    /// By way of the result: it moves with the input only where it lies strictly between the bounds.
+    /// By way of the result: it moves with the input only where it lies strictly between the
+    /// bounds.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let y = at.output();
         let mut dy = tangents[0].as_ref().expect("the only tangent").clone();
@@ -58,7 +60,8 @@ impl Op for Clamp {
 
 impl MapKernel for Clamp {
     fn tile(&self, inputs: &[Input<'_>], _: usize, out: Output<'_>) {
-        /// The upper bound last, so that it wins where the bounds are crossed. A bound of NaN makes NaN, an input of NaN stays.
+        /// The upper bound last, so that it wins where the bounds are crossed. A bound of NaN makes
+        /// NaN, an input of NaN stays.
         fn floats<T: Real>(x: &[T], out: &mut [T], c: &Clamp) {
             let min = T::from_f64(c.min.unwrap_or(f64::NEG_INFINITY));
             let max = T::from_f64(c.max.unwrap_or(f64::INFINITY));
@@ -100,7 +103,8 @@ impl Slope for Clamp {
     }
 }
 
-/// Clamps to scalar bounds of any number type: a float bound turns integers into the default float, as an operator does.
+/// Clamps to scalar bounds of any number type: a float bound turns integers into the default float,
+/// as an operator does.
 #[track_caller]
 fn clamp(x: &Tensor, min: Option<Tensor>, max: Option<Tensor>) -> Result<Tensor> {
     let dtype = [&min, &max].into_iter().flatten().fold(x.dtype(), |d, t| d.promote(t.dtype()));
@@ -136,12 +140,15 @@ fn held(x: &Tensor, a: &Arguments<'_>, min: Option<usize>, max: Option<usize>) -
 }
 
 methods! {
-    /// Every element held between `min` and `max`: `min(max(x, min), max)`. For f32, f64 and i64; NaN stays NaN.
+    /// Every element held between `min` and `max`: `min(max(x, min), max)`. For f32, f64 and i64;
+    /// NaN stays NaN.
     ///
-    /// The bounds are scalars, or tensors that broadcast with `x` (then see below); where they are crossed, the result is `max`.
+    /// The bounds are scalars, or tensors that broadcast with `x` (then see below); where they are
+    /// crossed, the result is `max`.
     ///
-    /// Gradient for scalar bounds: `dx = g` where `min < x < max`, else 0; at a bound it is 0, as in PyTorch 2.15, and 0 at NaN.
-    /// Gradient for tensor bounds: what `x` does not get goes to the bound that holds it; where `x` is equal to one bound, each gets half.
+    /// Gradient for scalar bounds: `dx = g` where `min < x < max`, else 0; at a bound it is 0, as
+    /// in PyTorch 2.15, and 0 at NaN. Gradient for tensor bounds: what `x` does not get goes to the
+    /// bound that holds it; where `x` is equal to one bound, each gets half.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -169,7 +176,8 @@ methods! {
         if T::SCALAR { clamp(self, Some(min), None) } else { self.try_maximum(min) }
     }
 
-    /// [`Tensor::clamp`] with an upper bound only. With a tensor as bound it is [`Tensor::minimum`].
+    /// [`Tensor::clamp`] with an upper bound only. With a tensor as bound it is
+    /// [`Tensor::minimum`].
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -56,7 +56,10 @@ methods! {
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([0.0f64, f64::NEG_INFINITY]).cosh().to_vec::<f64>(), [1.0, f64::INFINITY]);
+    /// assert_eq!(
+    ///     Tensor::from([0.0f64, f64::NEG_INFINITY]).cosh().to_vec::<f64>(),
+    ///     [1.0, f64::INFINITY]
+    /// );
     /// ```
     pub fn cosh / try_cosh(&self) -> Tensor {
         apply(Cosh, &[self])

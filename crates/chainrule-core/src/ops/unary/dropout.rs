@@ -5,8 +5,9 @@ use crate::kernels::math::Real;
 use crate::ops::create::Draw;
 use crate::ops::prelude::*;
 
-/// Inputs: the tensor, and the mask of what is kept, in the same shape. Linear in the tensor, so the backward is the same op: no definition
-/// is needed for higher orders, and the tape keeps the mask alone.
+/// Inputs: the tensor, and the mask of what is kept, in the same shape. Linear in the tensor, so
+/// the backward is the same op: no definition is needed for higher orders, and the tape keeps the
+/// mask alone.
 #[derive(Clone, Copy, Debug, Parameters)]
 struct Dropout {
     /// The probability of an element to become 0.
@@ -84,14 +85,16 @@ impl MapKernel for Dropout {
 }
 
 methods! {
-    /// Each element becomes 0 with probability `p`; the others are multiplied by `1 / (1 - p)`, so that the mean stays. Without `training` the
-    /// tensor stays as it is. For f32 and f64.
+    /// Each element becomes 0 with probability `p`; the others are multiplied by `1 / (1 - p)`, so
+    /// that the mean stays. Without `training` the tensor stays as it is. For f32 and f64.
     ///
-    /// The mask is drawn from `generator` as PyTorch draws it (on processors that are not by Intel). With `p` 0 nothing is drawn and nothing changes;
-    /// with `p` 1 nothing is drawn and all become 0 (but NaN, and infinity becomes NaN, as in PyTorch: `x * 0`). A `p` outside 0 to 1 is an
-    /// error. Gradient: `dx = g * mask / (1 - p)`, with the mask of the forward pass.
+    /// The mask is drawn from `generator` as PyTorch draws it (on processors that are not by
+    /// Intel). With `p` 0 nothing is drawn and nothing changes; with `p` 1 nothing is drawn and all
+    /// become 0 (but NaN, and infinity becomes NaN, as in PyTorch: `x * 0`). A `p` outside 0 to 1
+    /// is an error. Gradient: `dx = g * mask / (1 - p)`, with the mask of the forward pass.
     ///
-    /// Source: N. Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting", 2014.
+    /// Source: N. Srivastava and others, "Dropout: a simple way to prevent neural networks from
+    /// overfitting", 2014.
     ///
     /// ```
     /// use chainrule::{Generator, Tensor};

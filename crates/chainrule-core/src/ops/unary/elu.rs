@@ -5,7 +5,8 @@ use crate::kernels::map::Function;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-/// `scale x` above 0, `scale alpha (e^(x / width) - 1)` below, under one of its names: `selu` and `celu` are of this form too.
+/// `scale x` above 0, `scale alpha (e^(x / width) - 1)` below, under one of its names: `selu` and
+/// `celu` are of this form too.
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(super) struct Elu {
     #[parameters(skip)]
@@ -92,11 +93,14 @@ impl Slope for Elu {
 }
 
 methods! {
-    /// The exponential linear unit: `x` above 0, `alpha * (e^x - 1)` below (PyTorch's default alpha is 1). For f32 and f64.
+    /// The exponential linear unit: `x` above 0, `alpha * (e^x - 1)` below (PyTorch's default alpha
+    /// is 1). For f32 and f64.
     ///
-    /// Gradient: `dx = g` where `x > 0`, else `g * alpha * e^x`; at 0 it is `g * alpha`, as in PyTorch.
+    /// Gradient: `dx = g` where `x > 0`, else `g * alpha * e^x`; at 0 it is `g * alpha`, as in
+    /// PyTorch.
     ///
-    /// Clevert, Unterthiner, Hochreiter: *Fast and accurate deep network learning by exponential linear units* (2015).
+    /// Clevert, Unterthiner, Hochreiter: *Fast and accurate deep network learning by exponential
+    /// linear units* (2015).
     ///
     /// ```
     /// use chainrule::Tensor;

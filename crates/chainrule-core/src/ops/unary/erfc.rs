@@ -56,7 +56,8 @@ impl MapKernel for Erfc {
 }
 
 methods! {
-    /// The complementary error function `1 - erf(x)`, with full relative accuracy also where that is tiny: within 3e-7 in f32, 1e-15 in f64. For f32 and f64.
+    /// The complementary error function `1 - erf(x)`, with full relative accuracy also where that
+    /// is tiny: within 3e-7 in f32, 1e-15 in f64. For f32 and f64.
     ///
     /// Gradient: `dx = -g * 2 / sqrt(pi) * e^(-x^2)`.
     ///

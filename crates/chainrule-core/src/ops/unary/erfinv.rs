@@ -53,9 +53,11 @@ impl MapKernel for Erfinv {
 }
 
 methods! {
-    /// The inverse of [`Tensor::erf`], within 1e-14 relative in f64; infinite at 1 and -1, NaN beyond. For f32 and f64.
+    /// The inverse of [`Tensor::erf`], within 1e-14 relative in f64; infinite at 1 and -1, NaN
+    /// beyond. For f32 and f64.
     ///
-    /// Gradient: `dx = g * sqrt(pi) / 2 * e^(y^2)` with the result `y`: infinite at 1 and -1, NaN beyond. Only the result is kept for backward.
+    /// Gradient: `dx = g * sqrt(pi) / 2 * e^(y^2)` with the result `y`: infinite at 1 and -1, NaN
+    /// beyond. Only the result is kept for backward.
     ///
     /// ```
     /// use chainrule::Tensor;

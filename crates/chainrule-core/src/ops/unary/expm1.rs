@@ -80,9 +80,11 @@ impl Slope for Expm1Slope {
 }
 
 methods! {
-    /// `e^x - 1`, with full accuracy also where `x` is near 0; within 3e-7 relative in f32. For f32 and f64.
+    /// `e^x - 1`, with full accuracy also where `x` is near 0; within 3e-7 relative in f32. For f32
+    /// and f64.
     ///
-    /// Gradient: `dx = g * e^x`, computed as `g * (y + 1)` from the result `y`, which is what is kept for backward.
+    /// Gradient: `dx = g * e^x`, computed as `g * (y + 1)` from the result `y`, which is what is
+    /// kept for backward.
     ///
     /// ```
     /// use chainrule::Tensor;

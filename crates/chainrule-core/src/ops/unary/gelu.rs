@@ -88,11 +88,13 @@ impl Slope for Gelu {
 }
 
 methods! {
-    /// The Gaussian error linear unit `x * Phi(x)`, with `Phi(x) = (1 + erf(x / sqrt 2)) / 2` the normal distribution function. For f32 and f64; one pass
-    /// forward, one backward. The form with tanh is [`Tensor::gelu_tanh`].
+    /// The Gaussian error linear unit `x * Phi(x)`, with `Phi(x) = (1 + erf(x / sqrt 2)) / 2` the
+    /// normal distribution function. For f32 and f64; one pass forward, one backward. The form with
+    /// tanh is [`Tensor::gelu_tanh`].
     ///
-    /// Gradient: `dx = g * (Phi(x) + x phi(x))` with the normal density `phi(x) = e^(-x^2 / 2) / sqrt(2 pi)`. As in PyTorch, minus infinity gives NaN (and
-    /// not the limit 0), and the gradient at both infinities is NaN.
+    /// Gradient: `dx = g * (Phi(x) + x phi(x))` with the normal density
+    /// `phi(x) = e^(-x^2 / 2) / sqrt(2 pi)`. As in PyTorch, minus infinity gives NaN (and not the
+    /// limit 0), and the gradient at both infinities is NaN.
     ///
     /// Hendrycks, Gimpel: *Gaussian error linear units* (2016).
     ///

@@ -9,7 +9,8 @@ use crate::ops::prelude::*;
 const SCALE: f64 = 0.797_884_560_802_865_4;
 const CUBE: f64 = 0.044715;
 
-/// Computed as `x sigmoid(2 u)`, since `(1 + tanh u) / 2` is that: the same, and no digits cancel where x is negative.
+/// Computed as `x sigmoid(2 u)`, since `(1 + tanh u) / 2` is that: the same, and no digits cancel
+/// where x is negative.
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct GeluTanh;
 
@@ -100,18 +101,23 @@ impl Slope for GeluTanh {
 }
 
 methods! {
-    /// The Gaussian error linear unit in the form with tanh: `x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. For f32 and f64; one pass
-    /// forward, one backward.
+    /// The Gaussian error linear unit in the form with tanh:
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. For f32 and f64; one pass forward,
+    /// one backward.
     ///
-    /// PyTorch's `gelu(x, approximate="tanh")`, which GPT-2 uses; within 5e-4 of [`Tensor::gelu`]. Gradient: `dx = g * (s + x s (1 - s) 2 u')` with `u` the
-    /// argument of tanh, `u' = sqrt(2 / pi) (1 + 3 * 0.044715 x^2)` and `s = (1 + tanh u) / 2`. As in PyTorch, minus infinity gives NaN (and not
-    /// the limit 0), and the gradient at both infinities is NaN.
+    /// PyTorch's `gelu(x, approximate="tanh")`, which GPT-2 uses; within 5e-4 of [`Tensor::gelu`].
+    /// Gradient: `dx = g * (s + x s (1 - s) 2 u')` with `u` the argument of tanh,
+    /// `u' = sqrt(2 / pi) (1 + 3 * 0.044715 x^2)` and `s = (1 + tanh u) / 2`. As in PyTorch, minus
+    /// infinity gives NaN (and not the limit 0), and the gradient at both infinities is NaN.
     ///
     /// Hendrycks, Gimpel: *Gaussian error linear units* (2016).
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([0.0f32, 100.0, -100.0]).gelu_tanh().to_vec::<f32>(), [0.0, 100.0, 0.0]);
+    /// assert_eq!(
+    ///     Tensor::from([0.0f32, 100.0, -100.0]).gelu_tanh().to_vec::<f32>(),
+    ///     [0.0, 100.0, 0.0]
+    /// );
     /// ```
     pub fn gelu_tanh / try_gelu_tanh(&self) -> Tensor {
         apply(GeluTanh, &[self])

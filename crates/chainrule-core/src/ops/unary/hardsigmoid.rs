@@ -74,13 +74,18 @@ impl Slope for Hardsigmoid {
 }
 
 methods! {
-    /// The logistic function in three straight pieces: `(x + 3) / 6` held between 0 and 1. For f32 and f64; NaN stays NaN.
+    /// The logistic function in three straight pieces: `(x + 3) / 6` held between 0 and 1. For f32
+    /// and f64; NaN stays NaN.
     ///
-    /// Gradient: `dx = g / 6` where `-3 < x < 3`, else 0; at the kinks and at NaN it is 0, as in PyTorch.
+    /// Gradient: `dx = g / 6` where `-3 < x < 3`, else 0; at the kinks and at NaN it is 0, as in
+    /// PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([-4.0f32, 0.0, 3.0]).hardsigmoid().to_vec::<f32>(), [0.0, 0.5, 1.0]);
+    /// assert_eq!(
+    ///     Tensor::from([-4.0f32, 0.0, 3.0]).hardsigmoid().to_vec::<f32>(),
+    ///     [0.0, 0.5, 1.0]
+    /// );
     /// ```
     pub fn hardsigmoid / try_hardsigmoid(&self) -> Tensor {
         apply(Hardsigmoid, &[self])

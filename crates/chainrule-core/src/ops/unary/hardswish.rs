@@ -33,7 +33,8 @@ impl Op for Hardswish {
         Ok(smallvec![Some(scaled(*self, &at.input(0), cotangent)?)])
     }
 
-    /// Piece by piece: all of the tangent from 3 on, nothing up to -3, `(2 x + 3) / 6` of it between.
+    /// Piece by piece: all of the tangent from 3 on, nothing up to -3, `(2 x + 3) / 6` of it
+    /// between.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
@@ -86,16 +87,20 @@ impl Slope for Hardswish {
 }
 
 methods! {
-    /// `x * hardsigmoid(x)`: `x` held between 0 and `x` by straight pieces, `x (x + 3) / 6` between -3 and 3. For f32 and f64.
+    /// `x * hardsigmoid(x)`: `x` held between 0 and `x` by straight pieces, `x (x + 3) / 6` between
+    /// -3 and 3. For f32 and f64.
     ///
-    /// Gradient: `dx = 0` where `x <= -3`, `g` where `x >= 3`, else `g * (x / 3 + 1/2)`; so it is at the kinks, as in PyTorch. As there, minus
-    /// infinity gives NaN.
+    /// Gradient: `dx = 0` where `x <= -3`, `g` where `x >= 3`, else `g * (x / 3 + 1/2)`; so it is
+    /// at the kinks, as in PyTorch. As there, minus infinity gives NaN.
     ///
     /// Howard and others: *Searching for MobileNetV3* (2019).
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([-4.0f32, 1.5, 5.0]).hardswish().to_vec::<f32>(), [0.0, 1.125, 5.0]);
+    /// assert_eq!(
+    ///     Tensor::from([-4.0f32, 1.5, 5.0]).hardswish().to_vec::<f32>(),
+    ///     [0.0, 1.125, 5.0]
+    /// );
     /// ```
     pub fn hardswish / try_hardswish(&self) -> Tensor {
         apply(Hardswish, &[self])

@@ -4,14 +4,18 @@ use super::clamp::Clamp;
 use crate::ops::prelude::*;
 
 methods! {
-    /// The elements held between `min` and `max`, which stands for a tanh with `min = -1` and `max = 1`. For f32, f64 and i64; NaN stays NaN.
+    /// The elements held between `min` and `max`, which stands for a tanh with `min = -1` and
+    /// `max = 1`. For f32, f64 and i64; NaN stays NaN.
     ///
-    /// Gradient: `dx = g` where `min < x < max`, else 0; at a bound and at NaN it is 0, as in PyTorch. A `min` above `max` is an error, and so
-    /// is a NaN.
+    /// Gradient: `dx = g` where `min < x < max`, else 0; at a bound and at NaN it is 0, as in
+    /// PyTorch. A `min` above `max` is an error, and so is a NaN.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([-3.0f32, 0.5, 8.0]).hardtanh(-1.0, 1.0).to_vec::<f32>(), [-1.0, 0.5, 1.0]);
+    /// assert_eq!(
+    ///     Tensor::from([-3.0f32, 0.5, 8.0]).hardtanh(-1.0, 1.0).to_vec::<f32>(),
+    ///     [-1.0, 0.5, 1.0]
+    /// );
     /// ```
     pub fn hardtanh / try_hardtanh(&self, min: f64, max: f64) -> Tensor {
         let ordered = min <= max;

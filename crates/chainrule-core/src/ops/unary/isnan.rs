@@ -79,17 +79,22 @@ methods! {
         apply(Is::Nan, &[self])
     }
 
-    /// Where `x` is infinite, of either sign, a bool tensor. For all dtypes: an integer or a bool never is.
+    /// Where `x` is infinite, of either sign, a bool tensor. For all dtypes: an integer or a bool
+    /// never is.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([1.0f32, f32::NEG_INFINITY]).isinf().to_vec::<bool>(), [false, true]);
+    /// assert_eq!(
+    ///     Tensor::from([1.0f32, f32::NEG_INFINITY]).isinf().to_vec::<bool>(),
+    ///     [false, true]
+    /// );
     /// ```
     pub fn isinf / try_isinf(&self) -> Tensor {
         apply(Is::Inf, &[self])
     }
 
-    /// Where `x` is neither infinite nor NaN, a bool tensor. For all dtypes: an integer or a bool always is.
+    /// Where `x` is neither infinite nor NaN, a bool tensor. For all dtypes: an integer or a bool
+    /// always is.
     ///
     /// ```
     /// use chainrule::Tensor;

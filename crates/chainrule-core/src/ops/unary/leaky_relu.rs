@@ -73,9 +73,11 @@ impl Slope for LeakyRelu {
 }
 
 methods! {
-    /// `x` above 0, `slope * x` below: the rectifier that leaks (PyTorch's default slope is 0.01). For f32 and f64.
+    /// `x` above 0, `slope * x` below: the rectifier that leaks (PyTorch's default slope is 0.01).
+    /// For f32 and f64.
     ///
-    /// Gradient: `dx = g` where `x > 0`, else `slope * g`; at the kink 0 and at NaN it is `slope * g`, as in PyTorch.
+    /// Gradient: `dx = g` where `x > 0`, else `slope * g`; at the kink 0 and at NaN it is
+    /// `slope * g`, as in PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

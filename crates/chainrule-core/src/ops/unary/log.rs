@@ -56,7 +56,8 @@ impl MapKernel for Log {
 }
 
 methods! {
-    /// The natural logarithm, within 3e-7 relative in f32: minus infinity at 0, NaN below. For f32 and f64.
+    /// The natural logarithm, within 3e-7 relative in f32: minus infinity at 0, NaN below. For f32
+    /// and f64.
     ///
     /// Gradient: `dx = g / x`: infinite at 0, and `g / x` also below it, as in PyTorch.
     ///

@@ -54,9 +54,11 @@ impl MapKernel for Log10 {
 }
 
 methods! {
-    /// The logarithm to base 10, within 3e-7 relative in f32: minus infinity at 0, NaN below. For f32 and f64.
+    /// The logarithm to base 10, within 3e-7 relative in f32: minus infinity at 0, NaN below. For
+    /// f32 and f64.
     ///
-    /// Gradient: `dx = g / (x ln 10)`: infinite at 0, and the same formula also below it, as in PyTorch.
+    /// Gradient: `dx = g / (x ln 10)`: infinite at 0, and the same formula also below it, as in
+    /// PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

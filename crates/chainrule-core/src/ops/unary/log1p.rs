@@ -84,9 +84,11 @@ impl Slope for Log1pSlope {
 }
 
 methods! {
-    /// `log(1 + x)`, with full accuracy also where `x` is near 0; within 3e-7 relative in f32. Minus infinity at -1, NaN below. For f32 and f64.
+    /// `log(1 + x)`, with full accuracy also where `x` is near 0; within 3e-7 relative in f32.
+    /// Minus infinity at -1, NaN below. For f32 and f64.
     ///
-    /// Gradient: `dx = g / (1 + x)`: infinite at -1, and the same formula also below it, as in PyTorch.
+    /// Gradient: `dx = g / (1 + x)`: infinite at -1, and the same formula also below it, as in
+    /// PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;

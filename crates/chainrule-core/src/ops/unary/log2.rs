@@ -78,13 +78,18 @@ impl Slope for Log2Slope {
 }
 
 methods! {
-    /// The logarithm to base 2, within 3e-7 relative in f32 and exact for powers of two: minus infinity at 0, NaN below. For f32 and f64.
+    /// The logarithm to base 2, within 3e-7 relative in f32 and exact for powers of two: minus
+    /// infinity at 0, NaN below. For f32 and f64.
     ///
-    /// Gradient: `dx = g / (x ln 2)`: infinite at 0, and the same formula also below it, as in PyTorch.
+    /// Gradient: `dx = g / (x ln 2)`: infinite at 0, and the same formula also below it, as in
+    /// PyTorch.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([8.0f32, 0.25, 0.0]).log2().to_vec::<f32>(), [3.0, -2.0, f32::NEG_INFINITY]);
+    /// assert_eq!(
+    ///     Tensor::from([8.0f32, 0.25, 0.0]).log2().to_vec::<f32>(),
+    ///     [3.0, -2.0, f32::NEG_INFINITY]
+    /// );
     /// ```
     pub fn log2 / try_log2(&self) -> Tensor {
         apply(Log2, &[self])

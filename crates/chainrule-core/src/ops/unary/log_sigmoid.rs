@@ -60,13 +60,17 @@ impl MapKernel for LogSigmoid {
 }
 
 methods! {
-    /// The logarithm of the logistic function, `log(1 / (1 + e^-x))`, without overflow at either end. For f32 and f64.
+    /// The logarithm of the logistic function, `log(1 / (1 + e^-x))`, without overflow at either
+    /// end. For f32 and f64.
     ///
     /// Gradient: `dx = g * sigmoid(-x)`.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([-1000.0f32, 1000.0]).log_sigmoid().to_vec::<f32>(), [-1000.0, 0.0]);
+    /// assert_eq!(
+    ///     Tensor::from([-1000.0f32, 1000.0]).log_sigmoid().to_vec::<f32>(),
+    ///     [-1000.0, 0.0]
+    /// );
     /// ```
     pub fn log_sigmoid / try_log_sigmoid(&self) -> Tensor {
         apply(LogSigmoid, &[self])

@@ -43,7 +43,8 @@ impl MapKernel for LogicalNot {
 }
 
 methods! {
-    /// Not `x`, a bool tensor: true where `x` is false or 0. For all dtypes; NaN counts as true, so its opposite is false.
+    /// Not `x`, a bool tensor: true where `x` is false or 0. For all dtypes; NaN counts as true, so
+    /// its opposite is false.
     ///
     /// ```
     /// use chainrule::Tensor;

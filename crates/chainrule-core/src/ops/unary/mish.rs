@@ -36,7 +36,8 @@ impl Op for Mish {
         Ok(smallvec![Some(cotangent.try_mul(t + x * slope)?)])
     }
 
-    /// With `q = (1 + e^x)^2`, of which `tanh(log(1 + e^x))` is `(q - 1) / (q + 1)`; above 0 by way of `e^-x`, so that nothing overflows.
+    /// With `q = (1 + e^x)^2`, of which `tanh(log(1 + e^x))` is `(q - 1) / (q + 1)`; above 0 by way
+    /// of `e^-x`, so that nothing overflows.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let x = at.input(0);
         let below = x.try_lt(0)?;
@@ -46,14 +47,16 @@ impl Op for Mish {
         let minus = below.try_where(&(&square + &e * 2.0), &e * 2.0 + 1.0)?;
         let plus = below.try_where(&(&square + &e * 2.0 + 2.0), &square * 2.0 + &e * 2.0 + 1.0)?;
         let rise = below.try_where(&(&e * 2.0 * (&e + 1.0)), (&e + 1.0) * 2.0)?;
-        // (q - 1) / (q + 1) has the slope 2 q' / (q + 1)^2, of which one factor e^2x is left above 0.
+        // (q - 1) / (q + 1) has the slope 2 q' / (q + 1)^2, of which one factor e^2x is left
+        // above 0.
         let rest = below.try_where(&one, square)?;
         let slope = &minus / &plus + x * (rise * 2.0 * rest / plus.try_square()?);
         tangents[0].as_ref().expect("the only tangent").try_mul(slope)
     }
 }
 
-/// `x n / (n + 2)` with `n = (1 + e^x)^2 - 1`; above 0 by way of `e^-x`: no logarithm, no tanh, no overflow, and all digits below 0.
+/// `x n / (n + 2)` with `n = (1 + e^x)^2 - 1`; above 0 by way of `e^-x`: no logarithm, no tanh, no
+/// overflow, and all digits below 0.
 impl Function for Mish {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T) -> T {
@@ -74,8 +77,9 @@ impl MapKernel for Mish {
 methods! {
     /// `x * tanh(log(1 + e^x))`. For f32 and f64.
     ///
-    /// Gradient: `dx = g * (t + x (1 - t^2) s)` with `t = tanh(log(1 + e^x))` and `s = sigmoid(x)`. As in PyTorch, minus infinity gives NaN (and not the
-    /// limit 0), and the gradient at both infinities is NaN.
+    /// Gradient: `dx = g * (t + x (1 - t^2) s)` with `t = tanh(log(1 + e^x))` and `s = sigmoid(x)`.
+    /// As in PyTorch, minus infinity gives NaN (and not the limit 0), and the gradient at both
+    /// infinities is NaN.
     ///
     /// Misra: *Mish: a self regularized non-monotonic activation function* (2019).
     ///

@@ -62,7 +62,8 @@ family! { Unary:
 
 mod slope;
 
-/// Runs a function that is rarely hot element by element, for f32 by way of f64: one loop for all of them.
+/// Runs a function that is rarely hot element by element, for f32 by way of f64: one loop for all
+/// of them.
 fn each(inputs: &[super::prelude::Input<'_>], out: super::prelude::Output<'_>, f: fn(f64) -> f64) {
     use super::prelude::{Input, Output};
     match (inputs, out) {
@@ -76,7 +77,8 @@ fn each(inputs: &[super::prelude::Input<'_>], out: super::prelude::Output<'_>, f
     }
 }
 
-/// Random f64 elements from -1 to 1 that keep away from whole and half numbers, for samples of ops with steps.
+/// Random f64 elements from -1 to 1 that keep away from whole and half numbers, for samples of ops
+/// with steps.
 fn between_steps(g: &mut super::Generator, shape: &[usize]) -> crate::Tensor {
     let step = super::prelude::between(g, -2.0, 2.0, shape).floor() * 0.5;
     step + super::prelude::between(g, 0.15, 0.35, shape)

@@ -4,7 +4,8 @@ use crate::kernels::map;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-/// What NaN and the infinities become; `None` is the largest finite number of the dtype, with the sign.
+/// What NaN and the infinities become; `None` is the largest finite number of the dtype, with the
+/// sign.
 #[derive(Debug, Parameters)]
 pub(crate) struct NanToNum {
     nan: f64,
@@ -76,8 +77,9 @@ impl MapKernel for NanToNum {
 }
 
 methods! {
-    /// `x` with `nan` in place of NaN, `posinf` of infinity, `neginf` of minus infinity. `None` means the largest finite number of the dtype, with
-    /// the sign. For f32 and f64; i64 and bool tensors come back as they are.
+    /// `x` with `nan` in place of NaN, `posinf` of infinity, `neginf` of minus infinity. `None`
+    /// means the largest finite number of the dtype, with the sign. For f32 and f64; i64 and bool
+    /// tensors come back as they are.
     ///
     /// Gradient: `dx = g` where `x` is finite, else 0.
     ///

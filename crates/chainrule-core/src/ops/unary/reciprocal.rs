@@ -85,7 +85,8 @@ impl Slope for ReciprocalSlope {
 }
 
 methods! {
-    /// One over x: infinite at 0, with the sign of the zero. For f32 and f64. Gradient: `dx = -g / x^2`.
+    /// One over x: infinite at 0, with the sign of the zero. For f32 and f64. Gradient:
+    /// `dx = -g / x^2`.
     ///
     /// ```
     /// use chainrule::Tensor;

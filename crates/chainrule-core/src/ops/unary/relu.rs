@@ -79,7 +79,8 @@ impl Slope for ReluSlope {
 methods! {
     /// The rectifier `max(x, 0)`; NaN stays NaN. For f32, f64 and i64.
     ///
-    /// Gradient: `dx = g where x > 0, else 0`. At the kink 0 it is 0, as in PyTorch. Only the result is kept for backward.
+    /// Gradient: `dx = g where x > 0, else 0`. At the kink 0 it is 0, as in PyTorch. Only the
+    /// result is kept for backward.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -85,7 +85,8 @@ fn rounded(how: Rounded, x: &Tensor) -> Result<Tensor> {
 }
 
 methods! {
-    /// The largest whole number that is not above `x`. For f32 and f64; an i64 tensor comes back as it is.
+    /// The largest whole number that is not above `x`. For f32 and f64; an i64 tensor comes back as
+    /// it is.
     ///
     /// Gradient: 0 everywhere, also at the steps.
     ///
@@ -97,7 +98,8 @@ methods! {
         rounded(Rounded::Floor, self)
     }
 
-    /// The smallest whole number that is not below `x`. For f32 and f64; an i64 tensor comes back as it is.
+    /// The smallest whole number that is not below `x`. For f32 and f64; an i64 tensor comes back
+    /// as it is.
     ///
     /// Gradient: 0 everywhere, also at the steps.
     ///
@@ -109,7 +111,8 @@ methods! {
         rounded(Rounded::Ceil, self)
     }
 
-    /// The nearest whole number; halves go to the even one. For f32 and f64; an i64 tensor comes back as it is.
+    /// The nearest whole number; halves go to the even one. For f32 and f64; an i64 tensor comes
+    /// back as it is.
     ///
     /// Gradient: 0 everywhere, also at the steps.
     ///
@@ -121,7 +124,8 @@ methods! {
         rounded(Rounded::Round, self)
     }
 
-    /// The whole part: what is behind the point is cut off. For f32 and f64; an i64 tensor comes back as it is.
+    /// The whole part: what is behind the point is cut off. For f32 and f64; an i64 tensor comes
+    /// back as it is.
     ///
     /// Gradient: 0 everywhere, also at the steps.
     ///

@@ -87,8 +87,8 @@ impl Slope for RsqrtSlope {
 methods! {
     /// One over the square root, `1 / sqrt(x)`: infinite at 0, NaN below. For f32 and f64.
     ///
-    /// A division and a root, each correctly rounded, not the processor's estimate. Gradient: `dx = -g / 2 * x^(-3/2)`, one pass from the
-    /// result.
+    /// A division and a root, each correctly rounded, not the processor's estimate. Gradient:
+    /// `dx = -g / 2 * x^(-3/2)`, one pass from the result.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -8,10 +8,11 @@ const ALPHA: f64 = 1.673_263_242_354_377_2;
 const SCALE: f64 = 1.050_700_987_355_480_5;
 
 methods! {
-    /// The scaled exponential linear unit: `scale * x` above 0, `scale * alpha * (e^x - 1)` below, with the constants 1.0507 and 1.6733 of the paper. For
-    /// f32 and f64.
+    /// The scaled exponential linear unit: `scale * x` above 0, `scale * alpha * (e^x - 1)` below,
+    /// with the constants 1.0507 and 1.6733 of the paper. For f32 and f64.
     ///
-    /// Gradient: `dx = g * scale` where `x > 0`, else `g * scale * alpha * e^x`; so it is at 0, as in PyTorch.
+    /// Gradient: `dx = g * scale` where `x > 0`, else `g * scale * alpha * e^x`; so it is at 0, as
+    /// in PyTorch.
     ///
     /// Klambauer, Unterthiner, Mayr, Hochreiter: *Self-normalizing neural networks* (2017).
     ///

@@ -51,7 +51,8 @@ impl MapKernel for Sign {
 }
 
 methods! {
-    /// The sign: 1 above 0, -1 below, 0 at 0 and, as in PyTorch, at NaN. For f32, f64 and i64; of a bool tensor it is the tensor itself.
+    /// The sign: 1 above 0, -1 below, 0 at 0 and, as in PyTorch, at NaN. For f32, f64 and i64; of a
+    /// bool tensor it is the tensor itself.
     ///
     /// Gradient: 0 everywhere, also at 0.
     ///

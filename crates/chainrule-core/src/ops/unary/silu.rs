@@ -79,10 +79,11 @@ impl Slope for Silu {
 methods! {
     /// `x * sigmoid(x)`, also called swish. For f32 and f64; one pass forward, one backward.
     ///
-    /// Gradient: `dx = g * (s + x s (1 - s))` with `s = sigmoid(x)`. As in PyTorch, minus infinity gives NaN (and not the limit 0), and the gradient at
-    /// both infinities is NaN.
+    /// Gradient: `dx = g * (s + x s (1 - s))` with `s = sigmoid(x)`. As in PyTorch, minus infinity
+    /// gives NaN (and not the limit 0), and the gradient at both infinities is NaN.
     ///
-    /// Elfwing, Uchibe, Doya: *Sigmoid-weighted linear units for neural network function approximation in reinforcement learning* (2017).
+    /// Elfwing, Uchibe, Doya: *Sigmoid-weighted linear units for neural network function
+    /// approximation in reinforcement learning* (2017).
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -49,7 +49,8 @@ impl Op for Softplus {
     }
 }
 
-/// `log(1 + e^z) / beta` with `z = beta x`, as `(max(z, 0) + log(1 + e^-|z|)) / beta`, which does not overflow.
+/// `log(1 + e^z) / beta` with `z = beta x`, as `(max(z, 0) + log(1 + e^-|z|)) / beta`, which does
+/// not overflow.
 impl Function for Softplus {
     #[inline(always)]
     fn at<const FMA: bool, T: Real>(self, x: T) -> T {
@@ -90,14 +91,18 @@ impl Slope for Softplus {
 }
 
 methods! {
-    /// The smooth rectifier `log(1 + e^(beta x)) / beta`, and `x` itself where `beta x > threshold` (PyTorch's defaults are 1 and 20). For f32 and f64.
+    /// The smooth rectifier `log(1 + e^(beta x)) / beta`, and `x` itself where `beta x > threshold`
+    /// (PyTorch's defaults are 1 and 20). For f32 and f64.
     ///
-    /// Gradient: `dx = g * sigmoid(beta x)`, and `g` beyond the threshold. With `threshold = f64::INFINITY` the formula holds throughout; it does
-    /// not overflow.
+    /// Gradient: `dx = g * sigmoid(beta x)`, and `g` beyond the threshold. With
+    /// `threshold = f64::INFINITY` the formula holds throughout; it does not overflow.
     ///
     /// ```
     /// use chainrule::Tensor;
-    /// assert_eq!(Tensor::from([-200.0f32, 50.0]).softplus(1.0, 20.0).to_vec::<f32>(), [0.0, 50.0]);
+    /// assert_eq!(
+    ///     Tensor::from([-200.0f32, 50.0]).softplus(1.0, 20.0).to_vec::<f32>(),
+    ///     [0.0, 50.0]
+    /// );
     /// ```
     pub fn softplus / try_softplus(&self, beta: f64, threshold: f64) -> Tensor {
         apply(Softplus { beta, threshold }, &[self])

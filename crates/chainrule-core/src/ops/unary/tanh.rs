@@ -88,7 +88,8 @@ impl Slope for TanhSlope {
 methods! {
     /// The hyperbolic tangent. For f32 and f64.
     ///
-    /// `tanh(x) = (e^x - e^-x) / (e^x + e^-x)`, within 3e-7 relative in f32. Gradient: `dx = g * (1 - tanh(x)^2)`.
+    /// `tanh(x) = (e^x - e^-x) / (e^x + e^-x)`, within 3e-7 relative in f32. Gradient:
+    /// `dx = g * (1 - tanh(x)^2)`.
     ///
     /// ```
     /// use chainrule::Tensor;

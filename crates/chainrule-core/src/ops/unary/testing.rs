@@ -12,7 +12,8 @@ fn assert_close(what: &str, at: &[f64], got: &[f64], want: &[f64], tolerance: f6
     }
 }
 
-/// Checks values and, for an upstream gradient of 3, gradients at the points `x`, in f64 and f32; forward mode must give the same.
+/// Checks values and, for an upstream gradient of 3, gradients at the points `x`, in f64 and f32;
+/// forward mode must give the same.
 pub(super) fn check_edges(f: fn(&Tensor) -> Tensor, x: &[f64], values: &[f64], gradients: &[f64]) {
     for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 5e-7)] {
         let leaf = Tensor::from(x.to_vec()).to_dtype(dtype).parameter();

@@ -67,10 +67,12 @@ impl MapKernel for ToDType {
 }
 
 methods! {
-    /// The same numbers in another dtype. To an integer the fraction is cut off (NaN gives 0, what is too large the nearest
-    /// integer there is); to bool, every number but 0 is true. To its own dtype it is the tensor itself.
+    /// The same numbers in another dtype. To an integer the fraction is cut off (NaN gives 0, what
+    /// is too large the nearest integer there is); to bool, every number but 0 is true. To its own
+    /// dtype it is the tensor itself.
     ///
-    /// Gradient, between floats: `dx = g` in the dtype of `x`. None flows through an integer or a bool.
+    /// Gradient, between floats: `dx = g` in the dtype of `x`. None flows through an integer or a
+    /// bool.
     ///
     /// ```
     /// use chainrule::{DType, Tensor};
@@ -92,7 +94,8 @@ pub(super) const ENTRY: Entry = Entry {
     formula: "x in another dtype",
     gradient: "dx = g in the dtype of x",
     at_kinks: "rounding counts as the identity: the gradient passes through",
-    // By way of f32 the digits would be lost that the checks look at, so here it is the identity; the tests below look at the gradient.
+    // By way of f32 the digits would be lost that the checks look at, so here it is the identity;
+    // the tests below look at the gradient.
     samples: |g| unary_samples(g, |g, s| normal(g, s), |x| x.try_to_dtype(DType::F64)),
     mistakes: &[],
 };

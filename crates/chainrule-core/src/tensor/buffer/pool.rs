@@ -15,9 +15,11 @@ const TIMES: usize = 4;
 const SHARE: u64 = 4;
 /// The memory of a machine that does not tell it.
 const ASSUMED: u64 = 16 << 30;
-/// Threads take their part of the share in pieces of so many blocks, 16 MiB, so that they seldom meet.
+/// Threads take their part of the share in pieces of so many blocks, 16 MiB, so that they seldom
+/// meet.
 const LEASE: usize = (16 << 20) / BLOCK;
-/// Between two looks for sizes that nobody asks for, new memory of so many blocks, 32 MiB, is taken, or so many buffers are used again.
+/// Between two looks for sizes that nobody asks for, new memory of so many blocks, 32 MiB, is
+/// taken, or so many buffers are used again.
 const GROWTH: usize = (32 << 20) / BLOCK;
 const USES: u64 = 1 << 16;
 
@@ -31,7 +33,8 @@ static CLEARED: AtomicU64 = AtomicU64::new(0);
 pub struct MemoryStatistics {
     /// Bytes of dropped tensors that are kept for the next ones.
     pub kept: usize,
-    /// Bytes of the tensors of this thread, and the most at one time. A tensor that is dropped on another thread is counted there.
+    /// Bytes of the tensors of this thread, and the most at one time. A tensor that is dropped on
+    /// another thread is counted there.
     pub in_use: usize,
     /// See [`MemoryStatistics::in_use`].
     pub most_in_use: usize,
@@ -75,7 +78,8 @@ pub struct BufferPool {
     pub planned: Vec<(usize, ArenaPlace)>,
 }
 
-/// How many free buffers of one class are kept: enough for a long tape of small values, and for the like values of many layers.
+/// How many free buffers of one class are kept: enough for a long tape of small values, and for the
+/// like values of many layers.
 #[inline]
 fn most_of(blocks: usize) -> usize {
     (1 << 16) / blocks.max(1) + 256
@@ -121,7 +125,8 @@ impl BufferPool {
         self.most_in_use = self.most_in_use.max(self.in_use);
     }
 
-    /// Notes that so many blocks came from the system, and gives back what nobody asked for since the last time.
+    /// Notes that so many blocks came from the system, and gives back what nobody asked for since
+    /// the last time.
     pub fn grew(&mut self, blocks: usize) {
         self.fresh += 1;
         self.is_used(blocks);
@@ -157,7 +162,8 @@ impl BufferPool {
         (self.most_in_use.max(0) as usize).saturating_mul(TIMES).max(FLOOR)
     }
 
-    /// Takes a further part of the share of all threads. False where there is none, or the thread keeps its most.
+    /// Takes a further part of the share of all threads. False where there is none, or the thread
+    /// keeps its most.
     #[cold]
     fn lease(&mut self, n: usize) -> bool {
         let want = self.held + n;

@@ -1,7 +1,8 @@
 //! Memory that is lent to another program, which must not write into it: whether it did.
 //!
-//! Values are saved on tapes and never change, and a reader that writes all the same would falsify gradients in silence. A mark that forbids it
-//! is only a word, so a checksum is kept of what was lent.
+//! Values are saved on tapes and never change, and a reader that writes all the same would falsify
+//! gradients in silence. A mark that forbids it is only a word, so a checksum is kept of what was
+//! lent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

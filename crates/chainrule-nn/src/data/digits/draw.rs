@@ -1,4 +1,5 @@
-//! Drawing a digit: a way to write it, bent and moved by chance, as a line of some thickness on 28 by 28 pixels.
+//! Drawing a digit: a way to write it, bent and moved by chance, as a line of some thickness on 28
+//! by 28 pixels.
 
 use super::glyphs::{GLYPHS, Stroke};
 use super::{Digits, PIXELS};
@@ -87,7 +88,8 @@ fn path(stroke: &Stroke, points: &[Point]) -> Vec<Point> {
     line
 }
 
-/// Where a hand sets what it writes: turned, slanted, larger or smaller, moved, and bent by smooth waves.
+/// Where a hand sets what it writes: turned, slanted, larger or smaller, moved, and bent by smooth
+/// waves.
 struct Hand {
     turn: [f32; 4],
     shift: Point,

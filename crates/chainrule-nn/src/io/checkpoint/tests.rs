@@ -46,7 +46,8 @@ fn last_earlier_and_best_are_kept() {
     assert_eq!([Kept::Last, Kept::Earlier, Kept::Best].map(of), [4, 3, 3]);
     assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 3, "nothing else is left");
 
-    // One damaged byte: told, and the others are offered; the next save does not let it replace a whole one.
+    // One damaged byte: told, and the others are offered; the next save does not let it replace a
+    // whole one.
     let last = folder.file(Kept::Last);
     let mut bytes = fs::read(&last).unwrap();
     let middle = bytes.len() / 2;

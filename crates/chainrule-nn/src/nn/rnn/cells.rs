@@ -1,4 +1,5 @@
-//! Cells whose input and state are put side by side, and the layer that runs one over a sequence from a learned start.
+//! Cells whose input and state are put side by side, and the layer that runs one over a sequence
+//! from a learned start.
 
 use super::{joined, moments};
 use crate::error::{Error, Result, raise};
@@ -20,7 +21,8 @@ pub trait Cell: Module {
 
 /// `h' = tanh(W [x, h] + b)`: one linear layer of input and state side by side.
 ///
-/// It computes what a step of [`Rnn`](super::Rnn) does, with one weight and one bias. Starts as [`Linear`] does.
+/// It computes what a step of [`Rnn`](super::Rnn) does, with one weight and one bias. Starts as
+/// [`Linear`] does.
 ///
 /// ```
 /// use chainrule::nn::{Cell, RnnCell};
@@ -68,9 +70,11 @@ impl Cell for RnnCell {
 
 /// The gated recurrent unit as Cho et al. 2014 write it, on input and state side by side:
 ///
-/// `r = sigmoid(W_r [x, h] + b_r)`; `z = sigmoid(W_z [x, h] + b_z)`; `n = tanh(W_n [x, r * h] + b_n)`; `h' = (1 - z) * h + z * n`.
+/// `r = sigmoid(W_r [x, h] + b_r)`; `z = sigmoid(W_z [x, h] + b_z)`;
+/// `n = tanh(W_n [x, r * h] + b_n)`; `h' = (1 - z) * h + z * n`.
 ///
-/// This is not quite [`Gru`](super::Gru): the reset gate acts before the product, and `z` is the share of the new, not of the old.
+/// This is not quite [`Gru`](super::Gru): the reset gate acts before the product, and `z` is the
+/// share of the new, not of the old.
 ///
 /// ```
 /// use chainrule::nn::{GruCell, Layer, Unrolled};
@@ -141,7 +145,8 @@ fn inputs(gate: &Linear) -> usize {
     gate.weight.shape()[1].saturating_sub(hidden(gate))
 }
 
-/// A cell run over a sequence `[batch, time, inputs]`, from a start state that is learned; the result is the states `[batch, time, hidden]`.
+/// A cell run over a sequence `[batch, time, inputs]`, from a start state that is learned; the
+/// result is the states `[batch, time, hidden]`.
 ///
 /// ```
 /// use chainrule::nn::{Layer, Module, RnnCell, Unrolled};

@@ -6,8 +6,9 @@ use crate::tensor::Tensor;
 
 /// The gated recurrent unit (Cho et al. 2014), as PyTorch defines it:
 ///
-/// `r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)`; `z` likewise; `n = tanh(W_in x + b_in + r * (W_hn h + b_hn))`;
-/// `h' = (1 - z) * n + z * h`. The rows of the weights are those of `r`, `z` and `n`, in this order.
+/// `r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)`; `z` likewise;
+/// `n = tanh(W_in x + b_in + r * (W_hn h + b_hn))`; `h' = (1 - z) * n + z * h`. The rows of the
+/// weights are those of `r`, `z` and `n`, in this order.
 ///
 /// ```
 /// use chainrule::nn::Gru;

@@ -6,8 +6,9 @@ use crate::tensor::Tensor;
 
 /// Long short-term memory (Hochreiter and Schmidhuber 1997), as PyTorch defines it:
 ///
-/// `i = sigmoid(W_ii x + b_ii + W_hi h + b_hi)`, `f` and `o` likewise, `g` likewise with tanh; `c' = f * c + i * g`;
-/// `h' = o * tanh(c')`. The rows of the weights are those of `i`, `f`, `g` and `o`, in this order. The state is `[h, c]`.
+/// `i = sigmoid(W_ii x + b_ii + W_hi h + b_hi)`, `f` and `o` likewise, `g` likewise with tanh;
+/// `c' = f * c + i * g`; `h' = o * tanh(c')`. The rows of the weights are those of `i`, `f`, `g`
+/// and `o`, in this order. The state is `[h, c]`.
 ///
 /// ```
 /// use chainrule::nn::Lstm;

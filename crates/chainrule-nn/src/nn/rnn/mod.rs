@@ -1,6 +1,7 @@
 //! Recurrent layers: PyTorch's [`Rnn`], [`Gru`] and [`Lstm`], and cells with learned start states.
 //!
-//! The walk over layers, directions and time is here, once; what a layer does in one step is in its own file.
+//! The walk over layers, directions and time is here, once; what a layer does in one step is in its
+//! own file.
 
 mod cells;
 mod gru;
@@ -21,7 +22,8 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// The step of a kind of recurrent layer. Its state is `N` tensors `[batch, hidden]`, the output first.
+/// The step of a kind of recurrent layer. Its state is `N` tensors `[batch, hidden]`, the output
+/// first.
 pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
     /// The layer's name, for errors.
     const NAME: &'static str;
@@ -29,9 +31,11 @@ pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
     /// How many times as many rows as hidden units the weights have.
     const GATES: usize;
 
-    /// The weight `[inputs + hidden, width]` of input and state side by side, from those of the input and of the state, transposed.
+    /// The weight `[inputs + hidden, width]` of input and state side by side, from those of the
+    /// input and of the state, transposed.
     ///
-    /// A step is then one product, and its parts of the weight's gradient lie in memory as they are summed.
+    /// A step is then one product, and its parts of the weight's gradient lie in memory as they are
+    /// summed.
     fn join(&self, input: &Tensor, hidden: &Tensor) -> Result<Tensor> {
         Tensor::try_cat(&[input, hidden], 0)
     }
@@ -64,13 +68,15 @@ impl Default for RecurrentOptions {
 
 /// A recurrent layer that steps by the rule `S`: [`Rnn`], [`Gru`] and [`Lstm`] are this.
 ///
-/// It maps `[batch, time, inputs]` to `[batch, time, hidden]` (twice `hidden` if bidirectional); [`Layer::forward`] starts from zeros
-/// and gives the outputs, [`Recurrent::forward_from`] takes a start state and gives the last one too. States are
-/// `[layers, batch, hidden]`, or twice as many layers if bidirectional (forward, backward, forward, ...).
+/// It maps `[batch, time, inputs]` to `[batch, time, hidden]` (twice `hidden` if bidirectional);
+/// [`Layer::forward`] starts from zeros and gives the outputs, [`Recurrent::forward_from`] takes a
+/// start state and gives the last one too. States are `[layers, batch, hidden]`, or twice as many
+/// layers if bidirectional (forward, backward, forward, ...).
 ///
-/// Names, shapes and starting values of the parameters are PyTorch's: for layer `k`, `weight_ih_l{k}` `[gates * hidden, inputs]`,
-/// `weight_hh_l{k}` `[gates * hidden, hidden]`, `bias_ih_l{k}` and `bias_hh_l{k}`, with `_reverse` for the other direction; all start
-/// uniform within `± 1 / sqrt(hidden)`.
+/// Names, shapes and starting values of the parameters are PyTorch's: for layer `k`,
+/// `weight_ih_l{k}` `[gates * hidden, inputs]`, `weight_hh_l{k}` `[gates * hidden, hidden]`,
+/// `bias_ih_l{k}` and `bias_hh_l{k}`, with `_reverse` for the other direction; all start uniform
+/// within `± 1 / sqrt(hidden)`.
 #[derive(Debug)]
 pub struct Recurrent<S, const N: usize> {
     inputs: usize,
@@ -148,7 +154,8 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         Ok(Recurrent { inputs, hidden, bidirectional, step: S::default(), weights })
     }
 
-    /// With the parameters converted, as new leaves: to compute in f64. Errors for a dtype that is no float.
+    /// With the parameters converted, as new leaves: to compute in f64. Errors for a dtype that is
+    /// no float.
     pub fn to_dtype(mut self, dtype: DType) -> Result<Self> {
         let convert = |w: &mut Tensor| -> Result<()> {
             *w = w.detach().try_to_dtype(dtype)?.try_parameter()?;
@@ -170,9 +177,11 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
         }
     }
 
-    /// The outputs of the last layer and the last states of all, from a start state (zeros if there is none).
+    /// The outputs of the last layer and the last states of all, from a start state (zeros if there
+    /// is none).
     ///
-    /// Errors for an input that is not `[batch, time, inputs]` with a time of 1 at least, and for a start state of another shape.
+    /// Errors for an input that is not `[batch, time, inputs]` with a time of 1 at least, and for a
+    /// start state of another shape.
     pub fn try_forward_from(
         &self,
         x: &Tensor,
@@ -269,8 +278,8 @@ impl<S: RecurrentStep<N>, const N: usize> Recurrent<S, N> {
 
 /// The parts of `x` `[n, rows, columns]` along its first axis.
 ///
-/// It is halved again and again: the gradient of a part of the whole is as large as the whole, so taking them one by one would
-/// cost the square of their number.
+/// It is halved again and again: the gradient of a part of the whole is as large as the whole, so
+/// taking them one by one would cost the square of their number.
 fn moments(x: &Tensor) -> Result<Vec<Tensor>> {
     fn halve(x: &Tensor, out: &mut Vec<Tensor>, part: [usize; 2]) -> Result<()> {
         let n = x.shape()[0];
@@ -292,7 +301,8 @@ fn moments(x: &Tensor) -> Result<Vec<Tensor>> {
     Ok(out)
 }
 
-/// Parts `[rows, columns]` one after the other, `[n, rows, columns]`; the gradient of what is made of it is laid out like this, too.
+/// Parts `[rows, columns]` one after the other, `[n, rows, columns]`; the gradient of what is made
+/// of it is laid out like this, too.
 fn joined(parts: &[Tensor]) -> Result<Tensor> {
     let part = parts[0].shape();
     let flat: Vec<Tensor> =

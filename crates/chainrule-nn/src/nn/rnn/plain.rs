@@ -4,7 +4,8 @@ use super::{Recurrent, RecurrentStep};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The plain recurrent layer, as PyTorch defines it: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or with [`Rnn::with_relu`] a ReLU.
+/// The plain recurrent layer, as PyTorch defines it: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or
+/// with [`Rnn::with_relu`] a ReLU.
 ///
 /// ```
 /// use chainrule::nn::Rnn;

@@ -24,7 +24,8 @@ fn gradients(parameters: &[Tensor]) -> Result<Vec<(Tensor, Tensor)>> {
     pairs.map(known).collect()
 }
 
-/// Scales the gradients by `min(1, max_norm / (norm + 1e-6))`: a factor of 1 changes no bit. The norm, if there are gradients.
+/// Scales the gradients by `min(1, max_norm / (norm + 1e-6))`: a factor of 1 changes no bit. The
+/// norm, if there are gradients.
 pub(super) fn clip(
     op: &'static str,
     parameters: &[Tensor],

@@ -10,7 +10,8 @@ use crate::tensor::node::{Source, lock};
 use crate::tensor::value::Meta;
 use crate::tensor::{LeafGuard, Tensor};
 
-/// The state of one parameter; empty until its first update. It lasts as leaves, which a program shares with the optimizer.
+/// The state of one parameter; empty until its first update. It lasts as leaves, which a program
+/// shares with the optimizer.
 #[derive(Debug)]
 pub(super) struct State {
     /// How many updates it has had.

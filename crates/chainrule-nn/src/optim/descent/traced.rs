@@ -45,8 +45,9 @@ impl<R: Rule> Descent<R> {
     }
 }
 
-/// The update of one parameter. Inputs: the parameter, its gradient, the learning rate, the number of updates before, and the arrays of
-/// [`Rule::slots`]. Gives the new parameter, and beside it the new number and arrays.
+/// The update of one parameter. Inputs: the parameter, its gradient, the learning rate, the number
+/// of updates before, and the arrays of [`Rule::slots`]. Gives the new parameter, and beside it the
+/// new number and arrays.
 struct Update<R> {
     rule: R,
     rate: Rate,

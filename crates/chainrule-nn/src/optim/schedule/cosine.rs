@@ -10,9 +10,11 @@ pub(super) fn half_cosine(high: f64, low: f64, x: f64) -> f64 {
     low + (high - low) * 0.5 * (1.0 + (PI * x).cos())
 }
 
-/// A linear warm-up to `lr` and half a cosine down to `min_lr`, which it then keeps: what GPTs are trained with.
+/// A linear warm-up to `lr` and half a cosine down to `min_lr`, which it then keeps: what GPTs are
+/// trained with.
 ///
-/// During the warm-up the rate is `lr * (step + 1) / (warm_up + 1)`, so that the first update already counts, as in nanoGPT.
+/// During the warm-up the rate is `lr * (step + 1) / (warm_up + 1)`, so that the first update
+/// already counts, as in nanoGPT.
 ///
 /// ```
 /// use chainrule::optim::schedule::{CosineLr, Schedule};
@@ -59,8 +61,8 @@ impl Schedule for CosineLr {
     }
 }
 
-/// A cosine between `lr` and `min_lr`: down in `half_period` steps, up in as many, and so on (Loshchilov and Hutter 2017), PyTorch's
-/// `CosineAnnealingLR`.
+/// A cosine between `lr` and `min_lr`: down in `half_period` steps, up in as many, and so on
+/// (Loshchilov and Hutter 2017), PyTorch's `CosineAnnealingLR`.
 ///
 /// ```
 /// use chainrule::optim::schedule::{CosineAnnealingLr, Schedule};

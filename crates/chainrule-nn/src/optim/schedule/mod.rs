@@ -1,8 +1,9 @@
 //! Learning rates over time.
 //!
-//! A [`Schedule`] is a pure function of the step: it can be plotted, tested, and taken up anywhere. A [`Scheduler`] sets an
-//! optimizer's rate by it. [`Plateau`] looks at a metric instead, so it has a state. Steps count from 0: `lr(0)` is the rate of
-//! the first update. Groups of an optimizer with a rate of their own keep their proportion.
+//! A [`Schedule`] is a pure function of the step: it can be plotted, tested, and taken up anywhere.
+//! A [`Scheduler`] sets an optimizer's rate by it. [`Plateau`] looks at a metric instead, so it has
+//! a state. Steps count from 0: `lr(0)` is the rate of the first update. Groups of an optimizer
+//! with a rate of their own keep their proportion.
 
 mod cosine;
 mod one_cycle;
@@ -66,7 +67,8 @@ pub struct Scheduler<S> {
 }
 
 impl<S: Schedule> Scheduler<S> {
-    /// Sets the optimizer's rate to that of the first update. Errors for settings that make no schedule.
+    /// Sets the optimizer's rate to that of the first update. Errors for settings that make no
+    /// schedule.
     pub fn new(schedule: S, optimizer: &mut dyn Optimizer) -> Result<Scheduler<S>> {
         schedule.check()?;
         optimizer.set_lr(schedule.lr(0))?;

@@ -4,10 +4,12 @@ use super::cosine::half_cosine;
 use super::{Schedule, checked_count, checked_lr};
 use crate::error::{Error, Result};
 
-/// Up from `max_lr / div_factor` to `max_lr` in the first share `pct_start` of the steps, then down to the start's rate divided by
-/// `final_div_factor` (Smith and Topin 2019): PyTorch's `OneCycleLR`, whose names and usual values these are.
+/// Up from `max_lr / div_factor` to `max_lr` in the first share `pct_start` of the steps, then down
+/// to the start's rate divided by `final_div_factor` (Smith and Topin 2019): PyTorch's
+/// `OneCycleLR`, whose names and usual values these are.
 ///
-/// The momentum, which PyTorch moves the other way, is left alone. After the last step the rate stays; PyTorch gives an error there.
+/// The momentum, which PyTorch moves the other way, is left alone. After the last step the rate
+/// stays; PyTorch gives an error there.
 ///
 /// ```
 /// use chainrule::optim::schedule::{OneCycleLr, Schedule};

@@ -15,7 +15,8 @@ pub enum Goal {
     Max,
 }
 
-/// When [`Plateau`] lowers the rate, and by how much. The names and usual values are those of PyTorch.
+/// When [`Plateau`] lowers the rate, and by how much. The names and usual values are those of
+/// PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlateauOptions {
     /// Which way the metric is better; `Min`.
@@ -51,18 +52,19 @@ impl Default for PlateauOptions {
     }
 }
 
-/// Multiplies the rate by `factor` when a metric has not become better more than `patience` times in a row: PyTorch's
-/// `ReduceLROnPlateau`.
+/// Multiplies the rate by `factor` when a metric has not become better more than `patience` times
+/// in a row: PyTorch's `ReduceLROnPlateau`.
 ///
-/// It multiplies the rate that the optimizer has, so groups keep their proportion; `min_lr` bounds the optimizer's rate. A NaN is
-/// no improvement.
+/// It multiplies the rate that the optimizer has, so groups keep their proportion; `min_lr` bounds
+/// the optimizer's rate. A NaN is no improvement.
 ///
 /// ```
 /// use chainrule::Tensor;
 /// use chainrule::optim::schedule::{Plateau, PlateauOptions};
 /// use chainrule::optim::{Optimizer, Sgd};
 /// let mut sgd = Sgd::new(vec![Tensor::from([1.0f32]).parameter()], 0.5);
-/// let mut plateau = Plateau::new(PlateauOptions { patience: 1, factor: 0.5, ..PlateauOptions::default() })?;
+/// let mut plateau =
+///     Plateau::new(PlateauOptions { patience: 1, factor: 0.5, ..PlateauOptions::default() })?;
 /// for loss in [1.0, 0.9, 0.9, 0.9] {
 ///     plateau.step(loss, &mut sgd)?;
 /// }
@@ -132,7 +134,8 @@ impl Plateau {
         }
     }
 
-    /// What it takes to go on later: `best` (if there is one), `bad` and `cooling`. The rate itself is in the optimizer's state.
+    /// What it takes to go on later: `best` (if there is one), `bad` and `cooling`. The rate itself
+    /// is in the optimizer's state.
     pub fn state_dict(&self) -> StateDict {
         let mut out = StateDict::from([
             ("bad".to_string(), Tensor::scalar(self.bad as i64)),

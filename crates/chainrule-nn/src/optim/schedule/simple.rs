@@ -25,7 +25,8 @@ impl Schedule for ConstantLr {
     }
 }
 
-/// A rate that is multiplied by `gamma` again and again: `lr * gamma^floor(step / every)`, PyTorch's `StepLR`.
+/// A rate that is multiplied by `gamma` again and again: `lr * gamma^floor(step / every)`,
+/// PyTorch's `StepLR`.
 ///
 /// ```
 /// use chainrule::optim::schedule::{Schedule, StepLr};
@@ -54,7 +55,8 @@ impl Schedule for StepLr {
     }
 }
 
-/// A rate that is multiplied by `gamma` at each milestone, PyTorch's `MultiStepLR`. One that is named twice counts twice.
+/// A rate that is multiplied by `gamma` at each milestone, PyTorch's `MultiStepLR`. One that is
+/// named twice counts twice.
 ///
 /// ```
 /// use chainrule::optim::schedule::{MultiStepLr, Schedule};
@@ -83,7 +85,8 @@ impl Schedule for MultiStepLr {
     }
 }
 
-/// A rate that is multiplied by `gamma` at every step: `lr * gamma^step`, PyTorch's `ExponentialLR`.
+/// A rate that is multiplied by `gamma` at every step: `lr * gamma^step`, PyTorch's
+/// `ExponentialLR`.
 ///
 /// ```
 /// use chainrule::optim::schedule::{ExponentialLr, Schedule};
@@ -108,8 +111,9 @@ impl Schedule for ExponentialLr {
     }
 }
 
-/// A rate on a line from `lr * start_factor` to `lr * end_factor`, which it keeps after `steps` steps: PyTorch's `LinearLR`. With
-/// factors that rise it is a warm-up, with factors that fall a decay.
+/// A rate on a line from `lr * start_factor` to `lr * end_factor`, which it keeps after `steps`
+/// steps: PyTorch's `LinearLR`. With factors that rise it is a warm-up, with factors that fall a
+/// decay.
 ///
 /// ```
 /// use chainrule::optim::schedule::{LinearLr, Schedule};

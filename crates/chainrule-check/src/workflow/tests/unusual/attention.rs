@@ -1,4 +1,5 @@
-//! Attention and gates: masks of all kinds, scores that need no scale, weights that are normalised another way.
+//! Attention and gates: masks of all kinds, scores that need no scale, weights that are normalised
+//! another way.
 
 use super::*;
 use crate::optim::AdamW;

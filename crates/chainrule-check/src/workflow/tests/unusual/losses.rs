@@ -1,4 +1,5 @@
-//! Losses: sums that are divided, targets of any size, weights, parts of the batch, logits of all kinds.
+//! Losses: sums that are divided, targets of any size, weights, parts of the batch, logits of all
+//! kinds.
 
 use super::*;
 use crate::optim::{AdamW, Sgd};

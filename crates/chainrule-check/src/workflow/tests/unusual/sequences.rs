@@ -1,4 +1,5 @@
-//! Sequences and evaluations: states carried over, targets that equal inputs on purpose, lengths read as numbers, noise at evaluation.
+//! Sequences and evaluations: states carried over, targets that equal inputs on purpose, lengths
+//! read as numbers, noise at evaluation.
 
 use super::*;
 use crate::nn::{BatchNorm1d, Embedding, Layer, Linear, Module, Sequential};

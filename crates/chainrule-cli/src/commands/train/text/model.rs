@@ -87,7 +87,8 @@ const PART: usize = 50;
 const ASKED: usize = 200;
 
 impl Corpus {
-    /// Of stretches of a text, one after the other without overlap, and at most so many of them, spread evenly.
+    /// Of stretches of a text, one after the other without overlap, and at most so many of them,
+    /// spread evenly.
     pub fn text(text: CharText, held_out: &Windows, most: usize) -> Result<Corpus> {
         let all: Vec<usize> = (0..held_out.len()).step_by(held_out.context()).collect();
         let step = all.len().div_ceil(most).max(1);
@@ -160,8 +161,8 @@ impl TextTask {
         Ok(shown.iter().zip(answers).map(line).collect::<Vec<_>>().join("   "))
     }
 
-    /// What the model answers: the likeliest symbol each time. All questions go through it together; what stands to the right of a place does not
-    /// reach it.
+    /// What the model answers: the likeliest symbol each time. All questions go through it
+    /// together; what stands to the right of a place does not reach it.
     fn answers(&self, sums: &[(String, String)]) -> chainrule::Result<Vec<String>> {
         let width = self.gpt.config().context;
         let mut x = vec![0i64; sums.len() * width];

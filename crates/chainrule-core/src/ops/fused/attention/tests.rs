@@ -67,7 +67,8 @@ fn errors_show_the_shapes() {
     assert!(ints.try_attention(&ints, &ints, &Attention::default()).is_err());
 }
 
-/// Heads of a fused projection are read where they lie, and the result and the gradients need no copy to be joined again.
+/// Heads of a fused projection are read where they lie, and the result and the gradients need no
+/// copy to be joined again.
 #[test]
 fn heads_are_neither_copied_in_nor_out() {
     let qkv = normal(&mut Generator::manual_seed(0), [2, 5, 12]);

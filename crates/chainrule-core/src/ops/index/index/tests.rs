@@ -55,8 +55,9 @@ fn values_of_arrays_apart() {
     assert_eq!(turned.index(ix![&j, &i, 1..]).to_vec::<i64>(), y.to_vec::<i64>());
 }
 
-/// An index on random axes of a tensor of four, drawn from `draw`: what to index with, and for each axis the positions that it takes, with
-/// the letter of the axis of the result that they belong to. `x` is the common axis of all arrays, a vector of three.
+/// An index on random axes of a tensor of four, drawn from `draw`: what to index with, and for each
+/// axis the positions that it takes, with the letter of the axis of the result that they belong to.
+/// `x` is the common axis of all arrays, a vector of three.
 fn random_index(
     sizes: &[usize],
     draw: &mut impl FnMut(usize) -> usize,

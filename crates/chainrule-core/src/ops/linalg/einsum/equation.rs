@@ -33,7 +33,8 @@ pub(super) fn error<T>(why: String) -> Result<T> {
     Err(Error::argument(NAME, why))
 }
 
-/// One side's labels for one tensor: letters before the ellipsis, whether there is one, and letters after it.
+/// One side's labels for one tensor: letters before the ellipsis, whether there is one, and letters
+/// after it.
 struct Subscripts {
     before: Vec<char>,
     ellipsis: bool,
@@ -127,7 +128,8 @@ impl Equation {
     }
 }
 
-/// The output of an equation without an arrow: the ellipsis, then the labels that occur once, in order; capitals come first.
+/// The output of an equation without an arrow: the ellipsis, then the labels that occur once, in
+/// order; capitals come first.
 fn implicit(inputs: &[Vec<Label>]) -> Vec<Label> {
     let mut all: Vec<Label> = inputs.concat();
     all.sort();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The positions that Python's rules give, by walking: bounds count from the end once if negative, and the walk starts inside.
+/// The positions that Python's rules give, by walking: bounds count from the end once if negative,
+/// and the walk starts inside.
 fn walked(n: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Vec<usize> {
     let n = n as i128;
     let meant = |b: i64| if b < 0 { b as i128 + n } else { b as i128 };
@@ -86,7 +87,8 @@ fn parts_of_a_whole() {
     assert_eq!(cover(&[]), Cover::Apart);
 }
 
-/// Slices that meet, one taken twice, and a use of the whole: their gradients, and those of the gradients.
+/// Slices that meet, one taken twice, and a use of the whole: their gradients, and those of the
+/// gradients.
 #[test]
 fn the_gradients_of_slices_add_up() {
     let x = (Tensor::arange(0, 12).to_dtype(DType::F64) * 0.25).reshape([3, 4]).parameter();
@@ -116,8 +118,8 @@ fn the_gradients_of_slices_add_up() {
     assert_eq!(again.to_f64_vec(), (0..12).map(want).collect::<Vec<_>>());
 }
 
-/// Large parts are put in their places by several threads where they have all of the first axis: among zeros, added where they overlap, and by one
-/// thread where they are part of it.
+/// Large parts are put in their places by several threads where they have all of the first axis:
+/// among zeros, added where they overlap, and by one thread where they are part of it.
 #[test]
 fn large_parts_come_to_their_places() {
     let (a, b, c) = (30, 50, 60);
