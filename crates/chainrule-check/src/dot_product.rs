@@ -18,8 +18,8 @@ pub struct DotProduct {
 }
 
 impl DotProduct {
-    /// How far the sides are apart, as a fraction of `scale`: near 1e-16 if both are right, near 1
-    /// if one is wrong. NaN if a side is.
+    /// Distance of the sides, as a fraction of `scale`: near 1e-16 if both are right, near 1 if one
+    /// is wrong. NaN if a side is.
     ///
     /// A gradient of all zeros does not hide: the scale then comes from the other side.
     pub fn error(&self) -> f64 {

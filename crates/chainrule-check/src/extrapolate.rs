@@ -1,8 +1,7 @@
 //! The limit of central differences as their step goes to 0, with an estimate of how far off it may
 //! be.
 
-/// How often a row of the table is extrapolated: each time takes away the next power of the step
-/// squared.
+/// Extrapolations of a row of the table: each takes away the next power of the step squared.
 const ORDERS: usize = 6;
 
 /// The difference quotients of one number on both sides of the point, at one step.
@@ -10,16 +9,16 @@ const ORDERS: usize = 6;
 pub(super) struct Quotients {
     /// The central difference quotient.
     pub slope: f64,
-    /// By how much the quotients on the two sides differ: it goes to 0 with the step where the
-    /// function is smooth.
+    /// Difference of the quotients on the two sides: it goes to 0 with the step where the function
+    /// is smooth.
     pub bend: f64,
-    /// What rounding does to the slope.
+    /// Effect of rounding on the slope.
     pub rounding: f64,
-    /// What rounding of the value at the point does to the bend, beside that.
+    /// Effect of rounding of the value at the point on the bend, beside that.
     pub middle_rounding: f64,
 }
 
-/// Where the quotients go.
+/// Limit of the quotients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub value: f64,

@@ -5,8 +5,8 @@ use super::require_f64;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, no_grad};
 
-/// How many steps are tried, each half of the one before; for inputs of size 1 or less. Larger ones
-/// start with larger steps, and get as many more as lead to the same last one.
+/// Number of steps, each half of the one before; for inputs of size 1 or less. Larger ones start
+/// with larger steps, and get as many more as lead to the same last one.
 const STEPS: usize = 11;
 
 /// A directional derivative by differences.
@@ -104,8 +104,8 @@ fn element(step: f64, reach: f64, up: f64, middle: f64, down: f64) -> Quotients 
     Quotients {
         slope,
         bend: ((up - middle) - (middle - down)).abs() / step,
-        // Of the function's values, if they are right to the last bit or so, and of the points
-        // themselves.
+        // Rounding of the function's values, if they are right to the last bit or so, and of the
+        // points themselves.
         rounding: f64::EPSILON * (values + slope.abs() * reach) / step,
         middle_rounding: f64::EPSILON * middle.abs() / step,
     }

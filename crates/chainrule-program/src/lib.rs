@@ -16,7 +16,7 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
-//! # How it is made
+//! # Stages
 //!
 //! - **Trace** ([`trace`](mod@self), over `tensor/log.rs`). The user's closure runs once, as it is,
 //!   on real values; while it runs, every op that is applied goes into a log: those of the user,

@@ -22,12 +22,12 @@ pub enum Fault {
     /// The part that goes to a stretched input is brought to its shape by something else than the
     /// sum.
     Unbroadcast { input: usize, how: Unbroadcast },
-    /// Of the parts of a tensor's gradient, counted as they arrive, one stands for all. The place
-    /// is the tensor.
+    /// One part of a tensor's gradient, counted as they arrive, stands for all. The place is the
+    /// tensor.
     Overwrite { kept: usize },
 }
 
-/// What people do in place of the sum over the axes along which an input was stretched.
+/// A wrong reduction, in place of the sum over the axes along which an input was stretched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unbroadcast {
     /// The mean over them.

@@ -3,7 +3,7 @@
 //!
 //! A mistake is a [`Fault`]; its place is a node of the tape, or a tensor of whose gradient the
 //! parts are not summed. [`verdict`](super::verdict()) replays faults to find the one that was
-//! made. Of the catalogue the laboratory makes the page *Why is my gradient wrong?*.
+//! made. The page *Why is my gradient wrong?* is made from the catalogue by the laboratory.
 
 pub mod fault;
 mod general;

@@ -9,8 +9,7 @@ use crate::verdict::tape::{RecordedPass, with_saved};
 use chainrule_core::DType;
 use chainrule_core::ops::table;
 
-/// Where only one input has a gradient, the op saved only what that one needs, and a wrong rule
-/// must make do with it.
+/// An op with one differentiable input saves only its needs, and a wrong rule must make do with it.
 #[test]
 fn wrong_rules_do_not_panic_where_one_input_is_wanted() {
     let mut failures = Vec::new();

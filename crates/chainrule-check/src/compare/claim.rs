@@ -1,4 +1,4 @@
-//! What a user claims, and what can be wrong with the claim itself.
+//! A user's claim, and the mistakes that the claim itself can have.
 
 use std::borrow::Borrow;
 use std::fmt;

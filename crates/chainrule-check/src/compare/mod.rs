@@ -27,7 +27,7 @@ use noise::Noise;
 use numbers::same_but_for_rounding;
 use tape::LossGraph;
 
-/// What [`compare`] found: a row for each hand-written gradient. `Display` writes it as a table.
+/// Report of [`compare`]: a row for each hand-written gradient. `Display` writes it as a table.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// In the order in which the backward pass comes to know the gradients; those that could not be
@@ -45,7 +45,8 @@ pub struct ComparisonRow {
     pub name: String,
     /// The shape of the tensor, if it was found.
     pub shape: Option<Shape>,
-    /// How far the gradient is from that of autograd, or why the two could not be compared.
+    /// Distance of the gradient from that of autograd, or the reason why the two could not be
+    /// compared.
     pub outcome: Result<Discrepancy, Incomparable>,
     /// Whether it is right, and if not, whose fault that is.
     pub standing: Standing,
@@ -123,11 +124,10 @@ pub fn compare<C: Into<ByHand>>(
 ///
 /// Without an `atol`, the default, each row is judged relative to its own size, however small its
 /// gradient is. An element that cancels to nearly nothing can miss the tolerance by rounding alone.
-/// So where one does, the backward pass is run again four times with every number in it (the
-/// gradients on the way and the values that the rules saved) changed by up to eight units in its
-/// last place: 4 times the spread is the rounding of that element. A row within that is a
-/// [`Standing::Rounding`] and passes. To see mistakes as small as the rounding of f32, compare in
-/// f64.
+/// If one does, the backward pass is run again four times with every number in it (the gradients on
+/// the way and the values that the rules saved) changed by up to eight units in its last place: 4
+/// times the spread is the rounding of that element. A row within that is a [`Standing::Rounding`]
+/// and passes. To see mistakes as small as the rounding of f32, compare in f64.
 pub fn compare_within<C: Into<ByHand>>(
     loss: &Tensor,
     by_hand: impl IntoIterator<Item = C>,
@@ -244,11 +244,11 @@ fn difference(
     }
 }
 
-/// What is known of one gradient.
+/// One gradient and its expected value.
 struct View<'a> {
     number: u64,
     gradient: &'a Tensor,
-    /// What the chain rule makes of the hand-written gradients above it.
+    /// Gradient by the chain rule from the hand-written gradients above it.
     made: Option<&'a Tensor>,
     /// The effect of rounding on that.
     noise: &'a Noise,
@@ -266,7 +266,7 @@ impl View<'_> {
     }
 }
 
-/// Which row's gradient is made from which.
+/// Dependencies between the rows' gradients.
 struct Order {
     /// For each row, the rows right above it.
     above: Vec<Vec<usize>>,
@@ -355,8 +355,8 @@ impl Order {
                 false => Standing::First,
             };
         }
-        // Where a wrong gradient could not be put in place of autograd's, nothing can be said
-        // beyond the graph.
+        // Nothing can be said beyond the graph if a wrong gradient could not be put in place of
+        // autograd's.
         let open = above.iter().any(|&j| rows[j].is_wrong() && rows[j].outcome.is_err());
         match explained || (compared && open) {
             true => {

@@ -1,9 +1,9 @@
 //! Rounding of each gradient: the backward pass is run again with every number in it changed in its
 //! last bits.
 //!
-//! Two right ways to write a backward pass round differently at each step. How far that takes them
-//! apart depends on what cancels on the way, so no fixed tolerance fits. The spread of a few such
-//! runs is that distance, element by element, in the dtype that the pass runs in.
+//! Two right ways to write a backward pass round differently at each step. Their distance depends
+//! on what cancels on the way, so no fixed tolerance fits. The spread of a few such runs is that
+//! distance, element by element, in the dtype that the pass runs in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::tensor::node::{Node, SavedValues, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Value;
 
-/// How many runs there are.
+/// Number of runs.
 const RUNS: u64 = 4;
 
-/// By how many units in the last place numbers change at most, in either direction.
+/// Largest change of a number, in units in the last place, in either direction.
 const UNITS: f64 = 8.0;
 
-/// How much farther the values are moved to see whether a rule is continuous: one that picks a
-/// maximum by comparing is not, and is left as it is.
+/// Factor by which the values are moved farther to see whether a rule is continuous: one that picks
+/// a maximum by comparing is not, and is left as it is.
 const FAR: f64 = 16.0;
 const BROKEN: f64 = 1.0 / 1024.0;
 
-/// How much of the spread is allowed for.
+/// Allowed multiple of the spread.
 const ALLOWED: f64 = 4.0;
 
 /// The values that are known of a forward pass, by where they lie: each is changed in the same way
 /// wherever a rule saved it.
 ///
 /// A value is as inexact as the operands that it was made from: in `x - mean` that is the rounding
-/// of `x`, however small the difference. What the rounding of its elementwise operands does to it
-/// is `|d value / d operand| |operand|`, by the op's own rule.
+/// of `x`, however small the difference. Rounding of its elementwise operands moves it by
+/// `|d value / d operand| |operand|`, by the op's own rule.
 struct ForwardValues(HashMap<*const Value, (u64, Option<Vec<f64>>)>);
 
 impl ForwardValues {
@@ -92,7 +92,7 @@ fn operands(node: &Arc<Node>, values: &HashMap<u64, Arc<Value>>) -> Result<Optio
     Ok(sizes)
 }
 
-/// How far each element of each gradient may move by rounding.
+/// Rounding of each element of each gradient.
 pub(super) struct Noise(HashMap<u64, Vec<f64>>);
 
 impl Noise {

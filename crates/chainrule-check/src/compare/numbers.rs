@@ -1,11 +1,11 @@
-//! How far two gradients of one tensor are apart.
+//! Distance of two gradients of one tensor.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// How close two numbers must be to count as approximately equal: `|a - b| <= atol + rtol * |b|`,
+/// Tolerance within which two numbers count as approximately equal: `|a - b| <= atol + rtol * |b|`,
 /// with `b` the one of autograd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
@@ -23,7 +23,7 @@ impl Default for Tolerance {
     }
 }
 
-/// How many units in the last place of the largest element two right gradients may be apart.
+/// Distance of two right gradients at most, in units in the last place of the largest element.
 const UNITS: f64 = 64.0;
 
 /// Two gradients of one tensor, compared element by element.
@@ -35,7 +35,7 @@ pub struct Discrepancy {
     pub approximate: bool,
     /// The largest `|a - b|`. NaN if there is a NaN on one side.
     pub largest: f64,
-    /// Where that is.
+    /// Index of that element.
     pub at: Vec<usize>,
     /// The element there in the hand-written gradient.
     pub by_hand: f64,
@@ -110,7 +110,7 @@ pub(super) fn same_but_for_rounding(a: &Tensor, b: &Tensor, rounding: f64) -> bo
     a.len() == b.len() && a.iter().zip(&b).all(same)
 }
 
-/// Where element `position` of a row-major array is.
+/// Index of element `position` of a row-major array.
 pub(crate) fn index_of(mut position: usize, shape: &[usize]) -> Vec<usize> {
     let mut index = vec![0; shape.len()];
     for (place, &size) in index.iter_mut().zip(shape).rev() {

@@ -6,8 +6,8 @@ use super::super::follow::write_corrections;
 use super::{Comparison, ComparisonRow, Discrepancy, Standing};
 use chainrule_core::ops::OpId;
 
-/// What fills the columns of a row: shape, exact, approximate, largest difference, its index, mean
-/// relative error.
+/// Headings of the columns: shape, exact, approximate, largest difference, its index, mean relative
+/// error.
 const HEAD: [&str; 7] = ["", "shape", "exact", "approx", "max diff", "at", "mean rel"];
 
 impl fmt::Display for Comparison {

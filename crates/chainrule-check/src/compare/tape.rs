@@ -110,7 +110,7 @@ impl LossGraph {
         &self.sources[&number]
     }
 
-    /// What puts sources into the order of the backward pass: larger is earlier.
+    /// Key of the sources in the order of the backward pass: larger is earlier.
     pub fn time(&self, number: u64) -> (u64, u64) {
         (self.times[&number], number)
     }

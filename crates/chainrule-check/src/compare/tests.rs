@@ -1,5 +1,5 @@
-//! That a right backward pass passes, that each planted mistake is found where it was made, and
-//! that nothing a user gives panics.
+//! Tests: a right backward pass passes, each planted mistake is found at its place, and nothing a
+//! user gives panics.
 
 use super::*;
 use chainrule_core::{Generator, no_grad};

@@ -1,4 +1,4 @@
-//! What each entry of the table must have.
+//! Completeness of each entry of the table.
 
 use std::collections::HashSet;
 

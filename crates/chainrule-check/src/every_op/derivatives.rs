@@ -8,11 +8,10 @@ use crate::tensor::Tensor;
 use crate::{dot_product, richardson};
 use chainrule_core::ops::{Entry, Sample};
 
-/// How far the two modes may be apart, relative to the magnitude of the terms of the inner
-/// products.
+/// Tolerance between the two modes, relative to the magnitude of the terms of the inner products.
 const MODES: f64 = 1e-12;
 
-/// How far reverse mode and differences may be apart, relative to the directional derivative.
+/// Tolerance between reverse mode and differences, relative to the directional derivative.
 const DIFFERENCES: f64 = 1e-7;
 
 /// The smallest step of the differences is about 2^-13; values that are right to a few last bits

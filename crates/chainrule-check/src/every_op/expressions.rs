@@ -17,21 +17,21 @@ use crate::tensor::Tensor;
 use chainrule_core::ops::{Entry, Family, Sample};
 use chainrule_core::{DType, Slice};
 
-/// How many expressions are built; `CHAINRULE_EXPRESSIONS` sets another number.
+/// Number of expressions; `CHAINRULE_EXPRESSIONS` sets another number.
 const EXPRESSIONS: u64 = 10_000;
 
 /// Seeds that once failed, tried first.
 const FAILED_ONCE: &[u64] = &[];
 
-/// How far the modes may be apart, as a fraction of the terms of the inner products: 30 steps lose
+/// Tolerance between the modes, as a fraction of the terms of the inner products: 30 steps lose
 /// some digits.
 const MODES: f64 = 1e-10;
 
-/// How far they may be apart where everything cancels, as in the variance of one element: values
-/// and slopes are of size 1.
+/// Tolerance if everything cancels, as in the variance of one element: values and slopes are of
+/// size 1.
 const FLOOR: f64 = 1e-13;
 
-/// How far earlier results move the inputs of a sample.
+/// Reach of earlier results over the inputs of a sample.
 const REACH: f64 = 0.02;
 
 /// Ops without a gradient to check in an expression, and why.
@@ -47,7 +47,7 @@ fn bricks() -> Vec<Brick> {
     let usable = |s: &Sample| {
         let floats = s.floats();
         let wide = floats.iter().all(|x| x.dtype() == DType::F64 && x.numel() > 0);
-        // What has no elements or is too large for many steps adds nothing.
+        // A sample without elements, or one too large for many steps, adds nothing.
         !s.kink && !floats.is_empty() && wide && (1..=400).contains(&s.on(&floats).numel())
     };
     let brick = |entry: &'static Entry| {
@@ -73,7 +73,7 @@ fn mould(x: &Tensor, shape: &[usize], g: &mut Generator) -> Tensor {
 fn moved(base: &Tensor, x: &Tensor, g: &mut Generator) -> Tensor {
     let step = mould(x, &base.shape(), g);
     let here = step.detach();
-    // Whatever lies far off moves no further than what is near.
+    // A far point moves no further than a near one.
     base + here.tanh() * REACH + (&step - &here)
 }
 

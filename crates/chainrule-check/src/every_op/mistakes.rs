@@ -16,7 +16,7 @@ use chainrule_core::ops::{Entry, Mistake, Sample};
 /// the checks.
 const CAUGHT: f64 = 1e-6;
 
-/// What planting a mistake in one sample did.
+/// Effect of a mistake planted in one sample.
 enum Effect {
     /// The gradient is off by this much, relative to its largest element.
     Off(f64),

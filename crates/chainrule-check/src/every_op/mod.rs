@@ -1,5 +1,5 @@
-//! What every op goes through, generated from the table. Each test looks at one property of all
-//! ops, collects every failure with the op, the sample and both values, and fails with the list.
+//! Checks of every op, generated from the table. Each test looks at one property of all ops,
+//! collects every failure with the op, the sample and both values, and fails with the list.
 
 mod coverage;
 mod derivatives;
@@ -51,7 +51,7 @@ fn report(property: &str, failures: Vec<String>) {
     );
 }
 
-/// What `visit` returns, or the text of its panic.
+/// The result of `visit`, or the text of its panic.
 fn caught(visit: impl FnOnce() -> Vec<String>) -> Vec<String> {
     catch_unwind(AssertUnwindSafe(visit)).unwrap_or_else(|panic| vec![panic_text(&*panic)])
 }

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use chainrule_core::ops::{Family, Sample};
 use chainrule_core::{DType, Shape};
 
-/// How many shapes each op gets.
+/// Shapes for each op.
 const CASES: u64 = 60;
 
 pub(super) fn below(n: u64, g: &mut Generator) -> usize {

@@ -53,8 +53,8 @@ fn f32_is_close_to_f64() {
             let v = probe(y.shape(), DType::F32, g).to_dtype(DType::F64);
             let (want, wanted) = run(s, &wide, &v);
             let (got, gradients) = run(s, &narrow, &v);
-            // Where values cancel (a loss near 0, a normalised gradient), they are right to the
-            // size of what cancelled.
+            // Values that cancel (a loss near 0, a normalised gradient) are right to the size of
+            // their terms.
             let floor = |terms: &[f64]| 8.0 * f64::from(f32::EPSILON) * largest(terms);
             let inputs: Vec<f64> = wide.iter().flat_map(Tensor::to_f64_vec).collect();
             let mut failures: Vec<String> =

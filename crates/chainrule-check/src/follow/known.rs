@@ -21,7 +21,7 @@ pub(crate) struct Quantity {
     pub is_gradient: bool,
 }
 
-/// How a value is a quantity.
+/// A value as a multiple of a known quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Match {
     pub at: usize,
@@ -120,7 +120,7 @@ impl Known {
         scaled
     }
 
-    /// How unlikely it is for each instruction that the mistake is in it.
+    /// Rank of each instruction: the less likely the mistake is in it, the higher.
     pub fn ranks(&self, replay: &Replay, run: &Run) -> Vec<f64> {
         let found: Vec<Option<Match>> = (0..replay.program.infos().len())
             .map(|i| run.tensor(Id(i as u32)).and_then(|t| self.find(&t.to_f64_vec())))

@@ -41,7 +41,7 @@ use replay::{Replay, takes};
 use report::Writer;
 use search::{Goal, Point, Search};
 
-/// How long a search may take.
+/// Seconds that a search may take.
 pub(crate) const SECONDS: f64 = 1.0;
 
 /// Whether the backward of a custom op gives the gradients of what its forward computes, at
@@ -50,8 +50,8 @@ pub(crate) const SECONDS: f64 = 1.0;
 /// The forward runs with its ops recorded, and autograd differentiates it: those are the right
 /// gradients. The ops of the backward are recorded too, and edited one at a time, and where one is
 /// not enough two: another operand, a transposition, another axis, a factor (which is told with its
-/// origin in the sizes), a number, an op or a term too many or too few. What is printed has been
-/// run, at three points. Inputs in f32 are taken in f64; integers stay.
+/// origin in the sizes), a number, an op or a term too many or too few. Every printed correction
+/// has been run, at three points. Inputs in f32 are taken in f64; integers stay.
 ///
 /// Errors if the forward cannot be differentiated (it leaves the ops of the engine), and as forward
 /// and backward do. A backward that reads elements (`to_vec`, `item`) cannot be followed: it is

@@ -21,7 +21,8 @@ pub(crate) struct Goal {
     /// Edits are looked for at the first, and confirmed at the others.
     pub points: Vec<Point>,
     pub close: Closeness,
-    /// How unlikely it is for each instruction that it is the one: what the edits of it cost more.
+    /// Rank of each instruction, which its edits cost more: higher if it is less likely the wrong
+    /// one.
     pub ranks: Vec<f64>,
     /// Whether each instruction is one that may be edited at all.
     pub open: Vec<bool>,
@@ -115,8 +116,8 @@ impl<'a> Search<'a> {
         if !hits.is_empty() {
             return SearchOutcome { alone: hits, tried: self.tried, ..found };
         }
-        // Of several mistakes each makes some results wrong: what mends one and spoils none is
-        // kept.
+        // Each of several mistakes makes some results wrong: an edit that mends one and spoils none
+        // is kept.
         let mut together: Vec<Hit> = Vec::new();
         for _ in 0..3 {
             let Some(best) = self.best(&partial) else { break };
@@ -253,7 +254,7 @@ impl<'a> Search<'a> {
         self.digits(came, usize::from(change.number != 0.0)) >= 9.0
     }
 
-    /// How many digits agree in results that were wrong, of numbers that are not the same one.
+    /// Number of agreeing digits in results that were wrong, of numbers that are not the same one.
     fn digits(&self, came: impl Fn(&usize) -> bool, unknowns: usize) -> f64 {
         let mut moved = 0usize;
         for (i, due) in self.goal.points[0].due.iter().enumerate() {
@@ -387,7 +388,7 @@ impl<'a> Search<'a> {
     /// Two edits that together make all right: on two paths, where what they do adds up, or on one
     /// path, where each is tried with each.
     fn two(&mut self) -> Option<Vec<Hit>> {
-        // Of the pairs there are millions.
+        // Pairs come in millions.
         if self.digits(|_| true, 2) < 18.0 {
             return None;
         }

@@ -7,7 +7,7 @@ use crate::richardson::largest;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// How far beside the given point another one is, relative to the elements: so far that a gradient
+/// Distance of the point beside the given one, relative to the elements: so far that a gradient
 /// whose error grows with the square of the distance is seen, and so near that the function is
 /// still the same.
 const BESIDE: f64 = 1.0 / 8.0;
@@ -18,7 +18,7 @@ const ZERO: f64 = 1e-3;
 /// The least size that zeros count as.
 const LEAST: f64 = 0.5;
 
-/// How far beside a kink a point is that has none, relative to the largest element of an input.
+/// Distance from a kink to a point that has none, relative to the largest element of an input.
 const NUDGE: f64 = 1.0 / 64.0;
 
 impl Level<'_> {

@@ -28,13 +28,12 @@ const SURE: f64 = 1e-3;
 /// A relative error of the differences with which no more steps are made.
 const ENOUGH: f64 = 1e-9;
 
-/// How often the inputs are changed in their last bits to see what rounding does, and by how many
-/// units.
+/// Perturbations of the inputs in their last bits to measure rounding, and their size in units.
 const SHAKES: u64 = 2;
 const LAST_BITS: f64 = 16.0;
 const LEAST_BITS: f64 = 1.0 / 256.0;
 
-/// What is larger than this, relative to the values, is not rounding.
+/// Bound of rounding, relative to the values: larger is a difference.
 const ROUNDING: f64 = 1e-9;
 
 /// A function restricted to lines through a point.
@@ -46,7 +45,7 @@ pub(super) struct Restriction<'a> {
     /// A probe for each output; empty for outputs that are not floats.
     pub probes: &'a [Vec<f64>],
     pub calls: Cell<usize>,
-    /// How far rounding moves `<probe, output>`, once it was asked for.
+    /// Noise of `<probe, output>` by rounding, once it was asked for.
     pub noise: OnceCell<Vec<f64>>,
     /// The rounding unit of the function's arithmetic.
     pub unit: f64,
@@ -147,7 +146,7 @@ impl Restriction<'_> {
         self.probes[o].iter().zip(&self.origin[o]).map(|(v, y)| (v * y).abs()).sum()
     }
 
-    /// How far `<probe, output>` moves when the inputs change in their last bits. No more than a
+    /// Noise of `<probe, output>` when the inputs change in their last bits. No more than a
     /// billionth is taken for rounding, so that a jump is not.
     fn noise(&self) -> Result<&Vec<f64>> {
         if let Some(noise) = self.noise.get() {

@@ -1,12 +1,12 @@
-//! Where a function has kinks: by what its ops do a little to either side of the point.
+//! Kinks of a function, found by the behaviour of its ops a little to either side of the point.
 //!
 //! The function is recorded at the point and on both sides of it, along a line that moves every
-//! element of the inputs. Each op of the tape is then looked at on its own. Where its value on one
-//! side is not near that on the other, it jumps. Where nothing that it is given jumps, its forward
-//! rule is applied at all three points to the same tangents: where it is smooth the results are
-//! nearly the same, and where they are not, there is a kink. So a kink is found at the op that has
-//! it, element by element, however many smooth elements there are; those that cancel in the result
-//! are found too, since at them a gradient depends on the side that each rule takes.
+//! element of the inputs. Each op of the tape is then looked at on its own. An op whose value on
+//! one side is not near that on the other jumps. If none of its operands jumps, its forward rule is
+//! applied at all three points to the same tangents: at a smooth point the results are nearly the
+//! same; otherwise there is a kink. A kink is thus found at the op that has it, element by element,
+//! however many smooth elements there are; those that cancel in the result are found too, since at
+//! them a gradient depends on the side that each rule takes.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
@@ -31,17 +31,17 @@ pub struct Kink {
     pub op: &'static str,
     /// The line that called it.
     pub location: &'static Location<'static>,
-    /// What it does there.
+    /// Kind of the break.
     pub what: Break,
     /// The element of its result.
     pub index: Vec<usize>,
-    /// What the op was given there, if its inputs have the result's shape.
+    /// Operands of the op there, if its inputs have the result's shape.
     pub at: Vec<f64>,
-    /// How many elements of its result lie on a kink or beside one.
+    /// Elements of its result on a kink or beside one.
     pub count: usize,
 }
 
-/// How an op fails to be smooth.
+/// Kind of a break in smoothness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Break {
     /// Its slope is another one on the other side, or at the point itself.
@@ -78,8 +78,8 @@ impl fmt::Display for Kink {
     }
 }
 
-/// How far the sides of the point are from it, relative to the largest element of an input: a kink
-/// nearer than this is taken to be at the point.
+/// Distance of the sides from the point, relative to the largest element of an input: a kink nearer
+/// than this is taken to be at the point.
 pub(super) const AT: f64 = 1.0 / (1u64 << 34) as f64;
 
 /// The same for kinks beside the point, which differences cannot keep clear of.
@@ -89,7 +89,7 @@ pub(super) const BESIDE: f64 = 1.0 / (1u64 << 20) as f64;
 /// nearer than so many are the same.
 const UNITS: f64 = 1024.0;
 
-/// What goes down to less than half when the distance goes down to this is smooth.
+/// A difference that drops below half when the distance shrinks by this factor is smooth.
 const CLOSER: f64 = 1.0 / 16.0;
 
 /// Slopes that are apart by less than this, relative to themselves, are the same.
@@ -136,7 +136,7 @@ pub(super) struct Scan<'a> {
     /// The rounding unit of the function's arithmetic, and of its gradient's.
     pub unit: f64,
     pub slopes: f64,
-    /// How often the function was called.
+    /// Number of calls of the function.
     pub calls: Cell<usize>,
 }
 
@@ -216,8 +216,7 @@ impl Scan<'_> {
         Some(Both { up: Steps::of(&up), down: Steps::of(&down), limits })
     }
 
-    /// How far numbers may be apart by rounding to this unit; nothing in f64, whose limits are
-    /// their own.
+    /// Tolerance of numbers rounded to this unit; nothing in f64, whose limits are their own.
     fn within(&self, unit: f64) -> f64 {
         if unit > f64::EPSILON { UNITS * unit } else { 0.0 }
     }
@@ -283,7 +282,7 @@ impl Both {
     }
 }
 
-/// What differs far off and does not differ much less closer by.
+/// Breaks seen from afar that do not shrink from close by.
 fn confirmed(
     far: Vec<BrokenStep>,
     close: impl FnOnce() -> Option<Vec<BrokenStep>>,
@@ -329,7 +328,7 @@ impl Sides<'_> {
         inputs.fold(greatest(&self.output(0)), f64::max)
     }
 
-    /// Where operands that are not on the tape are others on another side, and where the value is.
+    /// Jumps of the value, and of operands that are not on the tape, between the sides.
     fn jumps(&self, seen: f64) -> Vec<BrokenStep> {
         let floor = CANCELLED * seen;
         let node = self.node();
@@ -355,7 +354,7 @@ impl Sides<'_> {
         out
     }
 
-    /// Where the forward rule gives another slope on another side.
+    /// Slopes by the forward rule that differ between the sides.
     fn slopes(&self, known: &HashMap<u64, Option<Tensor>>) -> Vec<BrokenStep> {
         let elements = self.bends(known).unwrap_or_default();
         if elements.is_empty() {

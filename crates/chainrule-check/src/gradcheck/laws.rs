@@ -2,10 +2,10 @@
 //! time, and it is linear in the cotangent.
 //!
 //! A gradient along one random cotangent cannot show that a rule clips, takes a magnitude, drops
-//! what is negative or draws a new mask. So the rule is run again with that cotangent taken apart:
-//! by sign, by element, by a constant, and at other sizes. Multiplying by a power of two is exact
-//! in every binary arithmetic, so those laws hold to the last bit; sums hold to the rounding of the
-//! rule, which is thereby measured.
+//! what is negative or draws a new mask. The rule is therefore run again with that cotangent taken
+//! apart: by sign, by element, by a constant, and at other sizes. Multiplying by a power of two is
+//! exact in every binary arithmetic, so those laws hold to the last bit; sums hold to the rounding
+//! of the rule, which is thereby measured.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum Law {
     Sum(Split),
 }
 
-/// How a cotangent is taken apart.
+/// Split of a cotangent into parts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Split {
@@ -90,7 +90,7 @@ pub(super) struct Lawful {
     pub broken: Option<BrokenLaw>,
     /// The rounding unit of the arithmetic that the gradient comes from.
     pub unit: f64,
-    /// By how much the parts of a gradient miss the whole, relative to its largest element, where
+    /// Distance of the parts' sum from the whole gradient, relative to its largest element, where
     /// that is more than rounding in f32 explains.
     pub rough: Option<f64>,
 }
@@ -101,14 +101,14 @@ const SCALES: [f64; 5] = [-1.0, 2.0, 1024.0, -1.0 / 1024.0, 1.0 / 1024.0];
 /// Elements of the cotangent that are taken by themselves.
 const ELEMENTS: usize = 2;
 
-/// How far sums may be off, in rounding units of the largest element.
+/// Tolerance of sums, in rounding units of the largest element.
 const UNITS: f64 = 64.0;
 
 /// The difference that two runs of a right rule may have, relative to the largest element: threads
 /// may sum in another order.
 const RUNS: f64 = 1e-9;
 
-/// How often the cotangent is changed in its last bits to see what rounding does.
+/// Perturbations of the cotangent in its last bits to measure rounding.
 const SHAKES: u64 = 5;
 
 /// A relative miss of sums that is more than this is not the rounding of any float type.
@@ -160,8 +160,8 @@ fn gradients(tape: &Tape, o: usize, v: &Tensor) -> Result<InputGradients> {
     Ok(found.into_iter().map(|g| g.map(|g| g.to_f64_vec())).collect())
 }
 
-/// How far sums may be off in arithmetic of this unit. Narrow types are summed in wider ones, so
-/// that only a few roundings are left.
+/// Tolerance of sums in arithmetic of this unit. Narrow types are summed in wider ones, so that
+/// only a few roundings are left.
 fn slack(unit: f64) -> f64 {
     if unit > SINGLE { 8.0 * unit } else { UNITS * unit }
 }
@@ -313,8 +313,8 @@ impl ReverseRule<'_> {
         Ok(())
     }
 
-    /// How far an element of the gradient moves when the cotangent changes in its last bits: much,
-    /// relative to the sum, where large parts cancel.
+    /// Noise of a gradient's element when the cotangent changes in its last bits: much, relative to
+    /// the sum, where large parts cancel.
     fn noise(&self, level: &Level<'_>, i: usize, v: &Tensor) -> Result<f64> {
         let mut noise: f64 = 0.0;
         let still = gradients(self.tape, self.o, v)?;

@@ -87,8 +87,7 @@ pub(super) struct Modes {
     pub seed: u64,
     pub reverse: f64,
     pub forward: Option<f64>,
-    /// What the sums go by: the root of the sum of the squares of their terms, the larger of the
-    /// two.
+    /// Scale of the sums: the root of the sum of the squares of their terms, the larger of the two.
     pub size: f64,
     /// Whether a path on the tape leads from the output to the input.
     pub linked: bool,
@@ -96,7 +95,7 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    /// How far the modes are apart.
+    /// Distance of the modes.
     pub fn apart(&self) -> f64 {
         self.forward.map_or(0.0, |forward| (self.reverse - forward).abs())
     }
@@ -261,14 +260,14 @@ impl Level<'_> {
                 there.iter().zip(numbers(&moved)).filter(|(a, b)| *a != b).count()
             })
         };
-        // Narrow values do not see the last bits of f64, and do see some of their own. Those of a
+        // Narrow values do not see the last bits of f64, and do see some of their own. Values of a
         // step function see neither.
         let narrow = 2 * changes(DOUBLE) <= there.len() && 2 * changes(4.0 * unit) > there.len();
         Ok(if narrow { unit } else { DOUBLE })
     }
 
-    /// What forbids to look at derivatives: both calls must have given the same finite values, and
-    /// left their inputs alone.
+    /// Problems that forbid to look at derivatives: both calls must have given the same finite
+    /// values, and left their inputs alone.
     fn problems(&self, recorded: &Recorded) -> Vec<Problem> {
         let (plain, full) = (&recorded.plain, &recorded.full);
         let mut out = Vec::new();

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// masked probes.
 const FEW: usize = 16;
 
-/// How much of an error one element must account for to be taken for the only wrong one.
+/// Part of an error that may be left when one element is taken for the only wrong one.
 const ALONE: f64 = 1e-3;
 
 /// The derivative of the input's element or part, in the ways there are.
@@ -23,7 +23,7 @@ struct Ways {
 }
 
 impl Ways {
-    /// By how much reverse mode is off: linear in the direction.
+    /// Error of reverse mode: linear in the direction.
     fn off(&self) -> f64 {
         self.reverse - self.other
     }
@@ -79,8 +79,8 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
         let ways = search.element(j, forward)?;
         let size = |w: &Ways| w.reverse.abs().max(w.other.abs());
         let worse = |(_, best): &(usize, Ways)| {
-            // What is apart by less than a millionth of the largest is noise beside it, however
-            // wrong relatively.
+            // A distance below a millionth of the largest is noise beside it, however wrong
+            // relatively.
             let counts = ways.apart() > 1e-6 * best.apart();
             counts && (ways.error(), size(&ways)) > (best.error(), size(best))
                 || best.apart() < 1e-6 * ways.apart()
@@ -109,7 +109,7 @@ pub(super) fn worst(pair: &Pair<'_>, seed: u64, forward: bool) -> Result<(Option
     Ok((Some(Worst { index, reverse: ways.reverse, forward: mode, difference, error }), blame))
 }
 
-/// Which of two values is wrong, by a third that is right to a few digits.
+/// The wrong one of two values, by a third that is right to a few digits.
 fn blame(reverse: f64, forward: f64, difference: f64) -> Blame {
     let (r, f) = ((reverse - difference).abs(), (forward - difference).abs());
     match () {

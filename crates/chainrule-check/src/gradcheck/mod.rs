@@ -53,7 +53,7 @@ pub struct GradChecker<'a> {
 /// `f` may return one tensor or several, or a `Result` of them. Inputs that are not floats are
 /// passed on as they are.
 ///
-/// # How
+/// # Method
 ///
 /// Let `J` be the Jacobian of an output by an input, and `u` and `v` Gaussian numbers. Three values
 /// must agree:
@@ -73,20 +73,20 @@ pub struct GradChecker<'a> {
 /// among `n` elements of about the same size, one that is off by a relative 1e-9 `sqrt(n)` is seen,
 /// which is a millionth for a million elements.
 ///
-/// Where the modes disagree by no more than 64 times what a change of the inputs and probes in
-/// their last bits does to them, that is rounding, and passes.
+/// A disagreement of the modes of no more than 64 times what a change of the inputs and probes in
+/// their last bits does to them is rounding, and passes.
 ///
 /// Differences judge only where they could have shown a mistake: what they allow for must be less
-/// than a sixteenth of the derivative. Where they drown in rounding, and no independent forward
-/// mode is there, the outcome is [`Outcome::Uncertain`], which does not pass. A derivative that is
-/// zero, or nothing but rounding, is measured by the value over the input instead.
+/// than a sixteenth of the derivative. If they drown in rounding, and no independent forward mode
+/// is there, the outcome is [`Outcome::Uncertain`], which does not pass. A derivative that is zero,
+/// or nothing but rounding, is measured by the value over the input instead.
 ///
 /// # Laws
 ///
-/// Whatever a backward rule differentiates, it gives the same numbers each time and is linear in
-/// the cotangent. It is run twice again with the same cotangent, with zeros, with multiples of -1,
-/// 2, 1024 and their like, and with the cotangent taken apart by sign, into ones and the rest, and
-/// by element. What breaks is a [`BrokenLaw`] law, and wrong.
+/// Every backward rule gives the same numbers each time and is linear in the cotangent. It is run
+/// twice again with the same cotangent, with zeros, with multiples of -1, 2, 1024 and their like,
+/// and with the cotangent taken apart by sign, into ones and the rest, and by element. A rule that
+/// does not is reported as a [`BrokenLaw`], and is wrong.
 ///
 /// # Beside the point
 ///
@@ -103,10 +103,10 @@ pub struct GradChecker<'a> {
 ///
 /// The function is also recorded on both sides of the point, and each op on the tape is compared
 /// with itself there, element by element: a value that jumps, a slope that is another one, an
-/// operand computed off the tape that changes. Such places are [`Kink`]s, and the outcome is
+/// operand computed off the tape that changes. These places are [`Kink`]s, and the outcome is
 /// [`Outcome::Kink`]; so it is if differences meet one beside the point.
 ///
-/// # What it costs
+/// # Cost
 ///
 /// Two recorded calls of `f` at the point and two on its sides; on the tapes, for each seed, one
 /// backward pass for each output and one forward pass for each input, and 17 backward passes for
@@ -169,8 +169,8 @@ impl GradChecker<'_> {
         self
     }
 
-    /// How many probes are drawn; 3 by default, and 1 at least. Differences are taken along the
-    /// first of them.
+    /// Number of probes; 3 by default, and 1 at least. Differences are taken along the first of
+    /// them.
     pub fn seeds(mut self, seeds: u64) -> Self {
         self.seeds = seeds.max(1);
         self

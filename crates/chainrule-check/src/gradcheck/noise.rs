@@ -10,8 +10,7 @@ use crate::error::Result;
 use crate::richardson::largest;
 use crate::tensor::Tensor;
 
-/// How much noise is allowed for, in multiples of what a change of the inputs in their last bits
-/// does.
+/// Allowed noise, in multiples of what a change of the inputs in their last bits does.
 pub(super) const NOISE: f64 = 64.0;
 
 /// The same for a backward in narrow arithmetic, where a multiple of the rounding is much; and
@@ -19,18 +18,18 @@ pub(super) const NOISE: f64 = 64.0;
 const NARROW: f64 = 8.0;
 const UNITS: f64 = 4.0;
 
-/// How much rounding of the terms at each node is allowed for beside that.
+/// Allowed rounding of the terms at each node, beside that.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// How many such changes are tried.
+/// Number of such changes.
 const TRIES: u64 = 3;
 
 /// The multiple of the noise beyond which a difference is looked at no further.
 const CLEAR: f64 = 1e6;
 
 impl Pair<'_> {
-    /// How far rounding can take the modes apart: what a change of the inputs and probes in their
-    /// last bits does to either, times 64, and a few roundings of all terms on the way. At a kink,
+    /// Noise between the modes by rounding: the effect of a change of the inputs and probes in
+    /// their last bits on either, times 64, and a few roundings of all terms on the way. At a kink,
     /// where a small change may lead to another side, it is made beside it. Beside values of some
     /// size, what is smaller by the square of the rounding is nothing.
     pub fn noise(&self, kinks: &[Kink], modes: &Modes) -> Result<f64> {
@@ -66,8 +65,8 @@ impl Pair<'_> {
         Ok(NOISE * (noise + least) + ROUNDING * terms)
     }
 
-    /// How far reverse mode may be off by the rounding of a backward in narrow arithmetic; nothing
-    /// in f64.
+    /// Tolerance of reverse mode for the rounding of a backward in narrow arithmetic; nothing in
+    /// f64.
     pub fn narrow(&self, modes: &Modes) -> Result<f64> {
         let unit = self.lawful.unit;
         match unit > DOUBLE {
@@ -76,7 +75,7 @@ impl Pair<'_> {
         }
     }
 
-    /// How far reverse mode moves when inputs and probes change by some units.
+    /// Change of reverse mode when inputs and probes change by some units.
     pub fn wander(&self, modes: &Modes, unit: f64) -> Result<f64> {
         let mut most: f64 = 0.0;
         for k in 0..TRIES {

@@ -1,4 +1,4 @@
-//! What a function under check may return.
+//! Return types of a function under check.
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;

@@ -31,8 +31,8 @@ const COARSE: f64 = 1e-3;
 /// else a wrong one would pass as well.
 const RESOLVED: f64 = 1.0 / 16.0;
 
-/// A derivative that is zero, or nothing but rounding, has no size. What the differences allow for
-/// is then measured by the value over the input, within these bounds.
+/// A derivative that is zero, or nothing but rounding, has no size. The differences' tolerance is
+/// then measured by the value over the input, within these bounds.
 const NOTHING: f64 = 1e-6;
 const NOTHING_UNITS: f64 = 16384.0;
 const NATURAL: (f64, f64) = (1.0, 1e6);
@@ -138,7 +138,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Where the gradient is not finite, and why.
+    /// Place and cause of a gradient that is not finite.
     fn not_finite(&self, seed: u64) -> Result<Option<NotFinite>> {
         let probes = self.level.probes(seed, &self.recorded.plain)?;
         let Some(v) = &probes.v[self.o] else { return Ok(None) };
@@ -160,7 +160,7 @@ impl Pair<'_> {
         (modes.reverse - limit.value).abs() <= self.allowed(modes, limit, noise)
     }
 
-    /// What the differences say where the rules agree and have no kink at the point.
+    /// The verdict of the differences where the rules agree and have no kink at the point.
     fn by_differences(
         &self,
         first: &Modes,
@@ -194,7 +194,7 @@ impl Pair<'_> {
         Ok((outcome, beside))
     }
 
-    /// What rounding of the largest numbers on the way may do to the output along a probe.
+    /// Rounding of the largest numbers on the way, as it may move the output along a probe.
     fn rounding(&self) -> f64 {
         let values = |node: &Arc<Node>| lock(&node.saved).output.clone();
         let size = |value: Arc<Value>| largest(&[Tensor::from_parts(value, Source::None)]);

@@ -1,4 +1,4 @@
-//! What can be wrong with a function under check, beside its derivatives.
+//! Problems of a function under check, beside its derivatives.
 
 use std::fmt;
 use std::panic::Location;
@@ -10,9 +10,9 @@ use super::report::Slot;
 pub enum Problem {
     /// Two calls at the same point gave different values.
     NotDeterministic {
-        /// Which output.
+        /// The output.
         output: Slot,
-        /// Where they differ first.
+        /// Index of the first difference.
         index: Vec<usize>,
         /// The two values.
         values: (f64, f64),
@@ -21,14 +21,14 @@ pub enum Problem {
     ShapesChange,
     /// The function changed an input: its value, or the gradient that it keeps.
     InputChanged {
-        /// Which input.
+        /// The input.
         input: usize,
     },
     /// An output or a gradient has an element that is NaN or infinite.
     NotFinite {
         /// An output, or the gradient of an input.
         what: Slot,
-        /// Where the first such element is.
+        /// Index of the first such element.
         index: Vec<usize>,
         /// The element.
         value: f64,

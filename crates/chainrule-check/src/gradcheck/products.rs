@@ -16,7 +16,7 @@ impl Sum {
     }
 
     pub fn total(self) -> f64 {
-        // What was lost from an infinite sum is NaN.
+        // The lost part of an infinite sum is NaN.
         if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
     }
 }

@@ -1,4 +1,4 @@
-//! What a check found.
+//! Report of a check.
 
 use std::fmt;
 use std::panic::Location;
@@ -15,13 +15,13 @@ pub struct GradCheck {
     /// Every output against every float input; with order 2 also every gradient against every input
     /// and cotangent.
     pub pairs: Vec<PairCheck>,
-    /// What is wrong with the function itself, rather than with its derivatives.
+    /// Problems of the function itself, rather than of its derivatives.
     pub problems: Vec<Problem>,
     /// The relative error that passes against forward mode.
     pub tolerance: f64,
-    /// How often the function was called.
+    /// Number of calls of the function.
     pub calls: usize,
-    /// How many passes were made over its tapes, backward and forward.
+    /// Number of passes over its tapes, backward and forward.
     pub passes: usize,
 }
 
@@ -44,15 +44,15 @@ pub enum Slot {
 pub struct PairCheck {
     /// 1 for the gradient, 2 for the gradient of the gradient.
     pub order: usize,
-    /// What is differentiated: [`Slot::Output`], with order 2 [`Slot::Gradient`].
+    /// The differentiated output: [`Slot::Output`], with order 2 [`Slot::Gradient`].
     pub output: Slot,
     /// With respect to what: [`Slot::Input`], with order 2 also [`Slot::Cotangent`].
     pub input: Slot,
     /// The verdict.
     pub outcome: Outcome,
     /// The relative error along the worst probe: `|a - b| / s`, with `s` the root of the sum of the
-    /// squares of the products that `a` and `b` are summed from. Of reverse against forward mode,
-    /// or against differences if there is no independent forward mode.
+    /// squares of the products that `a` and `b` are summed from. It compares reverse with forward
+    /// mode, or with differences if there is no independent forward mode.
     pub error: f64,
     /// `<J^T v, u>` along that probe, by reverse mode.
     pub reverse: f64,
@@ -62,12 +62,12 @@ pub struct PairCheck {
     /// that probe beside it. `None` where they were not needed: the modes disagree, or there is a
     /// kink at the point.
     pub difference: Option<Directional>,
-    /// Of a wrong derivative, the worst element that was found.
+    /// The worst element found of a wrong derivative.
     pub worst: Option<Worst>,
-    /// Of a gradient that is not finite, where and by which op.
+    /// Place and op of a gradient that is not finite.
     pub not_finite: Option<NotFinite>,
-    /// Where the function has kinks at the point, or beside it where differences cannot keep clear
-    /// of them.
+    /// Kinks of the function at the point, or beside it where differences cannot keep clear of
+    /// them.
     pub kinks: Vec<Kink>,
     /// Whether all this was found at a point beside the given one, at which the gradient is right
     /// or cannot be judged.
@@ -88,7 +88,7 @@ pub struct Directional {
     pub forward: Option<f64>,
     /// By differences.
     pub difference: f64,
-    /// How far a right value may be from the differences.
+    /// Allowed distance of a right value from the differences.
     pub allowed: f64,
     /// Whether the differences mean nothing, because the steps disagree.
     pub kink: bool,
@@ -155,7 +155,7 @@ pub enum Judgement {
     Uncertain,
 }
 
-/// Which rule is wrong.
+/// The wrong rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// Reverse mode: forward mode agrees with differences, or there is none.

@@ -8,7 +8,7 @@ use super::tape::{Function, Tape, is_float, nodes};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// What is known of the kinks of a function at a point.
+/// Knowledge of a function's kinks at a point.
 pub(super) struct Survey<'a> {
     scan: Scan<'a>,
     /// The nodes that lead to each output.

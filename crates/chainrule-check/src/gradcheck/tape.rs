@@ -23,7 +23,7 @@ pub(super) struct Tape {
     /// The inputs: leaves for the floats, the others as they were given.
     pub leaves: Vec<Tensor>,
     pub outputs: Vec<Tensor>,
-    /// How many passes were made over it, backward and forward.
+    /// Number of passes over it, backward and forward.
     pub passes: Cell<usize>,
 }
 

@@ -66,7 +66,7 @@ fn smooth_points_beside_kinks_pass() {
     for x in [1e-3, 1e-5, -1e-6, 3.0] {
         assert_eq!(kinks(|x| x[0].relu() * &x[0], &[vector(&[x, 1.0])]), [], "{x}");
     }
-    // Where the slopes are equal there is no kink, and where nothing moves neither.
+    // Equal slopes make no kink, nor does a constant.
     assert_eq!(kinks(|x| (&x[0] * &x[0]).relu(), &[vector(&[0.0, 1.0])]), []);
     assert_eq!(
         kinks(|x| x[0].pad(&[(0, [0, 2])], PadMode::Constant(0.0)).relu(), &[vector(&[0.5, 1.0])]),

@@ -1,9 +1,9 @@
 //! At a kink there is no derivative, and which slope stands there is a choice; but only of the
 //! slopes on its sides and those between them.
 //!
-//! The function's own gradients at points around the kink show these. Where they take two values,
-//! there is one kink, and a slope outside the two is wrong. Where they take several, kinks add up,
-//! and by the sums of their slopes a usual choice may lie somewhat outside of those that were seen:
+//! The function's own gradients at points around the kink show these. If they take two values,
+//! there is one kink, and a slope outside the two is wrong. If they take several, kinks add up, and
+//! by the sums of their slopes a usual choice may lie somewhat outside of those that were seen:
 //! then it has to be further off than they are apart.
 
 use super::kinks::BESIDE;
@@ -16,7 +16,7 @@ use crate::richardson::largest;
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// How many points around the kink are looked at.
+/// Points looked at around the kink.
 const POINTS: u64 = 12;
 
 /// Gradients that are apart by less than this, relative to the largest, are the same.

@@ -8,12 +8,12 @@
 //!
 //! - [`cross_entropy_rows`]: a row of the gradient with respect to logits sums to 0. Precondition:
 //!   the targets of the row are probabilities.
-//! - [`row_maximum`]: the gradient of the subtracted row maximum is 0. Precondition: the loss is one
-//!   of softmax, which a shift of the row does not change.
+//! - [`row_maximum`]: the gradient of the subtracted row maximum is 0. Precondition: the loss is
+//!   one of softmax, which a shift of the row does not change.
 //! - [`Norm::sums`]: the gradient into a norm sums to 0 over the axes it normalises. For batch and
 //!   layer norm.
-//! - [`Norm::products`]: its product with the normalised values is `s eps / (v + eps)` times that of
-//!   the incoming gradient. For batch, layer and RMS norm.
+//! - [`Norm::products`]: its product with the normalised values is `s eps / (v + eps)` times that
+//!   of the incoming gradient. For batch, layer and RMS norm.
 //! - [`Norm::bias`]: a bias before batch norm gets no gradient. Precondition: nothing but the norm
 //!   takes the sum.
 //! - [`Norm::weight`]: the gradient of a weight before a norm is orthogonal to it, up to eps.
@@ -81,9 +81,9 @@ pub struct Invariant {
 pub struct InvariantReport {
     /// The law.
     pub law: &'static Invariant,
-    /// How far the two sides are apart, at the worst place.
+    /// Distance of the two sides, at the worst place.
     pub value: f64,
-    /// How far they may be apart there, for rounding.
+    /// Bound of the distance there, for rounding.
     pub bound: f64,
     /// The worst place: the number of the row, column or tensor.
     pub place: usize,
@@ -97,7 +97,7 @@ impl InvariantReport {
         self.value <= self.bound
     }
 
-    /// From what the sides are apart and what they may be apart at each place.
+    /// Report from the distance of the sides and its bound at each place.
     fn of(
         law: &'static Invariant,
         places: impl IntoIterator<Item = (f64, f64)>,
@@ -131,9 +131,9 @@ impl fmt::Display for InvariantReport {
     }
 }
 
-/// How far `terms`, the sum of the magnitudes of what is added up in steps of this dtype, may be
-/// off for rounding, after sums of `n`: `c` units of rounding, and more by the root of `n`, to
-/// which errors of random sign add up.
+/// Rounding of a sum whose terms' magnitudes add up to `terms`, in steps of this dtype, after sums
+/// of `n`: `c` units of rounding, and more by the root of `n`, to which errors of random sign add
+/// up.
 fn rounding(dtype: DType, c: f64, n: usize, terms: f64) -> f64 {
     let (unit, least) = match dtype {
         DType::F64 => (f64::EPSILON, f64::MIN_POSITIVE),

@@ -9,7 +9,7 @@
 //! - `sum(dx h) = s sum(a h) (1 - s^2 v) = s eps / (v + eps) sum(a h)`, for both divisors.
 //!
 //! Layer norm is the same over rows. RMS norm has no mean, and the second law with the mean square
-//! for the variance. Where `x = z W + b`, the first law makes the gradient of `b` 0 (batch norm),
+//! for the variance. With `x = z W + b`, the first law makes the gradient of `b` 0 (batch norm),
 //! and both make that of a column of `W` nearly orthogonal to it:
 //! `<W, dW> = sum(dx (x - b)) = eps / (v + eps) sum(a h)`, which is
 //! `gain * dgain * eps / (v + eps)`.
@@ -62,7 +62,7 @@ pub struct Norm {
     eps: f64,
     /// The variance is divided by the number of elements less this.
     correction: usize,
-    /// How many of the last axes are a row.
+    /// Number of last axes that are a row.
     axes: usize,
 }
 
@@ -79,7 +79,7 @@ pub struct Before<'a> {
     pub bias: Option<(&'a Tensor, &'a Tensor)>,
 }
 
-/// What is normalised together.
+/// One set of values that are normalised together.
 struct Set {
     /// The places of its elements.
     places: Vec<usize>,
@@ -117,13 +117,13 @@ impl Norm {
         Norm::new(x, NormKind::Rms)
     }
 
-    /// What the normalised values are multiplied by, one for each feature.
+    /// The gain of the normalised values, one for each feature.
     pub fn gain(mut self, gain: &Tensor) -> Norm {
         self.gain = Some(gain.detach());
         self
     }
 
-    /// What is added to the variance.
+    /// The eps added to the variance.
     pub fn eps(mut self, eps: f64) -> Norm {
         self.eps = eps;
         self

@@ -21,7 +21,7 @@ pub struct TestedInvariant {
     pub op: &'static str,
     /// The line that called it.
     pub location: &'static Location<'static>,
-    /// What came out.
+    /// Report of the law.
     pub report: InvariantReport,
 }
 
@@ -55,11 +55,10 @@ impl fmt::Display for TestedInvariant {
 pub struct Invariants {
     tested: usize,
     broken: Vec<TestedInvariant>,
-    /// Of norms whose gradient is on its way: the norm and the gradient of its result, by the
-    /// node's number.
+    /// Norms whose gradient is on its way: the norm and the gradient of its result, by the node's
+    /// number.
     norms: HashMap<u64, (Norm, Tensor)>,
-    /// Of what a norm takes: the norm, the gradient of its result, and the gradient that it passes
-    /// on.
+    /// Inputs of norms: the norm, the gradient of its result, and the gradient that it passes on.
     before: HashMap<u64, Passed>,
     /// The inputs of linear layers and products before a norm, by the node's number.
     saved: HashMap<u64, Vec<Option<Tensor>>>,
@@ -94,7 +93,7 @@ impl Invariants {
         done
     }
 
-    /// How many laws were tested, at every place of each.
+    /// Number of laws tested, at every place of each.
     pub fn tested(&self) -> usize {
         self.tested
     }
@@ -125,7 +124,7 @@ impl Invariants {
         }
     }
 
-    /// What a norm passes on to its input.
+    /// Tests the gradient that a norm passes on to its input.
     fn passed_by_norm(&mut self, node: &Arc<Node>, part: &Tensor) {
         let Some((norm, incoming)) = self.norms.remove(&node.number) else { return };
         if node.op.id() != Some(OpId::rms_norm) {
@@ -137,7 +136,7 @@ impl Invariants {
         self.before.insert(node.inputs[0].number(), passed);
     }
 
-    /// What a layer before a norm passes on to its parameters.
+    /// Tests the gradients that a layer before a norm passes on to its parameters.
     fn passed_before(&mut self, node: &Arc<Node>, i: usize, part: &Tensor, passed: &Passed) {
         let op = node.op.id();
         match (op, i) {
@@ -201,7 +200,7 @@ impl Observer for Invariants {
     fn arrive(&mut self, target: &Source, gradient: &Tensor) {
         let Source::Node(node) = target else { return };
         if let Some(passed) = self.before.get_mut(&node.number) {
-            // Whoever else takes this value would have added a gradient of its own.
+            // Another consumer of this value would have added a gradient of its own.
             passed.alone = Arc::ptr_eq(&passed.gradient.value(), &gradient.value());
             if matches!(node.op.id(), Some(OpId::linear | OpId::matmul)) {
                 let constant = |value: &Arc<Value>| Tensor::from_parts(value.clone(), Source::None);
@@ -288,7 +287,7 @@ fn upstream(node: &Node, gradient: &Tensor) -> Option<Tensor> {
     }
 }
 
-/// How many of the last axes are a row, if it is those.
+/// Number of last axes that are a row, if it is those.
 fn last_axes(own: &Param) -> Option<usize> {
     let over = own.field("over").filter(|over| over.name() == "Last")?;
     over.items().first()?.size()

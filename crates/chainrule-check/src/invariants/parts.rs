@@ -13,7 +13,7 @@ static PARTS: Invariant = Invariant {
     preconditions: "no example has a part in the results of another (no batch statistics), and nothing is random (no dropout)",
 };
 
-/// How the losses of parts make the loss of the whole.
+/// Combination of the parts' losses into that of the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Combine {
     /// The loss is a mean over examples: parts count by their size.

@@ -9,7 +9,7 @@ use chainrule_core::ops::table;
 use chainrule_core::{CrossEntropy, Reduction};
 use chainrule_lab::models::{Gpt, GptConfig, NamesMlp, NamesMlpConfig};
 
-/// How many seeds: more if the environment says so.
+/// Number of seeds: more if the environment says so.
 fn seeds() -> u64 {
     let seeds = std::env::var("CHAINRULE_INVARIANT_SEEDS").ok().and_then(|s| s.parse().ok());
     seeds.unwrap_or(40)
@@ -134,12 +134,12 @@ mod norms {
         axis: i64,
     }
 
-    /// Of any size, and as far from 0 as you like.
+    /// Inputs of any size, and as far from 0 as you like.
     fn case(g: &mut Generator, dtype: DType, kind: &str) -> NormCase {
         sized(g, dtype, kind, 300.0, 1e2)
     }
 
-    /// So small and near to 0 that a mistake is not lost in the rounding of f32.
+    /// Inputs so small and near to 0 that a mistake is not lost in the rounding of f32.
     fn mild(g: &mut Generator, dtype: DType, kind: &str) -> NormCase {
         sized(g, dtype, kind, 40.0, 3.0)
     }
@@ -276,7 +276,7 @@ mod norms {
     ) -> Result<(InvariantReport, Option<InvariantReport>)> {
         // Two features that are nearly equal make a row whose rounding is as large as itself.
         let least = if kind == "batch" { 2 } else { 6 };
-        // Of a single input the whole gradient is along the weight, and so 0.
+        // With a single input the whole gradient is along the weight, and so 0.
         let (n, i, o) = (between(g, 3, 60), between(g, 2, 20), between(g, least, 20));
         let eps = spread(g, 1e-6, 1e-2);
         let input = Tensor::randn([n, i], dtype, g) + spread(g, 1e-2, far);
@@ -507,7 +507,7 @@ mod in_training {
                 caught.push((op, mistake.name, broken));
             }
         }
-        // What is only too large, of the wrong sign, or the gradient of the gain, still obeys.
+        // A gradient that is only too large, of the wrong sign, or that of the gain, still obeys.
         let law_breakers = [
             ("batch_norm", "batch-norm coupling forgotten"),
             ("batch_norm", "mean path forgotten"),

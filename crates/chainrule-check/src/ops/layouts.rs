@@ -61,10 +61,10 @@ fn layouts(x: &Tensor) -> Vec<LeafView> {
     ]
 }
 
-/// How many layouts there are.
+/// Number of layouts.
 pub(crate) const LAYOUTS: usize = 3;
 
-/// One layout for all inputs: value and gradients as from contiguous inputs. What differs is
+/// One layout for all inputs: value and gradients as from contiguous inputs. Differences are
 /// returned.
 pub(crate) fn same_in_layout(
     sample: &Sample,
@@ -114,7 +114,7 @@ pub(crate) fn copy(x: &Tensor) -> Tensor {
 }
 
 /// Inputs that are one row (or element) stretched along the first axis: as from a copy, and the
-/// leaf gets the sum. What differs is returned.
+/// leaf gets the sum. Differences are returned.
 pub(crate) fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Result<Vec<String>> {
     let floats = sample.floats();
     if floats.iter().any(|x| x.rank() == 0 || x.shape()[0] == 0) {
@@ -136,7 +136,7 @@ pub(crate) fn same_when_expanded(sample: &Sample, g: &mut Generator) -> Result<V
     for (i, leaf) in leaves.iter().enumerate() {
         let g = leaf.grad().unwrap_or_else(|| leaf.zeros_like());
         let what = format!("gradient of input {i}, expanded");
-        // What cancels in the sum is right to the size of its terms.
+        // Terms that cancel in the sum leave it right to their size.
         let wanted = gradients[i].sum(0, true);
         let apart = size(&(&g - &wanted));
         let close = apart <= 1e-13 * size(&gradients[i]);
@@ -153,7 +153,7 @@ pub(crate) fn largest(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |m: f64, v| if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(v.abs()) })
 }
 
-/// What differs between two tensors of one shape by more than `tolerance` times the largest
+/// The difference of two tensors of one shape where it is more than `tolerance` times the largest
 /// magnitude; equal infinities are equal.
 pub(crate) fn difference(
     what: &str,

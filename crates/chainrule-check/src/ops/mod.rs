@@ -42,7 +42,7 @@ pub struct OpsReport {
     pub ops: Vec<OpReport>,
 }
 
-/// What the checks of one op found.
+/// Report of the checks of one op.
 #[derive(Clone, Debug)]
 pub struct OpReport {
     /// The op's name in the table; several methods may share one entry.
@@ -51,41 +51,40 @@ pub struct OpReport {
     pub family: Family,
     /// On how many samples it was checked.
     pub samples: usize,
-    /// How often each property was looked at, and how often it did not hold; in the order of
-    /// [`Property::ALL`].
+    /// Counts of each property; in the order of [`Property::ALL`].
     pub counts: [Count; Property::ALL.len()],
     /// The largest relative error of reverse against forward mode.
     pub largest_error: f64,
-    /// What did not hold.
+    /// Properties that did not hold.
     pub failures: Vec<Failure>,
 }
 
-/// How often something was looked at.
+/// Checks and failures of a property.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How often.
+    /// Number of checks.
     pub checked: usize,
-    /// How often it did not hold.
+    /// Number of failures.
     pub failed: usize,
 }
 
 /// A property that did not hold on a sample.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which one.
+    /// The property.
     pub property: Property,
-    /// What is particular about the sample.
+    /// Name of the sample: its particular.
     pub sample: &'static str,
-    /// What was found.
+    /// The difference found.
     pub what: String,
 }
 
-/// What each op is checked for.
+/// A property that each op is checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property {
     /// The gradient agrees with differences.
     First,
-    /// So does the gradient of the gradient.
+    /// The gradient of the gradient agrees with differences.
     Second,
     /// Forward and reverse mode agree, at first and second order, at kinks too.
     Modes,
@@ -157,7 +156,7 @@ impl OpReport {
         self.failures.is_empty()
     }
 
-    /// How often a property was looked at, and did not hold.
+    /// Checks and failures of a property.
     pub fn count(&self, property: Property) -> Count {
         self.counts[property as usize]
     }

@@ -25,8 +25,7 @@ fn nearest(wanted: &str) -> Vec<&'static str> {
     names
 }
 
-/// How many letters must be put in, left out or changed to make one word of the other (Levenshtein
-/// 1965).
+/// Edit distance of two words: letters put in, left out or changed (Levenshtein 1965).
 fn changes(a: &str, b: &str) -> i64 {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<i64> = (0..=b.len() as i64).collect();

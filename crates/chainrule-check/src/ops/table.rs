@@ -14,7 +14,7 @@ impl OpsReport {
         format!("{:NAMES$}  samples{}  {:>9}", "op", names.concat(), "error")
     }
 
-    /// What did not hold, and a line with the sums.
+    /// The failures, and a line with the sums.
     pub fn verdict(&self) -> String {
         let mut text = String::new();
         for op in &self.ops {

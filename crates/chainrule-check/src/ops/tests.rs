@@ -28,7 +28,7 @@ fn names_are_found_and_unknown_ones_get_a_hint() {
     assert!(!error.contains('\n'));
 }
 
-/// How many times all samples are turned into random points; `CHAINRULE_POINTS` sets another
+/// Number of times that all samples are turned into random points; `CHAINRULE_POINTS` sets another
 /// number, `CHAINRULE_OP` looks at one op alone.
 const ROUNDS: u64 = 1;
 
@@ -85,7 +85,7 @@ fn bends_by(
     far.iter().zip(&close).any(|(far, close)| *far > 1e-3 && *close > 0.5 * far)
 }
 
-/// What was found at many points.
+/// Results at many points.
 #[derive(Debug, Default)]
 struct Tally {
     points: usize,

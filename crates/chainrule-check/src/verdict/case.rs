@@ -1,8 +1,8 @@
-//! What a verdict has to explain, and what a change of some parts would do to it.
+//! The case of a verdict: observed gradients to explain, and the effect of a change of some parts.
 //!
-//! Below the place of a mistake the backward pass is linear in what comes down. So a replay does
-//! not start at the loss: the difference that the mistake makes to the parts that its node passes
-//! on is walked down by itself, and added to the right gradients.
+//! Below the place of a mistake the backward pass is linear in what comes down. A replay therefore
+//! does not start at the loss: the difference that the mistake makes to the parts that its node
+//! passes on is walked down by itself, and added to the right gradients.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Case {
         self.observed.iter().filter(|o| o.wrong).max_by_key(|o| o.number)
     }
 
-    /// What `changes` do to the gradient of the changed tensor nearest to the loss, if it is
+    /// Effect of `changes` on the gradient of the changed tensor nearest to the loss, if it is
     /// observed: known without a walk.
     pub fn at_once(&self, changes: &[GradientChange]) -> Option<(usize, Vec<f64>)> {
         let highest = changes.iter().map(|(source, _)| source.number()).max()?;
@@ -140,7 +140,7 @@ impl Case {
         Some((place, sum))
     }
 
-    /// What `changes` do to every observed gradient.
+    /// Effect of `changes` on every observed gradient.
     pub fn effect(&mut self, changes: &[GradientChange]) -> Result<Vec<Vec<f64>>> {
         self.walks += 1;
         let mut merged: Vec<GradientChange> = Vec::new();

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 
-/// Where the search for a bound starts, as fractions of the largest magnitude.
+/// First guesses of a bound, as fractions of the largest magnitude.
 const STARTS: [f64; 5] = [0.5, 0.2, 0.8, 0.05, 0.95];
 const STEPS: usize = 8;
 
@@ -68,7 +68,7 @@ fn bound(case: &mut Case, node: &Arc<Node>, input: usize, part: &Tensor) -> Resu
     Ok(None)
 }
 
-/// What a bound does to the observed gradients, or to the one that shows it without a walk.
+/// Effect of a bound on the observed gradients, or on the one that shows it without a walk.
 type Effects = Vec<(usize, Vec<f64>)>;
 
 fn effect(
@@ -107,7 +107,7 @@ fn explained(case: &Case, effects: &Effects) -> bool {
     effects.iter().all(|(place, change)| case.explains_one(*place, change, 1.0))
 }
 
-/// How far the bound must move for the least squares of what is left to explain.
+/// Newton step of the bound for the least squares of the rest.
 fn newton(case: &Case, here: &Effects, there: &Effects, step: f64) -> f64 {
     let (mut along, mut length) = (0.0, 0.0);
     for ((place, here), (_, there)) in here.iter().zip(there) {

@@ -19,7 +19,7 @@ pub fn worst(right: &[f64], given: &[f64]) -> usize {
     found.1
 }
 
-/// Where element `position` of a row-major array is.
+/// Index of element `position` of a row-major array.
 pub fn index_of(mut position: usize, shape: &Shape) -> Vec<usize> {
     let mut index = vec![0; shape.rank()];
     for (place, &size) in index.iter_mut().zip(shape.iter()).rev() {
@@ -77,7 +77,7 @@ pub(crate) fn of(case: &Case, suspect: &Suspect) -> String {
     format!("the gradient of `{}`: {}", o.label, texts.join("; "))
 }
 
-/// What the numbers show by themselves.
+/// Patterns in the numbers themselves.
 pub(crate) fn readings(case: &Case, o: &Observed) -> Vec<Reading> {
     let shape = o.tensor.shape();
     read(&o.right, &o.given, &shape, case.closeness, &sizes_of(&shape))

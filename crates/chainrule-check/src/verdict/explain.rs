@@ -17,7 +17,7 @@ use crate::{probe, require_f64, richardson};
 
 /// Differences are taken for one element at a time.
 const MOST: usize = 10_000;
-/// What differences are good for.
+/// Precision of differences.
 const ROUGH: Closeness = Closeness { relative: 1e-6, floor: 1e-9 };
 
 /// Explains the gradients of `f`, of which some are wrong, by those of `reference`: the same

@@ -3,8 +3,8 @@
 //!
 //! Below its tensor a gradient acts as a straight line on every gradient at hand, so the factors of
 //! its rows are the solution of linear equations: one for each element at hand, of which there must
-//! be far more than factors. So a dropped row, the rows of one class with another sign, a weight
-//! for each sample and a mask are found, though none of them is an op.
+//! be far more than factors. A dropped row, the rows of one class with another sign, a weight for
+//! each sample and a mask are thus found, though none of them is an op.
 
 use std::sync::Arc;
 

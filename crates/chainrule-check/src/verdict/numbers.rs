@@ -2,7 +2,7 @@
 
 use chainrule_core::DType;
 
-/// How far apart gradients may be.
+/// Tolerance between gradients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closeness {
     /// Relative to the largest element of the two.
@@ -22,7 +22,7 @@ impl Closeness {
         Closeness { relative, floor: tiny * largest }
     }
 
-    /// What two tensors may be apart.
+    /// Tolerance of two tensors.
     pub fn allowed(&self, a: &[f64], b: &[f64]) -> f64 {
         self.relative * largest(a).max(largest(b)) + self.floor
     }

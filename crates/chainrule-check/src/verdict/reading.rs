@@ -1,5 +1,5 @@
-//! What two gradients show by themselves, where nothing is known of the code that made the wrong
-//! one.
+//! Patterns that two gradients show by themselves, when nothing is known of the code that made the
+//! wrong one.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub enum Reading {
     Factor {
         /// The number.
         factor: f64,
-        /// What in the shapes has this size, or its inverse: words for the reader, empty if nothing
-        /// has.
+        /// Words for the size in the shapes that equals the factor or its inverse; empty if none
+        /// does.
         meaning: String,
         /// An element to compute it again from: index, given, right.
         example: (Vec<usize>, f64, f64),
@@ -52,9 +52,9 @@ pub enum Reading {
     /// A few elements are wrong, the others are right: their indices, and the numbers by which they
     /// are multiplied.
     Elements(Vec<(Vec<usize>, f64)>),
-    /// What is missing is the same for all elements of a row.
+    /// The error is the same for all elements of a row.
     RowOffset,
-    /// What is missing is the same for all elements of a column.
+    /// The error is the same for all elements of a column.
     ColumnOffset,
     /// The right rows sum to zero, these do not: the largest of their sums.
     RowsNotZero(f64),
@@ -100,10 +100,10 @@ pub fn read_numbers(right: &Tensor, wrong: &Tensor) -> Result<Vec<Reading>> {
     Ok(read(&r, &wrong.to_f64_vec(), &shape, close, &sizes_of(&shape)))
 }
 
-/// How the ratio of a wrong gradient to the right one depends on the batch: `f` gives the right and
-/// the wrong gradient for a batch of the size it is called with. The ratio at both sizes, if it is
-/// constant over the elements; if it goes as `n` or `1 / n`, a division by the batch is missing or
-/// too much.
+/// Dependence of the ratio of a wrong gradient to the right one on the batch: `f` gives the right
+/// and the wrong gradient for a batch of the size it is called with. The ratio at both sizes, if it
+/// is constant over the elements; if it goes as `n` or `1 / n`, a division by the batch is missing
+/// or too much.
 ///
 /// ```
 /// use chainrule::{Tensor, check::ratio_by_batch};
@@ -137,7 +137,7 @@ pub fn ratio_by_batch(
     Ok(Some(BatchRatio { ratios, power }))
 }
 
-/// What [`ratio_by_batch`] found.
+/// Result of [`ratio_by_batch`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchRatio {
     /// Wrong over right, at the two sizes.
@@ -163,7 +163,7 @@ pub(crate) fn sizes_of(shape: &Shape) -> Sizes {
     sizes
 }
 
-/// What a factor is in terms of sizes.
+/// The factor in terms of sizes.
 pub(crate) fn meaning(factor: f64, sizes: &Sizes) -> String {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs();
     if near(factor, -1.0) {

@@ -1,4 +1,4 @@
-//! What a verdict says.
+//! Report of a verdict.
 
 use std::fmt;
 use std::panic::Location;
@@ -19,7 +19,7 @@ use chainrule_core::ops::twins::scales;
 pub struct Verdict {
     wrong: Vec<Wrong>,
     given: usize,
-    /// How many of them belong to leaves.
+    /// Given gradients that belong to leaves.
     leaves: usize,
     diagnoses: Vec<Diagnosis>,
     deviations: Vec<Deviation>,
@@ -65,7 +65,7 @@ pub struct SearchCost {
     pub places: usize,
     /// Mistakes that were tried.
     pub replays: usize,
-    /// How many of them needed a walk down the tape; the others were ruled out at their place.
+    /// Candidates that needed a walk down the tape; the others were ruled out at their place.
     pub walks: usize,
 }
 
@@ -103,8 +103,8 @@ impl Verdict {
     }
 
     /// Whether something is wrong and it does not matter: tensors were given that are parameters or
-    /// other leaves, and the gradients of all of these are right. So it is with the path through a
-    /// row maximum that is subtracted, or a bias before batch norm.
+    /// other leaves, and the gradients of all of these are right. Examples are the path through a
+    /// row maximum that is subtracted, and a bias before batch norm.
     pub fn is_harmless(&self) -> bool {
         !self.wrong.is_empty() && self.leaves > 0 && self.wrong.iter().all(|w| !w.is_leaf)
     }
@@ -156,7 +156,7 @@ impl Verdict {
         }
     }
 
-    /// What the numbers of the first wrong gradient show where no mistake explains them all.
+    /// Patterns of the first wrong gradient, if no mistake explains them all.
     pub fn readings(&self) -> &[Reading] {
         &self.readings
     }
@@ -219,12 +219,12 @@ impl Wrong {
         &self.index
     }
 
-    /// What was given there.
+    /// The given element.
     pub fn given(&self) -> f64 {
         self.given
     }
 
-    /// What is right there.
+    /// The right element.
     pub fn right(&self) -> f64 {
         self.right
     }
@@ -307,12 +307,12 @@ impl Diagnosis {
         self.mistake
     }
 
-    /// What was done instead of what.
+    /// The mistake in words: the wrong step, and the right one.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Which input's part of the gradient is wrong, where the mistake is in one.
+    /// Number of the input whose part of the gradient is wrong, where the mistake is in one.
     pub fn input(&self) -> Option<usize> {
         self.input
     }
@@ -327,7 +327,7 @@ impl Diagnosis {
         &self.formula
     }
 
-    /// What to change.
+    /// The fix.
     pub fn fix(&self) -> &str {
         &self.fix
     }
@@ -368,7 +368,7 @@ pub(super) fn times(factor: f64, node: &Node) -> String {
     }
 }
 
-/// Where a part comes from.
+/// Origin of a part.
 fn source_of(node: &Node) -> String {
     format!("{} ({}:{})", node.op.name(), file(node.location), node.location.line())
 }

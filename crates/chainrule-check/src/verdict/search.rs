@@ -19,7 +19,7 @@ pub(crate) struct Suspect {
     pub fault: Fault,
 }
 
-/// How far the search went.
+/// Effort of the search.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effort {
     /// Nodes that were replayed with mistakes.
@@ -120,7 +120,7 @@ fn search_node(
         if let Some(change) = case.factor(&[(source.clone(), part)])? {
             let factor = tidy(1.0 + change);
             let alone = case.tape.parts.get(&source.number()).map_or(0, Vec::len) == 1;
-            // Of two parts one is lost: that is an overwritten gradient, which is tried by itself.
+            // One lost part of two is an overwritten gradient, which is tried by itself.
             let lost = factor == 0.0 && !alone && two_parts(case, source.number());
             let said = own.iter().any(|(i, name)| *i == input && says(name, factor));
             if !lost && !said {
@@ -148,8 +148,8 @@ fn tidy(factor: f64) -> f64 {
 }
 
 /// Whether a mistake with a name of its own, which explains the same numbers, says all that a
-/// factor says: then it is the better name. Where a factor that has a name comes from sizes or
-/// zeros, as the 2 of a mean of two, both are listed.
+/// factor says: then it is the better name. A factor that has a name and also comes from sizes or
+/// zeros, as the 2 of a mean of two, is listed as both.
 fn says(own: &str, factor: f64) -> bool {
     let by_chance = ["1/n", "divided twice", "mean ", "slice ", "sum over "];
     !(by_chance.iter().any(|s| own.contains(s)) && [-1.0, 0.0, 0.5, 2.0].contains(&factor))
@@ -203,7 +203,7 @@ fn overwritten(
         let changes = [(source.clone(), part.try_sub(&total)?)];
         if case.explains(&changes)? {
             found.push(Suspect { place: source.clone(), fault: Fault::Overwrite { kept } });
-            // Where parts are equal it does not matter which of them was kept.
+            // Equal parts: it does not matter which of them was kept.
             return Ok(());
         }
     }

@@ -30,7 +30,7 @@ pub struct Incoming {
 pub struct RecordedPass {
     /// The nodes whose rules were applied, by number.
     pub nodes: HashMap<u64, Arc<Node>>,
-    /// What the numbers stand for.
+    /// Sources by number.
     pub sources: HashMap<u64, Source>,
     /// The whole gradients.
     pub gradients: HashMap<u64, Tensor>,

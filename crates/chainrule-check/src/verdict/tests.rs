@@ -1,4 +1,4 @@
-//! What the verdict says of wrong gradients, and what it reads in numbers alone.
+//! Verdicts on wrong gradients, and readings of numbers alone.
 
 use super::*;
 use crate::autograd::{custom, grad};

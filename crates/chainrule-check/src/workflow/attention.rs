@@ -28,10 +28,10 @@ const SIGHTS: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Attention {
-    /// How often scores without a scale were met, and the logarithm of their mean spread in the
-    /// beginning: near 1, the scale is in the starting weights.
+    /// Number of times that scores without a scale were met, and the logarithm of their mean spread
+    /// in the beginning: near 1, the scale is in the starting weights.
     unscaled: HashMap<SourcePosition, (usize, f64)>,
-    /// What is known of a mask after softmax; nothing any more once it was seen to be random.
+    /// Masks after softmax; none any more once one was seen to be random.
     masks: HashMap<SourcePosition, Option<Masks>>,
 }
 

@@ -1,4 +1,4 @@
-//! What there is to know of each mistake.
+//! The record of each mistake.
 
 use super::Mistake;
 
@@ -9,11 +9,11 @@ pub struct Record {
     pub mistake: Mistake,
     /// A short name.
     pub name: &'static str,
-    /// What happens.
+    /// The mistake.
     pub what: &'static str,
-    /// How it shows.
+    /// Its signature.
     pub signature: &'static str,
-    /// How it is mended.
+    /// Its fix.
     pub fix: &'static str,
     /// The test that plants it.
     pub test: &'static str,
@@ -25,7 +25,7 @@ impl Mistake {
         CATALOGUE.iter().map(|record| record.mistake)
     }
 
-    /// What there is to know of it.
+    /// The record of the mistake.
     pub fn record(self) -> &'static Record {
         CATALOGUE.iter().find(|record| record.mistake == self).expect("a test sees to it")
     }

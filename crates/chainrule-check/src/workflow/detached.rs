@@ -18,11 +18,11 @@ pub(super) struct Detached {
     /// Steps at which the optimizer updated others of its parameters and had no gradient for this
     /// one; none any more once it has got one.
     without: HashMap<u64, Option<usize>>,
-    /// Where the ways were cut in the forward passes since the last step.
+    /// Cuts of the forward passes since the last step.
     cuts: HashMap<u64, Cut>,
 }
 
-/// Where a way to the loss is cut.
+/// Cut of a path to the loss.
 #[derive(Clone, Debug, PartialEq)]
 struct Cut {
     how: String,
@@ -118,8 +118,8 @@ fn cut(flow: &Flow<'_>, parameter: &Parameter) -> Option<Cut> {
             }
         }
     }
-    // What is computed and has no part in the loss is no mistake: an output that nobody asked for
-    // this time.
+    // A result that has no part in the loss is no mistake: an output that nobody asked for this
+    // time.
     copied(flow, &from)
 }
 

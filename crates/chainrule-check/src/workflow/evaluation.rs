@@ -14,7 +14,7 @@ use crate::tensor::value::Value;
 use crate::tensor::watch::{self, Given, Ran, Watching};
 use chainrule_core::ops::OpId;
 
-/// How one evaluation is looked at.
+/// One evaluation, watched.
 pub(super) struct Evaluation<'a> {
     pub module: Option<&'a dyn Module>,
     /// The axis of the examples.
@@ -188,7 +188,7 @@ fn kept(y: &Tensor, axis: usize, n: usize) -> Option<Vec<f64>> {
 /// The first op whose results differ from one run to the other though what it computes from does
 /// not, and whether a random mask did it.
 fn first_difference<'r>(a: &'r [Ran], b: &[Ran]) -> Option<(&'r Ran, bool)> {
-    // What was computed from parameters: noise and holes in the inputs are another matter.
+    // Values computed from parameters: noise and holes in the inputs are another matter.
     let mut learned: HashSet<*const Value> = HashSet::new();
     for (x, y) in a.iter().zip(b).take_while(|(x, y)| x.op == y.op) {
         let hidden = |g: &Given| g.leaf || learned.contains(&place(&g.value));
@@ -241,7 +241,7 @@ fn is_mask(x: &[f64]) -> bool {
 /// The op through which examples take part in each other's results, if it is one that takes
 /// statistics of the batch.
 fn mixing<'r>(a: &'r [Ran], b: &[Ran], n: usize) -> Option<&'r Ran> {
-    // Of each value: whether the part of the first half of the examples is the same in both runs.
+    // For each value, whether the part of the first half of the examples is the same in both runs.
     let mut same: HashMap<*const Value, bool> = HashMap::new();
     for (x, y) in a.iter().zip(b).take_while(|(x, y)| x.op == y.op) {
         let mut inputs = x.inputs.iter().zip(&y.inputs);

@@ -1,4 +1,4 @@
-//! What a session has found.
+//! Findings of a session.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,8 +6,8 @@ use std::panic::Location;
 use super::catalogue::Record;
 use crate::invariants::TestedInvariant;
 
-/// The mistakes of a training loop that are recognised, each by a detector of its own. What there
-/// is to know of each is in its [`Record`].
+/// The mistakes of a training loop that are recognised, each by a detector of its own. The
+/// [`Record`] of each describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Mistake {
@@ -44,15 +44,15 @@ pub enum Mistake {
 /// A mistake that was found, with what shows it.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Which mistake.
+    /// The mistake.
     pub mistake: Mistake,
     /// The training step at which it was seen first, from 1.
     pub step: usize,
-    /// What is concerned: a parameter's name, an op.
+    /// Subject of the finding: a parameter's name, an op.
     pub what: String,
     /// The line that did it, where the tape tells.
     pub location: Option<&'static Location<'static>>,
-    /// What was measured, in words.
+    /// The measurement, in words.
     pub evidence: String,
     /// The same as numbers that can be computed again, each with its meaning.
     pub numbers: Vec<(&'static str, f64)>,
@@ -64,7 +64,7 @@ impl Finding {
         self.mistake.record()
     }
 
-    /// How it is mended.
+    /// The fix.
     pub fn fix(&self) -> &'static str {
         self.record().fix
     }
@@ -85,9 +85,9 @@ impl fmt::Display for Finding {
 /// All that a session has found; `Display` writes it out.
 #[derive(Clone, Debug, Default)]
 pub struct WorkflowReport {
-    /// How many training steps were watched.
+    /// Number of training steps watched.
     pub steps: usize,
-    /// How many evaluations were watched.
+    /// Number of evaluations watched.
     pub evaluations: usize,
     /// In the order in which they were seen.
     pub findings: Vec<Finding>,
@@ -120,12 +120,12 @@ impl fmt::Display for WorkflowReport {
     }
 }
 
-/// Where detectors put what they find: each mistake at each place once.
+/// Findings of the detectors: each mistake at each place once.
 #[derive(Default)]
 pub(super) struct Findings {
     pub step: usize,
     pub all: Vec<Finding>,
-    /// What was declared to be on purpose.
+    /// Mistakes declared to be on purpose.
     pub meant: Vec<Mistake>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Flow<'a> {
     pub ran: &'a [Ran],
     made: HashMap<Address, usize>,
     used: HashMap<Address, Vec<OperandRef>>,
-    /// Which ops the loss was computed from.
+    /// Ops that the loss was computed from.
     reaching: Vec<bool>,
     leaves: HashSet<Address>,
     pub loss: Arc<Value>,
@@ -85,7 +85,7 @@ impl<'a> Flow<'a> {
         self.ran.iter().enumerate().filter(|&(i, _)| self.reaching[i])
     }
 
-    /// Which ops were computed from one of these values, along detached ways too.
+    /// Ops computed from one of these values, along detached paths too.
     pub fn computed_from(&self, values: &HashSet<Address>) -> Vec<bool> {
         let mut from = vec![false; self.ran.len()];
         let mut reached = values.clone();

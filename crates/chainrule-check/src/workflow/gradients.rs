@@ -8,18 +8,18 @@ use super::finding::{Findings, Mistake};
 use super::numbers::{apart, dot, norm};
 use super::parameters::{Parameters, few};
 
-/// How exactly a sum of two gradients is recognised, in f32.
+/// Tolerance of a sum of two gradients, in f32.
 const EXACT: f64 = 1e-4;
 
 /// Fewer numbers than this are a mixture of any two others.
 const FEWEST: usize = 8;
 
-/// What came out of comparing a gradient with what it may be made of.
+/// Composition of a gradient.
 #[derive(Clone, Copy, PartialEq)]
 enum Made {
     /// This pass's own.
     Own,
-    /// What was there before, plus this pass's own.
+    /// The old gradient plus this pass's own.
     Sum,
     /// Neither: it was scaled since, or is of another kind.
     Other,
@@ -53,8 +53,8 @@ fn mixture(before: &[f64], own: &[f64], after: &[f64]) -> Option<(f64, f64)> {
 /// Sees gradients from step to step.
 #[derive(Default)]
 pub(super) struct Gradients {
-    /// What the last step used, by the parameters' numbers; empty once a backward pass has come
-    /// after it.
+    /// Gradients used by the last step, by the parameters' numbers; empty once a backward pass has
+    /// come after it.
     used: HashMap<u64, Vec<f64>>,
     /// The parameters to whose used gradients the last backward added, with the sizes of both
     /// parts.

@@ -112,7 +112,7 @@ fn reaches_loss(at: &Forward<'_>, places: &HashSet<Address>) -> bool {
     let flow = &at.flow;
     let targets: HashSet<Address> = at.targets.iter().map(|t| place(&t.value())).collect();
     let mut reached = places.clone();
-    // What was computed from targets that were themselves computed from the input.
+    // Values computed from targets that were themselves computed from the input.
     let mut of_targets: HashSet<Address> = HashSet::new();
     for (_, op) in flow.ops() {
         let takes = |g: &Given| reached.contains(&place(&g.value));
@@ -140,10 +140,10 @@ fn annihilates(op: &Ran, reached: &HashSet<Address>) -> bool {
     op.id == Some(OpId::mul) && op.inputs.iter().any(zero)
 }
 
-/// Which elements of an input are read by ops on the way to the loss.
+/// Elements of an input that are read by ops on the way to the loss.
 fn read(flow: &Flow<'_>, x: &Tensor, places: &HashSet<Address>) -> Vec<bool> {
     let mut read = vec![false; x.numel()];
-    // Of each value that holds elements of the input and nothing else: which ones, row-major.
+    // For each value that holds elements of the input and nothing else, their positions, row-major.
     let mut origin: HashMap<Address, Vec<usize>> =
         places.iter().map(|&p| (p, (0..x.numel()).collect())).collect();
     for (i, op) in flow.ran.iter().enumerate() {
@@ -190,7 +190,7 @@ fn moved(op: &Ran, input: &Arc<Value>, from: &[usize]) -> Option<Vec<usize>> {
     positions(out).into_iter().map(|p| at.get(&p).copied()).collect()
 }
 
-/// Where the elements lie in the memory that they are a window of, row-major.
+/// Addresses of the elements in the memory that they are a window of, row-major.
 fn positions(value: &Arc<Value>) -> Vec<isize> {
     let (shape, layout) = (*value.shape(), value.layout());
     let mut out = vec![layout.offset as isize];

@@ -24,7 +24,7 @@ pub(super) struct Labels {
     seen: HashMap<i64, (usize, usize)>,
 }
 
-/// How many targets agree with a shifted input.
+/// Count of targets that agree with a shifted input.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     same: usize,
@@ -70,8 +70,8 @@ impl Labels {
                 return;
             }
             let found = SHIFTS.filter(|&s| s != 1).find(|&s| agreement(s).is_whole());
-            // What lies in sight is a task of its own (to copy, to echo) unless the model hides the
-            // future from itself.
+            // Targets in sight are a task of their own (to copy, to echo) unless the model hides
+            // the future from itself.
             let asked = |&s: &i64| s > 1 || length == 1 || is_causal(&at.flow);
             if let Some(shift) = found.filter(asked)
                 && varied(&op.inputs[1].value)
@@ -104,7 +104,7 @@ fn tell(shift: i64, right: f64, location: &'static Location<'static>, findings: 
     );
 }
 
-/// How many targets equal the input `shift` places on.
+/// Count of targets that equal the input `shift` places on.
 fn agreement(
     x: &[f64],
     targets: &[f64],

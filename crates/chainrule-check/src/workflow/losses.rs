@@ -17,7 +17,7 @@ use chainrule_core::ops::Reduction;
 #[derive(Clone)]
 struct Way {
     value: Arc<Value>,
-    /// What the value was multiplied by, number after number.
+    /// Factors of the value, number after number.
     factors: Vec<f64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn look(at: &Forward<'_>, axis: usize, findings: &mut Findings) {
         match op.id {
             Some(OpId::add | OpId::sub) => open.extend(op.inputs.iter().map(|g| way.to(&g.value))),
             Some(OpId::neg) => open.push(way.to(&op.inputs[0].value)),
-            // What is divided by a number that was computed may be divided by a count.
+            // Division by a computed number may be division by a count.
             Some(OpId::mul | OpId::div) if !computed(flow, op) => open.extend(way.through(op)),
             _ if moves(op) => open.push(way.to(&op.inputs[0].value)),
             Some(OpId::mean) if !counts.batch => open.push(way.to(&op.inputs[0].value)),
@@ -87,7 +87,7 @@ impl Way {
     }
 }
 
-/// How many things an op sums over.
+/// Counts of the things that an op sums over.
 struct Counts {
     /// Whether the examples are among them.
     batch: bool,

@@ -31,7 +31,7 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
-//! What lives here: the session, the catalogue, and a file for each detector or pair of them. A new
+//! Contents: the session, the catalogue, and a file for each detector or pair of them. A new
 //! detector is a file with a function of a `flow::Flow` (what was computed from what) or of
 //! gradients, a variant of [`Mistake`] with its [`Record`], a run of the benchmark that has the
 //! mistake, and a test.
@@ -82,7 +82,7 @@ struct Forward<'a> {
     own: &'a HashMap<u64, Vec<f64>>,
 }
 
-/// What is known between forward and step.
+/// State between forward and step.
 #[derive(Default)]
 struct Pending {
     /// This pass's own gradients by the parameters' numbers.

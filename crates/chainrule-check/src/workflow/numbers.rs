@@ -12,7 +12,7 @@ pub(super) fn all(value: &Arc<Value>) -> Vec<f64> {
     Tensor::from_parts(value.clone(), Source::None).to_f64_vec()
 }
 
-/// How far sums and shares may be off for rounding.
+/// Tolerance of sums and shares for rounding.
 pub(super) const CLOSE: f64 = 1e-3;
 
 /// The sums along an axis, row-major over the others.

@@ -45,7 +45,7 @@ pub struct Workflow<'a> {
     laws: Option<Invariants>,
     /// The values of the parameters when a forward pass was last looked at.
     values: HashMap<u64, Vec<f64>>,
-    /// How many optimizers there are, and the group of parameters that are updated by hand.
+    /// Number of optimizers, and the group of parameters that are updated by hand.
     optimizers: usize,
     forwards: usize,
     evaluations: usize,
@@ -128,7 +128,7 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// How many training steps, and as many evaluations, are looked at: 20 without this.
+    /// Number of training steps, and as many evaluations, that are looked at: 20 without this.
     pub fn steps(mut self, steps: usize) -> Self {
         self.most = steps;
         self
@@ -147,7 +147,7 @@ impl<'a> Workflow<'a> {
         self
     }
 
-    /// What happened since the last call; `None` once enough was seen.
+    /// The log since the last call; `None` once enough was seen.
     fn seen(&mut self) -> Option<WatchLog> {
         if self.forwards >= self.most && self.evaluations >= self.most {
             self.watching = None;
@@ -260,7 +260,7 @@ impl<'a> Workflow<'a> {
         evaluation.run(inputs, &mut f, watching, &mut self.findings)
     }
 
-    /// What was found so far.
+    /// The findings until now.
     pub fn report(&self) -> WorkflowReport {
         WorkflowReport {
             steps: self.forwards,

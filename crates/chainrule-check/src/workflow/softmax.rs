@@ -17,11 +17,11 @@ use chainrule_core::ops::OpId;
 pub(super) struct Soft {
     /// The op that ends it.
     pub op: usize,
-    /// What goes in.
+    /// The logits.
     pub logits: Arc<Value>,
     /// The axis along which the exponentials are summed.
     pub axis: usize,
-    /// What comes out, unless it is inside a loss.
+    /// The probabilities, unless they are inside a loss.
     pub out: Option<Arc<Value>>,
     pub kind: SoftmaxForm,
 }

@@ -24,7 +24,7 @@ impl Statistics {
     pub fn look(&mut self, at: &Forward<'_>, findings: &mut Findings) {
         let flow = &at.flow;
         if at.module.is_some_and(is_training) {
-            // Who switches single layers means it.
+            // A user who switches single layers means it.
             return;
         }
         let parameters: HashSet<_> =

@@ -4,7 +4,7 @@
 use super::*;
 use crate::optim::AdamW;
 
-/// What a loop does with queries, keys and values `[b, t, d]`.
+/// A loop's mix of queries, keys and values `[b, t, d]`.
 type Mix = fn(&mut Generator, &Tensor, &Tensor, &Tensor) -> Tensor;
 
 /// Trains a classifier of positions round an attention of its own.
