@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use crate::dtype::DType;
 use crate::shape::Shape;
 
-/// What every fallible function of the library returns.
+/// Result of every fallible function of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong. The text is one line that says what is wrong and what to do.
+/// An error of the library. The text is one line that says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -25,7 +25,7 @@ pub enum Error {
         op: &'static str,
         /// The shapes of its inputs.
         shapes: Vec<Shape>,
-        /// What does not fit, and what would.
+        /// The misfit, and the remedy.
         why: String,
     },
     /// The op is not defined for the dtypes of its inputs.
@@ -35,7 +35,7 @@ pub enum Error {
         op: &'static str,
         /// The dtypes of its inputs.
         dtypes: Vec<DType>,
-        /// What the op takes instead.
+        /// The dtypes that the op takes instead.
         why: String,
     },
     /// An argument that is not a tensor is out of its range.
@@ -43,7 +43,7 @@ pub enum Error {
     Argument {
         /// The op or function that was called.
         op: &'static str,
-        /// Which argument, its value, and what would be right.
+        /// The argument, its value, and the remedy.
         why: String,
     },
     /// The backward or forward pass cannot go on.
@@ -71,7 +71,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it and what to do.
+        /// The problem, and the remedy.
         why: String,
     },
     /// A random draw was asked for with impossible arguments.

@@ -1,6 +1,5 @@
-//! What can be told of the graph below a tensor: its nodes and leaves in order, a label for each,
-//! the values that the tape still holds, and short texts for them. Traces and drawings are made
-//! from it.
+//! Chart of the graph below a tensor: its nodes and leaves in order, a label for each, the values
+//! that the tape still holds, and short texts for them. Traces and drawings are made from it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -141,7 +140,7 @@ fn nested(sizes: &[usize], words: &mut dyn Iterator<Item = String>) -> String {
 
 pub(super) struct Statistics {
     pub mean: f64,
-    /// Of a sample: divided by n - 1. Not a number for fewer than two elements.
+    /// Standard deviation of a sample: divided by n - 1. Not a number for fewer than two elements.
     pub std: f64,
     /// A nan among the elements is the minimum and the maximum.
     pub min: f64,

@@ -146,7 +146,7 @@ struct Again {
     /// All that is recorded from here on belongs to it.
     start: u64,
     output: Tensor,
-    /// What to differentiate with respect to: the given inputs, then what was captured.
+    /// Inputs to differentiate with respect to: the given ones, then the captured ones.
     inputs: Vec<Tensor>,
 }
 

@@ -1,4 +1,4 @@
-//! Who contributed what to a gradient.
+//! Contributions to a gradient, by the uses of its tensor.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 
-/// What one use of a tensor contributes to its gradient; see [`Tensor::contributions`].
+/// Contribution of one use of a tensor to its gradient; see [`Tensor::contributions`].
 #[derive(Clone, Debug)]
 pub struct Contribution {
     op: &'static str,
@@ -35,12 +35,12 @@ impl Contribution {
         self.location
     }
 
-    /// Which of the op's inputs the tensor is.
+    /// Position of the tensor among the op's inputs.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What the op contributes.
+    /// The contribution of the op.
     pub fn gradient(&self) -> &Tensor {
         &self.gradient
     }
@@ -66,7 +66,7 @@ impl Observer for ContributionCollector {
 }
 
 impl Tensor {
-    /// What each use of `t` contributes to the gradient of this single element with respect to it,
+    /// Contribution of each use of `t` to the gradient of this single element with respect to it,
     /// from the last use to the first. The contributions sum to that gradient (before hooks of
     /// `t`). No gradient changes and the graph is kept.
     ///

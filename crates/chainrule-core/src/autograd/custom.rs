@@ -56,7 +56,7 @@ pub trait CustomOp: Send + Sync + 'static {
     fn backward(&self, ctx: &CustomContext, cotangent: &Tensor) -> Result<Vec<Option<Tensor>>>;
 }
 
-/// What the backward of a [`CustomOp`] sees of its forward.
+/// The forward pass as the backward of a [`CustomOp`] sees it.
 #[derive(Debug)]
 pub struct CustomContext {
     inputs: Vec<Tensor>,
@@ -296,8 +296,8 @@ impl Op for Custom {
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let grads = self.backward(at, cotangent, wanted)?;
-        // What depends on the cotangent must say so, or derivatives of higher order would lack this
-        // branch without a word.
+        // A gradient that depends on the cotangent must say so, or derivatives of higher order
+        // would silently lack this branch.
         let cut = |g: &Tensor| !g.requires_grad() && !is_zero(g);
         if at.is_linked() && cotangent.requires_grad() {
             let mut needed = grads.iter().enumerate().filter(|(i, _)| wanted.get(*i));

@@ -33,7 +33,7 @@ pub struct GraphTensor {
     pub name: Option<String>,
     /// The op that made it; `None` for leaves and constants.
     pub op: Option<&'static str>,
-    /// Where the op's inputs stand in [`Graph::tensors`], in the op's order.
+    /// Positions of the op's inputs in [`Graph::tensors`], in the op's order.
     pub inputs: Vec<usize>,
     /// Whether gradients flow to it; constants have none.
     pub requires_grad: bool,
@@ -54,7 +54,7 @@ impl Graph {
         &self.tensors
     }
 
-    /// How many tensors were left out because the graph is large.
+    /// Number of tensors left out because the graph is large.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -91,7 +91,7 @@ impl Graph {
     }
 }
 
-/// How a tensor is drawn.
+/// Kind of a drawn tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GraphTensorKind {
     Leaf,
@@ -294,9 +294,9 @@ impl Tensor {
     /// No gradient changes and the graph is kept; hooks are called.
     ///
     /// The values of leaves are known, and those that the tape saved for backward; compute inside
-    /// [`crate::record_all`] to have all. Of a large graph the 240 tensors nearest to this one are
-    /// shown, and one dashed box stands for the rest. Panics if this has more than one element or
-    /// depends on no parameter; [`Tensor::try_graph`] returns the error.
+    /// [`crate::record_all`] to have all. A large graph shows the 240 tensors nearest to this one,
+    /// and one dashed box stands for the rest. Panics if this has more than one element or depends
+    /// on no parameter; [`Tensor::try_graph`] returns the error.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -1,4 +1,4 @@
-//! What walks the recorded graph: backward, forward mode, derivatives as functions, checkpoints,
+//! Walks over the recorded graph: backward, forward mode, derivatives as functions, checkpoints,
 //! custom ops, traces.
 
 mod backward;

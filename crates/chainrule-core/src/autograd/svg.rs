@@ -18,12 +18,12 @@ const CHAR: f64 = 7.4;
 const GAP_X: f64 = 26.0;
 const GAP_Y: f64 = 34.0;
 const MARGIN: f64 = 16.0;
-/// How often the order in the layers and the places are improved, down and up.
+/// Rounds of improving the order in the layers and the places, down and up.
 const ROUNDS: usize = 12;
 
 /// A box, or an invisible one that an arrow passes through.
 struct Slot {
-    /// Which tensor it shows.
+    /// The tensor it shows.
     tensor: Option<usize>,
     layer: usize,
     width: f64,
@@ -39,7 +39,7 @@ struct Slot {
 struct Link {
     from: usize,
     to: usize,
-    /// Where it ends: 0 is the left end of the box, 1 the right.
+    /// Its end on the box: 0 is the left end, 1 the right.
     port: f64,
 }
 
@@ -258,7 +258,7 @@ impl GraphLayout {
                 other.x + (port - 0.5) * other.width
             });
             let (n, sum) = above.chain(below).fold((0, 0.0), |(n, sum), x| (n + 1, sum + x));
-            // Whoever has no wish stays; arrows over several layers should be straight.
+            // A box without a wish stays; arrows over several layers should be straight.
             let (wish, weight) = match (n, slot.tensor) {
                 (0, _) => (slot.x, 0.1),
                 (n, None) => (sum / n as f64, 3.0),
@@ -393,7 +393,7 @@ fn write_box(t: &GraphTensor, slot: &Slot, x: f64, y: f64, out: &mut String) {
     }
 }
 
-/// How many columns of a monospace font the text takes; East Asian characters take two.
+/// Columns of the text in a monospace font; East Asian characters take two.
 fn columns(text: &str) -> usize {
     text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum()
 }

@@ -1,4 +1,4 @@
-//! How the tape behaves. Expected values are worked out by hand, or are those of micrograd's
+//! Behaviour of the tape. Expected values are worked out by hand, or are those of micrograd's
 //! README.
 
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn gradients_accumulate_until_zeroed() {
     assert!(x.grad().is_none());
     (&x * &x).backward();
     assert_eq!(gradient(&x), [6.0]);
-    // What was taken out before is not changed by what is added later.
+    // A gradient taken out before is not changed by later additions.
     let before = x.grad().unwrap();
     (&x * 1.0).backward();
     assert_eq!((before.item(), gradient(&x)[0]), (6.0, 7.0));
@@ -107,7 +107,7 @@ fn no_gradient_is_not_zero() {
     assert!(grads[1].is_none());
 }
 
-// Which tensors keep theirs
+// Kept gradients
 
 #[test]
 fn intermediates_keep_a_gradient_if_asked() {
@@ -402,7 +402,7 @@ fn saved_values_outlive_a_change_of_the_leaf() {
     x.hold("test").unwrap().elements::<f64>().fill(-1.0);
     y.backward();
     assert_eq!(gradient(&x), [2.0, 4.0, 6.0, 8.0]);
-    // What is computed from now on sees the new value.
+    // Ops from now on see the new value.
     x.zero_grad();
     (&x * &x).sum_all().backward();
     assert_eq!(gradient(&x), [-2.0; 4]);

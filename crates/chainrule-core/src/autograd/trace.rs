@@ -96,7 +96,7 @@ impl Step {
         &self.inputs
     }
 
-    /// What came in: the whole gradient of the tensor, after its hooks.
+    /// The incoming gradient: the whole one of the tensor, after its hooks.
     pub fn cotangent(&self) -> &Tensor {
         &self.cotangent
     }
@@ -107,7 +107,7 @@ impl Step {
         &self.received
     }
 
-    /// What went out: to each input that needs a gradient, its part.
+    /// The outgoing gradients: to each input that needs one, its part.
     pub fn sent(&self) -> &[Part] {
         &self.sent
     }
@@ -133,7 +133,7 @@ impl Part {
 struct Recorder<'a> {
     chart: &'a Chart,
     steps: Vec<Step>,
-    /// What tensors have been sent so far.
+    /// Parts sent to tensors until now.
     waiting: HashMap<u64, Vec<Part>>,
 }
 

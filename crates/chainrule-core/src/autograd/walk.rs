@@ -47,8 +47,8 @@ pub trait Planted {
         None
     }
 
-    /// What is done to `part` in place of the sum over the axes along which input `i` was
-    /// stretched. Asked only where there are such axes.
+    /// A replacement of `part`'s sum over the axes along which input `i` was stretched. Asked only
+    /// where there are such axes.
     fn unbroadcast(
         &self,
         node: &Arc<Node>,
@@ -60,8 +60,8 @@ pub trait Planted {
         None
     }
 
-    /// Which of the parts of the gradient of tensor `number`, counted as they arrive, stands for
-    /// all of them. Asked only where there are several.
+    /// The part of the gradient of tensor `number`, counted as they arrive, that stands for all of
+    /// them. Asked only where there are several.
     fn overwrites(&self, number: u64) -> Option<usize> {
         let _ = number;
         None
@@ -85,7 +85,7 @@ where
     }
 }
 
-/// How to walk.
+/// Options of a walk.
 #[derive(Default)]
 pub struct Walk<'a> {
     /// Record the rules' own operations, so that gradients can be differentiated.
@@ -266,7 +266,7 @@ impl Walk<'_> {
         Ok(gradient)
     }
 
-    /// What the forward pass saved of a node; freed there, unless another walk follows.
+    /// Values that the forward pass saved of a node; freed there, unless another walk follows.
     fn saved(&self, node: &Node) -> Result<SavedValues> {
         let saved = if self.keep_graph || self.create_graph {
             lock(&node.saved).clone()

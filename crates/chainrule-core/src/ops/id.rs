@@ -2,8 +2,8 @@
 
 use super::{Entry, Family};
 
-/// A row of the table: a constant for each file, by its name. What other rooms do for one op in
-/// particular they do by this, and never by the name, which an op that a user defined may have too.
+/// A row of the table: a constant for each file, by its name. Other modules treat an op apart by
+/// this, and never by the name, which an op that a user defined may have too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OpId {
     pub(super) family: Family,

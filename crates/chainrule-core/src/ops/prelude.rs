@@ -1,4 +1,4 @@
-//! What nearly every op file needs.
+//! Imports of nearly every op file.
 
 pub(crate) use std::borrow::Cow;
 pub(crate) use std::sync::Arc;

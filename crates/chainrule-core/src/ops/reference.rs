@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Entry, Family, table};
 
-/// What stands above the families.
+/// The text above the families.
 const HEAD: &str = "\
 # Op reference
 

@@ -60,7 +60,7 @@ fn alike(axes: Axes, input: &Shape, keepdim: bool) -> impl Iterator<Item = Axes>
         .filter(move |other| *other != axes && other.reduce(&input, keepdim) == due)
 }
 
-/// How an op is written between its operands, if it is.
+/// The operator between the operands, if the op is written with one.
 pub fn infix(op: &dyn Op) -> Option<&'static str> {
     match () {
         _ if is::<Add>(op) => Some("+"),

@@ -29,7 +29,7 @@ pub use state::GeneratorState;
 #[doc(hidden)]
 pub use stream::Stream;
 
-/// What can be wrong with a request for random numbers.
+/// An invalid request for random numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RngError {
@@ -61,7 +61,7 @@ pub enum RngError {
     /// `Generator::multinomial` with a weight that is none.
     #[error("multinomial: weights must be finite and not negative, got {weight} at index {index}")]
     NotAWeight {
-        /// Where the weight is.
+        /// Index of the weight.
         index: usize,
         /// The weight, printed.
         weight: String,
@@ -89,7 +89,7 @@ pub enum RngError {
     /// `GeneratorState::from_bytes` with bytes that are no state.
     #[error("generator state: {reason}; give the bytes of a saved state, unchanged")]
     BadState {
-        /// What is wrong with the bytes.
+        /// The fault of the bytes.
         reason: String,
     },
 }
@@ -187,7 +187,7 @@ impl Generator {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it is, whether or not a trace is on.
+    /// Its position in the stream, whether or not a trace is on.
     #[doc(hidden)]
     pub fn snapshot(&self) -> Stream {
         self.lock().clone()

@@ -7,7 +7,7 @@ use super::stream::Stream;
 /// The length of PyTorch's layout: seed, two counters, flags, the words as u64, three f64 of which
 /// only the second is used, its flag, and twelve bytes that this generator never fills.
 const LEN: usize = 24 + 8 * WORDS + 40;
-/// Where the words end and the kept normal number's record begins.
+/// End of the words, and begin of the kept normal number's record.
 const NORMAL: usize = 24 + 8 * WORDS;
 
 /// All of a [`Generator`](super::Generator): where in the stream it is, and the normal number that

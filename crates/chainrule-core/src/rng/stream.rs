@@ -4,7 +4,7 @@ use super::RngError;
 use super::mt19937::Mt19937;
 use super::normal::{self, BLOCK};
 
-/// Where a [`Generator`](super::Generator) is, and what it draws from there. The methods are
+/// Position of a [`Generator`](super::Generator), and the draws from there. The methods are
 /// described there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {

@@ -13,7 +13,7 @@ pub(super) fn digest<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) ->
     })
 }
 
-/// What `generator.safetensors` holds of one seed: draws it again, key by key, as bytes.
+/// The contents of `generator.safetensors` for one seed: draws it again, key by key, as bytes.
 fn draw_reference(seed: u64) -> BTreeMap<String, Vec<u8>> {
     let mut g = Generator::manual_seed(seed);
     let mut drawn = BTreeMap::new();
@@ -68,8 +68,8 @@ fn every_key_of_the_reference_file_is_equal_in_every_bit() {
     }
 }
 
-// The expected values from here on were printed by PyTorch 2.15 (x86-64, AVX2, glibc). Where many
-// numbers are compared, the value is the FNV-1a digest of all their bytes.
+// The expected values from here on were printed by PyTorch 2.15 (x86-64, AVX2, glibc). For many
+// numbers the value is the FNV-1a digest of all their bytes.
 
 fn digest_f32(values: &[f32]) -> u64 {
     digest(values, f32::to_le_bytes)

@@ -48,7 +48,7 @@ impl ArenaPlace {
         ArenaPlace { arena: arena.clone(), first, blocks }
     }
 
-    /// What it holds.
+    /// Its contents.
     #[inline]
     pub fn read(&self) -> &[Block] {
         // SAFETY: the blocks are inside the arena, which lives as long as this; nobody writes them
@@ -56,7 +56,7 @@ impl ArenaPlace {
         unsafe { std::slice::from_raw_parts(self.start(), self.blocks) }
     }
 
-    /// What it holds, to write.
+    /// Its contents, to write.
     #[inline]
     pub fn write(&mut self) -> &mut [Block] {
         // SAFETY: as above; whoever writes a place is the only one to use it or any that overlaps
@@ -64,7 +64,7 @@ impl ArenaPlace {
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.blocks) }
     }
 
-    /// Where it begins.
+    /// Its address.
     #[inline]
     pub fn start(&self) -> *mut Block {
         UnsafeCell::raw_get(self.arena.blocks.as_ptr().wrapping_add(self.first))

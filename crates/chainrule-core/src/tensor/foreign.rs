@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Where the first element lies. For a tensor without elements it may not be read.
+    /// Address of the first element. For a tensor without elements it may not be read.
     pub fn address(&self) -> *const u8 {
         let first = self.value.layout().offset;
         fn at<T: crate::dtype::Stored>(value: &Value, first: usize) -> *const u8 {
@@ -46,7 +46,7 @@ impl Memory {
         self.value.shape().dims()
     }
 
-    /// How many elements lie between neighbours along each axis.
+    /// Elements between neighbours along each axis.
     pub fn strides(&self) -> &[isize] {
         &self.strides[..self.shape().len()]
     }
@@ -102,8 +102,8 @@ impl Tensor {
     /// The same place on the tape with another value of the same shape and dtype; of a constant or
     /// a leaf, that value as a constant.
     ///
-    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. What the
-    /// tape saved before stays as it was.
+    /// For bindings whose tensors can be written past the tape, as by PyTorch's `.data`. Values
+    /// saved by the tape before stay as they were.
     pub fn revalued(&self, value: &Tensor) -> Result<Tensor> {
         if value.meta() != self.meta() {
             let why = "a value written past the tape keeps shape and dtype";
@@ -178,7 +178,7 @@ fn plain_bools(value: Arc<Value>) -> Result<Arc<Value>> {
     Ok(plain?.share())
 }
 
-/// How many elements lie before the first, and how many there are from the lowest to the highest.
+/// Number of elements before the first, and from the lowest to the highest.
 fn reach(shape: &Shape, strides: &[isize]) -> Option<(usize, usize)> {
     let (mut before, mut after) = (0usize, 0usize);
     for (&d, &s) in shape.iter().zip(strides) {

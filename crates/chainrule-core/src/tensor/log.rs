@@ -4,8 +4,8 @@
 //! The ops run as ever, on real values; the log tells values apart by their address, and lets no
 //! address be used twice, though the elements of what an op made may go. A leaf gets a stand-in for
 //! its value when it is first met, so that its value is not taken for a constant that shares its
-//! memory, and gets its value back when the trace ends: a trace changes nothing. What the log means
-//! is the business of `program/`.
+//! memory, and gets its value back when the trace ends: a trace changes nothing. The meaning of the
+//! log is the business of `program/`.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -81,7 +81,7 @@ pub struct Met {
     pub leaf: Arc<Leaf>,
     /// Its value before the trace.
     pub before: Arc<Value>,
-    /// What stood for that value.
+    /// The stand-in for that value.
     pub stand_in: Arc<Value>,
     /// Its value when the trace ended: the stand-in, or a new one.
     pub after: Arc<Value>,
@@ -92,7 +92,7 @@ pub struct Touched {
     pub leaf: Arc<Leaf>,
     /// The gradient before the trace.
     pub before: Option<Tensor>,
-    /// What stands for that gradient, if it was read: a leaf that the program reads in each run.
+    /// The stand-in for that gradient, if it was read: a leaf that the program reads in each run.
     pub entry: Option<Tensor>,
     /// Whether it was read, and not set or forgotten, at first.
     pub reads: bool,
@@ -100,13 +100,13 @@ pub struct Touched {
     pub lost: bool,
 }
 
-/// Where a value lies: who it is.
+/// Address of a value, which is its identity.
 pub type Address = *const Value;
 
 /// A generator that a trace drew from.
 pub struct Drawn {
     pub generator: Generator,
-    /// Where it was at the first draw.
+    /// Its position at the first draw.
     pub before: Stream,
     /// Whether the traced function made it, so that it begins anew in each run.
     pub fresh: bool,

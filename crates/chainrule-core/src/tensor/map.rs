@@ -37,7 +37,7 @@ pub(super) fn map(
         whole &= window.step == window.along * n;
         windows.push(window);
     }
-    // Where every operand is whole or a single element, all rows are one.
+    // If every operand is whole or a single element, all rows are one.
     let (rows, n) = if whole { (1, numel) } else { (numel / n, n) };
     if whole {
         windows.iter_mut().for_each(|w| w.step = 0);
@@ -75,7 +75,7 @@ fn row_window(v: &Value, shape: &Shape, n: usize, rows: usize) -> Option<RowWind
 /// The rows of one operand in the memory of its owner.
 #[derive(Clone, Copy)]
 struct RowWindow {
-    /// Of the first element.
+    /// Offset of the first element.
     offset: usize,
     /// From one row to the next.
     step: usize,
@@ -280,13 +280,13 @@ fn wide(n: usize) -> usize {
     if n <= 2 * WIDE { n } else { WIDE }
 }
 
-/// How many rows ahead a tile asks for memory: parts of rows are too short for the processor to see
-/// what comes.
+/// Rows that a tile prefetches ahead: parts of rows are too short for the processor to see what
+/// comes.
 const AHEAD: usize = 2;
 
 /// Rows from row `top` on, some columns at a time, and each row by itself where not all are one:
-/// kernels take rows that follow each other. What does not lie along the rows is copied, and the
-/// copy is still near when it is used.
+/// kernels take rows that follow each other. Elements that do not lie along the rows are copied,
+/// and the copy is still near when it is used.
 fn band<T>(
     kernel: &dyn MapKernel,
     values: &[Arc<Value>],

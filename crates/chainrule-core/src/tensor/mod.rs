@@ -1,8 +1,8 @@
 //! The tensor: a cheap handle of an immutable value, and how it was made.
 //!
 //! Here live the handle, the value and its memory, views, conversion and printing, the [`op::Op`]
-//! trait, the node that records one use of an op, and the code that runs an op. What ops there are
-//! is the business of `ops/`; walking the tape is that of `autograd/`.
+//! trait, the node that records one use of an op, and the code that runs an op. The ops are the
+//! business of `ops/`; walking the tape is that of `autograd/`.
 
 pub mod arena;
 pub mod buffer;

@@ -15,7 +15,7 @@ use super::op::{Op, Saves, Wanted};
 use super::value::{Meta, Value};
 use super::{Tensor, log};
 
-/// What a tensor came from, as far as gradients go.
+/// Source of a tensor's gradient: an op, a leaf, or none.
 #[derive(Clone)]
 pub enum Source {
     /// Nothing that needs a gradient.
@@ -74,7 +74,7 @@ impl Source {
 /// A function that sees a gradient and may replace it.
 pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Option<Tensor> + Send + Sync>;
 
-/// What few tensors have: a name, a kept gradient, hooks.
+/// Rarely used parts of a tensor: a name, a kept gradient, hooks.
 #[derive(Default)]
 pub struct Notes {
     pub name: Option<String>,
@@ -124,7 +124,7 @@ impl Leaf {
 pub struct Node {
     pub number: u64,
     pub op: Arc<dyn Op>,
-    /// Of the result.
+    /// Meta of the result.
     pub meta: Meta,
     /// The line that called the op.
     pub location: &'static Location<'static>,
@@ -133,7 +133,7 @@ pub struct Node {
     pub notes: Mutex<Option<Box<Notes>>>,
 }
 
-/// What backward needs of the forward pass.
+/// Values of the forward pass that backward needs.
 #[derive(Clone, Default)]
 pub struct SavedValues {
     pub inputs: SmallVec<[Option<Arc<Value>>; 2]>,
@@ -144,8 +144,8 @@ pub struct SavedValues {
 }
 
 impl SavedValues {
-    /// Takes the values out, once. Where nothing was saved there is nothing to free: such a node
-    /// can be walked again.
+    /// Takes the values out, once. A node that saved nothing has nothing to free: it can be walked
+    /// again.
     pub fn take(&mut self) -> SavedValues {
         if self.inputs.is_empty() && self.output.is_none() && self.extra.is_empty() {
             return self.clone();
@@ -205,7 +205,7 @@ impl Node {
         })
     }
 
-    /// Which inputs carry gradients.
+    /// Whether each input carries a gradient.
     #[inline]
     pub fn wanted(&self) -> Wanted {
         let mut wanted = Wanted::NONE;
@@ -254,7 +254,7 @@ pub(crate) fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// How this thread records, as flags.
+/// Recording mode of this thread, as flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mode(u8);
 

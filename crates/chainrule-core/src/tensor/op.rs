@@ -1,5 +1,5 @@
-//! What an op is: shapes, a kernel, what backward needs, and the rules of differentiation, written
-//! twice.
+//! The trait of an op: shapes, a kernel, what backward needs, and the rules of differentiation,
+//! written twice.
 //!
 //! One file under `ops/` implements [`Op`] for one op. The kernel says *how* the op computes, so
 //! that it can be run on whole arrays or on a tile of a longer chain; the rules are written in
@@ -49,7 +49,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     /// Shape and dtype of the result, or the error.
     fn infer(&self, inputs: &[Meta]) -> Result<Meta>;
 
-    /// How it is computed.
+    /// The computation.
     fn kernel(&self) -> Kernel<'_>;
 
     /// The NumPy expression for it, if there is one: `{0}` is the first input, `{*}` all of them,
@@ -124,8 +124,7 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
         SmallVec::new()
     }
 
-    /// Which of its further results is what `other` computes of the same inputs, to the bit, if one
-    /// is.
+    /// Number of the extra result that equals `other` of the same inputs, to the bit, if one does.
     fn also_gives(&self, other: &dyn Op) -> Option<usize> {
         let _ = other;
         None
@@ -207,14 +206,14 @@ fn no_rule(op: &'static str, differentiable: bool) -> Error {
 /// An op that gives one of the results of another op alone.
 pub struct SeparateResult {
     pub op: Arc<dyn Op>,
-    /// Which inputs it takes.
+    /// The inputs it takes.
     pub inputs: SmallVec<[usize; 2]>,
 }
 
-/// What a fused op computes, as a function of its inputs in primitive ops.
+/// Definition of a fused op, as a function of its inputs in primitive ops.
 pub(crate) type Definition<'a> = Box<dyn Fn(&[Tensor]) -> Result<Tensor> + 'a>;
 
-/// How an op computes its result from whole arrays or tiles of them.
+/// Computation of an op's result from whole arrays or tiles of them.
 pub enum Kernel<'a> {
     /// Elementwise: a tile of the output needs just the same tile of each input.
     Map(&'a dyn MapKernel),
@@ -231,7 +230,7 @@ pub trait MapKernel: Sync {
     /// Computes rows of `n` elements. A unary map gets one row of all elements.
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>);
 
-    /// Which arithmetic it is, if no more than that: two of those run as one.
+    /// The arithmetic of the op, if it is no more than that: two of those run as one.
     fn arithmetic(&self) -> Option<Arithmetic> {
         None
     }
@@ -253,7 +252,7 @@ pub struct Extent {
 
 /// The kernel of an op that moves no data.
 pub trait ViewKernel: Sync {
-    /// Where the result lies in the owner of the input, or `None` if the elements must be copied
+    /// Layout of the result in the owner of the input, or `None` if the elements must be copied
     /// first.
     fn view(&self, shape: &Shape, layout: &Layout, out: &Shape) -> Option<Layout>;
 }
@@ -273,8 +272,8 @@ pub trait WholeKernel: Sync {
         None
     }
 
-    /// How the elements of result `at`, which has this shape, lie in the memory that it asks for:
-    /// in row-major order, unless what follows is likely to want another.
+    /// Layout of result `at`, which has this shape, in the memory that it asks for: row-major,
+    /// unless what follows is likely to want another.
     fn layout(&self, at: usize, shape: &Shape) -> Layout {
         let _ = at;
         Layout::row_major(shape)
@@ -299,21 +298,21 @@ pub struct Epilogue<'a> {
     pub finish: Option<Finish<'a>>,
 }
 
-/// What a product is added to.
+/// Addend of a product.
 #[derive(Clone, Copy, Default)]
 pub enum Plus<'a> {
     #[default]
     Nothing,
     /// The same row for all rows.
     Row(&'a Value),
-    /// To what the output holds, so many times.
+    /// The old contents of the output, times this factor.
     Output(f64),
 }
 
 /// The kernel of an update. Its inputs are the parameter, the gradient, the learning rate, and what
 /// is kept from step to step. The gradient and the learning rate are read; the others, in their
-/// order, become results ([`Op::replaces`]) and are changed into them. Where somebody else holds
-/// one, the reference gets a copy first.
+/// order, become results ([`Op::replaces`]) and are changed into them. A value that somebody else
+/// holds is copied first.
 pub trait UpdateKernel: Sync {
     /// Updates what is kept.
     fn update(&self, kept: &mut [&mut Arc<Value>], gradient: &Value, lr: &Value) -> Result<()>;
@@ -332,14 +331,14 @@ pub trait UpdateKernel: Sync {
     ) -> Result<()>;
 }
 
-/// Which inputs of an update are read only.
+/// Number of an update's input that is only read.
 pub const GRADIENT: usize = 1;
 pub const LEARNING_RATE: usize = 2;
 
-/// What a kernel gives beside the result.
+/// Extra results of a kernel.
 pub(crate) type Extra = SmallVec<[Arc<Value>; 4]>;
 
-/// What a kernel gives: the result, and further values (indices of a maximum, statistics of a
+/// Outcome of a kernel: the result, and further values (indices of a maximum, statistics of a
 /// batch).
 pub struct Outcome {
     pub value: Arc<Value>,
@@ -371,7 +370,7 @@ pub enum Array<'a> {
     Bool(&'a [u8]),
 }
 
-/// Where a result is written, by dtype.
+/// Destination of a result, by dtype.
 pub enum Output<'a> {
     F32(&'a mut [f32]),
     F64(&'a mut [f64]),
@@ -379,7 +378,7 @@ pub enum Output<'a> {
     Bool(&'a mut [u8]),
 }
 
-/// Which inputs' gradients are asked for.
+/// Set of inputs whose gradients are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted(u64);
 
@@ -403,7 +402,7 @@ impl Wanted {
     }
 }
 
-/// What the tape keeps of an op's inputs and results.
+/// Values that the tape keeps of an op's inputs and results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saves {
     inputs: u64,
@@ -418,7 +417,7 @@ impl Saves {
     pub const INPUTS: Saves = Saves { inputs: u64::MAX, output: false, extra: false };
     /// The result.
     pub const OUTPUT: Saves = Saves { inputs: 0, output: true, extra: false };
-    /// What the kernel gave beside the result.
+    /// The extra results of the kernel.
     pub const EXTRA: Saves = Saves { inputs: 0, output: false, extra: true };
     /// All of it, for forward mode.
     pub const ALL: Saves = Saves { inputs: u64::MAX, output: true, extra: true };
@@ -451,7 +450,7 @@ impl Saves {
     }
 }
 
-/// What a rule sees of the forward pass. With `link` the tensors are connected to the tape, so that
+/// The forward pass as a rule sees it. With `link` the tensors are connected to the tape, so that
 /// the rule's own operations are recorded.
 pub struct Saved<'a> {
     pub(super) node: &'a Arc<Node>,
@@ -487,7 +486,7 @@ impl<'a> Saved<'a> {
         Tensor::from_parts(value.clone(), source)
     }
 
-    /// What the kernel gave beside the result; constants for differentiation.
+    /// Extra result `i` of the kernel; a constant for differentiation.
     pub fn extra(&self, i: usize) -> Tensor {
         Tensor::from_parts(self.values.extra[i].clone(), Source::None)
     }

@@ -1,4 +1,4 @@
-//! Where in the user's code something was called.
+//! Lines of the user's code that called something.
 
 use std::borrow::Cow;
 use std::fmt;

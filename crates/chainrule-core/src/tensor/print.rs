@@ -68,7 +68,7 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// What is said after the elements.
+/// Text after the elements.
 fn extras(tensor: &Tensor) -> String {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let numel = shape.numel();
@@ -201,7 +201,7 @@ fn align(words: Vec<String>) -> Vec<String> {
     words.iter().map(|w| format!("{w:>width$}")).collect()
 }
 
-/// What printing asks of a float.
+/// A float as printing needs it.
 trait Float: Copy + Into<f64> + fmt::Display + fmt::LowerExp {
     /// From this magnitude on numbers are printed in scientific notation.
     const LARGE: f64;
@@ -259,8 +259,8 @@ fn floats<T: Float>(shown: &[T], digits: usize) -> Vec<String> {
             let Parts { whole, fraction, .. } = plain_parts(*x, digits);
             return format!("{whole}.{fraction:<decimals$}");
         }
-        // As many digits as the longest needs: of the others these go on beyond the shortest that
-        // tells them apart.
+        // The longest needs this number of digits: those of the others go on beyond the shortest
+        // that tells them apart.
         let text = format!("{x:.decimals$e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let point = if decimals == 0 { "." } else { "" };
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
     use crate::no_grad;
 
-    /// What NumPy 2.4 prints for the same array, `array` replaced by `tensor`.
+    /// NumPy 2.4's print of the same array, `array` replaced by `tensor`.
     #[test]
     fn as_numpy_prints() {
         let inf = f32::INFINITY;

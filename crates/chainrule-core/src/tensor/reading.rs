@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use crate::shape::{Axes, MAX_RANK};
 
-/// An op as the algebra reads it, with the parameters that it needs. What is not read stays as it
-/// is.
+/// An op as the algebra reads it, with the parameters that it needs. An op without a reading is
+/// opaque and stays as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// It is not read.
@@ -31,7 +31,7 @@ pub enum Reading {
     /// Along the last axis.
     Softmax,
     LogSoftmax,
-    /// Of the result of softmax and a gradient.
+    /// Op of the result of softmax and a gradient.
     SoftmaxGrad,
     LogSoftmaxGrad,
     /// The last operand, a gradient, times a slope at the first.
@@ -85,7 +85,7 @@ pub enum SlopeReading {
     Pow,
 }
 
-/// How elements along axes become one.
+/// Fold of elements along axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fold {
     Sum,

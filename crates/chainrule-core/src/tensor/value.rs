@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kernels::copy::{self, Places};
 use crate::shape::{Shape, Strides};
 
-/// What is known of a tensor without its elements.
+/// Shape and dtype of a tensor, known without its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Meta {
     /// The sizes of its axes.
@@ -45,7 +45,7 @@ enum Storage {
     View { base: Arc<Value>, layout: Layout },
 }
 
-/// Where the elements of a view lie in its base.
+/// Layout of a view's elements in its base.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub offset: usize,
@@ -123,8 +123,8 @@ impl Value {
         shell
     }
 
-    /// Drops the value, but keeps its allocation for [`Value::share`], if nobody else holds it.
-    /// Whoever runs the same again and again does so.
+    /// Drops the value, but keeps its allocation for [`Value::share`], if nobody else holds it. A
+    /// program that runs again and again does so.
     pub fn recycle(mut this: Arc<Value>) {
         let Some(value) = Arc::get_mut(&mut this) else { return };
         let hollow = Meta::new(Shape::SCALAR, DType::Bool);
@@ -179,7 +179,7 @@ impl Value {
         self.meta.shape.numel()
     }
 
-    /// Where its elements lie, in the elements that [`Value::strided`] gives.
+    /// Layout of its elements, in the elements that [`Value::strided`] gives.
     #[inline]
     pub fn layout(&self) -> Layout {
         match &self.storage {
@@ -190,7 +190,7 @@ impl Value {
         }
     }
 
-    /// Where the first element lies in the memory of the owner.
+    /// Offset of the first element in the memory of the owner.
     #[inline]
     pub fn start(&self) -> usize {
         match &self.storage {
@@ -391,7 +391,7 @@ impl Deref for ValueCow<'_> {
     }
 }
 
-/// How many allocations are kept.
+/// Number of allocations kept.
 const MOST_SHELLS: usize = 1 << 12;
 
 thread_local! {

@@ -95,7 +95,7 @@ impl Watching {
         self.log.borrow_mut().leaves = leaves.collect();
     }
 
-    /// What happened since this was last asked.
+    /// The log since this was last asked for.
     pub fn take(&self) -> WatchLog {
         let mut log = self.log.borrow_mut();
         let leaves = log.leaves.clone();

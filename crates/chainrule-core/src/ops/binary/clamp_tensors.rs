@@ -43,7 +43,7 @@ impl Op for ClampTensors {
         // The upper bound holds what is above it, and everything where the bounds are crossed.
         let by_max = x.try_gt(&max)?.try_logical_or(min.try_gt(&max)?)?;
         let by_min = x.try_lt(&min)?.try_logical_and(min.try_le(&max)?)?;
-        // Where the bounds are equal there is no tie: all of the gradient stays with `x`.
+        // Equal bounds make no tie: all of the gradient stays with `x`.
         let apart = min.try_lt(&max)?;
         let tie = |bound: &Tensor| x.try_eq(bound)?.try_logical_and(&apart);
         let (at_min, at_max) = (tie(&min)?, tie(&max)?);

@@ -92,8 +92,8 @@ impl MapKernel for Compare {
 }
 
 methods! {
-    /// Where `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing. For all dtypes,
-    /// bool too (false is below true).
+    /// The mask of `a == b`, a bool tensor. Broadcasts and promotes; NaN equals nothing. For all
+    /// dtypes, bool too (false is below true).
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -103,28 +103,28 @@ methods! {
         apply_promoted(Compare::Eq, self, other)
     }
 
-    /// Where `a != b`, a bool tensor. Broadcasts and promotes; NaN differs from everything, itself
-    /// too.
+    /// The mask of `a != b`, a bool tensor. Broadcasts and promotes; NaN differs from everything,
+    /// itself too.
     pub fn ne / try_ne<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Ne, self, other)
     }
 
-    /// Where `a < b`, a bool tensor. Broadcasts and promotes.
+    /// The mask of `a < b`, a bool tensor. Broadcasts and promotes.
     pub fn lt / try_lt<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Lt, self, other)
     }
 
-    /// Where `a <= b`, a bool tensor. Broadcasts and promotes.
+    /// The mask of `a <= b`, a bool tensor. Broadcasts and promotes.
     pub fn le / try_le<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Le, self, other)
     }
 
-    /// Where `a > b`, a bool tensor. Broadcasts and promotes.
+    /// The mask of `a > b`, a bool tensor. Broadcasts and promotes.
     pub fn gt / try_gt<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Gt, self, other)
     }
 
-    /// Where `a >= b`, a bool tensor. Broadcasts and promotes.
+    /// The mask of `a >= b`, a bool tensor. Broadcasts and promotes.
     pub fn ge / try_ge<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Compare::Ge, self, other)
     }

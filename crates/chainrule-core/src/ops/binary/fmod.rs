@@ -70,8 +70,8 @@ impl MapKernel for Fmod {
 }
 
 methods! {
-    /// What division with rounding towards 0 leaves: `a - b * trunc(a / b)`, C's `fmod` and Rust's
-    /// `%`, with the sign of `a`. Broadcasts; for f32, f64 and i64.
+    /// The remainder of division with rounding towards 0: `a - b * trunc(a / b)`, C's `fmod` and
+    /// Rust's `%`, with the sign of `a`. Broadcasts; for f32, f64 and i64.
     ///
     /// An integer modulo 0 is an error, a float NaN. The remainder with the sign of `b` is
     /// [`Tensor::remainder`]. Gradient: `da = g`, `db = -g * trunc(a / b)` with the quotient as it
@@ -131,8 +131,8 @@ mod tests {
     use super::super::testing::{QUOTIENTS, check_edges};
     use crate::{DType, Tensor};
 
-    /// Of PyTorch's values for [`QUOTIENTS`] those that have the same in f32: without the dividends
-    /// next to a multiple of 0.1.
+    /// PyTorch's values for [`QUOTIENTS`] that are the same in f32: without the dividends next to a
+    /// multiple of 0.1.
     #[test]
     #[rustfmt::skip]
     fn edges_are_those_of_pytorch() {

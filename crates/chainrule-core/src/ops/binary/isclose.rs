@@ -68,9 +68,9 @@ fn tolerance(name: &str, value: f64) -> Result<()> {
 }
 
 methods! {
-    /// Where `|a - b| <= atol + rtol * |b|`, a bool tensor (PyTorch's defaults are `rtol = 1e-5`,
-    /// `atol = 1e-8`, `equal_nan = false`). Broadcasts and promotes; integers and bools are
-    /// compared as f32, and exactly if both tolerances are 0.
+    /// The mask of `|a - b| <= atol + rtol * |b|`, a bool tensor (PyTorch's defaults are
+    /// `rtol = 1e-5`, `atol = 1e-8`, `equal_nan = false`). Broadcasts and promotes; integers and
+    /// bools are compared as f32, and exactly if both tolerances are 0.
     ///
     /// Equal infinities are close, an infinity and anything else are not. NaN is close to NaN only
     /// with `equal_nan`. A negative tolerance is an error.

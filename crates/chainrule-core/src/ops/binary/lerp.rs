@@ -45,7 +45,7 @@ impl Op for Lerp {
         Ok(smallvec![dstart, dend, dweight])
     }
 
-    /// Of `start + weight * (end - start)`, term by term.
+    /// The tangent of `start + weight * (end - start)`, term by term.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (start, end, weight) = (at.input(0), at.input(1), at.input(2));
         let Meta { shape, dtype } = at.output_meta();

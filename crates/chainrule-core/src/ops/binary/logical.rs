@@ -66,8 +66,8 @@ impl MapKernel for Logical {
 }
 
 methods! {
-    /// Where both `a` and `b` are true, a bool tensor. Anything but 0 is true, NaN too. Broadcasts;
-    /// for all dtypes.
+    /// The mask of elements true in both `a` and `b`, a bool tensor. Anything but 0 is true, NaN
+    /// too. Broadcasts; for all dtypes.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -78,14 +78,14 @@ methods! {
         apply_promoted(Logical::And, self, other)
     }
 
-    /// Where `a` or `b` or both are true, a bool tensor. Anything but 0 is true, NaN too.
-    /// Broadcasts; for all dtypes.
+    /// The mask of elements true in `a` or `b` or both, a bool tensor. Anything but 0 is true, NaN
+    /// too. Broadcasts; for all dtypes.
     pub fn logical_or / try_logical_or<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Logical::Or, self, other)
     }
 
-    /// Where just one of `a` and `b` is true, a bool tensor. Anything but 0 is true, NaN too.
-    /// Broadcasts; for all dtypes.
+    /// The mask of elements true in just one of `a` and `b`, a bool tensor. Anything but 0 is true,
+    /// NaN too. Broadcasts; for all dtypes.
     pub fn logical_xor / try_logical_xor<T: IntoTensor>(&self, other: T) -> Tensor {
         apply_promoted(Logical::Xor, self, other)
     }

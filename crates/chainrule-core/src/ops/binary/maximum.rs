@@ -80,8 +80,8 @@ impl MapKernel for Extremum {
 }
 
 impl Extremum {
-    /// What operand `x` gets of `g` beside `other`. The smaller of the two gets what the larger
-    /// gets, with the two exchanged.
+    /// The share of `g` that operand `x` gets beside `other`. The smaller of the two gets what the
+    /// larger gets, with the two exchanged.
     #[track_caller]
     fn share(&self, x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
         match self.least {
@@ -91,7 +91,7 @@ impl Extremum {
     }
 }
 
-/// What the larger operand gets of `g`, for `x` beside `other`.
+/// The share of `g` that goes to the larger operand, for `x` beside `other`.
 #[track_caller]
 fn share(x: &Tensor, other: &Tensor, g: &Tensor) -> Result<Tensor> {
     apply(MaximumGrad, &[x, other, g])
@@ -217,7 +217,7 @@ pub(super) const ENTRY: Entry = Entry {
     ],
 };
 
-/// Of one that takes the smaller, the larger operand gets the gradient, and the other way round.
+/// The mistake of giving a minimum's gradient to the larger operand, or a maximum's to the smaller.
 pub(super) fn swapped(op: &dyn Op, at: &Saved<'_>, g: &Tensor, _: Wanted) -> Result<Grads> {
     let (a, b, op) = (at.input(0), at.input(1), of(op)?);
     Ok(smallvec![Some(op.share(&b, &a, g)?), Some(op.share(&a, &b, g)?)])

@@ -43,8 +43,8 @@ impl Op for Remainder {
         Ok(smallvec![Some(cotangent.clone()), db.transpose()?])
     }
 
-    /// How often `b` went into `a` is read off the result: `(a - y) / b`. Where that is not finite,
-    /// beside an infinity or a division by 0, the quotient rounded down says it.
+    /// The quotient `floor(a / b)` is read off the result: `(a - y) / b`. If that is not finite,
+    /// beside an infinity or a division by 0, it is computed by rounding down.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (a, b) = (at.input(0).detach(), at.input(1).detach());
         let Meta { shape, .. } = at.output_meta();
@@ -88,8 +88,8 @@ impl MapKernel for Remainder {
 }
 
 methods! {
-    /// What division with rounding down leaves: `a - b * floor(a / b)`, Python's `a % b`, with the
-    /// sign of `b`. Broadcasts; for f32, f64 and i64.
+    /// The remainder of division with rounding down: `a - b * floor(a / b)`, Python's `a % b`, with
+    /// the sign of `b`. Broadcasts; for f32, f64 and i64.
     ///
     /// An integer modulo 0 is an error, a float NaN. The remainder with the sign of `a` is
     /// [`Tensor::fmod`]. Gradient: `da = g`, `db = -g * floor(a / b)`, as between the jumps.
@@ -156,8 +156,8 @@ mod tests {
     use super::super::testing::{QUOTIENTS, check_edges};
     use crate::{DType, Tensor, autograd};
 
-    /// Of PyTorch's values for [`QUOTIENTS`] those that have the same in f32: without the dividends
-    /// next to a multiple of 0.1.
+    /// PyTorch's values for [`QUOTIENTS`] that are the same in f32: without the dividends next to a
+    /// multiple of 0.1.
     #[test]
     #[rustfmt::skip]
     fn edges_are_those_of_pytorch() {

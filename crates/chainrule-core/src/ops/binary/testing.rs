@@ -1,4 +1,4 @@
-//! What the tests of the files beside this one share.
+//! Helpers of the tests of the files beside this one.
 
 use crate::{DType, Tensor, autograd};
 

@@ -82,8 +82,8 @@ methods! {
 
     /// [`Tensor::avg_pool2d`] with options. They mean what they mean in PyTorch.
     ///
-    /// How many windows there are, and what is an error, is as for [`Tensor::max_pool2d_with`].
-    /// With `count_include_pad` the zeros of the padding count as elements; what a last window has
+    /// The number of windows, and the errors, are those of [`Tensor::max_pool2d_with`]. With
+    /// `count_include_pad` the zeros of the padding count as elements; what a last window has
     /// beyond them, in `ceil_mode`, never does.
     ///
     /// ```

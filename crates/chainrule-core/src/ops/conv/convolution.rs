@@ -294,7 +294,7 @@ fn convolve<const N: usize>(
     as_given::<N>(y?, shape.rank())
 }
 
-/// How many elements a kernel reaches over.
+/// Elements that a kernel reaches over.
 pub(super) fn span(op: &'static str, kernel: usize, dilation: usize) -> Result<usize> {
     let span = (kernel - 1).checked_mul(dilation).filter(|&s| s < isize::MAX as usize / 4);
     let why = || format!("a kernel of {kernel} with dilation {dilation} reaches too far");

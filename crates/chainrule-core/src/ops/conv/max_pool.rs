@@ -316,7 +316,7 @@ mod tests {
         let g = Tensor::from([[[1.0, 2.0], [3.0, 4.0]]]);
         y.backward_with().gradient(&g).run().unwrap();
         assert_eq!(x.grad().unwrap().to_vec::<f64>(), [0.0, 1.0, 0.0, 2.0, 3.0, 0.0, 4.0, 0.0]);
-        // Of several NaN the last one counts.
+        // The last of several NaN counts.
         x.zero_grad();
         x.max_pool2d([1, 4]).sum_all().backward();
         assert_eq!(x.grad().unwrap().to_vec::<f64>(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]);

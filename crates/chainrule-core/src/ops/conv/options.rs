@@ -4,9 +4,9 @@
 /// The zeros around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding<const N: usize> {
-    /// So many on both sides of each axis.
+    /// This number of zeros on both sides of each axis.
     Zeros([usize; N]),
-    /// As many as give a result of the same size; an odd one out comes last. For a stride of 1.
+    /// Zeros that make a result of the same size; an odd one out comes last. For a stride of 1.
     Same,
 }
 
@@ -26,11 +26,11 @@ impl<const N: usize> From<[usize; N]> for Padding<N> {
 /// [`Tensor::conv2d_with`](crate::Tensor::conv2d_with) (2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv<const N: usize> {
-    /// How far the kernel moves from one element of the result to the next; 1 by default.
+    /// Steps of the kernel from one element of the result to the next; 1 by default.
     pub stride: [usize; N],
     /// Zeros around the input; none by default.
     pub padding: Padding<N>,
-    /// How far the elements that the kernel meets lie apart; 1 by default.
+    /// Distance of the elements that the kernel meets; 1 by default.
     pub dilation: [usize; N],
     /// Into how many groups the channels are split, which do not see each other; 1 by default.
     pub groups: usize,
@@ -47,15 +47,14 @@ impl<const N: usize> Default for Conv<N> {
 /// convolution that is reversed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvTranspose<const N: usize> {
-    /// How far the kernel moves in the result from one element of the input to the next; 1 by
-    /// default.
+    /// Steps of the kernel in the result from one element of the input to the next; 1 by default.
     pub stride: [usize; N],
-    /// So many elements on both sides are left out of the result; none by default.
+    /// Elements on both sides that are left out of the result; none by default.
     pub padding: [usize; N],
-    /// So many elements the result is longer at the end, since a convolution with a stride has the
-    /// same size for several inputs; 0 by default. Less than the stride or the dilation.
+    /// Elements added to the end of the result, since a convolution with a stride has the same size
+    /// for several inputs; 0 by default. Less than the stride or the dilation.
     pub output_padding: [usize; N],
-    /// How far the elements that the kernel meets lie apart; 1 by default.
+    /// Distance of the elements that the kernel meets; 1 by default.
     pub dilation: [usize; N],
     /// Into how many groups the channels are split, which do not see each other; 1 by default.
     pub groups: usize,
@@ -77,12 +76,12 @@ impl<const N: usize> Default for ConvTranspose<N> {
 /// [`Tensor::max_pool2d_with`](crate::Tensor::max_pool2d_with) (2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxPool<const N: usize> {
-    /// How far the window moves; its own size by default.
+    /// Steps of the window; its own size by default.
     pub stride: Option<[usize; N]>,
-    /// How far windows reach out on both sides, where there is nothing; at most half of the window.
+    /// Reach of the windows beyond both sides, where there is nothing; at most half of the window.
     /// None by default.
     pub padding: [usize; N],
-    /// How far the elements of a window lie apart; 1 by default.
+    /// Distance of the elements of a window; 1 by default.
     pub dilation: [usize; N],
     /// Whether a last window that reaches out further counts too; no by default.
     pub ceil_mode: bool,
@@ -98,7 +97,7 @@ impl<const N: usize> Default for MaxPool<N> {
 /// [`Tensor::avg_pool2d_with`](crate::Tensor::avg_pool2d_with) (2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvgPool<const N: usize> {
-    /// How far the window moves; its own size by default.
+    /// Steps of the window; its own size by default.
     pub stride: Option<[usize; N]>,
     /// Zeros around the input; at most half of the window. None by default.
     pub padding: [usize; N],
@@ -114,7 +113,8 @@ impl<const N: usize> Default for AvgPool<N> {
     }
 }
 
-/// How [`Tensor::interpolate`](crate::Tensor::interpolate) fills in between the elements.
+/// Method by which [`Tensor::interpolate`](crate::Tensor::interpolate) fills in between the
+/// elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// The nearest element before.

@@ -4,12 +4,12 @@
 use crate::ops::prelude::*;
 use crate::rng::Stream;
 
-/// What is drawn.
+/// Distribution of a draw.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ops) enum Draw {
     /// From 0 to 1.
     Uniform,
-    /// Of mean 0 and variance 1.
+    /// Normal, of mean 0 and variance 1.
     Normal,
     /// From `low` (included) to `high` (excluded).
     Integers { low: i64, high: i64 },

@@ -1,4 +1,4 @@
-//! What `attention` can be told, the checks of its inputs, and the parts of its definition that are
+//! Options of `attention`, the checks of its inputs, and the parts of its definition that are
 //! constants.
 
 use smallvec::SmallVec;
@@ -8,7 +8,7 @@ use crate::kernels::attention::Dropout;
 use crate::ops::create::Draw;
 use crate::ops::prelude::*;
 
-/// Which keys a query attends to, and how; for [`Tensor::attention`].
+/// Options of [`Tensor::attention`]: the mask, the scale, dropout.
 ///
 /// ```
 /// use chainrule::{Attention, Generator, Tensor};
@@ -26,12 +26,12 @@ pub struct Attention {
     /// that are added to the scores, minus infinity where it is not. With `causal` both hold (where
     /// PyTorch takes only one of the two).
     pub mask: Option<Tensor>,
-    /// What the products of queries and keys are multiplied by; without it 1 / sqrt(d).
+    /// Factor of the products of queries and keys; without it 1 / sqrt(d).
     pub scale: Option<f64>,
     /// Each weight becomes 0 with this probability, and the others are divided by what is left.
     pub dropout_p: f64,
-    /// What the dropout depends on: the same seed drops the same weights.
-    /// [`Attention::with_dropout`] draws one.
+    /// Seed of the dropout: the same seed drops the same weights. [`Attention::with_dropout`] draws
+    /// one.
     pub seed: u64,
     /// A seed that is a tensor, i64 of no axes, and takes the place of `seed`: inside a trace
     /// [`Attention::with_dropout`] draws one, so that each run of the program has another.
@@ -159,8 +159,8 @@ pub(super) fn infer_attention(inputs: &[Meta]) -> Result<Meta> {
     Ok(Meta::new(out, dtype))
 }
 
-/// Which scores count, `[.., t, s]`, and which queries see any key, `[.., t, 1]`; nothing if all
-/// do.
+/// The mask of scores that count, `[.., t, s]`, and of queries that see any key, `[.., t, 1]`;
+/// nothing if all do.
 pub(super) fn visible(causal: bool, inputs: &[Tensor]) -> Result<Option<(Tensor, Tensor)>> {
     if !causal && inputs.len() < 4 {
         return Ok(None);

@@ -13,15 +13,15 @@ pub struct Bce {
     /// The reduction of the losses; the default is their mean, which weights do not change the
     /// divisor of.
     pub reduction: Reduction,
-    /// What the losses are multiplied by, broadcast to their shape; a constant, which gets no
-    /// gradient. None by default.
+    /// Weights of the losses, broadcast to their shape; a constant, which gets no gradient. None by
+    /// default.
     pub weight: Option<Tensor>,
 }
 
 /// The least logarithm of a probability that counts.
 const LEAST_LOG: f64 = -100.0;
 
-/// What the slope is divided by at least: PyTorch's constant, which it keeps in f32.
+/// Lower bound of the slope's divisor: PyTorch's constant, which it keeps in f32.
 const LEAST_VARIANCE: f64 = 1e-12f32 as f64;
 
 #[derive(Clone, Copy, Debug, Parameters)]
@@ -104,7 +104,7 @@ methods! {
     /// to 1 is an error. As in PyTorch a logarithm counts as -100 at least, so that a certain and
     /// wrong prediction costs 100. Gradient: `dx = g / n (x - t) / (x (1 - x))`, where the divisor
     /// is 1e-12 at least; `dtarget = g / n (log(1 - x) - log(x))`, infinite for a certain
-    /// prediction. Where there are logits, [`Tensor::bce_with_logits`] is exact.
+    /// prediction. For logits, [`Tensor::bce_with_logits`] is exact.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -14,9 +14,9 @@ pub struct BceWithLogits {
     /// The reduction of the losses; the default is their mean, which weights do not change the
     /// divisor of.
     pub reduction: Reduction,
-    /// What the losses are multiplied by, broadcast to their shape. None by default.
+    /// Weights of the losses, broadcast to their shape. None by default.
     pub weight: Option<Tensor>,
-    /// What a positive example counts, broadcast to the shape of the logits: above 1 it favours
+    /// Weight of a positive example, broadcast to the shape of the logits: above 1 it favours
     /// recall, below 1 precision. None by default.
     pub pos_weight: Option<Tensor>,
 }

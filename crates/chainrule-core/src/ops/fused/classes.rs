@@ -1,5 +1,5 @@
-//! What the losses of classes share: how logits and targets of any rank become rows, which rows
-//! count, and what they weigh.
+//! Common steps of the losses of classes: logits and targets of any rank become rows, and rows are
+//! counted and weighted.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::kernels::math::Real;
 use crate::ops::index::IndexSelectGrad;
 use crate::ops::prelude::*;
 
-/// How the losses of rows with class numbers count.
+/// Counting of the losses of rows with class numbers.
 #[derive(Clone, Debug, Default, Parameters)]
 pub(super) struct Counting {
     pub reduction: Reduction,
@@ -42,7 +42,7 @@ impl Counting {
         self.weight.as_ref().map(elements)
     }
 
-    /// What the sum of the losses is divided by: for a mean the weights of the targets that count.
+    /// Divisor of the sum of the losses: for a mean the weights of the targets that count.
     pub fn divisor(&self, targets: &[i64]) -> f64 {
         match self.reduction {
             Reduction::Mean => {}
@@ -59,7 +59,7 @@ impl Counting {
         }
     }
 
-    /// By what factor a mean is wrong whose divisor counts the rows that are left out: a classic
+    /// Factor by which a mean is wrong whose divisor counts the rows that are left out: a classic
     /// mistake.
     pub fn counted_too_often(&self, targets: &Tensor) -> Result<f64> {
         let targets = targets.try_to_vec::<i64>()?;
@@ -131,7 +131,7 @@ pub(super) fn elements<T: Real>(weight: &Tensor) -> Vec<T> {
     weight.to_f64_vec().into_iter().map(T::from_f64).collect()
 }
 
-/// How many classes `x` has: axis 1, or the only one.
+/// Number of classes in `x`: the size of axis 1, or of the only one.
 pub(super) fn classes(op: &'static str, x: &Tensor) -> Result<usize> {
     let shape = x.shape();
     match *shape {

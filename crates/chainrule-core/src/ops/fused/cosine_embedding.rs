@@ -15,7 +15,7 @@ pub struct CosineEmbedding {
     pub margin: f64,
 }
 
-/// Of the cosines.
+/// The loss as an op of the cosines.
 #[derive(Clone, Copy, Debug, Parameters)]
 struct EmbeddedCosine {
     margin: f64,

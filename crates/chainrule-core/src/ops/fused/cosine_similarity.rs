@@ -6,10 +6,10 @@ use crate::kernels::softmax::Row;
 use crate::ops::prelude::*;
 use crate::tensor::op::Definition;
 
-/// Of the last axis of two tensors of one shape.
+/// The cosine over the last axis of two tensors of one shape.
 #[derive(Clone, Copy, Debug, Parameters)]
 struct Cosine {
-    /// What a norm counts at least.
+    /// Lower bound of a norm.
     eps: f64,
 }
 
@@ -83,7 +83,7 @@ impl Op for Cosine {
     }
 }
 
-/// What the kernels need of a pair of rows, in f64.
+/// Sums that the kernels need of a pair of rows, in f64.
 struct Pair {
     dot: f64,
     norms: [f64; 2],

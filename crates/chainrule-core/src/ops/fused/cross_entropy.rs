@@ -125,7 +125,7 @@ impl CrossEntropyOp {
     }
 }
 
-/// What each row gives to each class: `weight[target] * (1 - s)` to its target and
+/// The weight of each class in each row's loss: `weight[target] * (1 - s)` to its target and
 /// `weight * s / classes` to every class, nothing in a row that is left out. Shape and dtype of the
 /// logits.
 fn target_weights(op: &CrossEntropyOp, targets: &Tensor, like: Meta) -> Result<Tensor> {
@@ -539,8 +539,7 @@ fn this(op: &dyn Op) -> Result<&CrossEntropyOp> {
     op.downcast()
 }
 
-/// What the gradient of each row is multiplied by: the upstream one, over the number of rows for a
-/// mean.
+/// Factor of each row's gradient: the upstream one, over the number of rows for a mean.
 fn row_scale(op: &dyn Op, at: &Saved<'_>, g: &Tensor) -> Result<Tensor> {
     let options = &this(op)?.counting;
     let g = match options.reduction {

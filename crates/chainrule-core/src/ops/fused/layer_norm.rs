@@ -169,13 +169,13 @@ pub(super) const EPS_OUTSIDE: Mistake = Mistake {
     },
 };
 
-/// What the backward of a row is made of, as `RowNorm::as_rows` has it.
+/// Parts of the backward of a row, as `RowNorm::as_rows` has it.
 pub(super) struct Steps {
     /// The upstream gradient times the weight.
     pub u: Tensor,
     /// The normalised rows.
     pub hat: Tensor,
-    /// What they were divided by.
+    /// Their divisor.
     pub root: Tensor,
 }
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::ops::prelude::*;
 
-/// Which of the two there are. They are the further inputs of the op, in this order.
+/// Presence of gain and bias. They are the further inputs of the op, in this order.
 #[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct Learned {
     pub gain: bool,
@@ -24,7 +24,7 @@ impl Learned {
         (gain, bias)
     }
 
-    /// Which of the two have gradients that are wanted.
+    /// Whether the gradients of gain and bias are wanted.
     pub fn wanted(self, wanted: Wanted) -> [bool; 2] {
         let bias_at = 1 + usize::from(self.gain);
         [self.gain && wanted.get(1), self.bias && wanted.get(bias_at)]

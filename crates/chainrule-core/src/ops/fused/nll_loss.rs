@@ -154,7 +154,7 @@ impl Nll {
 #[derive(Debug, Parameters)]
 struct NllGrad {
     op: Nll,
-    /// Of the log-probabilities.
+    /// Meta of the log-probabilities.
     meta: Meta,
 }
 

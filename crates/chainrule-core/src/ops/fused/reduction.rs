@@ -36,7 +36,7 @@ impl Reduction {
         }
     }
 
-    /// What the sum of the losses of all elements of `x` is divided by.
+    /// Divisor of the sum of the losses of all elements of `x`.
     pub(super) fn divisor(self, x: &Shape) -> f64 {
         match self {
             Reduction::Mean => x.numel() as f64,

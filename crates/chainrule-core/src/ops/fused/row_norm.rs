@@ -12,7 +12,7 @@ use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 use crate::tensor::op::Definition;
 
-/// What a row is.
+/// Axes of a row.
 #[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Over {
     /// The last so many axes, each element of which is a channel.
@@ -32,7 +32,7 @@ pub(super) struct RowNorm {
 }
 
 impl RowNorm {
-    /// How many samples there are, and how each falls into rows.
+    /// Number of samples, and the split of each into rows.
     fn rows(&self, shape: &Shape) -> (usize, GroupRows) {
         match self.over {
             Over::Last(axes) => {
@@ -67,7 +67,7 @@ impl RowNorm {
         }
     }
 
-    /// What centred rows are divided by.
+    /// Divisor of centred rows.
     pub fn root(&self, d: &Tensor) -> Result<Tensor> {
         mean(&d.try_mul(d)?)?.try_add(self.eps)?.try_sqrt()
     }

@@ -1,5 +1,5 @@
-//! What is subtracted from a row before its exponentials are taken, so that none overflows: its
-//! largest element, as a constant.
+//! The shift of a row before its exponentials are taken, so that none overflows: its largest
+//! element, as a constant.
 
 use crate::kernels::softmax::Row;
 use crate::ops::prelude::*;

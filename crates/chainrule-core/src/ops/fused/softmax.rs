@@ -132,7 +132,7 @@ methods! {
     /// The exponentials divided by their sum along `axis`: `exp(x) / sum(exp(x))`, computed from
     /// `x` less its largest element. For f32 and f64.
     ///
-    /// A logit of minus infinity has probability 0. Where all are minus infinity, or one is plus
+    /// A logit of minus infinity has probability 0. If all are minus infinity, or one is plus
     /// infinity or NaN, the result is NaN, as in PyTorch. Gradient: `dx = y * (g - sum(y * g))`.
     ///
     /// ```

@@ -1,5 +1,5 @@
-//! What all fused ops and the index ops go through: kernel against definition, forward against
-//! reverse mode, second derivatives against differences, and the mistakes.
+//! Tests of all fused ops and the index ops: kernel against definition, forward against reverse
+//! mode, second derivatives against differences, and the mistakes.
 
 use crate::autograd::{self, grad_of};
 use crate::ops::{Family, Sample, table};

@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(table.grad().unwrap().to_vec::<f32>(), expected);
     }
 
-    /// Of `sum(y^2)` the gradient is 2 x times the number of look-ups, and its derivative that
+    /// The gradient of `sum(y^2)` is 2 x times the number of look-ups, and its derivative that
     /// number twice: not for the padding.
     #[test]
     fn second_derivatives() {

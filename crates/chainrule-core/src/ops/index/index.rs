@@ -6,13 +6,13 @@ use super::{expect_indices, nonzero};
 use crate::Slice;
 use crate::ops::prelude::*;
 
-/// What to take along one axis, or several: a slice, or a tensor.
+/// Index of one axis or several: a slice, or a tensor.
 #[derive(Clone, Debug)]
 pub enum Index {
     /// A position, a range, a new axis or an ellipsis.
     Slice(Slice),
-    /// Of i64: positions along one axis, negative ones from the end. Of bool: where to take
-    /// elements of as many axes as the mask has.
+    /// A tensor of i64 holds positions along one axis, negative ones from the end. A mask of bools
+    /// covers as many axes as it has, and takes the elements where it is true.
     Tensor(Tensor),
 }
 
@@ -176,7 +176,7 @@ impl Plan {
         if self.whole() && once { Ok(x.clone()) } else { x.try_slice(&self.slices) }
     }
 
-    /// Where the arrays point in a tensor of `shape`; `None` without arrays.
+    /// Flat positions of the arrays' elements in a tensor of `shape`; `None` without arrays.
     pub fn places(&self, op: &'static str, shape: &Shape) -> Result<Option<IndexedPositions>> {
         let ([one, ..], Some(end)) = (&self.arrays[..], self.arrays.last()) else {
             return Ok(None);
@@ -199,7 +199,7 @@ impl Plan {
         }
         let covered = |axis: &usize| self.arrays.iter().any(|a| (a.first..=a.last).contains(axis));
         let free: Vec<usize> = (first..last).filter(|axis| !covered(axis)).collect();
-        // With what lies between as one new last axis each time.
+        // The axes in between become one new last axis each time.
         flat = flat.try_reshape([common.numel()])?;
         for &axis in &free {
             let row = stepped(Tensor::arange(0, shape[axis] as i64), axis)?;
@@ -224,7 +224,7 @@ impl IndexedPositions {
         [shape[..self.first].iter().product(), count, shape[self.last + 1..].iter().product()]
     }
 
-    /// How many positions that one axis has.
+    /// Number of positions along that one axis.
     pub fn span(&self, shape: &Shape) -> usize {
         shape[self.first..=self.last].iter().product()
     }

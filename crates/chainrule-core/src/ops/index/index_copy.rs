@@ -7,9 +7,9 @@ methods! {
     /// This tensor with slices of `source` in place of its own:
     /// `y[.., indices[k], ..] = source[.., k, ..]`. The tensor itself does not change.
     ///
-    /// Shapes and errors as for [`Tensor::index_add`]; any dtype. Of equal indices the last one
-    /// stays, and the gradient goes to its slice. Gradient: `dx` is `g` with zeros at the positions
-    /// named, and the slices that stayed get the `g` there.
+    /// Shapes and errors as for [`Tensor::index_add`]; any dtype. The last of equal indices stays,
+    /// and the gradient goes to its slice. Gradient: `dx` is `g` with zeros at the positions named,
+    /// and the slices that stayed get the `g` there.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -11,11 +11,11 @@ methods! {
     /// tensor itself does not change. Indices as in [`Tensor::index`].
     ///
     /// `values` is a tensor of the same dtype that broadcasts to the shape of `x.index(indices)`,
-    /// or a scalar. Any dtype, with `accumulate` numbers. **Where a place is named several times,
-    /// the last value in row-major order stays** (PyTorch promises nothing), and the gradient goes
-    /// to that one; with `accumulate` all are added. Gradient: `dx` is `g` with zeros at the
-    /// places, or `g` itself with `accumulate`; each value gets the `g` at its place, or 0 if a
-    /// later one overwrote it.
+    /// or a scalar. Any dtype, with `accumulate` numbers. **If a place is named several times, the
+    /// last value in row-major order stays** (PyTorch promises nothing), and the gradient goes to
+    /// that one; with `accumulate` all are added. Gradient: `dx` is `g` with zeros at the places,
+    /// or `g` itself with `accumulate`; each value gets the `g` at its place, or 0 if a later one
+    /// overwrote it.
     ///
     /// ```
     /// use chainrule::{Tensor, ix};

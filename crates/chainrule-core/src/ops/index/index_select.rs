@@ -273,7 +273,8 @@ mod tests {
         assert_eq!(b.index_select(0, &i).to_vec::<bool>(), [false, true]);
     }
 
-    /// Of `sum((x[i])^3)` the second derivative at a place is 6 x times how often it is named.
+    /// The second derivative of `sum((x[i])^3)` at a place is 6 x times the number of times it is
+    /// named.
     #[test]
     fn second_derivatives_count_the_repetitions() {
         let x = Tensor::from([1.0f64, 2.0, 3.0]).parameter();

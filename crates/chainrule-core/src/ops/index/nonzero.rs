@@ -1,5 +1,5 @@
-//! `nonzero`: where a tensor is not zero. How many places there are depends on the elements, so
-//! that it is no op of the tape.
+//! `nonzero`: where a tensor is not zero. The number of places depends on the elements, so that it
+//! is no op of the tape.
 
 use crate::ops::prelude::*;
 

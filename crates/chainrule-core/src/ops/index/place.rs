@@ -1,4 +1,4 @@
-//! What the ops share that write elements at places named by indices: `scatter`, `index_copy`,
+//! Common steps of the ops that write elements at places named by indices: `scatter`, `index_copy`,
 //! `index_put` and their adding kin.
 
 use std::num::Wrapping;
@@ -8,7 +8,7 @@ use super::{expect_indices, expect_inside};
 use crate::kernels::gather::{self, IndexedPlaces};
 use crate::ops::prelude::*;
 
-/// What an index names.
+/// Place that an index names.
 #[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Target {
     /// A position of the axis, with all that lies there: indices have one axis.
@@ -67,7 +67,7 @@ impl Target {
         Ok(list)
     }
 
-    /// What lies at the places named.
+    /// The elements at the places named.
     fn take(self, x: &Tensor, indices: &Tensor) -> Result<Tensor> {
         match self {
             Target::Rows(axis) => x.try_index_select(axis as i64, indices),
@@ -75,8 +75,8 @@ impl Target {
         }
     }
 
-    /// Which of the source's elements stay when later ones overwrite earlier ones: bools that
-    /// broadcast to its shape, or `None` for all.
+    /// The mask of the source's elements that stay when later ones overwrite earlier ones: bools
+    /// that broadcast to its shape, or `None` for all.
     fn staying(self, indices: &Tensor, shape: &Shape) -> Result<Option<Tensor>> {
         let staying = Staying { target: self, shape: *shape };
         if log::is_on() {
@@ -89,11 +89,12 @@ impl Target {
     }
 }
 
-/// Which indices no later one equals, as an op: so that a program finds it anew in each run.
+/// The mask of indices that no later one equals, as an op: so that a program finds it anew in each
+/// run.
 #[derive(Clone, Debug, Parameters)]
 struct Staying {
     target: Target,
-    /// Of what is written to.
+    /// Shape of the tensor written to.
     shape: Shape,
 }
 

@@ -11,7 +11,7 @@ methods! {
     ///
     /// `indices` is i64, has as many axes as `x`, and is no longer than `x` on the other axes, nor
     /// than the source on any. An index outside the axis, also a negative one, is an error. Any
-    /// dtype, the same for both. **Where a place is named several times, the last one in row-major
+    /// dtype, the same for both. **If a place is named several times, the last one in row-major
     /// order of the indices stays** (PyTorch promises nothing), and the gradient goes to that one.
     /// Gradient: `dx` is `g` with zeros at the places, and each element of the source that stayed
     /// gets the `g` at its place.
@@ -43,7 +43,7 @@ pub(super) fn fitted(source: Tensor, indices: &Tensor) -> Result<Tensor> {
     let longer = from.rank() == to.rank() && from.iter().zip(to.iter()).all(|(f, t)| f >= t);
     match longer {
         true => source.try_slice(&to.iter().map(|&n| Slice::from(..n)).collect::<Vec<_>>()),
-        // What does not fit is an error of the op.
+        // A misfit is an error of the op.
         false => Ok(source),
     }
 }

@@ -4,8 +4,8 @@ use crate::ops::prelude::*;
 
 methods! {
     /// The cross product of the vectors along `axis`, which has size 3 in both:
-    /// `y[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]`, with positions counted round. As many
-    /// axes in both; the others broadcast. PyTorch's `linalg.cross`.
+    /// `y[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]`, with positions counted round. The
+    /// operands have equal numbers of axes; the others broadcast. PyTorch's `linalg.cross`.
     ///
     /// Gradient: `da = b x g`, `db = g x a`.
     ///

@@ -1,5 +1,5 @@
-//! What the decompositions share: matrices in the last two axes, each handed to faer as a view of
-//! the array.
+//! Common steps of the decompositions: matrices in the last two axes, each handed to faer as a view
+//! of the array.
 
 use faer::{Mat, MatRef};
 

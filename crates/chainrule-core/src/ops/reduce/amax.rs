@@ -5,7 +5,7 @@ use crate::ops::prelude::*;
 
 methods! {
     /// The largest element over `axes`, by PyTorch's other name: [`Tensor::max`], but for one case.
-    /// Where the largest is NaN the gradient is NaN, also if all axes go. Ties share the gradient
+    /// If the largest is NaN the gradient is NaN, also if all axes go. Ties share the gradient
     /// equally. For all dtypes; an axis without elements is an error.
     ///
     /// ```

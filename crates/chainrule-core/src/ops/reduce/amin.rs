@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 
 methods! {
     /// The smallest element over `axes`, by PyTorch's other name: [`Tensor::min`], but for one
-    /// case. Where the smallest is NaN the gradient is NaN, also if all axes go. Ties share the
+    /// case. If the smallest is NaN the gradient is NaN, also if all axes go. Ties share the
     /// gradient equally. For all dtypes; an axis without elements is an error.
     ///
     /// ```

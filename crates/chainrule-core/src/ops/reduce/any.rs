@@ -61,8 +61,8 @@ methods! {
     /// Whether an element over `axes` (a number, a list, or `..` for all) is true: a bool tensor.
     /// With `keepdim` the axes stay, with size 1.
     ///
-    /// Numbers of any dtype are true unless they are 0; NaN is true. Of nothing, none is. A
-    /// constant for differentiation.
+    /// Numbers of any dtype are true unless they are 0; NaN is true. Over no elements the result
+    /// is false. A constant for differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -78,8 +78,8 @@ methods! {
     /// Whether every element over `axes` (a number, a list, or `..` for all) is true: a bool
     /// tensor. With `keepdim` the axes stay, with size 1.
     ///
-    /// Numbers of any dtype are true unless they are 0; NaN is true. Of nothing, all are. A
-    /// constant for differentiation.
+    /// Numbers of any dtype are true unless they are 0; NaN is true. Over no elements the result
+    /// is true. A constant for differentiation.
     ///
     /// ```
     /// use chainrule::Tensor;

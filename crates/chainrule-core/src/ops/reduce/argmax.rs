@@ -4,7 +4,7 @@ use super::max::no_extreme_of_nothing;
 use crate::kernels::reduce::least::{Least, extreme_at};
 use crate::ops::prelude::*;
 
-/// Where the largest or the smallest element stands.
+/// Position of the largest or the smallest element.
 #[derive(Debug, Parameters)]
 pub(super) struct ArgExtreme {
     pub axes: Axes,
@@ -68,7 +68,7 @@ methods! {
     /// The position of the largest element along one axis, i64. With `keepdim` the axis stays, with
     /// size 1. For all dtypes; a constant for differentiation.
     ///
-    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without
+    /// The first of several equal elements is meant; NaN is larger than everything. An axis without
     /// elements is an error.
     ///
     /// ```

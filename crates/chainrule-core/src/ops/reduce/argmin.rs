@@ -7,7 +7,7 @@ methods! {
     /// The position of the smallest element along one axis, i64. With `keepdim` the axis stays,
     /// with size 1. For all dtypes; a constant for differentiation.
     ///
-    /// Of several equal elements the first is meant; NaN is smaller than everything. An axis
+    /// The first of several equal elements is meant; NaN is smaller than everything. An axis
     /// without elements is an error.
     ///
     /// ```

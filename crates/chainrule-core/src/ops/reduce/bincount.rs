@@ -4,7 +4,7 @@ use crate::kernels::count;
 use crate::ops::prelude::*;
 
 methods! {
-    /// How often each of 0, 1, ... occurs, up to the largest and at least `minlength` of them, i64;
+    /// The count of each of 0, 1, ..., up to the largest and at least `minlength` of them, i64;
     /// with `weights` the sum of the weights of each, in their dtype (f64, if they are no floats).
     ///
     /// For i64 of one axis; a negative number is an error. The weights have the same shape; they

@@ -3,8 +3,8 @@
 use crate::ops::prelude::*;
 
 methods! {
-    /// How many elements over `axes` (a number, a list, or `..` for all) are not 0, i64; the axes
-    /// are gone. For all dtypes.
+    /// The number of elements over `axes` (a number, a list, or `..` for all) that are not 0, i64;
+    /// the axes are gone. For all dtypes.
     ///
     /// NaN is not 0. A constant for differentiation.
     ///

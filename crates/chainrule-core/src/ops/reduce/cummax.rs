@@ -92,7 +92,7 @@ pub(super) fn extremes(x: &Tensor, axis: usize, least: bool) -> Result<(Tensor, 
 methods! {
     /// The largest element so far along `axis`, and its position (i64). For all dtypes.
     ///
-    /// Of equal elements the last is meant, as in PyTorch's `cummax`; NaN is larger than
+    /// The last of equal elements is meant, as in PyTorch's `cummax`; NaN is larger than
     /// everything. Gradient: each `g` is added at the returned position.
     ///
     /// ```

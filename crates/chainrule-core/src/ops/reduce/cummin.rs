@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 methods! {
     /// The smallest element so far along `axis`, and its position (i64). For all dtypes.
     ///
-    /// Of equal elements the last is meant, as in PyTorch's `cummin`; NaN is smaller than
+    /// The last of equal elements is meant, as in PyTorch's `cummin`; NaN is smaller than
     /// everything. Gradient: each `g` is added at the returned position.
     ///
     /// ```

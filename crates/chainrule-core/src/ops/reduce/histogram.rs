@@ -36,8 +36,8 @@ fn counted<T: Real + Stored>(
 }
 
 methods! {
-    /// How many elements fall into each of `bins` equal parts of `range`, and the edges of the
-    /// parts, one more: both in the dtype of `x`.
+    /// The number of elements in each of `bins` equal parts of `range`, and the edges of the parts,
+    /// one more: both in the dtype of `x`.
     ///
     /// For f32 and f64. A part holds its lower edge, and the last its upper one too; what is
     /// outside, NaN included, is left out. Without a range it goes from the smallest to the largest

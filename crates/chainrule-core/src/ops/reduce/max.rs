@@ -144,7 +144,7 @@ methods! {
     /// stay, with size 1. For all dtypes.
     ///
     /// NaN is larger than everything. An axis without elements is an error. Gradient: `g` at the
-    /// largest element, shared equally by ties. Where the largest is NaN, the NaNs share it if all
+    /// largest element, shared equally by ties. If the largest is NaN, the NaNs share it if all
     /// axes go, as in PyTorch's `max`; if some do, the gradient is NaN, as in its `amax`. For the
     /// position too, and a gradient that goes to the first of several, see [`Tensor::max_axis`].
     ///

@@ -248,7 +248,7 @@ methods! {
     /// The largest element over one axis, and its position along it (i64). With `keepdim` the axis
     /// stays, with size 1. For all dtypes.
     ///
-    /// Of several equal elements the first is meant; NaN is larger than everything. An axis without
+    /// The first of several equal elements is meant; NaN is larger than everything. An axis without
     /// elements is an error. Gradient: `g` at the returned position, so ties do not share it, as in
     /// PyTorch's `max(dim)`; they do in [`Tensor::max`].
     ///

@@ -7,8 +7,8 @@ use crate::kernels::sort::{self, Part, Sorted};
 use crate::ops::prelude::*;
 use crate::tensor::node::Source;
 
-/// The middle of an axis. Of all elements, which the caller has brought to one axis, ties share the
-/// gradient.
+/// The middle of an axis. The median of all elements, which the caller has brought to one axis,
+/// shares the gradient among ties.
 #[derive(Debug, Parameters)]
 pub(crate) struct Median {
     axis: usize,
@@ -62,8 +62,7 @@ impl Op for Median {
         Ok(smallvec![Some(apply(place, &[&g, &positions])?)])
     }
 
-    /// Of all elements, the mean of the tangents of those that are the median: found by their
-    /// values.
+    /// The tangent of the median of all elements is the mean over those that equal it.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         if !self.shared {
@@ -123,9 +122,9 @@ methods! {
     /// The median along one axis, and its position (i64). With `keepdim` the axis stays, with
     /// size 1. For all dtypes.
     ///
-    /// Of an even number it is the lower of the two in the middle; NaN, if there is one. Of equal
-    /// elements the position is one that a stable sort would bring there; of NaNs it is the first.
-    /// An axis without elements is an error. Gradient: `g` at that position.
+    /// The median of an even number is the lower of the two in the middle; NaN, if there is one.
+    /// The position among equal elements is one that a stable sort would bring there; among NaNs it
+    /// is the first. An axis without elements is an error. Gradient: `g` at that position.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -8,10 +8,9 @@ methods! {
     /// axes stay, with size 1. For all dtypes.
     ///
     /// NaN is smaller than everything. An axis without elements is an error. Gradient: `g` at the
-    /// smallest element, shared equally by ties. Where the smallest is NaN, the NaNs share it if
-    /// all axes go, as in PyTorch's `min`; if some do, the gradient is NaN, as in its `amin`. For
-    /// the position too, and a gradient that goes to the first of several, see
-    /// [`Tensor::min_axis`].
+    /// smallest element, shared equally by ties. If the smallest is NaN, the NaNs share it if all
+    /// axes go, as in PyTorch's `min`; if some do, the gradient is NaN, as in its `amin`. For the
+    /// position too, and a gradient that goes to the first of several, see [`Tensor::min_axis`].
     ///
     /// ```
     /// use chainrule::Tensor;

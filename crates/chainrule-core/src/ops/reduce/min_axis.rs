@@ -7,7 +7,7 @@ methods! {
     /// The smallest element over one axis, and its position along it (i64). With `keepdim` the axis
     /// stays, with size 1. For all dtypes.
     ///
-    /// Of several equal elements the first is meant; NaN is smaller than everything. An axis
+    /// The first of several equal elements is meant; NaN is smaller than everything. An axis
     /// without elements is an error. Gradient: `g` at the returned position, so ties do not share
     /// it, as in PyTorch's `min(dim)`; they do in [`Tensor::min`].
     ///

@@ -138,8 +138,8 @@ methods! {
     /// `keepdim` the axes stay, with size 1.
     ///
     /// For f32 and f64; f32 is summed in f64. `p` is any number: of infinity it is the largest
-    /// magnitude, of minus infinity the smallest, of 0 the number of elements that are not 0. Of
-    /// nothing it is 0, and an error for an infinite or negative `p`. Gradient:
+    /// magnitude, of minus infinity the smallest, of 0 the number of elements that are not 0. The
+    /// norm of no elements is 0, and an error for an infinite or negative `p`. Gradient:
     /// `dx = g * sign(x) * (|x| / y)^(p - 1)`; 0 where the norm or the element is 0; for infinite
     /// `p` the elements of that magnitude share it equally; for `p` = 0 there is none.
     ///

@@ -65,7 +65,7 @@ impl Op for Prod {
             let (a, b) = (part(&y, 0, half)?, part(&y, half, half)?);
             let (da, db) = (part(&dy, 0, half)?, part(&dy, half, half)?);
             let (ab, dab) = (a.try_mul(&b)?, da.try_mul(&b)?.try_add(a.try_mul(&db)?)?);
-            // Of an odd number one is left over.
+            // An odd number leaves one over.
             let rest = n - 2 * half;
             y = Tensor::try_cat(&[&ab, &part(&y, 2 * half, rest)?], 1)?;
             dy = Tensor::try_cat(&[&dab, &part(&dy, 2 * half, rest)?], 1)?;
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Of an infinite product the gradient is still the product of the others: PyTorch's formula
+    /// The gradient of an infinite product is still the product of the others: PyTorch's formula
     /// divides and gives NaN.
     #[test]
     fn an_infinite_element_has_a_finite_gradient() {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(x.grad().unwrap().to_vec::<f64>(), want);
     }
 
-    /// Of a product with a zero the second derivatives are the products of the others without two.
+    /// The second derivatives of a product with a zero are the products of the others without two.
     #[test]
     fn the_second_derivative_is_right_at_zero() {
         let x = Tensor::from([2.0, 0.0, 0.0, 5.0]).parameter();

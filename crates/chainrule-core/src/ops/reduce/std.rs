@@ -134,7 +134,7 @@ pub(super) const ENTRY: Entry = Entry {
         out.push(Sample::new("a transposed view", vec![normal(g, [4, 3, 2])], |x| {
             x[0].try_transpose(0, 2)?.try_std(1, 1, false)
         }));
-        // Of one element, or of equal ones, the deviation is 0: a kink.
+        // The deviation of one element, or of equal ones, is 0: a kink.
         let one = Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_std(.., 0, false));
         let equal = Sample::new("equal elements", vec![Tensor::from([[2.0, 2.0, 2.0]])], |x| {
             x[0].try_std(1, 1, false)

@@ -8,9 +8,9 @@ methods! {
     /// The `k` largest elements along `axis` (the smallest, unless `largest`), and their positions
     /// (i64). For all dtypes.
     ///
-    /// With `sorted` they come in their order, the most extreme first; else in any. Of equal
-    /// elements the first are taken; NaN is larger than everything. A `k` beyond the size of the
-    /// axis is an error. Gradient: each `g` is put at the position of its element, 0 elsewhere.
+    /// With `sorted` they come in their order, the most extreme first; else in any. The first of
+    /// equal elements are taken; NaN is larger than everything. A `k` beyond the size of the axis
+    /// is an error. Gradient: each `g` is put at the position of its element, 0 elsewhere.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -71,7 +71,7 @@ pub(super) const ENTRY: Entry = Entry {
 mod tests {
     use crate::Tensor;
 
-    /// The values that PyTorch 2.15 gives. Of equal ones it takes any.
+    /// The values that PyTorch 2.15 gives. It takes any of equal ones.
     #[test]
     fn nan_is_the_largest() {
         let (nan, inf) = (f32::NAN, f32::INFINITY);

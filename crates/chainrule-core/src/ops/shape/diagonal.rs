@@ -21,7 +21,7 @@ methods! {
         apply(window("diagonal", &self.shape(), offset, axis1, axis2)?, &[self])
     }
 
-    /// Of a vector the square matrix with it on a diagonal, of a matrix that diagonal:
+    /// The square matrix with a vector on a diagonal, or that diagonal of a matrix:
     /// [`Tensor::diag_embed`] or [`Tensor::diagonal`].
     ///
     /// ```

@@ -3,7 +3,7 @@
 
 use crate::ops::prelude::*;
 
-/// Which of the first two tensors runs along the first axis of a [`Tensor::meshgrid`].
+/// Order of the first two axes of a [`Tensor::meshgrid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexing {
     /// Tensor `i` runs along axis `i`.

@@ -5,12 +5,12 @@ use crate::Slice;
 use crate::kernels::remap::{AxisMap, From, Run};
 use crate::ops::prelude::*;
 
-/// What [`Tensor::pad`] puts at the ends of an axis.
+/// Elements that [`Tensor::pad`] puts at the ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PadMode {
     /// A number, in the dtype of the tensor.
     Constant(f64),
-    /// What lies inside, mirrored at the first and the last element, which are not repeated:
+    /// The inside, mirrored at the first and the last element, which are not repeated:
     /// `c b | a b c d | c b`.
     Reflect,
     /// The first and the last element, repeated: `a a | a b c d | d d`.
@@ -19,7 +19,7 @@ pub enum PadMode {
     Circular,
 }
 
-/// How much to put before and after each axis; negative amounts cut.
+/// Elements to put before and after each axis; negative amounts cut.
 type Amounts = [[i64; 2]; MAX_RANK];
 
 /// Padding with a number. Its reverse cuts what was added.
@@ -270,7 +270,7 @@ mod tests {
         Tensor::arange(0, 5).pad(&[(0, [before, after])], mode).to_vec()
     }
 
-    /// What PyTorch's `pad` gives for `arange(5)`.
+    /// PyTorch's `pad` of `arange(5)`.
     #[test]
     fn amounts_of_both_signs_as_in_pytorch() {
         use PadMode::{Circular, Constant, Reflect, Replicate};

@@ -6,7 +6,7 @@ use crate::ops::prelude::*;
 
 #[derive(Debug, Parameters)]
 pub(crate) struct Permute {
-    /// Where each axis of the result comes from.
+    /// The input's axis for each axis of the result.
     pub from: SmallVec<[u8; MAX_RANK]>,
 }
 
@@ -164,7 +164,7 @@ pub(super) const ENTRY: Entry = Entry {
             rule: |op, at, g, _| {
                 let op = op.downcast::<Permute>()?;
                 let same = apply(Permute { from: op.from.clone() }, &[g])?;
-                // Where the sizes do not even fit, the mistaken code would reshape to make them.
+                // The mistaken code would reshape if the sizes do not fit.
                 Ok(smallvec![Some(same.try_reshape(at.input_shape(0))?)])
             },
         },

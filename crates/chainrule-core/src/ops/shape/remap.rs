@@ -4,7 +4,7 @@
 use crate::kernels::remap::{self, AxisMap};
 use crate::ops::prelude::*;
 
-/// What happens along each axis; `None` where it is taken as it is.
+/// The map of each axis; `None` where it is taken as it is.
 pub(super) type Maps = Vec<Option<AxisMap>>;
 
 /// The shape of the result. A size that overflows is refused for want of memory.

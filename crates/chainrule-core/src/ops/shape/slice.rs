@@ -9,7 +9,7 @@ use crate::kernels::threads;
 use crate::ops::prelude::*;
 use crate::shape::Strides;
 
-/// What to take along one axis.
+/// Slice of one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
     /// One position; the axis goes. Negative ones count from the end.
@@ -17,9 +17,9 @@ pub enum Slice {
     /// From `start` to `end` (excluded) by `step`. Bounds beyond the axis are cut, negative ones
     /// count from the end, `None` is the end that the step comes from or goes to.
     Range {
-        /// Where it starts.
+        /// Start of the range.
         start: Option<i64>,
-        /// Where it stops.
+        /// End of the range.
         end: Option<i64>,
         /// The distance between neighbours; negative steps go backward.
         step: i64,
@@ -106,7 +106,7 @@ macro_rules! s {
     ($($slice:expr),* $(,)?) => { &[$($crate::Slice::from($slice)),*] };
 }
 
-/// What a slice does to one axis of the input, in the order of the input's axes.
+/// The cut of a slice along one axis of the input, in the order of the input's axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 struct Cut {
     start: usize,
@@ -189,7 +189,7 @@ impl SliceOp {
         self.cuts.iter().zip(shape.iter()).all(whole) && self.from.iter().flatten().is_sorted()
     }
 
-    /// Where the result lies in an array of this layout.
+    /// Layout of the result in an array of this layout.
     fn layout(&self, layout: &Layout) -> Layout {
         let mut offset = layout.offset as isize;
         for (cut, stride) in self.cuts.iter().zip(layout.strides) {
@@ -269,7 +269,7 @@ impl Op for Unslice {
     }
 }
 
-/// How the parts lie in the whole.
+/// Cover of the whole by the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cover {
     /// Each place belongs to one part.

@@ -13,7 +13,7 @@ pub(crate) struct Triangle {
 }
 
 impl Triangle {
-    /// Which columns of this row are kept.
+    /// Range of this row's columns that are kept.
     #[inline]
     fn kept(self, row: usize, columns: usize) -> std::ops::Range<usize> {
         let at = |d: i64| (row as i64).saturating_add(d).clamp(0, columns as i64) as usize;
@@ -113,8 +113,8 @@ methods! {
     /// `j <= i + diagonal`. The main diagonal is 0, a negative one lies below. Any dtype;
     /// `Tensor::ones([n, n]).tril(0)` is a causal mask.
     ///
-    /// What is cut off is 0 even if it was not finite. Errors for less than two axes. Gradient: the
-    /// same part of `g`.
+    /// An element that is cut off becomes 0 even if it was not finite. Errors for less than two
+    /// axes. Gradient: the same part of `g`.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(x.tril(3).to_vec::<f32>(), once.repeat(40));
     }
 
-    /// What is cut off leaves no trace, as in PyTorch.
+    /// An element that is cut off leaves no trace, as in PyTorch.
     #[test]
     fn what_is_cut_off_may_be_anything() {
         let (inf, nan) = (f32::INFINITY, f32::NAN);

@@ -16,7 +16,7 @@ pub(super) struct Move {
     pub of: usize,
     /// The axis of the input that it moves along.
     pub along: usize,
-    /// How many positions at each step.
+    /// Positions of one step.
     pub by: usize,
 }
 

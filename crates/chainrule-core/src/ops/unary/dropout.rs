@@ -15,7 +15,7 @@ struct Dropout {
 }
 
 impl Dropout {
-    /// What the kept elements are multiplied by, rounded as in PyTorch.
+    /// Factor of the kept elements, rounded as in PyTorch.
     fn factor<T: Real>(self) -> T {
         T::ONE / T::from_f64(1.0 - self.p)
     }
@@ -63,7 +63,7 @@ impl Op for Dropout {
 /// `x * mask / (1 - p)`.
 fn in_steps(x: &Tensor, mask: &Tensor, p: f64) -> Result<Tensor> {
     let kept = x.try_mul(&mask.try_to_dtype(x.dtype())?)?;
-    // Where nothing is kept there is nothing to make up for.
+    // At p = 1 nothing is kept, and there is nothing to make up for.
     if p == 1.0 { Ok(kept) } else { kept.try_div(1.0 - p) }
 }
 

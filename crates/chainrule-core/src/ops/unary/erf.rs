@@ -81,8 +81,8 @@ methods! {
     /// The error function `2 / sqrt(pi)` times the integral of `e^(-t^2)` from 0 to `x`; within
     /// 3e-7 relative in f32, 1e-15 in f64. For f32 and f64.
     ///
-    /// Gradient: `dx = g * 2 / sqrt(pi) * e^(-x^2)`. Where the result is near 1, [`Tensor::erfc`]
-    /// has the digits of what is missing.
+    /// Gradient: `dx = g * 2 / sqrt(pi) * e^(-x^2)`. For results near 1, [`Tensor::erfc`] has the
+    /// digits of the rest.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -69,7 +69,8 @@ impl MapKernel for Is {
 }
 
 methods! {
-    /// Where `x` is NaN, a bool tensor. For all dtypes: an integer or a bool never is.
+    /// The mask of elements that are NaN, a bool tensor. For all dtypes: an integer or a bool never
+    /// is.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -79,8 +80,8 @@ methods! {
         apply(Is::Nan, &[self])
     }
 
-    /// Where `x` is infinite, of either sign, a bool tensor. For all dtypes: an integer or a bool
-    /// never is.
+    /// The mask of infinite elements, of either sign, a bool tensor. For all dtypes: an integer or
+    /// a bool never is.
     ///
     /// ```
     /// use chainrule::Tensor;
@@ -93,8 +94,8 @@ methods! {
         apply(Is::Inf, &[self])
     }
 
-    /// Where `x` is neither infinite nor NaN, a bool tensor. For all dtypes: an integer or a bool
-    /// always is.
+    /// The mask of elements neither infinite nor NaN, a bool tensor. For all dtypes: an integer or
+    /// a bool always is.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -4,8 +4,8 @@ use crate::kernels::map;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-/// What NaN and the infinities become; `None` is the largest finite number of the dtype, with the
-/// sign.
+/// Replacements of NaN and the infinities; `None` is the largest finite number of the dtype, with
+/// the sign.
 #[derive(Debug, Parameters)]
 pub(crate) struct NanToNum {
     nan: f64,
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(y.to_vec::<f64>(), [f64::MAX, f64::MIN, 0.0]);
         let x = x.to_dtype(crate::DType::F32);
         assert_eq!(x.nan_to_num(0.0, None, None).to_vec::<f32>(), [f32::MAX, f32::MIN, 0.0]);
-        // What f32 cannot hold is infinite again.
+        // A replacement beyond the range of f32 is infinite again.
         assert_eq!(x.nan_to_num(2.0, Some(1e300), None).to_vec::<f32>()[0], f32::INFINITY);
     }
 

@@ -37,7 +37,7 @@ pub(super) trait Slope: Parameters + Debug + Copy + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 struct Scaled<S>(S);
 
-/// Those of the slope; a slope without any is told by the type of the op.
+/// Parameters of the slope; a slope without any is told by the type of the op.
 impl<S: Slope> Parameters for Scaled<S> {
     fn parameters(&self) -> Param {
         match self.0.parameters() {

@@ -44,11 +44,11 @@ pub struct MemoryStatistics {
     pub kept_by_all: usize,
     /// See [`MemoryStatistics::kept_by_all`].
     pub limit_of_all: usize,
-    /// How many tensors were made in memory that was kept.
+    /// Number of tensors made in memory that was kept.
     pub reused: u64,
-    /// How many tensors were made in memory from the system.
+    /// Number of tensors made in memory from the system.
     pub fresh: u64,
-    /// How many bytes went back to the system.
+    /// Number of bytes that went back to the system.
     pub given_back: u64,
 }
 
@@ -63,7 +63,7 @@ struct FreeList {
 pub struct BufferPool {
     lists: Vec<FreeList>,
     held: usize,
-    /// How many blocks it may hold by its leases.
+    /// Number of blocks it may hold by its leases.
     leased: usize,
     /// Blocks in use: negative where others make what is dropped here.
     in_use: isize,
@@ -78,7 +78,7 @@ pub struct BufferPool {
     pub planned: Vec<(usize, ArenaPlace)>,
 }
 
-/// How many free buffers of one class are kept: enough for a long tape of small values, and for the
+/// Number of free buffers kept of one class: enough for a long tape of small values, and for the
 /// like values of many layers.
 #[inline]
 fn most_of(blocks: usize) -> usize {

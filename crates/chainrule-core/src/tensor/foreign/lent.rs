@@ -84,7 +84,7 @@ pub fn check_lent() -> Result<()> {
     }
 }
 
-/// Of all elements of the block that the value lies in.
+/// Checksum of all elements of the block that the value lies in.
 fn checksum(value: &Value) -> u64 {
     fn of<T: crate::dtype::Stored>(value: &Value) -> u64 {
         let bytes: &[u8] = bytemuck::cast_slice(value.strided::<T>());

@@ -99,7 +99,7 @@ fn random_indices_against_loops() {
     for case in 0..300 {
         let mut draw = |n: usize| (g.random_u64() % n as u64) as usize;
         let (index, taken) = random_index(&sizes, &mut draw);
-        // Positions go first. What is left tells where the common axis goes.
+        // Positions go first. The rest tells where the common axis goes.
         let letters: Vec<char> = taken.iter().map(|t| t.0).filter(|&c| c != '-').collect();
         let mut order: Vec<char> = letters.iter().copied().filter(|&c| c != 'x').collect();
         let arrays: Vec<usize> = (0..letters.len()).filter(|&k| letters[k] == 'x').collect();

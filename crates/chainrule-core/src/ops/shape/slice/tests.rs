@@ -45,7 +45,7 @@ fn cuts_are_those_of_python_up_to_the_ends_of_i64() {
     }
 }
 
-/// What `list(range(5))[...]` gives in Python.
+/// Python's `list(range(5))[...]`.
 #[test]
 fn ranges_are_read_as_in_python() {
     let x = Tensor::arange(0, 5);
