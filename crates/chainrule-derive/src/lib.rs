@@ -27,7 +27,7 @@ pub fn derive_parameters(input: TokenStream) -> TokenStream {
     parameters::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// What `#[module(...)]` says of a field.
+/// Contents of a field's `#[module(...)]`.
 #[derive(Default)]
 struct Attributes {
     name: Option<String>,

@@ -18,12 +18,12 @@ pub struct Best {
 }
 
 impl Best {
-    /// Of values of which the highest is best.
+    /// The best of values of which the highest is best.
     pub fn highest() -> Best {
         Best { higher: true, value: None, since: 0 }
     }
 
-    /// Of values of which the lowest is best.
+    /// The best of values of which the lowest is best.
     pub fn lowest() -> Best {
         Best { higher: false, value: None, since: 0 }
     }
@@ -50,7 +50,7 @@ impl Best {
         self.value
     }
 
-    /// How many measurements came after it.
+    /// Number of measurements after it.
     pub fn since(&self) -> u64 {
         self.since
     }

@@ -1,4 +1,4 @@
-//! What happens in a training, as one stream of typed events.
+//! The events of a training, as one typed stream.
 
 use crate::error::Result;
 
@@ -10,15 +10,15 @@ use crate::error::Result;
 pub enum Event<'a> {
     /// It begins, or goes on after `step` steps.
     Started {
-        /// How many steps were done before.
+        /// Steps done before.
         step: u64,
-        /// How many there will be at most.
+        /// Steps at most.
         steps: u64,
-        /// How many steps make an epoch, if there are epochs.
+        /// Steps of an epoch, if there are epochs.
         per_epoch: Option<u64>,
-        /// How many numbers are trained.
+        /// Number of trained numbers.
         parameters: usize,
-        /// What [`StepEvent::examples`] counts: `examples`, `tokens`.
+        /// Unit of [`StepEvent::examples`]: `examples`, `tokens`.
         counted: &'static str,
     },
     /// A step is done.
@@ -31,7 +31,7 @@ pub enum Event<'a> {
         epoch: Option<f64>,
         /// The measures by name.
         metrics: &'a [(&'static str, f64)],
-        /// How long that took.
+        /// Duration in seconds.
         seconds: f64,
         /// Whether it is the best so far.
         is_best: bool,
@@ -59,7 +59,7 @@ pub enum Event<'a> {
     Ended {
         /// After so many steps.
         step: u64,
-        /// How.
+        /// The end.
         how: &'a End,
     },
 }
@@ -77,11 +77,11 @@ pub struct StepEvent {
     pub lr: f64,
     /// The norm of the gradients before they were clipped, if they are clipped.
     pub grad_norm: Option<f64>,
-    /// How many examples (or symbols) it learned from.
+    /// Number of examples (or symbols) it learned from.
     pub examples: u64,
 }
 
-/// How a training ended.
+/// The end of a training.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum End {
@@ -91,7 +91,7 @@ pub enum End {
     Stopped,
     /// The measure has not become better for too long.
     NoBetter {
-        /// How many measurements ago the best one was.
+        /// Number of measurements since the best one.
         evaluations: u64,
     },
     /// A loss was infinite or NaN. The model is as it was before the update that spoilt it.
@@ -100,7 +100,7 @@ pub enum End {
         step: u64,
         /// The loss.
         loss: f64,
-        /// Where it first went wrong.
+        /// The first place that went wrong.
         why: String,
     },
 }

@@ -75,7 +75,7 @@ impl Trainer<'_> {
 
 const UNKNOWN: &str = "the training did not repeat itself, so the op is not known";
 
-/// Which op first gave a value that is not finite, in words.
+/// The first op that gave a value that is not finite, in words.
 fn first_non_finite(loss: &Tensor) -> String {
     match loss.first_non_finite() {
         Some(first) => {
@@ -89,7 +89,7 @@ fn first_non_finite(loss: &Tensor) -> String {
     }
 }
 
-/// Which op's backward first gives a gradient that is not finite, if one does.
+/// The op whose backward first gives a gradient that is not finite, if one does.
 fn first_bad_gradient(loss: &Tensor) -> Result<Option<String>> {
     let trace = loss.try_trace()?;
     let bad = trace.steps().iter().find(|step| {

@@ -1,8 +1,8 @@
 //! Training: steps, measurements, checkpoints, and one stream of events for all who want to know.
 //!
 //! A [`Task`] is a model with its loss and its measures. A [`Trainer`] takes its batches, an
-//! optimizer and a schedule, and runs. What happens is told as [`Event`]s: whoever wants to draw a
-//! bar, write a file or keep a history is a [`Listener`]; the trainer knows none of them.
+//! optimizer and a schedule, and runs. It reports as [`Event`]s: a bar, a file or a history is a
+//! [`Listener`]; the trainer knows none of them.
 //!
 //! ```
 //! use chainrule::data::{Batch, DataLoader, LoaderOptions, TensorDataset};

@@ -1,4 +1,4 @@
-//! Which learning rate to take: a short training whose rate grows from step to step.
+//! Range test of the learning rate: a short training whose rate grows from step to step.
 
 use super::Trainer;
 use super::trainer::eager;
@@ -11,7 +11,7 @@ pub struct RangeOptions {
     pub low: f64,
     /// The last rate; 10.
     pub high: f64,
-    /// How many steps there are between them, each with the same factor; 100.
+    /// Number of steps between them, each with the same factor; 100.
     pub steps: u64,
 }
 
@@ -21,7 +21,7 @@ impl Default for RangeOptions {
     }
 }
 
-/// What [`Trainer::find_range`] found.
+/// Result of [`Trainer::find_range`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeFound {
     /// Rate and smoothed loss of each step, until the loss was four times the best or not finite.
@@ -49,7 +49,7 @@ impl Trainer<'_> {
     }
 
     fn growing(&mut self, low: f64, factor: f64, steps: u64) -> Result<Vec<(f64, f64)>> {
-        // What the mean keeps of its past; without the start at 0 that is divided out below.
+        // Decay rate of the mean; its start at 0 is divided out below.
         const KEEPS: f64 = 0.9;
         let (mut mean, mut best, mut points) = (0.0, f64::INFINITY, Vec::new());
         for i in 0..steps {
@@ -68,7 +68,8 @@ impl Trainer<'_> {
     }
 }
 
-/// Where the loss falls most from a tenth before to a tenth after, on the logarithm of the rate.
+/// The rate of the steepest fall of the loss from a tenth before to a tenth after, on the logarithm
+/// of the rate.
 fn steepest(points: &[(f64, f64)]) -> Option<f64> {
     let reach = (points.len() / 10).max(1);
     let falls = points.windows(2 * reach + 1).map(|w| (w[2 * reach].1 - w[0].1, w[reach].0));

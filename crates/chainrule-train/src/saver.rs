@@ -13,7 +13,7 @@ pub(super) struct Saver {
     running: Option<(Save, JoinHandle<Result<()>>)>,
 }
 
-/// Which checkpoint.
+/// Kind of a checkpoint.
 #[derive(Clone, Copy)]
 pub(super) struct Save {
     pub step: u64,

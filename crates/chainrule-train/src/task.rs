@@ -1,4 +1,4 @@
-//! What a training needs to know of a model and its data.
+//! The task of a training: a model and its data.
 
 use crate::data::Batch;
 use crate::error::Result;
@@ -51,12 +51,12 @@ pub trait Task {
         Ok(None)
     }
 
-    /// What [`Task::count`] counts: `examples`, `tokens`.
+    /// Unit of [`Task::count`]: `examples`, `tokens`.
     fn counted(&self) -> &'static str {
         "examples"
     }
 
-    /// How many examples, or tokens, a batch has.
+    /// Number of examples, or tokens, in a batch.
     fn count(&self, batch: &Batch) -> u64 {
         batch.x.shape().first().map_or(1, |&n| n as u64)
     }

@@ -88,7 +88,7 @@ pub(super) struct Rest {
     pub batches: Box<dyn Batches>,
     pub options: TrainerOptions,
     pub ema: Option<Ema>,
-    /// Of the last step, if gradients are clipped.
+    /// Norm of the last step's gradient, if gradients are clipped.
     grad_norm: Option<Tensor>,
     pub place: Place,
     pub kept: Option<Kept>,
@@ -98,12 +98,12 @@ pub(super) struct Rest {
     last_metrics: Metrics,
 }
 
-/// How far it is.
+/// Position in the training.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub step: u64,
     pub best: Best,
-    /// Of the losses since the last measurement.
+    /// Sum of the losses since the last measurement.
     pub loss_sum: f64,
     pub loss_count: u64,
 }

@@ -24,7 +24,7 @@ pub struct CharText {
 }
 
 impl CharText {
-    /// Of a text.
+    /// The symbols and numbers of a text.
     pub fn new(text: &str) -> CharText {
         let symbols: Vec<char> = text.chars().collect::<BTreeSet<char>>().into_iter().collect();
         let number = |c| symbols.binary_search(&c).expect("taken from the text") as i64;
@@ -32,7 +32,7 @@ impl CharText {
         CharText { numbers, symbols }
     }
 
-    /// Of a text with symbols that are known beforehand. An error for a character that is not among
+    /// A text with symbols that are known beforehand. An error for a character that is not among
     /// them.
     pub fn with_symbols(text: &str, symbols: &[char]) -> Result<CharText> {
         let mut all = CharText { symbols: symbols.to_vec(), numbers: Vec::new() };
@@ -42,7 +42,7 @@ impl CharText {
         Ok(all)
     }
 
-    /// Of a file in UTF-8.
+    /// The text of a file in UTF-8.
     pub fn read(path: impl AsRef<Path>) -> Result<CharText> {
         let path = path.as_ref();
         let text = CharText::new(&file::text(path)?);

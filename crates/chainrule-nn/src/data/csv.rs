@@ -46,7 +46,7 @@ impl Table {
         &self.names
     }
 
-    /// How many rows there are; at least 1.
+    /// Number of rows; at least 1.
     pub fn rows(&self) -> usize {
         self.numbers.len() / self.names.len()
     }

@@ -9,13 +9,13 @@ use crate::tensor::Tensor;
 pub struct Batch {
     /// The inputs; the first axis counts the examples.
     pub x: Tensor,
-    /// What is wanted for each.
+    /// The target of each.
     pub y: Tensor,
 }
 
 /// A set of examples that are taken by their numbers, from any thread.
 pub trait Dataset: Send + Sync {
-    /// How many examples there are.
+    /// Number of examples.
     fn len(&self) -> usize;
 
     /// Writes the examples with these numbers, all below [`Dataset::len`], into a batch.
@@ -40,7 +40,7 @@ pub trait Dataset: Send + Sync {
 pub struct RawBatch {
     /// The inputs.
     pub x: Column,
-    /// What is wanted.
+    /// The targets.
     pub y: Column,
 }
 

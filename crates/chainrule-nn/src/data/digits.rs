@@ -22,7 +22,7 @@ pub struct Digits {
 const PIXELS: usize = Digits::SIDE * Digits::SIDE;
 
 impl Digits {
-    /// How many pixels a picture has in a row and in a column.
+    /// Pixels of a picture in a row and in a column.
     pub const SIDE: usize = 28;
 
     /// Draws `count` digits: strokes with a hand that shakes, slants and presses now more and now
@@ -88,7 +88,7 @@ impl Digits {
         Ok((part("train")?, part("t10k")?))
     }
 
-    /// How many pictures there are.
+    /// Number of pictures.
     pub fn len(&self) -> usize {
         self.labels.len()
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a data file.
+//! Errors of data files.
 
 use std::io;
 
@@ -6,8 +6,7 @@ use thiserror::Error;
 
 use super::text::{MAX_FILE_BYTES, MAX_NAME_BYTES};
 
-/// What can be wrong with a file of names. Each message is one line: what is wrong, and the way
-/// out.
+/// An error of a file of names. Each message is one line: what is wrong, and the way out.
 #[derive(Debug, Error)]
 pub enum DataError {
     /// There is no such file.
@@ -33,7 +32,7 @@ pub enum DataError {
     Unreadable {
         /// The file as the user named it.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is larger than [`MAX_FILE_BYTES`].
@@ -53,7 +52,7 @@ pub enum DataError {
     Binary {
         /// The file as the user named it.
         path: String,
-        /// Where the first NUL stands; the first byte of the file is byte 0.
+        /// Position of the first NUL; the first byte of the file is byte 0.
         byte: usize,
     },
     /// The file is text of another encoding.
@@ -61,7 +60,7 @@ pub enum DataError {
     NotUtf8 {
         /// The file as the user named it.
         path: String,
-        /// Where the first wrong byte stands; the first byte of the file is byte 0.
+        /// Position of the first wrong byte; the first byte of the file is byte 0.
         byte: usize,
     },
     /// A line is longer than [`MAX_NAME_BYTES`].
@@ -74,7 +73,7 @@ pub enum DataError {
         path: String,
         /// The line, counted from 1.
         line: usize,
-        /// How long the name is.
+        /// Length of the name.
         bytes: usize,
     },
     /// A name holds a character that is not in the [`Vocabulary`](super::text::Vocabulary).
@@ -92,7 +91,7 @@ pub enum DataError {
         name: String,
         /// The first character that is not a letter a-z.
         symbol: char,
-        /// What to do about it.
+        /// The remedy.
         advice: &'static str,
     },
     /// The list is too short for what is asked of it.
@@ -100,9 +99,9 @@ pub enum DataError {
     TooFew {
         /// The file as the user named it.
         path: String,
-        /// How many names there are.
+        /// Number of names.
         have: usize,
-        /// How many there must be.
+        /// Number of names needed.
         need: usize,
     },
     /// The training pairs do not fit into memory.
@@ -111,9 +110,9 @@ pub enum DataError {
          give a shorter list or a smaller context"
     )]
     TooMany {
-        /// How many pairs there are.
+        /// Number of pairs.
         pairs: usize,
-        /// How many symbols each has for its context.
+        /// Symbols in the context of each.
         context: usize,
     },
 }

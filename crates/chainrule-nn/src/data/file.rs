@@ -33,7 +33,7 @@ pub(super) fn text(path: &Path) -> Result<String> {
     }
 }
 
-/// What gzipped bytes hold, or the bytes themselves if they are not gzipped; at most `most` bytes
+/// Contents of gzipped bytes, or the bytes themselves if they are not gzipped; at most `most` bytes
 /// are unpacked.
 pub(super) fn unpacked(bytes: Vec<u8>, most: u64) -> Result<Vec<u8>, String> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {

@@ -15,7 +15,7 @@ pub trait Batches {
     /// The next batch.
     fn next_batch(&mut self) -> Result<Batch>;
 
-    /// How many batches make an epoch, if there are epochs.
+    /// Number of batches in an epoch, if there are epochs.
     fn per_epoch(&self) -> Option<u64> {
         None
     }
@@ -27,17 +27,17 @@ pub trait Batches {
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;
 }
 
-/// How a [`DataLoader`] goes through its set.
+/// Options of a [`DataLoader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoaderOptions {
-    /// How many examples a batch has.
+    /// Number of examples in a batch.
     pub batch: usize,
     /// The seed of the order, another one in each epoch; `None` takes the examples as they come.
     pub shuffle: Option<u64>,
     /// Leaves out the last batch of an epoch if it is not full.
     pub drop_last: bool,
-    /// How many batches are made ahead on a thread of their own; with 0 each is made when it is
-    /// asked for.
+    /// Number of batches made ahead on a thread of their own; with 0 each is made when it is asked
+    /// for.
     pub prefetch: usize,
 }
 
@@ -186,7 +186,7 @@ fn number(state: &StateDict, name: &str) -> Result<i64> {
     }
 }
 
-/// Which examples come next.
+/// Order of the examples, and the position in it.
 struct Cursor {
     options: LoaderOptions,
     epoch: u64,
@@ -318,7 +318,7 @@ impl Batches for RandomBatches {
         self.raw.batch()
     }
 
-    /// As many as draw each example once on average.
+    /// Number of batches that draw each example once on average.
     fn per_epoch(&self) -> Option<u64> {
         Some(self.dataset.len().div_ceil(self.picked.len()) as u64)
     }
@@ -349,7 +349,7 @@ pub fn generator_tensor(state: &GeneratorState) -> Tensor {
     Tensor::try_from_slice(&words, [words.len()]).expect("a few hundred numbers")
 }
 
-/// What [`generator_tensor`] made.
+/// Generator state in a tensor of [`generator_tensor`].
 #[doc(hidden)]
 pub fn generator_state(t: &Tensor) -> Result<GeneratorState> {
     let words = t.try_to_vec::<i64>()?;

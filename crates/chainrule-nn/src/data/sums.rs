@@ -6,8 +6,8 @@ use crate::rng::CounterRng;
 
 /// All pairs of numbers up to a number of digits, written as sums; a part of them is kept apart.
 ///
-/// An example is a line such as `37+5=42` and a line break, filled up to the longest. What is
-/// wanted is the next symbol of the answer; what is asked does not count.
+/// An example is a line such as `37+5=42` and a line break, filled up to the longest. The target is
+/// the next symbol of the answer; the question does not count.
 #[derive(Clone, Debug)]
 pub struct Sums {
     digits: u32,
@@ -49,7 +49,8 @@ impl Sums {
                 let mut seen = std::collections::BTreeSet::new();
                 while (seen.len() as u64) < Self::MOST {
                     let mut number = || {
-                        // As many short numbers as long ones: else nearly all had all digits.
+                        // Short numbers are as frequent as long ones: else nearly all had all
+                        // digits.
                         let size = 10u64.pow(1 + (rng.uniform_f64() * f64::from(digits)) as u32);
                         (rng.uniform_f64() * size as f64) as u64
                     };

@@ -33,7 +33,7 @@ pub const MIN_NAMES_TO_SPLIT: usize = 6;
 pub struct Vocabulary;
 
 impl Vocabulary {
-    /// How many symbols there are: 27.
+    /// Number of symbols: 27.
     pub const SIZE: usize = 27;
     /// The symbol of the start and the end of a name, `.`.
     pub const END: i64 = 0;
@@ -153,13 +153,13 @@ impl NameList {
         &self.names
     }
 
-    /// How many names there are; at least 1.
+    /// Number of names; at least 1.
     #[allow(clippy::len_without_is_empty, reason = "a list is never empty")]
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Where the names come from: the path of the file.
+    /// Source of the names: the path of the file.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -205,7 +205,7 @@ pub struct NameDataset {
     pub contexts: Vec<i64>,
     /// The symbol that follows each context; the last of a name is 0, the end symbol.
     pub targets: Vec<i64>,
-    /// How many pairs there are.
+    /// Number of pairs.
     pub count: usize,
 }
 

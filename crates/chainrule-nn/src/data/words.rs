@@ -16,7 +16,7 @@ impl Words {
     /// The target of places after the end, which do not count.
     pub const IGNORED: i64 = -1;
 
-    /// Of names that are spelt with a to z, cut to what a model with this context sees.
+    /// The words of names that are spelt with a to z, cut to what a model with this context sees.
     ///
     /// ```
     /// use chainrule::data::{Dataset, Words};

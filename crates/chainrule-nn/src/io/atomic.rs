@@ -144,7 +144,7 @@ pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What the system says, in words that tell what to do.
+/// The system's error, in words that tell what to do.
 pub(crate) fn reason(e: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let text = match e.kind() {

@@ -35,7 +35,7 @@ const MOST_BYTES: u64 = 16 << 30;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// What the writer wants to know again when it reads: settings, a version.
+    /// Notes of the writer for the reader: settings, a version.
     pub about: String,
     /// Tensors by name.
     pub state: StateDict,
@@ -103,7 +103,7 @@ fn payload(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     Ok(rest.split_at(text as usize))
 }
 
-/// Of the lengths and of what follows the place of the checksum.
+/// Checksum of the lengths and of everything after its own place.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[MAGIC.len()..HEAD - 4]);
@@ -211,7 +211,7 @@ impl CheckpointFolder {
     fn keep_last_as_earlier(&self) -> Result<()> {
         let (last, file) = (self.file(Kept::Last), self.file(Kept::Earlier));
         let beside = self.path().join(temporary_name("earlier.ckpt".as_ref()));
-        // Where the file system has no links, a copy does.
+        // On a file system without links, a copy does.
         let linked = fs::hard_link(&last, &beside)
             .or_else(|_| fs::copy(&last, &beside).map(drop))
             .and_then(|()| fs::rename(&beside, &file));

@@ -33,7 +33,7 @@ pub struct BatchNorm1d {
     /// The variance used in evaluation, `[features]`.
     #[module(buffer)]
     pub running_var: Tensor,
-    /// How many batches the running statistics have seen.
+    /// Number of batches that the running statistics have seen.
     #[module(buffer)]
     pub num_batches_tracked: Tensor,
     eps: f64,

@@ -119,7 +119,7 @@ impl Layer for Flatten {
 /// Every `n` neighbours in time as one: `[b, t, c]` becomes `[b, t / n, n * c]`, and `[b, n * c]`
 /// where one is left.
 ///
-/// What a WaveNet-like model does between its layers.
+/// Joins neighbours between the layers of a WaveNet-like model.
 ///
 /// ```
 /// use chainrule::nn::{FlattenConsecutive, Layer};

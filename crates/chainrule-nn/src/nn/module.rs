@@ -1,5 +1,4 @@
-//! What a module is: something with named parameters and buffers, a mode, and a state that can be
-//! saved.
+//! The module: named parameters and buffers, a mode, and a state that can be saved.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -27,7 +26,7 @@ pub enum Field<'a> {
     Random(&'a Mutex<Generator>),
 }
 
-/// What a field of a struct is to `#[derive(Module)]`.
+/// The role of a struct's field in `#[derive(Module)]`.
 pub trait AsField {
     /// The field's role; `None` if it has none (a size, a rate).
     fn as_field(&self) -> Option<Field<'_>>;

@@ -13,7 +13,7 @@ use crate::tensor::{Tensor, is_grad_enabled};
 
 /// Layers of one type one after the other, named `0`, `1`, ... Reads like a slice.
 ///
-/// Of a deep stack the tape keeps much. After [`Stack::recompute_every`] it keeps the input of
+/// The tape keeps much of a deep stack. After [`Stack::recompute_every`] it keeps the input of
 /// every `n`th layer alone, and the backward pass computes what is between again: with `n` about
 /// the square root of the depth, memory grows with that root, for about a third more time. The
 /// gradients are the same to the last bit, with dropout too, if the mode is not switched between

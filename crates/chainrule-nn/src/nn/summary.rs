@@ -17,7 +17,7 @@ pub struct SummaryRow {
     pub kind: &'static str,
     /// The shape of what it gave last; `None` if it was not called as a layer.
     pub output: Option<Shape>,
-    /// How many numbers its own parameters have, without those of the modules inside.
+    /// Numbers in its own parameters, without those of the modules inside.
     pub own_parameters: usize,
 }
 
@@ -26,7 +26,7 @@ pub struct SummaryRow {
 pub struct Summary {
     /// The whole, then each module before those inside it.
     pub rows: Vec<SummaryRow>,
-    /// How many numbers all parameters have; a parameter that occurs twice counts twice.
+    /// Numbers in all parameters; a parameter that occurs twice counts twice.
     pub parameters: usize,
     /// Without the frozen ones.
     pub trained: usize,

@@ -10,14 +10,14 @@ use crate::error::Result;
 use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1};
 
-/// How [`Adagrad`] starts and slows down.
+/// Options of [`Adagrad`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdagradOptions {
     /// Divides the learning rate by `1 + lr_decay * (step - 1)`; 0.
     pub lr_decay: f64,
     /// Adds this times the parameter to its gradient; 0.
     pub weight_decay: f64,
-    /// What the sums of squares start as; 0.
+    /// Start of the sums of squares; 0.
     pub initial_accumulator_value: f64,
     /// Added to the divisor; 1e-10.
     pub eps: f64,

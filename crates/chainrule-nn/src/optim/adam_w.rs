@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::kernels::math::Real;
 use crate::param::Parameters;
 
-/// What [`AdamW`] averages, and how fast it forgets weights.
+/// Options of [`AdamW`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdamWOptions {
-    /// What the averages of the gradient and of its square keep of their past; (0.9, 0.999).
+    /// Decay rates of the averages of the gradient and of its square; (0.9, 0.999).
     pub betas: (f64, f64),
     /// Added to the divisor; 1e-8.
     pub eps: f64,

@@ -1,5 +1,5 @@
-//! What all optimizers share: groups, learning rates, the walk over the parameters, and the state
-//! they keep.
+//! The common part of all optimizers: groups, learning rates, the walk over the parameters, and the
+//! state they keep.
 
 pub(super) mod state;
 mod traced;
@@ -26,7 +26,7 @@ use crate::tensor::node::{Source, lock};
 use crate::tensor::{Tensor, log};
 use state::State;
 
-/// What makes one optimizer different from another; its options implement it.
+/// Update rule of an optimizer; its options implement it.
 pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'static {
     /// The optimizer's name, for errors.
     const NAME: &'static str;
@@ -45,7 +45,7 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
     /// The weight decay, which a group may replace.
     fn weight_decay(&mut self) -> &mut f64;
 
-    /// What is kept for each parameter: arrays of its shape, with the numbers they start as.
+    /// State of each parameter: arrays of its shape, with the numbers they start as.
     fn slots(&self) -> Slots;
 
     /// Whether the update is to subtract the gradient times the learning rate, and keeps nothing.
@@ -71,12 +71,12 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
 /// Names of arrays, as in PyTorch's states, and the numbers they start as.
 pub type Slots = SmallVec<[(&'static str, f64); 3]>;
 
-/// Where an update stands.
+/// Position of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
     /// The learning rate of the group.
     pub lr: f64,
-    /// How many updates the parameter has had with this one.
+    /// Updates of the parameter, with this one.
     pub step: u64,
     /// The parameter's shape.
     pub shape: Shape,
@@ -91,7 +91,7 @@ pub struct At {
 pub struct Descent<R> {
     parameters: Vec<Tensor>,
     states: Vec<State>,
-    /// Which group each parameter is of.
+    /// Group of each parameter.
     group_of: Vec<usize>,
     groups: Vec<Settings<R>>,
     /// The learning rate at the start, to which those of the groups are in proportion.

@@ -31,7 +31,7 @@ pub struct Ema {
     averages: Vec<Tensor>,
     decay: f64,
     warm_up: bool,
-    /// How many there were; one i64.
+    /// Number of updates; one i64.
     updates: Tensor,
 }
 
@@ -135,7 +135,7 @@ impl Ema {
         struct Back<'a>(&'a mut Ema);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                // What was exchanged once has the shapes and dtypes to be exchanged again.
+                // Tensors exchanged once have the shapes and dtypes to be exchanged again.
                 let _ = self.0.swap();
             }
         }

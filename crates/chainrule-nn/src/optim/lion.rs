@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1};
 
-/// What [`Lion`] averages, and how fast it forgets weights.
+/// Options of [`Lion`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct LionOptions {
-    /// What the direction and the momentum keep of the momentum; (0.9, 0.99).
+    /// Decay rates of the direction and of the momentum; (0.9, 0.99).
     pub betas: (f64, f64),
     /// Each step takes the share `lr * weight_decay` off the parameter; 0.
     pub weight_decay: f64,

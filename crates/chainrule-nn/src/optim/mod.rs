@@ -60,7 +60,7 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// What every optimizer does.
+/// The interface of every optimizer.
 pub trait Optimizer {
     /// One update of all parameters that have a gradient.
     ///

@@ -12,14 +12,14 @@ use crate::kernels::optim::{in_pieces, power_sum, update0, update1};
 use crate::tensor::value::Value;
 use crate::tensor::{Tensor, no_grad};
 
-/// How [`Muon`] keeps and straightens its momentum.
+/// Options of [`Muon`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct MuonOptions {
-    /// How much of the momentum is kept; 0.95.
+    /// Decay rate of the momentum; 0.95.
     pub momentum: f64,
     /// Looks ahead along the momentum (Nesterov 1983); on.
     pub nesterov: bool,
-    /// How many steps of the Newton-Schulz iteration; 5.
+    /// Steps of the Newton-Schulz iteration; 5.
     pub steps: usize,
     /// Each step takes the share `lr * weight_decay` off the parameter; 0.
     pub weight_decay: f64,

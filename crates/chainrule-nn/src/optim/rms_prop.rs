@@ -10,16 +10,16 @@ use crate::error::Result;
 use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update1, update2, update3};
 
-/// What [`RmsProp`] averages, and what it adds.
+/// Options of [`RmsProp`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct RmsPropOptions {
-    /// What the averages keep of their past; 0.99.
+    /// Decay rate of the averages; 0.99.
     pub alpha: f64,
     /// Added to the divisor; 1e-8.
     pub eps: f64,
     /// Adds this times the parameter to its gradient; 0.
     pub weight_decay: f64,
-    /// How much of the last step is kept; 0.
+    /// Decay rate of the momentum; 0.
     pub momentum: f64,
     /// Divides by the standard deviation of the gradient rather than by its root mean square; off.
     pub centered: bool,

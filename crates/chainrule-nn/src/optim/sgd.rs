@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::kernels::math::Real;
 use crate::kernels::optim::{in_pieces, update0, update1};
 
-/// What [`Sgd`] does beside following the gradient.
+/// Options of [`Sgd`].
 #[derive(Clone, Copy, Debug, PartialEq, Default, Parameters)]
 pub struct SgdOptions {
-    /// How much of the last step is kept, from 0 up; 0 for none.
+    /// Decay rate of the momentum, from 0 up; 0 for none.
     pub momentum: f64,
     /// The share of the gradient that does not enter the momentum.
     pub dampening: f64,

@@ -1,4 +1,4 @@
-//! How one step is computed: op by op, or as a program.
+//! The engine of a step: op by op, or as a program.
 
 use super::{Rest, TrainerOptions};
 use crate::Task;
@@ -8,13 +8,13 @@ use crate::optim::Optimizer;
 use crate::program;
 use crate::tensor::{Tensor, record_all};
 
-/// What computes a step.
+/// Engine of a step.
 pub(crate) enum Engine<'e> {
     Eager(&'e mut dyn Optimizer),
     Compiled(Box<program::CompiledStep<'e>>),
 }
 
-/// What a step gave.
+/// Result of a step.
 pub(crate) struct Done {
     pub loss: f64,
     pub examples: u64,

@@ -66,7 +66,7 @@ fn bits(state: &StateDict) -> Vec<(String, Vec<u64>)> {
     state.iter().map(|(name, t)| (name.clone(), bits(t))).collect()
 }
 
-/// What was heard of steps and measurements, in bits.
+/// Losses and measurements that a listener heard, in bits.
 fn run(trainer: &mut Trainer<'_>, stop_at: u64) -> (End, Vec<(u64, u64)>) {
     let heard = RefCell::new(Vec::new());
     let count = RefCell::new(trainer.step());

@@ -6,10 +6,10 @@ use super::{Digits, PIXELS};
 use crate::kernels::threads;
 use crate::rng::CounterRng;
 
-/// How many pictures a thread draws at a time.
+/// Pictures that a thread draws at a time.
 const PIECE: usize = 256;
 
-/// How many straight pieces stand for the curve between two points.
+/// Straight pieces of the curve between two points.
 const STEPS: usize = 5;
 
 pub(super) fn draw(count: usize, seed: u64) -> Digits {
@@ -88,7 +88,7 @@ fn path(stroke: &Stroke, points: &[Point]) -> Vec<Point> {
     line
 }
 
-/// Where a hand sets what it writes: turned, slanted, larger or smaller, moved, and bent by smooth
+/// Placement of a figure by a hand: turned, slanted, larger or smaller, moved, and bent by smooth
 /// waves.
 struct Hand {
     turn: [f32; 4],

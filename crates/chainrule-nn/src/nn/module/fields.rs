@@ -1,5 +1,5 @@
-//! What the methods of [`Module`] do with the fields of a module. They are the same for all
-//! modules, so they are compiled once and not once for each.
+//! Walks of [`Module`]'s methods over the fields of a module. They are the same for all modules, so
+//! they are compiled once and not once for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -159,7 +159,7 @@ fn inputs(gate: &Linear) -> usize {
 pub struct Unrolled<C: Cell> {
     /// The state before the first step, `[1, hidden]`. Zeros when new.
     pub start: Tensor,
-    /// What is done in each step.
+    /// The cell, run in each step.
     pub cell: C,
 }
 

@@ -28,7 +28,7 @@ pub trait RecurrentStep<const N: usize>: Debug + Default + Send + Sync {
     /// The layer's name, for errors.
     const NAME: &'static str;
 
-    /// How many times as many rows as hidden units the weights have.
+    /// Number of gates: rows of the weights per hidden unit.
     const GATES: usize;
 
     /// The weight `[inputs + hidden, width]` of input and state side by side, from those of the

@@ -1,4 +1,4 @@
-//! What an optimizer remembers of one parameter, and how that is saved.
+//! An optimizer's state of one parameter, and its place in a file.
 
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ use crate::tensor::{LeafGuard, Tensor};
 /// shares with the optimizer.
 #[derive(Debug)]
 pub(super) struct State {
-    /// How many updates it has had.
+    /// Number of its updates.
     pub step: Tensor,
     pub slots: SmallVec<[Tensor; 3]>,
 }
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// How many updates it has had, as a number.
+    /// Number of its updates, as a number.
     pub fn count(&self) -> i64 {
         match self.step.source() {
             Source::Leaf(leaf) => lock(&leaf.value).first(),

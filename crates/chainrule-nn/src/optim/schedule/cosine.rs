@@ -29,7 +29,7 @@ pub struct CosineLr {
     pub lr: f64,
     /// The rate at the end and from then on.
     pub min_lr: f64,
-    /// How many steps the warm-up takes; 0 for none.
+    /// Steps of the warm-up; 0 for none.
     pub warm_up: u64,
     /// After how many steps the rate is lowest, warm-up included.
     pub steps: u64,
@@ -75,7 +75,7 @@ pub struct CosineAnnealingLr {
     pub lr: f64,
     /// The lowest rate; PyTorch's `eta_min`.
     pub min_lr: f64,
-    /// How many steps lead from the highest to the lowest; PyTorch's `T_max`.
+    /// Steps from the highest to the lowest; PyTorch's `T_max`.
     pub half_period: u64,
 }
 

@@ -87,7 +87,7 @@ impl<S: Schedule> Scheduler<S> {
         Ok(())
     }
 
-    /// How many updates are done.
+    /// Number of updates done.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -97,7 +97,8 @@ impl<S: Schedule> Scheduler<S> {
         &self.schedule
     }
 
-    /// What it takes to go on later: `steps`. The rate itself is in the optimizer's state.
+    /// The state that is needed to go on later: `steps`. The rate itself is in the optimizer's
+    /// state.
     pub fn state_dict(&self) -> StateDict {
         StateDict::from([("steps".to_string(), Tensor::scalar(self.steps as i64))])
     }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub struct OneCycleLr {
     /// The highest rate.
     pub max_lr: f64,
-    /// How many steps there are.
+    /// Total number of steps.
     pub total_steps: u64,
     /// The share of the steps in which the rate rises; 0.3.
     pub pct_start: f64,

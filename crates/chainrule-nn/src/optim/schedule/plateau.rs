@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::nn::StateDict;
 use crate::tensor::Tensor;
 
-/// Which way a metric is better.
+/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Small is good: a loss.
@@ -19,17 +19,17 @@ pub enum Goal {
 /// PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlateauOptions {
-    /// Which way the metric is better; `Min`.
+    /// Direction in which the metric is better; `Min`.
     pub goal: Goal,
-    /// What the rate is multiplied by; 0.1.
+    /// Factor of the rate; 0.1.
     pub factor: f64,
-    /// How many times in a row the metric may fail to become better; 10.
+    /// Metrics in a row that may fail to become better; 10.
     pub patience: u64,
-    /// By how much it must become better to count; 1e-4.
+    /// Least improvement that counts; 1e-4.
     pub threshold: f64,
     /// Whether the threshold is a difference rather than a share of the best; off.
     pub absolute: bool,
-    /// How many metrics are passed over after the rate was lowered; 0.
+    /// Metrics passed over after the rate was lowered; 0.
     pub cooldown: u64,
     /// The lowest rate; 0.
     pub min_lr: f64,
@@ -134,8 +134,8 @@ impl Plateau {
         }
     }
 
-    /// What it takes to go on later: `best` (if there is one), `bad` and `cooling`. The rate itself
-    /// is in the optimizer's state.
+    /// The state that is needed to go on later: `best` (if there is one), `bad` and `cooling`. The
+    /// rate itself is in the optimizer's state.
     pub fn state_dict(&self) -> StateDict {
         let mut out = StateDict::from([
             ("bad".to_string(), Tensor::scalar(self.bad as i64)),

@@ -39,7 +39,7 @@ pub struct StepLr {
     pub lr: f64,
     /// After how many steps it changes.
     pub every: u64,
-    /// By what factor.
+    /// The factor.
     pub gamma: f64,
 }
 
@@ -69,7 +69,7 @@ pub struct MultiStepLr {
     pub lr: f64,
     /// The steps from which on it is changed, in any order.
     pub milestones: Vec<u64>,
-    /// By what factor.
+    /// The factor.
     pub gamma: f64,
 }
 
@@ -128,7 +128,7 @@ pub struct LinearLr {
     pub start_factor: f64,
     /// The factor at the end and from then on.
     pub end_factor: f64,
-    /// How many steps it takes.
+    /// Number of steps.
     pub steps: u64,
 }
 
