@@ -27,7 +27,7 @@ const MAX_STEPS: u64 = 1_000_000_000;
 const MAX_NUMBERS: u64 = 100_000_000;
 /// Symbols of the names models: `.` and a to z.
 const SYMBOLS: u64 = 27;
-/// What the sizes of the model are called, and the most that they may be.
+/// Names and upper bounds of the model's sizes.
 const HIDDEN: (&str, u32) = ("the width of the hidden layer", 65_536);
 const CONTEXT: (&str, u32) = ("the context", 64);
 const EMBEDDING: (&str, u32) = ("the size of the embedding", 4_096);
@@ -36,12 +36,12 @@ const EMBEDDING: (&str, u32) = ("the size of the embedding", 4_096);
 #[derive(Debug, Parser)]
 #[command(name = "chainrule", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a model
@@ -95,7 +95,7 @@ pub struct Sample {
     #[arg(value_name = "DIR")]
     pub run: PathBuf,
 
-    /// How many names to print
+    /// Number of names to print
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = count)]
     #[arg(allow_negative_numbers = true)]
     pub count: usize,
@@ -105,16 +105,16 @@ pub struct Sample {
     #[arg(allow_negative_numbers = true)]
     pub seed: u64,
 
-    /// What a text begins with
+    /// Begin of a text
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub start: String,
 
-    /// How many characters of a text to write
+    /// Number of characters of a text
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = count)]
     #[arg(allow_negative_numbers = true)]
     pub length: usize,
 
-    /// How bold to be with a text: 0 always takes the likeliest character
+    /// Temperature of a text: 0 always takes the likeliest character
     #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature)]
     #[arg(allow_negative_numbers = true)]
     pub temperature: f64,
@@ -183,21 +183,21 @@ pub struct Eval {
   chainrule bench names --mode compiled --threads 1
   chainrule bench gpt-small --json")]
 pub struct Bench {
-    /// What to measure
+    /// The workload to measure
     #[arg(value_name = "WORKLOAD", value_enum)]
     pub workload: Workload,
 
-    /// How the step is run
+    /// Mode of the step
     #[arg(long, value_enum, default_value_t = Mode::Eager)]
     pub mode: Mode,
 
-    /// How many threads to use [default: one a core]
+    /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// How many groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist, 8 of
-    /// 1 for the GPTs]
+    /// Number of groups of steps to time [default: 7 of 500 steps for names, 15 of 1 for mnist, 8
+    /// of 1 for the GPTs]
     #[arg(long, value_name = "N", value_parser = rounds)]
     #[arg(allow_negative_numbers = true)]
     pub rounds: Option<usize>,
@@ -228,7 +228,7 @@ pub enum Workload {
     GptMedium,
 }
 
-/// How a step is run.
+/// Mode of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// Every operation runs at once, when it is called
@@ -273,7 +273,7 @@ impl Cli {
     }
 }
 
-/// What is wrong with the command line, in one line: the parser's text without its usage part.
+/// The error of the command line, in one line: the parser's text without its usage part.
 fn one_line(text: &str) -> String {
     let end = text.find("\nUsage:").unwrap_or(text.len());
     let parts = text[..end].lines().map(str::trim);

@@ -20,12 +20,12 @@ pub struct Item<'a> {
     pub sha256: &'a str,
 }
 
-/// How patient to be.
+/// Limits of a transfer's patience.
 #[derive(Clone, Copy)]
 pub struct Patience {
     /// Without a byte for so long, a transfer is given up.
     pub stall: Duration,
-    /// How often a transfer is begun or taken up.
+    /// Number of times that a transfer is begun or taken up.
     pub attempts: u32,
 }
 
@@ -35,7 +35,7 @@ impl Default for Patience {
     }
 }
 
-/// How a file came to be there.
+/// Origin of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// It was there already.
@@ -244,7 +244,7 @@ fn sum_of(path: &Path) -> io::Result<String> {
     Ok(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Where the part of a file is kept.
+/// Path of a file's part.
 #[cfg(test)]
 fn part_of(folder: &Path, name: &str) -> std::path::PathBuf {
     folder.join(format!(".{name}.part"))

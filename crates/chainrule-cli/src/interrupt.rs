@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
-/// What a shell reports for a program that Ctrl-C ended: 128 + 2, the number of SIGINT.
+/// Exit status of a program that Ctrl-C ended, as shells report it: 128 + 2, the number of SIGINT.
 pub const EXIT_STATUS: i32 = 130;
 
 /// Tells whether the user has asked the run to stop.

@@ -14,8 +14,8 @@ pub fn use_threads(threads: Option<usize>) {
 /// cache of one core.
 const PROBE: usize = 256;
 
-/// How fast one matrix product after the other goes, in GFLOP/s: the best of a few, on the threads
-/// that there are. Compared with what the machine can do, it tells a slow moment of the machine.
+/// Speed of one matrix product after the other, in GFLOP/s: the best of a few, on the threads that
+/// there are. Compared with what the machine can do, it tells a slow moment of the machine.
 pub fn probe_gflops() -> Result<f64> {
     let generator = &mut Generator::manual_seed(1);
     let a = Tensor::try_randn([PROBE, PROBE], DType::F32, generator)?;

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // Whoever read the results has seen enough, as `head` does.
+        // The reader of the results has seen enough, as `head` does.
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&format!("error: {error:#}"));

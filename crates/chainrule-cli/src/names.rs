@@ -1,5 +1,5 @@
-//! What the commands about the main model of names share: its settings, the data, the loss over a
-//! set, loading, making up names.
+//! Common parts of the commands about the main model of names: its settings, the data, the loss
+//! over a set, loading, making up names.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub const MODEL_FILE: &str = "model.safetensors";
 const SPLIT_SEED: i64 = 42;
 
 /// The most numbers that a layer may have when a whole set goes through the model; the set is taken
-/// in parts. So the memory does not depend on the length of the list.
+/// in parts. The memory therefore does not depend on the length of the list.
 const PART_NUMBERS: usize = 1 << 22;
 
 /// The longest name that is made up: a model that learned nothing might never end one.
@@ -137,7 +137,7 @@ impl NamesData {
     }
 }
 
-/// How many rows go through the model at once.
+/// Number of rows that go through the model at once.
 fn part_rows(model: &NamesMlp) -> usize {
     let sizes = model.config();
     let widest = (sizes.context * sizes.embedding).max(sizes.hidden).max(sizes.symbols);

@@ -1,4 +1,5 @@
-//! What is printed. A closed stream is an error to handle here, where `println!` would panic.
+//! Printing to the standard streams. A closed stream is an error to handle here, where `println!`
+//! would panic.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -192,7 +192,7 @@ fn step_label(step: f64) -> String {
     label
 }
 
-/// How many steps one mean is taken over, for a run of `n` steps.
+/// Number of steps in one mean, for a run of `n` steps.
 fn window(n: usize) -> usize {
     (n / 20).clamp(1, WIDEST_WINDOW)
 }
@@ -260,7 +260,7 @@ mod tests {
         (fs::read_to_string(svg).unwrap(), picture)
     }
 
-    /// How many pixels of the PNG are nearly black in a part given in units of the SVG.
+    /// Number of nearly black pixels of the PNG in a part given in units of the SVG.
     fn ink(png: &(usize, usize, Vec<u8>), across: [f64; 2], down: [f64; 2]) -> usize {
         let [left, right, top, bottom] =
             [across[0], across[1], down[0], down[1]].map(|v| (v * f64::from(PNG_SCALE)) as usize);

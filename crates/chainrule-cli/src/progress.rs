@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, a plain line now and then elsewhere.
+//! Progress of a run: a bar on a terminal, a plain line now and then elsewhere.
 //!
 //! A training step takes some 30 microseconds, so the bar must cost next to nothing: the clock is
 //! not read at every step but after so many steps as lately passed in a twentieth of a second.
@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The share of the newest loss in the smoothed loss, once a hundred losses are in it.
 const NEWEST: f64 = 0.01;
 
-/// What a run shows of itself on the standard error stream.
+/// Display of a run on the standard error stream.
 pub struct Progress {
     total: u64,
     view: View,
@@ -29,7 +29,7 @@ pub struct Progress {
     before: u64,
     /// Examples learned from since the start, if that is told.
     examples: u64,
-    /// What they are called.
+    /// Unit of the examples.
     counted: &'static str,
     /// The newest measure that people want to see, as text.
     measured: String,
@@ -189,7 +189,7 @@ fn pace_text(examples: u64, counted: &str, spent: Duration) -> String {
     }
 }
 
-/// How long one of so many steps a second takes: `30.2 us`, `163 ms`, `2.5 s`.
+/// Time of a step at this many steps a second: `30.2 us`, `163 ms`, `2.5 s`.
 fn step_time(per_second: f64) -> String {
     let seconds = 1.0 / per_second;
     let (value, unit) = match seconds {

@@ -1,4 +1,4 @@
-//! What is printed after training: the table of values and gradients, and the names.
+//! Report of a training: the table of values and gradients, and the names.
 
 use std::fmt::Write;
 
@@ -21,7 +21,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of these numbers. The standard deviation is the sample's (n - 1); a single number has none.
+    /// Statistics of these numbers. The standard deviation is the sample's (n - 1); a single number
+    /// has none.
     pub fn of(numbers: &[f64]) -> Stats {
         let n = numbers.len() as f64;
         let mean = numbers.iter().sum::<f64>() / n;
@@ -136,7 +137,7 @@ fn number(x: f64) -> String {
     }
 }
 
-/// A share in at most 4 characters. What is not quite nothing or all does not look like it.
+/// A share in at most 4 characters. A share that is not quite nothing or all does not look like it.
 fn percent(share: f64) -> String {
     let text = match share * 100.0 {
         p if p.is_nan() => "-".to_owned(),
@@ -178,7 +179,7 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// So many steps, in words: `1 step`, `20,000 steps`.
+/// A number of steps, in words: `1 step`, `20,000 steps`.
 pub fn steps(n: u64) -> String {
     format!("{} step{}", count(n), if n == 1 { "" } else { "s" })
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use self::lock::Lock;
 
-/// Where runs without `--out` are kept, seen from the current folder.
+/// Folder of runs without `--out`, seen from the current folder.
 const RUNS: &str = "runs";
 
 /// Buffered metrics reach the disk at least this often, so that a killed run leaves a useful file.
@@ -100,8 +100,8 @@ impl RunFolder {
         write_atomic(&self.file(name), bytes)
     }
 
-    /// The folder of an earlier run, to go on with it. What a killed process left unfinished in it
-    /// is cleared up.
+    /// The folder of an earlier run, to go on with it. The unfinished files of a killed process are
+    /// cleared up.
     pub fn existing(path: &Path) -> Result<RunFolder> {
         if !path.is_dir() {
             let what = if path.exists() { "is not a folder" } else { "there is no such folder" };

@@ -290,7 +290,7 @@ fn metrics_that_cannot_be_written_end_the_run_in_good_order() {
     assert!(place.json("sample run --count 1 --json")["samples"].is_array());
 }
 
-/// Whoever reads the output may stop reading.
+/// The reader of the output may stop reading.
 #[test]
 fn a_closed_output_is_no_panic() {
     let place = Place::new();

@@ -102,7 +102,7 @@ fn fuzz(mutations: u64, seed: u64) {
     )
     .unwrap();
     for (i, (_, words)) in KINDS.iter().enumerate() {
-        // As many as are asked for later, so that a run that goes on has none left.
+        // The number of steps is the one asked for later, so that a run that goes on has none left.
         place.json(&format!("{words} --steps 4 --out run-{i} --json"));
     }
     let goods = KINDS

@@ -214,7 +214,7 @@ fn a_folder_in_which_a_training_writes_is_refused() {
     });
     let done = two.map(|child| child.wait_with_output().unwrap());
     assert!(done.iter().any(|output| output.status.success()));
-    // Whoever came second, after the first or not at all: the files belong together.
+    // The files belong together whichever came second, after the first or not at all.
     let config = fs::read_to_string(place.path("run/config.toml")).unwrap();
     assert!(config.contains(&format!("steps = {}", steps + 2_000)), "{config}");
     let rows = text(&fs::read(place.path("run/metrics.jsonl")).unwrap());

@@ -143,7 +143,7 @@ fn kill_and_resume(kills: u32, seed: u64) {
         assert!(step >= last_step, "kill {kill}: step {step} after {last_step}");
         last_step = step;
     }
-    // What is left goes on.
+    // The rest goes on.
     let steps = last_step + 5;
     let got = place.json(&format!("train regression --resume run --steps {steps} --json"));
     assert_eq!(got["steps"], steps);
@@ -215,7 +215,7 @@ fn a_folder_without_permission_ends_the_run_and_keeps_the_checkpoints() {
         }
         command.output()
     };
-    // Where the program lies in the superuser's own folder, another user cannot start it.
+    // A program in the superuser's own folder cannot be started by another user.
     if may_write_all && run("--version").is_err() {
         println!("not tested: another user may not start {}", env!("CARGO_BIN_EXE_chainrule"));
         return;

@@ -1,4 +1,4 @@
-//! What a convolution costs: 64 images of 28 by 28 with 32 channels, a 3 by 3 kernel, forward alone
+//! Cost of a convolution: 64 images of 28 by 28 with 32 channels, a 3 by 3 kernel, forward alone
 //! and with both gradients.
 //!
 //! `cargo bench -p chainrule --bench conv`

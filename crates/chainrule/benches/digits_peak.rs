@@ -1,5 +1,5 @@
-//! How much of the processor's multiply-adds a training step of the digits net uses: the step and a
-//! probe in turn, so that both meet the same machine.
+//! Share of the processor's multiply-adds that a training step of the digits net uses: the step and
+//! a probe in turn, so that both meet the same machine.
 //!
 //! `cargo bench -p chainrule --bench digits_peak [-- THREADS]` prints a line a round and the
 //! median.

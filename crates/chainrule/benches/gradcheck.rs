@@ -1,4 +1,4 @@
-//! What a check of a gradient costs: the names model of 4137 parameters with a batch of 32, at both
+//! Cost of checking a gradient: the names model of 4137 parameters with a batch of 32, at both
 //! orders.
 //!
 //! `cargo bench -p chainrule --bench gradcheck`

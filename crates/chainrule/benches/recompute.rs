@@ -1,4 +1,4 @@
-//! What it saves and costs to compute activations again: a net of 100 layers, and a GPT.
+//! Savings and cost of computing activations again: a net of 100 layers, and a GPT.
 //!
 //! `cargo bench -p chainrule --bench recompute` prints the table of the docs.
 

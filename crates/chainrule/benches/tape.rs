@@ -1,4 +1,4 @@
-//! What the tape costs: one small op, forward and backward, and a chain of a million.
+//! Cost of the tape: one small op, forward and backward, and a chain of a million.
 //!
 //! `cargo bench -p chainrule --bench tape`
 

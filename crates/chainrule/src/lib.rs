@@ -23,7 +23,7 @@
 //! # Ok::<(), chainrule::Error>(())
 //! ```
 //!
-//! # Where things are
+//! # Modules
 //!
 //! - [`Tensor`]: an immutable value of up to eight axes in one of four dtypes, with all ops as
 //!   methods. Operators and methods panic on a mistake with the full message; each has a twin

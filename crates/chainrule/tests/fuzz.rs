@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many inputs each reader gets.
+/// Number of inputs for each reader.
 fn inputs() -> u64 {
     let text = std::env::var("CHAINRULE_FUZZ").unwrap_or_default();
     text.parse().unwrap_or(20_000)

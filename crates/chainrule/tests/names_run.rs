@@ -16,7 +16,7 @@ struct Model {
     bias: Tensor,
 }
 
-/// How batch normalisation is computed.
+/// Form of batch normalisation.
 #[derive(Clone, Copy, Debug)]
 enum BatchNorm {
     Primitive,

@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many times each of five steps asks for memory, after three others.
+/// Allocations of each of five steps, after three others.
 fn calls(
     model: &dyn Module,
     optimizer: &mut dyn Optimizer,

@@ -52,8 +52,8 @@ fn deep(every: usize) -> (usize, Vec<Vec<f32>>) {
 fn a_deep_net_takes_a_quarter_of_the_memory_and_gives_the_same_bits() {
     let _guard = COUNTED.lock().unwrap();
     let (whole, grads) = deep(0);
-    // What tanh gives is what the next layer takes: one tensor a layer is kept either way, so every
-    // single layer saves nothing.
+    // The result of tanh is the input of the next layer: one tensor a layer is kept either way, so
+    // every single layer saves nothing.
     for (every, least) in [(1, 0.9), (10, 4.0), (100, 0.9), (7, 3.5)] {
         let (peak, again) = deep(every);
         assert!(again == grads, "every {every}: other gradients");

@@ -1,4 +1,4 @@
-//! What a transformer promises: it does not see the future, starts at chance, learns, and switches
+//! Promises of a transformer: it does not see the future, starts at chance, learns, and switches
 //! dropout off for evaluation.
 
 use chainrule::nn::{Layer, Module, summary};

@@ -8,7 +8,7 @@ use chainrule::check::ops::entry;
 
 use super::{points, seed, steps, threads};
 
-/// What can be checked.
+/// Checks of the program.
 #[derive(Debug, Subcommand)]
 pub enum Check {
     /// Every op: both orders of derivatives, forward against reverse mode, views, stretched inputs,
@@ -57,7 +57,7 @@ pub struct CheckNames {
     #[arg(allow_negative_numbers = true)]
     pub seed: u64,
 
-    /// How many steps to train in the fourth exercise
+    /// Number of training steps in the fourth exercise
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = steps)]
     #[arg(allow_negative_numbers = true)]
     pub steps: u64,
@@ -74,7 +74,7 @@ pub struct CheckNames {
     #[arg(long)]
     pub json: bool,
 
-    /// How many threads to use; the results do not depend on it [default: one a core]
+    /// Number of threads; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
@@ -98,7 +98,7 @@ pub struct CheckOps {
     #[arg(long)]
     pub json: bool,
 
-    /// How many threads to use; the results do not depend on it [default: one a core]
+    /// Number of threads; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,
@@ -135,7 +135,7 @@ pub struct CheckMistakes {
     #[arg(long)]
     pub json: bool,
 
-    /// How many threads to use; the results do not depend on it [default: one a core]
+    /// Number of threads; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads)]
     #[arg(allow_negative_numbers = true)]
     pub threads: Option<usize>,

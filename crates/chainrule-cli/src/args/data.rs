@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// What can be done with data.
+/// Commands on data.
 #[derive(Debug, Subcommand)]
 pub enum Data {
     /// Fetch a public data set, and check that it is what it should be
@@ -17,7 +17,7 @@ pub enum Data {
   chainrule data get mnist
   chainrule train digits --data data/mnist")]
 pub struct DataGet {
-    /// Which one
+    /// The data set
     #[arg(value_enum)]
     pub set: Set,
 

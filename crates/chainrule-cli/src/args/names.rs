@@ -34,12 +34,12 @@ pub struct TrainNames {
     #[arg(allow_negative_numbers = true, conflicts_with = "resume")]
     pub hidden: usize,
 
-    /// How many letters the model sees before the one that it guesses
+    /// Number of letters that the model sees before the one that it guesses
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = context)]
     #[arg(allow_negative_numbers = true, conflicts_with = "resume")]
     pub context: usize,
 
-    /// How many numbers stand for a letter
+    /// Size of a letter's embedding
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = embedding)]
     #[arg(allow_negative_numbers = true, conflicts_with = "resume")]
     pub embedding: usize,
@@ -137,7 +137,7 @@ pub(super) fn by_model(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Where an option and its value stand, as `--name value` or `--name=value`, and the value.
+/// Position and value of an option, as `--name value` or `--name=value`.
 fn option(words: &[OsString], name: &str) -> Option<(std::ops::Range<usize>, OsString)> {
     words.iter().enumerate().find_map(|(at, word)| {
         if word == name {

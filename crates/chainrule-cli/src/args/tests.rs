@@ -1,4 +1,4 @@
-//! What is read from a command line, and what is refused.
+//! Tests of command lines, read and refused.
 
 use super::train::Common;
 use super::*;

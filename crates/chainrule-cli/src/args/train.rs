@@ -1,4 +1,4 @@
-//! What all `train` commands have in common, and the commands for digits, lines, moons and text.
+//! Common options of all `train` commands, and the commands for digits, lines, moons and text.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ const MAX_LAYERS: usize = 256;
 /// The options of every training.
 #[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Common {
-    /// How often to go through all examples [default: see below]
+    /// Number of passes over all examples [default: see below]
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub epochs: Option<u64>,
 
-    /// How many training steps to take, instead of epochs [default: see below]
+    /// Number of training steps, instead of epochs [default: see below]
     #[arg(long, value_name = "N", value_parser = super::steps, conflicts_with = "epochs")]
     #[arg(allow_negative_numbers = true)]
     pub steps: Option<u64>,
 
-    /// How many examples each step learns from [default: see below]
+    /// Number of examples in a batch [default: see below]
     #[arg(long, value_name = "N", value_parser = batch, allow_negative_numbers = true)]
     pub batch: Option<usize>,
 
@@ -30,11 +30,11 @@ pub struct Common {
     #[arg(long, value_name = "RATE", value_parser = learning_rate, allow_negative_numbers = true)]
     pub lr: Option<f64>,
 
-    /// What makes updates of gradients [default: see below]
+    /// The optimizer [default: see below]
     #[arg(long, value_enum)]
     pub optimizer: Option<OptimizerKind>,
 
-    /// How the learning rate changes over the run [default: see below]
+    /// Schedule of the learning rate over the run [default: see below]
     #[arg(long, value_enum)]
     pub schedule: Option<ScheduleKind>,
 
@@ -42,7 +42,7 @@ pub struct Common {
     #[arg(long, value_name = "N", value_parser = warm_up, allow_negative_numbers = true)]
     pub warm_up: Option<u64>,
 
-    /// What the optimizer keeps of its last step, for sgd and rmsprop
+    /// Decay rate of the momentum, for sgd and rmsprop
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub momentum: Option<f64>,
 
@@ -134,12 +134,12 @@ pub struct Common {
     #[arg(long)]
     pub quiet: bool,
 
-    /// How many threads to use; the results do not depend on it [default: one a core]
+    /// Number of threads; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<usize>,
 }
 
-/// What makes updates of gradients.
+/// Kind of an optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -152,7 +152,7 @@ pub enum OptimizerKind {
     Muon,
 }
 
-/// How the learning rate changes.
+/// Kind of a schedule of the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleKind {
@@ -199,7 +199,7 @@ pub struct TrainDigits {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub data: Option<PathBuf>,
 
-    /// What is trained
+    /// The model
     #[arg(long, value_enum, default_value_t = DigitsModelKind::Mlp)]
     pub model: DigitsModelKind,
 
@@ -208,11 +208,11 @@ pub struct TrainDigits {
     #[arg(default_values_t = [1024, 1024, 1024], allow_negative_numbers = true)]
     pub hidden: Vec<usize>,
 
-    /// Who computes the gradients
+    /// Source of the gradients
     #[arg(long, value_enum, default_value_t = Backprop::Autograd)]
     pub backprop: Backprop,
 
-    /// How many digits are drawn to train on
+    /// Number of digits drawn to train on
     #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = examples)]
     #[arg(allow_negative_numbers = true, conflicts_with = "data")]
     pub examples: usize,
@@ -231,7 +231,7 @@ pub enum DigitsModelKind {
     Cnn,
 }
 
-/// Who computes gradients.
+/// Source of the gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backprop {
@@ -265,12 +265,12 @@ Examples:
   chainrule train moons
   chainrule train moons --noise 0.3 --hidden 32 --weight-decay 0.01")]
 pub struct TrainMoons {
-    /// How many points there are on the two moons together
+    /// Number of points on the two moons together
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = points)]
     #[arg(allow_negative_numbers = true)]
     pub points: usize,
 
-    /// How far the points stray from the moons
+    /// Standard deviation of the points from the moons
     #[arg(long, value_name = "DEVIATION", default_value_t = 0.15, value_parser = decay)]
     #[arg(allow_negative_numbers = true)]
     pub noise: f64,
@@ -302,7 +302,7 @@ pub struct TrainFamily {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub data: Option<PathBuf>,
 
-    /// What is trained
+    /// The model
     #[arg(long, value_enum, required_unless_present = "resume", conflicts_with = "resume")]
     pub model: Option<FamilyKind>,
 
@@ -348,27 +348,27 @@ pub struct TrainText {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub data: Option<PathBuf>,
 
-    /// How many digits the numbers of the sums have at most
+    /// Largest number of digits in the numbers of the sums
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = digits)]
     #[arg(allow_negative_numbers = true, conflicts_with = "data")]
     pub digits: u32,
 
-    /// How many blocks the model has
+    /// Number of blocks of the model
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = layers)]
     #[arg(allow_negative_numbers = true)]
     pub layers: usize,
 
-    /// How many heads attention has; they divide the width
+    /// Number of heads of attention; they divide the width
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = layers)]
     #[arg(allow_negative_numbers = true)]
     pub heads: usize,
 
-    /// How many numbers stand for a symbol
+    /// Size of a symbol's embedding
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = width)]
     #[arg(allow_negative_numbers = true)]
     pub width: usize,
 
-    /// How many symbols the model sees at most
+    /// Number of symbols that the model sees at most
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = context)]
     #[arg(allow_negative_numbers = true)]
     pub context: usize,

@@ -17,14 +17,14 @@ use crate::args::{Bench, Mode, Workload};
 use crate::machine::{self, Stopwatch};
 use crate::output;
 
-/// How a workload is timed.
+/// Timing of a workload.
 struct Plan {
     name: &'static str,
     /// Steps before the time counts.
     warm_up: usize,
     /// Steps of a group; a group's time is divided by them.
     group: usize,
-    /// How many groups are timed.
+    /// Number of groups timed.
     groups: usize,
 }
 

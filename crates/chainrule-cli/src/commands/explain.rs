@@ -13,7 +13,7 @@ use crate::args::Explain;
 use crate::output;
 use crate::run_folder::write_atomic;
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Explained {
     name: &'static str,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What the server does with its next request; the last one again and again.
+/// Behaviour of the server at its next request; the last one again and again.
 #[derive(Clone, Copy)]
 enum Does {
     /// All of it, or the part that was asked for.

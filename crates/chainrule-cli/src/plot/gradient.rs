@@ -23,13 +23,13 @@ const SCALE_WIDTH: f64 = 16.0;
 const UP: [f64; 3] = [23.0, 74.0, 126.0];
 const DOWN: [f64; 3] = [196.0, 72.0, 28.0];
 
-/// What is drawn.
+/// The picture of a gradient.
 pub struct GradientMap {
-    /// What the picture is called.
+    /// Title of the picture.
     pub title: String,
-    /// What stands before each row.
+    /// Labels of the rows.
     pub rows: Vec<String>,
-    /// What stands above each column.
+    /// Labels of the columns.
     pub columns: Vec<String>,
     /// The numbers, row after row.
     pub values: Vec<f64>,

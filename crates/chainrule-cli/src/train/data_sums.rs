@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DataSums(BTreeMap<String, Part>);
 
-/// How much there is, and its checksum.
+/// Size of the part, and its checksum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Part {
     count: u64,
@@ -24,7 +24,7 @@ struct Part {
 }
 
 impl DataSums {
-    /// Of no parts.
+    /// The sums of no parts.
     pub fn new() -> DataSums {
         DataSums::default()
     }
@@ -76,7 +76,7 @@ impl DataSums {
         })
     }
 
-    /// Of a list of names, with the symbols that they are spelt in.
+    /// The sums of a list of names, with the symbols that they are spelt in.
     pub fn names(list: &NameList) -> DataSums {
         let symbols: String =
             (0..Vocabulary::SIZE as i64).filter_map(|n| Vocabulary.decode(n)).collect();

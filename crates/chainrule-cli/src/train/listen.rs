@@ -1,4 +1,4 @@
-//! Who listens to a training: the files of metrics, the losses for the picture, the bar.
+//! Listeners of a training: the files of metrics, the losses for the picture, the bar.
 
 use std::fs;
 use std::path::Path;
@@ -167,7 +167,7 @@ fn csv_line(line: &[u8]) -> LogLine {
 struct Earlier {
     /// The lines up to the step.
     kept: Vec<u8>,
-    /// How many lines are about later steps.
+    /// Number of lines about later steps.
     later: usize,
     /// The numbers of lines that cannot be read.
     damaged: Vec<usize>,
@@ -231,7 +231,7 @@ impl Earlier {
     }
 }
 
-/// So many steps apart are the losses that a run of this length draws.
+/// Distance in steps of the losses that a run of this length draws.
 pub fn stride(steps: u64) -> u64 {
     steps.div_ceil(MOST_LOSSES).max(1)
 }
@@ -244,7 +244,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Of a run of so many steps.
+    /// Losses of a run of this length.
     pub fn new(steps: u64) -> Losses {
         Losses { stride: stride(steps), last: steps, points: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! What the `train` commands share: settings, the run from its folder to its results, and who
-//! listens to it.
+//! Common parts of the `train` commands: settings, the run from its folder to its results, and its
+//! listeners.
 
 mod data_sums;
 mod listen;

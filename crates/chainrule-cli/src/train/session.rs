@@ -30,7 +30,7 @@ pub struct Session<'a> {
     args: &'a Common,
     pub settings: Settings,
     pub ways: Ways,
-    /// What is said of the data before training, if there is something to say.
+    /// Remark on the data before training, if there is one.
     pub of_data: Option<String>,
     model: toml::Table,
     /// The data as read; every command says it before it trains.
@@ -53,7 +53,7 @@ struct Resumed {
 /// The settings of a model that say which data it learns from, and not what it is.
 const OF_DATA: [&str; 4] = ["data", "list", "names", "training_examples"];
 
-/// What differs between models.
+/// The steps that differ between models.
 pub struct Ways {
     /// Whether a step as a program may be simplified by algebra.
     pub simplified: bool,
@@ -246,7 +246,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What ended the training. If it was the metrics alone, the model so far is saved.
+    /// The error that ended the training. If it was the metrics alone, the model so far is saved.
     fn broken(
         &self,
         error: chainrule::Error,
@@ -460,7 +460,7 @@ fn not_finite(end: &End, lr: f64) -> Option<String> {
     Some(format!("the loss of step {step} is {loss}: {why}; try a smaller --lr (it is {lr:?})"))
 }
 
-/// What became of a session.
+/// Outcome of a session.
 pub enum Outcome {
     /// It was not to train, and all is said.
     Done,

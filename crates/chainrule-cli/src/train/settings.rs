@@ -25,7 +25,7 @@ const FORMAT: u32 = 2;
 /// The largest file of settings that is read.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What a kind of training does when it is not told.
+/// Defaults of a kind of training.
 #[derive(Clone, Copy)]
 pub struct Defaults {
     pub epochs: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// What most take.
+    /// The defaults of most.
     pub const fn new() -> Defaults {
         Defaults {
             epochs: None,
@@ -67,7 +67,7 @@ impl Defaults {
     }
 }
 
-/// How a model is trained: all that decides its numbers, but for model and data.
+/// Settings of a training: all that decides its numbers, but for model and data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,11 +105,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What the command line says, and the defaults for the rest.
+    /// The options of the command line, and the defaults for the rest.
     pub fn new(args: &Common, defaults: &Defaults) -> Settings {
         let lr = args.lr.unwrap_or(defaults.lr);
         let optimizer = args.optimizer.unwrap_or(defaults.optimizer);
-        // Where it is a part of the gradient, it would be many times as strong as beside it.
+        // As a part of the gradient, decay would be many times as strong as beside it.
         let usual_decay = if optimizer == defaults.optimizer { defaults.weight_decay } else { 0.0 };
         let epochs = match args.steps {
             Some(_) => None,
@@ -256,7 +256,7 @@ impl Schedule for Tenth {
     }
 }
 
-/// What wrote the file.
+/// Versions of the program that wrote the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Versions {
     pub format: u32,
@@ -264,7 +264,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Those of this program.
+    /// The versions of this program.
     pub fn current() -> Versions {
         Versions { format: FORMAT, chainrule: env!("CARGO_PKG_VERSION").to_owned() }
     }
@@ -289,7 +289,7 @@ pub trait Checked {
 }
 
 impl Config {
-    /// Of a model of that kind.
+    /// The settings of a model of that kind.
     pub fn new(kind: &str, model: &impl Serialize, training: Settings) -> Result<Config> {
         let mut table = toml::Table::try_from(model)?;
         table.insert("kind".into(), kind.into());

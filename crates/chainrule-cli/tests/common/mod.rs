@@ -1,4 +1,4 @@
-//! What the tests of the command share: a folder to work in, starting the program, reading results.
+//! Common parts of the command's tests: a folder to work in, starting the program, reading results.
 
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]

@@ -18,7 +18,7 @@ use chainrule_program::Program;
 pub struct Formula {
     /// `softmax-ce`
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Its description, in a few words.
     pub what: &'static str,
     trace: fn() -> Result<Program>,
 }
@@ -54,7 +54,7 @@ pub fn formula(name: &str) -> Result<&'static Formula> {
     })
 }
 
-/// How many letters must be put in, taken out or changed; parts of a name are near to it.
+/// Edit distance of two words; parts of a name are near to it.
 fn distance(a: &str, b: &str) -> usize {
     if !a.is_empty() && b.contains(a) {
         return 0;

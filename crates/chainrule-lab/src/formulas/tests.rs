@@ -17,7 +17,7 @@ fn every_formula_can_be_explained_and_fits_the_page() {
     }
 }
 
-/// What the textbooks have in a line costs less than what differentiation leaves.
+/// The textbooks' line costs less than the result of differentiation.
 #[test]
 fn the_textbook_formulas_come_out_cheaper() {
     for name in ["softmax-ce", "batch-norm"] {

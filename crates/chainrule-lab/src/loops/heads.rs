@@ -42,7 +42,7 @@ struct Block {
     norm: LayerNorm,
     /// For queries, keys, values and what comes out.
     weights: [Tensor; 4],
-    /// Of the second input, which is the same for a whole sequence.
+    /// The weights for the second input, which is the same for a whole sequence.
     side: Tensor,
     answer: Tensor,
 }

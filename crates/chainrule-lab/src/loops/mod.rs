@@ -48,16 +48,16 @@ impl LoopRow {
     }
 }
 
-/// What the detectors made of all loops.
+/// Results of the detectors over all loops.
 #[derive(Clone, Debug, Default)]
 pub struct Benchmark {
-    /// How many loops had a mistake.
+    /// Number of loops with a mistake.
     pub planted: usize,
     /// In how many of them something was found within [`STEPS`] steps.
     pub detected: usize,
     /// In how many of them the mistake itself.
     pub named: usize,
-    /// How many loops had none.
+    /// Number of loops without one.
     pub untouched_runs: usize,
     /// In how many of these something was found.
     pub false_alarms: usize,

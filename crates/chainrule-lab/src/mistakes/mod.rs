@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-/// What [`mistakes`] does.
+/// Options of [`mistakes`].
 #[derive(Clone, Debug)]
 pub struct Mistakes {
     /// Draws all inputs, shapes and probes.
@@ -64,7 +64,7 @@ impl Default for Mistakes {
     }
 }
 
-/// How often the composed models are drawn.
+/// Number of times that the composed models are drawn.
 const MODELS: usize = 3;
 /// For which of the mistakes in a model the verdict is also asked with the gradients of the
 /// parameters alone, which takes long.
@@ -119,7 +119,7 @@ fn plant(
     Ok(())
 }
 
-/// What `f` returns; `None` if it panics, as a wrong rule may on shapes that do not fit.
+/// The result of `f`; `None` if it panics, as a wrong rule may on shapes that do not fit.
 fn quietly<T>(f: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(f)).ok()
 }

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use chainrule_core::DType;
 use chainrule_core::ops::{Entry, Family, Sample};
 
-/// How many random shapes an elementwise op gets.
+/// Random shapes for an elementwise op.
 const SHAPES: usize = 4;
 /// Larger samples are left to the tests of speed.
 const LARGEST: usize = 3000;

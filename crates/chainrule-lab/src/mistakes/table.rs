@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::trial::{Fate, Naming};
 use super::{Subject, Trial};
 
-/// How many of what.
+/// Counts of planted mistakes by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Mistakes that were planted, without the harmless ones.
@@ -38,9 +38,9 @@ pub struct MistakeRow {
     pub mistake: &'static str,
     /// `alone`, or the composed model.
     pub setting: String,
-    /// What became of it.
+    /// Outcomes of the mistake.
     pub counts: Counts,
-    /// What was said in the first case that was not named.
+    /// The verdict's text in the first case that was not named.
     pub said: String,
 }
 
@@ -88,12 +88,12 @@ impl Table {
         self.rows.values().fold(Counts::default(), |sum, row| sum.plus(&row.counts))
     }
 
-    /// How often nothing was planted.
+    /// Number of runs in which nothing was planted.
     pub fn untouched_runs(&self) -> usize {
         self.untouched
     }
 
-    /// Where the checks raised an alarm though nothing was planted.
+    /// Runs in which the checks raised an alarm though nothing was planted.
     pub fn false_alarms(&self) -> &[String] {
         &self.alarms
     }

@@ -18,14 +18,14 @@ use chainrule_check::verdict::tape::{RecordedPass, is_complete, with_saved};
 use chainrule_check::{inner, verdict_with};
 use chainrule_core::DType;
 
-/// How far forward and reverse mode may be apart, relative to the terms of the products; `FLOOR` is
+/// Tolerance between forward and reverse mode, relative to the terms of the products; `FLOOR` is
 /// relative to those of the largest gradient of all, for gradients that cancel to nothing.
 const TOLERANCE: f64 = 1e-9;
 const FLOOR: f64 = 1e-13;
-/// How many directions are tried for each input.
+/// Directions tried for each input.
 const PROBES: usize = 2;
 
-/// What became of a planted mistake.
+/// Outcome of a planted mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// No gradient of a parameter changed.
@@ -59,7 +59,7 @@ pub(super) struct Trial {
     pub naming: Option<Naming>,
     /// From the gradients of the parameters alone.
     pub from_parameters: Option<Naming>,
-    /// What the verdict said if it was wrong.
+    /// The verdict's text if it was wrong.
     pub said: String,
 }
 
@@ -135,8 +135,8 @@ impl Bench {
         })
     }
 
-    /// Whether all gradients are finite. Where they are not, at some kinks, no wrong one can be
-    /// told from a right one.
+    /// Whether all gradients are finite. If they are not, at some kinks, no wrong one can be told
+    /// from a right one.
     pub fn is_finite(&self) -> bool {
         self.right.iter().all(|x| x.to_f64_vec().iter().all(|x| x.is_finite()))
     }
@@ -146,9 +146,8 @@ impl Bench {
         &self.right[..self.leaves.len()]
     }
 
-    /// The mistakes that can be made here, in the places that `admit` admits. Which of them are
-    /// mistakes is seen at a random gradient: some wrong rules are right for some shapes and
-    /// options.
+    /// The mistakes that can be made here, in the places that `admit` admits. A random gradient
+    /// shows which of them are mistakes: some wrong rules are right for some shapes and options.
     pub fn plantings(
         &self,
         admit: impl Fn(&dyn Op) -> bool,

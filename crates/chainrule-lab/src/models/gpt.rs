@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 pub struct GptConfig {
     /// The number of symbols.
     pub symbols: usize,
-    /// How many symbols the model sees at most.
+    /// Symbols that the model sees at most.
     pub context: usize,
     /// The number of blocks.
     pub layers: usize,

@@ -258,7 +258,7 @@ mod tests {
         assert!(NamesFamily::Wavenet.model(27, 16, &mut Generator::manual_seed(0)).is_err());
     }
 
-    /// What comes later does not change what is guessed before.
+    /// Later symbols do not change earlier guesses.
     #[test]
     fn no_model_sees_the_future() {
         let (a, b) = (Tensor::from([[0i64, 5, 13, 1]]), Tensor::from([[0i64, 5, 9, 2]]));

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 pub struct NamesMlpConfig {
     /// The number of symbols.
     pub symbols: usize,
-    /// How many symbols the model sees.
+    /// Symbols that the model sees.
     pub context: usize,
     /// The width of a symbol's vector.
     pub embedding: usize,
@@ -26,7 +26,7 @@ impl Default for NamesMlpConfig {
     }
 }
 
-/// What is added to a variance before its root is taken.
+/// The eps added to a variance before its root is taken.
 const EPS: f64 = 1e-5;
 
 /// Predicts the next symbol of a name from the last few (Bengio et al. 2003, with batch norm).

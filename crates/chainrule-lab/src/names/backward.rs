@@ -2,8 +2,8 @@
 //! first.
 //!
 //! `dx` stands for the gradient of the loss with respect to `x`; it has the shape of `x`. Two
-//! things come up again and again. What was broadcast on the way forward is summed on the way back.
-//! What was used twice gets a part from each use, and the parts are added.
+//! things come up again and again. A tensor broadcast on the way forward has its gradient summed on
+//! the way back. A tensor used twice gets a part from each use, and the parts are added.
 
 use super::forward::{Batch, EPS, Parameters, Pass};
 use crate::tensor::{Tensor, no_grad};

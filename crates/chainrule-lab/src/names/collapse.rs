@@ -8,7 +8,7 @@ use crate::tensor::{Tensor, no_grad};
 ///
 /// With `p` the softmax of a row and `y` its target, the loss of the row is
 /// `-log p_y = log(sum of e^x_j) - x_y`. The slope of the first term with respect to `x_i` is
-/// `e^x_i / sum of e^x_j = p_i`, that of the second 1 at `i = y`. So each row is pulled up at its
+/// `e^x_i / sum of e^x_j = p_i`, that of the second 1 at `i = y`. Each row is thus pulled up at its
 /// target and pushed down everywhere by its probability, and the two balance.
 pub fn cross_entropy_collapse(logits: &Tensor, batch: &Batch) -> Tensor {
     no_grad(|| (logits.softmax(1) - one_hot(&batch.targets, logits)) / batch.size() as f64)

@@ -6,7 +6,7 @@ use crate::models::{NamesMlp, NamesMlpConfig};
 use crate::rng::Generator;
 use crate::tensor::Tensor;
 
-/// What is added to the variance before its root is taken.
+/// The eps added to the variance before its root is taken.
 pub(super) const EPS: f64 = 1e-5;
 
 /// The parameters of the names model. On the tape they bear the names `C`, `W1`, `b1`, `W2`, `b2`,

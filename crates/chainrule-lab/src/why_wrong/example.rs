@@ -19,7 +19,7 @@ const LARGEST: usize = 60;
 
 /// One gradient, right and wrong.
 pub(super) struct Example {
-    /// What it is the gradient of, in words.
+    /// The tensor of the gradient, in words.
     pub place: String,
     pub shape: Shape,
     pub right: Vec<f64>,
@@ -38,7 +38,7 @@ impl Example {
         [self.right[at], self.wrong[at]]
     }
 
-    /// What the numbers say by themselves.
+    /// Patterns in the numbers themselves.
     pub fn readings(&self) -> Vec<String> {
         let tensor = |x: &[f64]| Tensor::try_from_slice(x, self.shape);
         let read = tensor(&self.right)

@@ -233,7 +233,7 @@ fn section(page: &mut String, topic: &Topic) -> Result<()> {
     Ok(())
 }
 
-/// What was done instead of what.
+/// The mistake in words: the wrong step, and the right one.
 fn what(op: &str, mistake: &str) -> &'static str {
     if op == ANY {
         return GENERAL.iter().find(|g| g.name == mistake).map_or("", |g| g.what);
@@ -242,7 +242,7 @@ fn what(op: &str, mistake: &str) -> &'static str {
     own.iter().find(|m| m.name == mistake).map_or("", |m| m.what)
 }
 
-/// How many elements are shown.
+/// Number of elements shown.
 const SHOWN: usize = 6;
 
 fn numbers(page: &mut String, op: &str, mistake: &str, example: &Example) {

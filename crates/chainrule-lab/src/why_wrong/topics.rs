@@ -4,9 +4,9 @@
 /// Mistakes of one kind.
 pub(crate) struct Topic {
     pub title: &'static str,
-    /// What goes wrong.
+    /// The mistake.
     pub about: &'static str,
-    /// How the numbers look.
+    /// The look of the numbers.
     pub signature: &'static str,
     pub fix: &'static str,
     /// The op and the mistake; of the op [`ANY`] for those that belong to no op. The first is the

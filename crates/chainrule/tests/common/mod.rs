@@ -1,4 +1,5 @@
-//! What the reference tests share: reading the reference files, and the names model and its data.
+//! Common parts of the reference tests: reading the reference files, and the names model and its
+//! data.
 
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
@@ -105,7 +106,7 @@ impl Pairs {
         pairs
     }
 
-    /// How many there are.
+    /// Number of tensors.
     pub fn len(&self) -> usize {
         self.targets.len()
     }

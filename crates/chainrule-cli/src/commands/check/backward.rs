@@ -11,7 +11,7 @@ use crate::args::CheckBackward;
 /// The module that does it.
 const MODULE: &str = "chainrule.check";
 
-/// Runs the command. What the package prints is passed on as it comes.
+/// Runs the command. The output of the package is passed on as it comes.
 pub fn run(args: &CheckBackward) -> Result<ExitCode> {
     if !args.file.is_file() {
         bail!("{}: no such file", args.file.display());

@@ -16,7 +16,7 @@ const TABLE: &str = "mistakes.csv";
 const PAGE: &str = "mistakes.md";
 const WORKFLOW: &str = "workflow.csv";
 
-/// How often each training loop is run with each mistake, at other shapes and numbers.
+/// Runs of each training loop with each mistake, at other shapes and numbers.
 const RUNS: u64 = 3;
 
 /// The share of the mistakes that must be named, in percent.
@@ -92,7 +92,7 @@ impl Workflow {
     }
 }
 
-/// What the detectors of a training loop found, in a sentence.
+/// The detectors' findings in a training loop, in a sentence.
 fn sentence(found: &Benchmark) -> String {
     format!(
         "Mistakes of the training loop: {} planted, {} detected and {} named within {STEPS} steps; {} loops as they should be, {} false alarms.",
@@ -139,10 +139,10 @@ fn section(found: &Benchmark) -> String {
 }
 
 impl MistakesReport {
-    /// What must hold: nothing is missed, nearly all are named, and nothing is alarmed without
-    /// need.
+    /// The condition of success: nothing is missed, nearly all are named, and nothing is alarmed
+    /// without need.
     fn status(&self) -> ExitCode {
-        // Where several coincide, the verdict must list them all.
+        // If several coincide, the verdict must list them all.
         let alone = self.planted - self.listed_among_several;
         let loops = self.workflow.as_ref().is_none_or(|of| of.named * 100 >= of.planted * NAMED);
         let named = self.named * 100 >= alone * NAMED && loops;

@@ -17,14 +17,14 @@ struct OpsSummary {
     passed: bool,
     ops: usize,
     samples: usize,
-    /// How many ops have a failure.
+    /// Number of ops with a failure.
     failed: usize,
     counts: BTreeMap<&'static str, Tally>,
     largest_error: f64,
     results: Vec<CheckedOp>,
 }
 
-/// How often a property was looked at, and did not hold.
+/// Checks and failures of a property.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Tally {
     checked: usize,

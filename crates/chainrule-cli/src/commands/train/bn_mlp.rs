@@ -29,7 +29,7 @@ const DEFAULTS: Defaults = Defaults {
     ..Defaults::new()
 };
 
-/// How many names are made up at the end, and their seed: the defaults of `chainrule sample`.
+/// Number of names made up at the end, and their seed: the defaults of `chainrule sample`.
 const SAMPLES: usize = 20;
 const SAMPLE_SEED: u64 = 7;
 

@@ -40,10 +40,10 @@ const CNN_DEFAULTS: Defaults = Defaults {
     ..DEFAULTS
 };
 
-/// How many digits are drawn to test on, as a share of those to train on.
+/// Number of digits to test on, as a share of those to train on.
 const TEST_SHARE: usize = 6;
 
-/// How many of the worst mistakes are drawn.
+/// Number of the worst mistakes drawn.
 const WORST: usize = 36;
 
 /// Runs the command.
@@ -118,7 +118,7 @@ fn data(model: &DigitsConfig) -> Result<(Digits, Digits)> {
     })
 }
 
-/// How often each digit (row) was taken for each (column).
+/// Confusion matrix: the count of each digit (row) taken for each (column).
 fn confusion(seen: &[Seen]) -> Vec<Vec<u64>> {
     let mut table = vec![vec![0; 10]; 10];
     for seen in seen {

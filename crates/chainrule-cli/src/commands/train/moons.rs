@@ -90,7 +90,7 @@ pub fn run(args: &TrainMoons) -> Result<ExitCode> {
     ran.finish(more, &lines)
 }
 
-/// What the net says all over the plane, with the points that it learned from.
+/// Draws the net's prediction all over the plane, with the points that it learned from.
 fn draw(task: &Moons, train: &Batch, svg: &std::path::Path, png: &std::path::Path) -> Result<()> {
     let (low, high) = ((-1.6, -1.2), (2.6, 1.7));
     let at =

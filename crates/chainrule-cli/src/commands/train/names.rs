@@ -62,7 +62,7 @@ const WAVENET_CONTEXT: usize = 8;
 /// The most names that are tested on.
 const MOST_TESTED: usize = 1_000;
 
-/// How many examples go through the model at once when it is measured.
+/// Examples that go through the model at once when it is measured.
 const PART: usize = 500;
 
 const SAMPLES: usize = 20;

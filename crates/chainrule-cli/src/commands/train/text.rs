@@ -40,7 +40,7 @@ const SUMS_BATCH: usize = 64;
 /// The share of a text that is learned from; the rest is for validation.
 const TRAIN_SHARE: f64 = 0.9;
 
-/// How many stretches of the held-out text a measurement takes.
+/// Stretches of the held-out text in a measurement.
 const HELD_OUT: usize = 400;
 
 /// Runs the command.
@@ -139,7 +139,7 @@ pub fn sample(args: &Sample) -> Result<()> {
     };
     let how = sample::How { temperature: args.temperature, top_k: args.top_k };
     let g = &mut Generator::manual_seed(args.seed);
-    // Of sums, one line after the other; of a text, one long piece.
+    // Sums, one line after the other, or one long piece of a text.
     let numbers = match model.data {
         Some(_) => sample::generate(&gpt, &start, args.length, how, None, g)?,
         None => sample::generate(&gpt, &start, args.length, how, Some(0), g)?,

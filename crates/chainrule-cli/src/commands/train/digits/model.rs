@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::train::{Backprop, DigitsModelKind, check_digits};
 use crate::train::{Checked, Config, load_weights};
 
-/// What is trained on what, as it stands in the settings of the run.
+/// Model and data, as they stand in the settings of the run.
 #[derive(Serialize, Deserialize)]
 pub struct DigitsConfig {
     pub architecture: DigitsModelKind,
@@ -35,7 +35,7 @@ impl Checked for DigitsConfig {
     }
 }
 
-/// How many pictures go through the model at once when it is measured.
+/// Pictures that go through the model at once when it is measured.
 const PART: usize = 500;
 
 pub struct DigitsTask {
@@ -45,7 +45,7 @@ pub struct DigitsTask {
     test: Arc<Digits>,
 }
 
-/// What a model says of a picture.
+/// Prediction of a model for a picture.
 pub struct Seen {
     pub is: usize,
     pub taken_for: usize,
@@ -77,7 +77,7 @@ impl DigitsTask {
         Ok(summary(&self.net, &Tensor::zeros([1, DigitsMlp::PIXELS]))?.to_string())
     }
 
-    /// What it says of each picture, in evaluation mode.
+    /// Its predictions for the pictures, in evaluation mode.
     pub fn see(&self, pictures: &Digits) -> Result<Vec<Seen>> {
         self.net.eval();
         Ok(self.look(pictures)?)

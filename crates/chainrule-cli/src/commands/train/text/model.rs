@@ -12,7 +12,7 @@ use super::sample::{How, generate};
 use crate::args::train::{TextSizes, check_text};
 use crate::train::Checked;
 
-/// What is trained on what, as it stands in the settings of the run.
+/// Model and data, as they stand in the settings of the run.
 #[derive(Serialize, Deserialize)]
 pub struct TextConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ impl TextConfig {
     }
 }
 
-/// What the model is measured on.
+/// Data that the model is measured on.
 pub struct Corpus {
     text: CharText,
     /// In batches.
@@ -80,15 +80,15 @@ pub struct Corpus {
     sums: Vec<(String, String)>,
 }
 
-/// How many stretches go through the model at once when it is measured.
+/// Stretches that go through the model at once when it is measured.
 const PART: usize = 50;
 
-/// How many unseen sums are asked.
+/// Number of unseen sums asked.
 const ASKED: usize = 200;
 
 impl Corpus {
-    /// Of stretches of a text, one after the other without overlap, and at most so many of them,
-    /// spread evenly.
+    /// Stretches of a text, one after the other without overlap, and at most this many, spread
+    /// evenly.
     pub fn text(text: CharText, held_out: &Windows, most: usize) -> Result<Corpus> {
         let all: Vec<usize> = (0..held_out.len()).step_by(held_out.context()).collect();
         let step = all.len().div_ceil(most).max(1);
@@ -98,7 +98,7 @@ impl Corpus {
         Ok(Corpus { text, held_out, sums: Vec::new() })
     }
 
-    /// Of sums that are not learned from.
+    /// Sums that are not learned from.
     pub fn sums(test: &Sums) -> Result<Corpus> {
         let rows: Vec<usize> = (0..test.len().min(ASKED)).collect();
         let held_out =
@@ -138,7 +138,7 @@ impl TextTask {
         Ok(no_grad(|| self.evaluate())?)
     }
 
-    /// What the model writes, in evaluation mode: some text, or answers.
+    /// The model's writing, in evaluation mode: some text, or answers.
     pub fn show(&self, length: usize) -> Result<String> {
         self.gpt.eval();
         Ok(no_grad(|| self.write(length))?)
@@ -161,8 +161,8 @@ impl TextTask {
         Ok(shown.iter().zip(answers).map(line).collect::<Vec<_>>().join("   "))
     }
 
-    /// What the model answers: the likeliest symbol each time. All questions go through it
-    /// together; what stands to the right of a place does not reach it.
+    /// The model's answers: the likeliest symbol each time. All questions go through it together;
+    /// what stands to the right of a place does not reach it.
     fn answers(&self, sums: &[(String, String)]) -> chainrule::Result<Vec<String>> {
         let width = self.gpt.config().context;
         let mut x = vec![0i64; sums.len() * width];

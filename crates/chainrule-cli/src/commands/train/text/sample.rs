@@ -4,7 +4,7 @@ use chainrule::nn::Layer;
 use chainrule::{Error, Generator, Result, Tensor, no_grad};
 use chainrule_lab::models::Gpt;
 
-/// How symbols are drawn.
+/// Options of drawing symbols.
 #[derive(Clone, Copy)]
 pub struct How {
     /// Above 1 bolder, below 1 more careful, 0 always the likeliest.
