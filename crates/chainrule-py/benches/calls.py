@@ -1,9 +1,11 @@
-"""Times of single ops on small tensors and of a compiled step, as Python calls them: what the package costs beside the library.
+"""Times of single ops on small tensors and of a compiled step, as Python calls them: what the
+package costs beside the library.
 
     python benches/calls.py                     # the installed package
     python benches/calls.py OLD NEW             # packages in these folders in turns, with their ratio
 
-A folder is one that `import chainrule` finds a built package in. Every time is the best of all rounds, in microseconds, on one thread.
+A folder is one that `import chainrule` finds a built package in. Every time is the best of all
+rounds, in microseconds, on one thread.
 """
 
 import subprocess
@@ -103,7 +105,7 @@ def compiled_step(cr):
 
 
 def measured():
-    """What is measured, by name."""
+    """The measured calls, by name."""
     import chainrule as cr
 
     cr.set_num_threads(1)

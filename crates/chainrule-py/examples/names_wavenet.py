@@ -24,7 +24,7 @@ class Linear:
         return out if self.bias is None else out + self.bias
 
     def parameters(self) -> list[cr.Tensor]:
-        """What is trained."""
+        """The parameters."""
         return [self.weight] + ([] if self.bias is None else [self.bias])
 
 
@@ -48,7 +48,7 @@ class BatchNorm:
         return self.gain * (x - mean) / cr.sqrt(var + self.eps) + self.shift
 
     def parameters(self) -> list[cr.Tensor]:
-        """What is trained."""
+        """The parameters."""
         return [self.gain, self.shift]
 
 
@@ -73,7 +73,7 @@ class Embedding:
         return self.weight[x]
 
     def parameters(self) -> list[cr.Tensor]:
-        """What is trained."""
+        """The parameters."""
         return [self.weight]
 
 

@@ -354,7 +354,7 @@ pub fn _manual_seed(seed: i64) {
     rng::manual_seed(seed as u64);
 }
 
-/// Where the generator of all is.
+/// State of the generator of all.
 #[pyfunction]
 pub fn _rng_state() -> PyResult<Vec<u8>> {
     draw(None, |g| Ok(g.state().to_bytes()))

@@ -160,7 +160,8 @@ impl PyTensor {
         Ok(run(|| self.tensor().try_trace())?.to_string())
     }
 
-    /// What each use of `tensor` gives to its gradient: op, position of the argument, gradient.
+    /// Contribution of each use of `tensor` to its gradient: op, position of the argument,
+    /// gradient.
     fn contributions(
         &self,
         tensor: &Bound<'_, PyTensor>,
@@ -203,7 +204,7 @@ pub fn set_num_threads(n: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// How many threads large ops use.
+/// Number of threads that large ops use.
 #[pyfunction]
 pub fn get_num_threads() -> usize {
     chainrule::num_threads()

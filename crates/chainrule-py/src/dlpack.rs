@@ -22,7 +22,7 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
     PyBufferError::new_err(format!("__dlpack__: {error}"))
 }
 
-/// The memory of a tensor, kept alive by what is returned. Where it is `shared`, a checksum tells
+/// The memory of a tensor, kept alive by what is returned. If it is `shared`, a checksum tells
 /// whether the consumer writes into it.
 fn managed<M: ManagedTensorBase>(
     t: &Tensor,
@@ -127,8 +127,8 @@ pub fn _from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyTens
     let strides = view.strides_or_compact().map_err(|e| wrong(&e))?;
     let strides: Vec<isize> = strides.iter().map(|&s| s as isize).collect();
     let first = view.data_ptr().cast::<u8>().wrapping_add(view.byte_offset() as usize);
-    // SAFETY: the producer keeps the memory until what it gave is dropped. That nobody writes to it
-    // meanwhile is what the documentation of `from_dlpack` asks.
+    // SAFETY: the producer keeps the memory until what it gave is dropped. The documentation of
+    // `from_dlpack` asks that nobody writes to it meanwhile.
     run(|| unsafe { Tensor::from_foreign(first, &shape[..], &strides, *dtype, Box::new(imported)) })
         .map(PyTensor::from)
 }

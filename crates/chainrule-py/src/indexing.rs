@@ -49,7 +49,7 @@ impl PyTensor {
     ) -> PyResult<()> {
         let t = slf.get().tensor();
         let keys = indices(key)?;
-        // What `x[i] += y` does at last, when the view has been written.
+        // The last step of `x[i] += y`, when the view has been written.
         if let Ok(view) = value.cast::<PyTensor>()
             && view.get().is_part(slf, &keys)
         {
@@ -104,7 +104,7 @@ fn filled(base: &Tensor, keys: &[Index], value: &Tensor) -> Option<chainrule::Re
     covers.then(fill)
 }
 
-/// What stands in the brackets of `x[...]`.
+/// Indices in the brackets of `x[...]`.
 fn indices(key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     match key.cast::<PyTuple>() {
         Ok(keys) => keys.iter().map(|k| index(&k)).collect(),

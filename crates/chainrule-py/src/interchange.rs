@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::error::{GradientError, run};
 use crate::tensor::{Outside, PyTensor};
 
-/// What keeps memory alive for an array of NumPy.
+/// Owner of the memory of a NumPy array.
 #[pyclass(frozen)]
 #[expect(dead_code, reason = "both are held")]
 struct Keeper(Memory, Option<Arc<()>>);
@@ -65,9 +65,9 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let strides: Vec<isize> = array.strides().iter().map(|s| s / size).collect();
     let shape = array.shape().to_vec();
     let owner: Py<PyAny> = array.into_any().unbind();
-    // SAFETY: NumPy keeps the memory while the array lives, and gave its shape and strides. That
-    // nobody writes to it meanwhile is what the documentation of `from_numpy` asks; all other
-    // callers copy at once.
+    // SAFETY: NumPy keeps the memory while the array lives, and gave its shape and strides. The
+    // documentation of `from_numpy` asks that nobody writes to it meanwhile; all other callers copy
+    // at once.
     run(|| unsafe {
         let first = std::ptr::with_exposed_provenance(address);
         Tensor::from_foreign(first, &shape[..], &strides, to, Box::new(owner))

@@ -43,7 +43,7 @@ struct Method {
     rest: Option<String>,
 }
 
-/// How a name is called.
+/// Ways of calling a name.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Method,
@@ -104,9 +104,9 @@ fn ways(b: &Binding) -> impl Iterator<Item = Way> + use<> {
     ways.into_iter().flatten()
 }
 
-/// How many names there can be.
+/// Largest number of names.
 const MOST: usize = 1024;
-/// How many parameters a name can have: a bit of a number for each.
+/// Largest number of a name's parameters: a bit of a number for each.
 const MOST_PARAMETERS: usize = 31;
 
 /// The native function of point `N`: Python tells a function nothing of its name.

@@ -3,7 +3,7 @@
 //!
 //! A function reads more of Python than its arguments: flags, numbers, modes, the settings of
 //! optimizers. `_guards.py` finds all that once, and lays it down here as flat lists of pointers; a
-//! run compares them. Where a pointer is another one, Python looks whether the value is as well.
+//! run compares them. If a pointer is another one, Python looks whether the value is as well.
 
 use chainrule::{DType, Shape};
 use pyo3::PyTraverseError;
@@ -57,7 +57,7 @@ impl Watched {
         Watched { dicts, fields, items, cells, sizes, states, trained }
     }
 
-    /// Whether all is as it was. Where it is not sure, it says no.
+    /// Whether all is as it was. In doubt it says no.
     pub fn holds(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.dicts.iter().all(|(d, values)| has_values(d.bind(py), values))
             && self.trained.iter().all(|(t, on, dtype)| {

@@ -1,4 +1,4 @@
-//! Where the user's Python code is, so that programs name its lines and its variables.
+//! Position of the user's Python code, so that programs name its lines and its variables.
 
 use chainrule::program::Script;
 use pyo3::prelude::*;

@@ -1,9 +1,9 @@
 //! A compiled function while it is traced: what it made, and what it met of the world outside.
 //!
-//! A program does again what the traced function did to tensors. So of a tensor from outside that
-//! is no leaf the program takes the value as a constant, and is only good as long as nobody writes
-//! there: the counters of writes tell. One that the function itself wrote to has to become a leaf
-//! before it is traced again.
+//! A program does again what the traced function did to tensors. A tensor from outside that is no
+//! leaf is therefore a constant of the program, which is only good as long as nobody writes there:
+//! the counters of writes tell. One that the function itself wrote to has to become a leaf before
+//! it is traced again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ type Counter = (Arc<AtomicU64>, u64);
 struct Leaf {
     tensor: Tensor,
     requires_grad: bool,
-    /// Of the handle, which may be given another leaf.
+    /// Counter of the handle, which may be given another leaf.
     counter: Counter,
 }
 
@@ -75,7 +75,7 @@ pub fn is_any() -> bool {
     SESSIONS.load(Ordering::Relaxed) != 0
 }
 
-/// What handles hold that are made while this thread traces.
+/// Token of the handles that are made while this thread traces.
 #[inline]
 pub fn current() -> Option<Arc<()>> {
     if !is_any() {
@@ -127,7 +127,7 @@ pub fn met(handle: &PyTensor, tensor: &Tensor) {
     });
 }
 
-/// A handle is about to be written. Of one from outside that is no leaf the program would not know.
+/// A handle is about to be written. The program would not know of one from outside that is no leaf.
 pub fn written(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
     if !is_any() {
         return Ok(());
@@ -286,7 +286,7 @@ pub fn _session_on() -> bool {
 #[pyclass(module = "chainrule._chainrule", frozen)]
 #[derive(Default)]
 pub struct Met {
-    /// Of those that were read as constants.
+    /// Counters of those that were read as constants.
     counters: Vec<Counter>,
     token: Option<Arc<()>>,
     leaves: Vec<Leaf>,
@@ -324,7 +324,7 @@ impl Met {
         self.custom
     }
 
-    /// How many handles are left of those that were made in the trace.
+    /// Number of handles left of those that were made in the trace.
     fn left(&self) -> usize {
         self.token.as_ref().map_or(0, |token| Arc::strong_count(token) - 1)
     }

@@ -18,7 +18,7 @@ use crate::session;
 #[pyclass(name = "Tensor", module = "chainrule", frozen, dict, weakref)]
 pub struct PyTensor {
     pub cell: Mutex<Inner>,
-    /// How often it was written, once somebody wants to know.
+    /// Count of its writes, once somebody wants to know.
     pub writes: OnceLock<Arc<AtomicU64>>,
     pub views: Views,
 }
@@ -26,7 +26,7 @@ pub struct PyTensor {
 /// The contents of a handle: see [`crate::alias`]. Most hold a tensor only, and every op makes one.
 pub struct Inner {
     pub tensor: Tensor,
-    /// Whose memory it shows, if not its own.
+    /// The memory it shows, if not its own.
     pub alias: Option<Box<Alias>>,
     pub rest: Option<Box<Rest>>,
 }
@@ -38,7 +38,7 @@ pub struct Rest {
     pub grad: Option<Py<PyTensor>>,
     /// The trace in which it was made.
     pub born: Option<Arc<()>>,
-    /// Who else shows its memory.
+    /// Others that show its memory.
     pub outside: Option<Outside>,
     /// Memory that it had, which views still show.
     pub past: Vec<Past>,
@@ -480,7 +480,7 @@ impl PyTensor {
         self.tensor().is_same(&other.get().tensor())
     }
 
-    /// How often it was written, as far as somebody asked.
+    /// Count of its writes, as far as somebody asked.
     #[getter]
     fn _writes(&self) -> u64 {
         self.tensor();
@@ -488,7 +488,7 @@ impl PyTensor {
         self.version()
     }
 
-    /// Whose memory it shows: its own number, or that of the tensor that it is a view of.
+    /// Number of the memory it shows: its own, or that of the tensor that it is a view of.
     fn _root_id(slf: &Bound<'_, Self>) -> usize {
         slf.get().root(slf.py()).map_or(slf.as_ptr(), |root| root.as_ptr()).addr()
     }

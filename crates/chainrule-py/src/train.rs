@@ -219,7 +219,7 @@ fn call(op: &'static str, f: &Py<PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor
 #[pyclass(name = "Program", module = "chainrule._chainrule", frozen)]
 pub struct PyProgram {
     program: RwLock<Validated>,
-    /// What it does with the gradients of leaves that are older than it.
+    /// Its use of the gradients of leaves that are older than it.
     graded: Vec<Graded>,
 }
 
@@ -261,7 +261,7 @@ impl PyProgram {
         })
     }
 
-    /// Which optimisations were left out, and why; complete after the first run.
+    /// Warnings of optimisations that were left out, with the reason; complete after the first run.
     fn warnings(&self) -> Vec<String> {
         self.read().warnings().iter().map(ToString::to_string).collect()
     }
@@ -522,8 +522,8 @@ pub fn _explain(
     })
 }
 
-/// What the gradients of a function show beside differences: for each input the readings as text,
-/// none where they agree.
+/// Readings of a function's gradients beside differences: for each input as text, none where they
+/// agree.
 #[pyfunction]
 pub fn _explain_opaque(
     f: Py<PyAny>,

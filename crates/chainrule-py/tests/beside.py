@@ -10,7 +10,9 @@ def numbers(m, seed, *shape):
 
 
 def pair(torch, kind, *args, **kwargs):
-    """Our module and PyTorch's, made by the same seed; their first weights are compared, and the names."""
+    """Our module and PyTorch's, made by the same seed; their first weights are compared, and the
+    names.
+    """
     made = []
     for m in (cr, torch):
         m.manual_seed(3)
@@ -32,7 +34,9 @@ def flat(x):
 
 
 def all_of(m, module, call, *inputs):
-    """Outputs of `call(*inputs)`, and the gradients of a weighted sum of them for the inputs and the parameters."""
+    """Outputs of `call(*inputs)`, and the gradients of a weighted sum of them for the inputs and
+    the parameters.
+    """
     m.manual_seed(9)
     outs = flat(call(*inputs))
     loss = sum((o.nan_to_num() * m.tensor(np.random.default_rng(i).normal(size=tuple(o.shape)))).sum() for i, o in enumerate(outs))

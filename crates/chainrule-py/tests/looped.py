@@ -6,8 +6,8 @@ STEP = "_step"
 
 
 def compiled_loops(source, filename):
-    """The code with the body of each loop that calls `backward` in a compiled function, and how many there are; names that the body
-    binds go in as arguments and come out as results."""
+    """The code with the body of each loop that calls `backward` in a compiled function, and how
+    many there are; names that the body binds go in as arguments and come out as results."""
     tree = ast.parse(source, filename)
     loops = _Loops()
     tree = ast.fix_missing_locations(loops.visit(tree))
@@ -64,7 +64,9 @@ def _talks(node):
 
 
 def _names(body):
-    """Names that the statements bind and that are tensors or plain values afterwards, and those that they read before they bind them."""
+    """Names that the statements bind and that are tensors or plain values afterwards, and those
+    that they read before they bind them.
+    """
     bound, carried, loops = set(), set(), set()
 
     def load(node):

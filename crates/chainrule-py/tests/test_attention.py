@@ -1,4 +1,6 @@
-"""Attention of several heads and transformer blocks, beside PyTorch and by numbers that it wrote down."""
+"""Attention of several heads and transformer blocks, beside PyTorch and by numbers that it wrote
+down.
+"""
 
 import itertools
 import math

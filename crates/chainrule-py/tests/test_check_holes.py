@@ -1,4 +1,6 @@
-"""`check.gradcheck` and `check.compare`: points that are special, backward rules that are random or not linear, scales, rounding."""
+"""`check.gradcheck` and `check.compare`: points that are special, backward rules that are random or
+not linear, scales, rounding.
+"""
 
 import math
 

@@ -177,8 +177,9 @@ def test_fork():
 
 
 def test_interrupt():
-    # The handler is set, since a shell starts what runs behind it without one. The loop is a function of its own, since Python 3.11 lets an
-    # exception at the top of a `while` slip past the `try` around it.
+    # The handler is set, since a shell starts what runs behind it without one. The loop is a
+    # function of its own, since Python 3.11 lets an exception at the top of a `while` slip past the
+    # `try` around it.
     code = """
 import os, signal, threading, time
 import chainrule as cr

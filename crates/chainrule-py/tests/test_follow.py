@@ -1,7 +1,8 @@
 """Mistakes in backward passes that people write: the line, and the line as it should be.
 
-Each case is a right backward pass and one of its lines spoiled (or two). The report must point at the spoiled line; the corrected line must make the backward pass
-right by PyTorch's own check, or be the line as it was.
+Each case is a right backward pass and one of its lines spoiled (or two). The report must point at
+the spoiled line; the corrected line must make the backward pass right by PyTorch's own check, or be
+the line as it was.
 """
 
 import importlib.util

@@ -1,4 +1,6 @@
-"""Further layers, first weights and losses beside PyTorch's; weights in other coordinates; parameters that modules know."""
+"""Further layers, first weights and losses beside PyTorch's; weights in other coordinates;
+parameters that modules know.
+"""
 
 import copy
 import pickle

@@ -43,7 +43,7 @@ def test_decompositions_refuse_what_is_not_finite(bad, dtype):
         for f in (L.svd, L.svdvals, L.eigh, L.eigvalsh, L.pinv, L.matrix_rank, L.cond, lambda A: L.matrix_norm(A, "nuc")):
             with pytest.raises(ValueError, match="not finite"):
                 f(A)
-    # Of one triangle alone.
+    # One triangle alone is read.
     A = cr.tensor([[2.0, bad], [1.0, 3.0]], dtype=dtype)
     assert cr.linalg.eigvalsh(A).isfinite().all()
     with pytest.raises(ValueError, match="not finite"):

@@ -1,4 +1,4 @@
-"""What people write in notebooks runs with `import torch` replaced, and gives PyTorch's numbers."""
+"""Typical notebooks run with `import torch` replaced, and give PyTorch's numbers."""
 
 import copy
 import pickle

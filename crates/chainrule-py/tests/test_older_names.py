@@ -1,4 +1,6 @@
-"""Names of PyTorch that scripts have and that mean little here: typed constructors, devices, switches."""
+"""Names of PyTorch that scripts have and that mean little here: typed constructors, devices,
+switches.
+"""
 
 import copy
 import pickle

@@ -30,7 +30,7 @@ def test_the_table_is_long():
 
 
 def reports(name):
-    """What the verdict says of three wrong gradients of that function, with the name left out."""
+    """The verdict on three wrong gradients of that function, with the name left out."""
     rng = np.random.default_rng(0)
     a, b = (cr.tensor(rng.standard_normal((3, 3)), dtype=f64, requires_grad=True) for _ in range(2))
     y, factor = a.detach().tanh(), b.detach()

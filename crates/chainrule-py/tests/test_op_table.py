@@ -11,7 +11,8 @@ from chainrule import _chainrule
 
 F = cr.nn.functional
 ROOT = Path(__file__).parent.parent
-# Name, other names, reason why it is written by hand, result, ways to call it: as a method, in place, as a function, in nn.functional.
+# Name, other names, reason why it is written by hand, result, ways to call it: as a method, in
+# place, as a function, in nn.functional.
 TABLE = _chainrule._bindings()
 # Rows that PyTorch has under another name in nn.functional, or not at all.
 NOWHERE = {"hinge"}

@@ -1,4 +1,5 @@
-"""Optimizers and schedules beside PyTorch's, in f64; what is remembered, saved, copied and pickled."""
+"""Optimizers and schedules beside PyTorch's, in f64; what is remembered, saved, copied and pickled.
+"""
 
 import copy
 import json

@@ -1,4 +1,5 @@
-"""Files of nests, functions with several results, functions over rows, modules of other parameters."""
+"""Files of nests, functions with several results, functions over rows, modules of other parameters.
+"""
 
 import io
 import math

@@ -1,4 +1,6 @@
-"""Programs of Python functions: lines and names of the script, and arguments that require gradients."""
+"""Programs of Python functions: lines and names of the script, and arguments that require
+gradients.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compiled functions give the gradients of the eager mode: slices, data far from zero, small numbers that were written, indices."""
+"""Compiled functions give the gradients of the eager mode: slices, data far from zero, small
+numbers that were written, indices.
+"""
 
 import warnings
 

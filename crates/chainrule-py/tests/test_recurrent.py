@@ -1,4 +1,6 @@
-"""Recurrent layers, cells and packed sequences: beside PyTorch, and by the laws that hold among them."""
+"""Recurrent layers, cells and packed sequences: beside PyTorch, and by the laws that hold among
+them.
+"""
 
 import itertools
 

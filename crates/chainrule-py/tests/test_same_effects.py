@@ -1,4 +1,6 @@
-"""Training loops of the examples, the book and the notebooks have the same effects eager and compiled, or are an error before they run."""
+"""Training loops of the examples, the book and the notebooks have the same effects eager and
+compiled, or are an error before they run.
+"""
 
 import contextlib
 import importlib.util
@@ -23,7 +25,9 @@ REFUSED = {"names_wavenet": "changes", "layers": "keeps a tensor"}
 
 
 def same(a, b, seen=None):
-    """Whether both hold the same numbers, whatever they are: tensors with their gradients, modules, optimizers, lists, numbers."""
+    """Whether both hold the same numbers, whatever they are: tensors with their gradients, modules,
+    optimizers, lists, numbers.
+    """
     seen = set() if seen is None else seen
     if id(a) in seen:
         return True
@@ -61,7 +65,9 @@ def same_gradients(a, b):
 
 
 def executed(source, filename, run=None):
-    """The variables of the code after its run, from one state of the generators on, and what it printed."""
+    """The variables of the code after its run, from one state of the generators on, and what it
+    printed.
+    """
     cr.manual_seed(7)
     names = {"__name__": "example", "_compile": cr.compile}
     told = io.StringIO()

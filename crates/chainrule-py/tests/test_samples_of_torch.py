@@ -1,4 +1,6 @@
-"""The inputs that PyTorch tests its own functions with: values, dtypes, shapes and gradients are PyTorch's. Needs torch and expecttest."""
+"""The inputs that PyTorch tests its own functions with: values, dtypes, shapes and gradients are
+PyTorch's. Needs torch and expecttest.
+"""
 
 import warnings
 
@@ -15,10 +17,10 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 # The samples are small: threads would only wait for each other.
 torch.set_num_threads(1)
 
-# What values may differ by, relatively and absolutely; gradients by ten times as much.
+# Tolerances of values, relative and absolute; gradients have ten times as much.
 TOLERANCE = {torch.float64: (1e-7, 1e-9), torch.float32: (2e-5, 2e-5), torch.int64: (0, 0), torch.bool: (0, 0)}
 DTYPES = [torch.float64, torch.float32, torch.int64, torch.bool]
-# Where PyTorch's table holds a function of its own, in PyTorch's terms; and those that change a copy.
+# Functions of PyTorch's own in its table, in PyTorch's terms; and those that change a copy.
 OTHER_ORDER = {
     "einsum": lambda operands, equation: cr.einsum(equation, *operands),
     "where": lambda x, condition, other: cr.where(condition, x, other),
@@ -36,7 +38,7 @@ SIGNS = "linalg.eigh linalg.svd".split()
 FLOATS, WHOLE = ("float64", "float32"), ("int64", "bool")
 NO_INTEGERS = "an average, a product with weights or a pool of integers is refused"
 NO_BOOLS = "with bools there are +, *, maximum and minimum only"
-# What is different, for these dtypes, and why. An entry that is not needed any more fails.
+# Differences, for these dtypes, with their reasons. An entry that is not needed any more fails.
 DIFFERENT = {
     "nn.functional.group_norm": (FLOATS, "a negative eps is refused"),
     "nn.functional.interpolate.nearest": (FLOATS, "volumes are refused"),

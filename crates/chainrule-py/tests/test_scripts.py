@@ -1,4 +1,6 @@
-"""Training scripts as people write them: the same losses and the same effects with PyTorch, eager, and with a compiled step."""
+"""Training scripts as people write them: the same losses and the same effects with PyTorch, eager,
+and with a compiled step.
+"""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What people look at: pictures, notebooks, progress."""
+"""Things that people look at: pictures, notebooks, progress."""
 
 import chainrule as cr
 import pytest

@@ -1,4 +1,6 @@
-"""Programs that PyTorch's users write, and whose effects must be PyTorch's, or an error: `silent/` has them, with what PyTorch gave."""
+"""Programs that PyTorch's users write, and whose effects must be PyTorch's, or an error: `silent/`
+has them, with what PyTorch gave.
+"""
 
 import json
 import sys

@@ -1,4 +1,6 @@
-"""`cr.torch.gradcheck`: what it takes, kinks, narrow dtypes, second order, and paths through which no gradient flows."""
+"""`cr.torch.gradcheck`: what it takes, kinks, narrow dtypes, second order, and paths through which
+no gradient flows.
+"""
 
 import chainrule as cr
 import pytest

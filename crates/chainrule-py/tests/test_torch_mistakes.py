@@ -1,4 +1,6 @@
-"""Wrong backward passes of PyTorch's users: the verdict names the mistake, also where it is in a parameter's gradient."""
+"""Wrong backward passes of PyTorch's users: the verdict names the mistake, also where it is in a
+parameter's gradient.
+"""
 
 import chainrule as cr
 import pytest

@@ -1,6 +1,8 @@
-"""Writes the types of the native module, `_chainrule.pyi`, and of the functions from the table of ops, `_ops.pyi` and `nn/_ops.pyi`.
+"""Writes the types of the native module, `_chainrule.pyi`, and of the functions from the table of
+ops, `_ops.pyi` and `nn/_ops.pyi`.
 
-Those of ops are in the table of ops, and those of methods that are written in Python are there; the tables here are for the rest.
+The texts of ops are in the table of ops, and those of methods that are written in Python are there;
+the tables here are for the rest.
 
     python tools/stubs.py            # writes them
     python tools/stubs.py --check    # fails where they differ
@@ -74,7 +76,8 @@ class InternalError(RuntimeError): ...
 
 
 def plain(annotation: str) -> str:
-    """Builtin types by their full name: `Tensor` has methods `int`, `float` and `bool`. What the module does not have is private here."""
+    """Builtin types by their full name: `Tensor` has methods `int`, `float` and `bool`. Names that
+    the module does not have are private here."""
     annotation = re.sub(r"\b(Axes|TensorLike)\b", r"_\1", annotation)
     return re.sub(r"(?<![\w.])(int|bool|float)\b", r"builtins.\1", annotation)
 
@@ -181,7 +184,9 @@ def of_class(name: str, cls: type) -> list[str]:
 
 
 def of_table() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Methods, functions and functions of `nn.functional` of the table of ops: their signatures and results by their names."""
+    """Methods, functions and functions of `nn.functional` of the table of ops: their signatures and
+    results by their names.
+    """
     methods, functions, functional = {}, {}, {}
     for name, aliases, reason, gives, (method, in_place, function, of_networks) in native._bindings():
         for own in (name, *aliases):

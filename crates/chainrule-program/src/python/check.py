@@ -18,7 +18,8 @@ def difference(got, want, tolerance):
     same = np.array_equal(got[odd], want[odd], equal_nan=True) and np.isfinite(got[~odd]).all()
     g, w = got[~odd].astype(np.float64), want[~odd].astype(np.float64)
     error, norm = np.linalg.norm(g - w), np.linalg.norm(w)
-    # A result that all but cancels has the rounding of the numbers of order one that it was made of.
+    # A result that all but cancels has the rounding of the numbers of order one that it was made
+    # of.
     if same and error <= tolerance * max(norm, 1e-3 if tolerance < 1e-8 else 5e-2):
         return None
     return f"error {error} at norm {norm}: {got.tolist()} for {want.tolist()}"[:300]

@@ -135,7 +135,9 @@ def _remap_grad(g, maps, shape):
 
 
 def _window_at(start, moves, shape):
-    """The positions that a window sees: along each axis a start, and steps for the axes of the result."""
+    """The positions that a window sees: along each axis a start, and steps for the axes of the
+    result.
+    """
     at = [np.array(s).reshape([1] * len(shape)) for s in start]
     for of, along, by in moves:
         steps = np.arange(shape[of]) * by

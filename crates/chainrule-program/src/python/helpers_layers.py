@@ -185,7 +185,9 @@ def _linear_grad(g, x, weight, wants):
 
 
 def _affine(x, learned, gain, bias, shape):
-    """gain * x + bias, of which those that there are follow in `learned`, in a shape that broadcasts."""
+    """gain * x + bias, of which those that there are follow in `learned`, in a shape that
+    broadcasts.
+    """
     learned = [np.reshape(t, shape) for t in learned]
     x = x * learned[0] if gain else x
     return x + learned[-1] if bias else x
@@ -210,7 +212,8 @@ def _batch_norm_grad(g, h, inv, gain=None, *, correction):
 
 
 def _rows(x, over):
-    """[samples, groups, channels of a group, elements of a channel]; the last two are normalised."""
+    """[samples, groups, channels of a group, elements of a channel]; the last two are normalised.
+    """
     kind, n = over
     if kind == "Last":
         lead = x.shape[: x.ndim - n]
@@ -219,7 +222,9 @@ def _rows(x, over):
 
 
 def _row_norm(x, *learned, norm, over, eps, gain, bias):
-    """Layer, group, instance or root-mean-square normalisation; with centre and 1 / sqrt(var + eps) of each row."""
+    """Layer, group, instance or root-mean-square normalisation; with centre and 1 / sqrt(var + eps)
+    of each row.
+    """
     r = _rows(x, over)
     centre = np.mean(r, (2, 3), keepdims=True) if norm == "Layer" else np.zeros(r.shape[:2] + (1, 1), r.dtype)
     d = r - centre
@@ -284,7 +289,9 @@ def _attention_weights(q, k, mask, causal, scale, dropout):
 
 
 def _attention(q, k, v, mask=None, *, causal, scale, dropout):
-    """softmax(scale * q k^T + mask) v, and the logarithms of the rows' sums, which this script does not need."""
+    """softmax(scale * q k^T + mask) v, and the logarithms of the rows' sums, which this script does
+    not need.
+    """
     w, keep = _attention_weights(q, k, mask, causal, scale, dropout)
     return (w * keep) @ v, np.zeros(q.shape[:-1], q.dtype)
 
@@ -298,7 +305,9 @@ def _attention_grad(g, y, logs, q, k, v, mask=None, *, causal, scale, dropout):
 
 
 def _patches(x, kernel, stride, padding, dilation, output):
-    """The image, padded to what the windows reach, and for each place of the kernel the slice that it sees."""
+    """The image, padded to what the windows reach, and for each place of the kernel the slice that
+    it sees.
+    """
     need = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(output, stride, kernel, dilation)]
     full = np.zeros(x.shape[:2] + tuple(max(n, p + m) for n, p, m in zip(need, padding, x.shape[2:])), x.dtype)
     inner = np.s_[:, :, padding[0] : padding[0] + x.shape[2], padding[1] : padding[1] + x.shape[3]]
@@ -345,7 +354,9 @@ def _conv_transpose2d(g, weight, *, groups, input, output, kernel, stride, paddi
 
 
 def _max_pool(x, rows, row_step, cols, col_step):
-    """The largest of each window, and where it stands, counted through the image. A window is a first position and a count."""
+    """The largest of each window, and where it stands, counted through the image. A window is a
+    first position and a count.
+    """
     y = np.zeros(x.shape[:2] + (len(rows), len(cols)), x.dtype)
     at = np.zeros(y.shape, np.int64)
     for i, (top, height) in enumerate(rows):

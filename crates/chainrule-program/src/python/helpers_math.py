@@ -71,7 +71,9 @@ def _mish(x):
 
 
 def _erfinv(y):
-    """Starts from Giles' approximation of 2012; three steps of Newton's method on erf or erfc bring all digits."""
+    """Starts from Giles' approximation of 2012; three steps of Newton's method on erf or erfc bring
+    all digits.
+    """
 
     def one(y):
         if not -1 < y < 1:

@@ -1,7 +1,7 @@
 """Tensors, automatic differentiation and training, with a backward pass that is open.
 
-The names, arguments and defaults are PyTorch's, and so are the effects: views alias, and compiled functions do what the functions do. Where that cannot be,
-it is an error.
+The names, arguments and defaults are PyTorch's, and so are the effects: views alias, and compiled
+functions do what the functions do. An effect that cannot be had is an error.
 """
 
 from __future__ import annotations

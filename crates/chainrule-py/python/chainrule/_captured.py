@@ -1,4 +1,5 @@
-"""Names for what a traced function captures, so that its program speaks of `w` and not of `leaf`."""
+"""Names for what a traced function captures, so that its program speaks of `w` and not of `leaf`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from .nn.module import Module
 
 
 def name_captured(function: Callable[..., Any]) -> None:
-    """Gives the parameters that the function captures the names of its variables, where they have none."""
+    """Gives the parameters that the function captures the names of its variables, where they have
+    none.
+    """
     found = list(_variables(function))
     modules = {id(value) for _, value in found if isinstance(value, Module)}
     for name, value in found:
@@ -29,8 +32,9 @@ def name_captured(function: Callable[..., Any]) -> None:
 
 
 def _variables(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """The variables that the function reads beside its arguments, and the fields of the object that it is a method of. Single tensors come first,
-    so that they are not named by a list that they are in as well."""
+    """The variables that the function reads beside its arguments, and the fields of the object that
+    it is a method of. Single tensors come first, so that they are not named by a list that they are
+    in as well."""
     owner = getattr(function, "__self__", None)
     every: list[tuple[str, Any]] = []
     if isinstance(owner, Module):

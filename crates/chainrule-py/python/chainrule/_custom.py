@@ -13,7 +13,9 @@ from .autograd import no_grad
 
 
 class Context:
-    """The context that `forward` leaves for `backward`: tensors by `save_for_backward`, and anything else as an attribute."""
+    """The context that `forward` leaves for `backward`: tensors by `save_for_backward`, and
+    anything else as an attribute.
+    """
 
     def __init__(self) -> None:
         self.saved_tensors: tuple[Any, ...] = ()
@@ -30,15 +32,19 @@ class Context:
         self._apart = list(tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros for outputs that nobody used (the default); there are always zeros here."""
+        """Whether `backward` gets zeros for outputs that nobody used (the default); there are
+        always zeros here.
+        """
         self._fills = value
 
 
 class Function:
-    """A function with a reverse rule of its own: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, *grads)`.
+    """A function with a reverse rule of its own: subclass it with static methods
+    `forward(ctx, ...)` and `backward(ctx, *grads)`.
 
-    `forward` gives a tensor, or several in a tuple, and `backward` gets a gradient for each of them; it gives one for each argument of
-    `forward`, None for what has none. Or `forward(...)` has no context, and `setup_context(ctx, inputs, output)` keeps what is needed.
+    `forward` gives a tensor, or several in a tuple, and `backward` gets a gradient for each of
+    them; it gives one for each argument of `forward`, None for what has none. Or `forward(...)` has
+    no context, and `setup_context(ctx, inputs, output)` keeps what is needed.
     `chainrule.check.gradcheck` tells whether the two agree, and if not, why.
 
     ```
@@ -104,7 +110,9 @@ class Function:
 
 
 class _Parts:
-    """Several outputs of a function as one tensor, and back. Outputs that have no gradient stay beside it."""
+    """Several outputs of a function as one tensor, and back. Outputs that have no gradient stay
+    beside it.
+    """
 
     def __init__(self, name: str, ctx: Context) -> None:
         self._name, self._ctx = name, ctx

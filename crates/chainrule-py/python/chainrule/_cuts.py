@@ -1,8 +1,11 @@
-"""Paths through which no gradient flows: `detach`, `.data`, `.item()`, `no_grad` in a function of PyTorch, with their lines and what they lose.
+"""Paths through which no gradient flows: `detach`, `.data`, `.item()`, `no_grad` in a function of
+PyTorch, with their lines and what they lose.
 
-The function runs under a mode that sees each call. A place where a tensor loses its history is a cut. Healing one means to run the function again with the history
-kept there: the difference of the two gradients is what flows through that path. Where that cannot be, as for a number that was taken out, the value is moved
-a little in place: what the result does then, times the gradient of the value, is the same.
+The function runs under a mode that sees each call. A place where a tensor loses its history is a
+cut. Healing one means to run the function again with the history kept there: the difference of the
+two gradients is what flows through that path. A number that was taken out cannot be put back: the
+value is then moved a little in place, and the change of the result, times the gradient of the
+value, is the same.
 """
 
 from __future__ import annotations
@@ -16,14 +19,15 @@ import torch as _torch
 from ._lift import one
 from ._watch import Cut, Watch, watched
 
-# What is lost below this part of a gradient is rounding; by differences of the function, what is below the second.
+# Losses below this part of a gradient are rounding; by differences of the function, those below the
+# second.
 _LEAST, _LEAST_BY_DIFFERENCES = 1e-9, 1e-6
 # Values are moved element by element, as long as they are few; by this part of their size.
 _FEW, _STEP = 64, 1e-5
 
 
 def text_of(cut: Cut) -> str:
-    """What is known of a cut, for a report."""
+    """A cut, for a report."""
     source = linecache.getline(cut.file, cut.line).strip()
     text = f"no gradient flows through `{cut.kind}` at {cut.file}:{cut.line}" + (f"\n    {source}" if source else "")
     if cut.straight_through:
@@ -52,7 +56,9 @@ def gradients(function: Callable[..., Any], values: Sequence[Any], v: Any) -> li
 
 
 def cuts_of(function: Callable[..., Any], values: Sequence[Any], names: Sequence[str]) -> list[Cut]:
-    """The cuts through which some of a gradient would flow, with what each loses; those that lose nothing are left out."""
+    """The cuts through which some of a gradient would flow, with what each loses; those that lose
+    nothing are left out.
+    """
     watch = Watch([])
     leaves = [t.clone().requires_grad_() for t in values]
     with watched(watch), _torch.enable_grad():
@@ -86,7 +92,7 @@ def _losses(without: Sequence[Any], lost: Sequence[Any], names: Sequence[str], l
 
 
 def _by_moving(function: Callable[..., Any], leaves: Sequence[Any], watch: Watch, cut: Cut, v: Any) -> list[Any] | None:
-    """What flows through a cut, by moving the values there: nothing is known if they are many."""
+    """The gradient through a cut, by moving the values there: nothing is known if they are many."""
     sources = [(i, t) for i, (at, t) in enumerate(watch.taken) if at is cut and t.requires_grad]
     if sum(t.numel() for _, t in sources) > _FEW:
         return None
@@ -108,7 +114,7 @@ def _moved(function: Callable[..., Any], leaves: Sequence[Any], call: int, eleme
 
 
 def _loss(without: Any, lost: Any, name: str, least: float) -> str:
-    """What one gradient loses, or nothing."""
+    """The loss of one gradient, or nothing."""
     with_it, apart = without + lost, lost.abs()
     size = max(float(without.abs().max()), float(with_it.abs().max())) if apart.numel() else 0.0
     if not size or float(apart.max()) <= least * size:

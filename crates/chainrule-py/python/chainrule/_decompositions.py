@@ -1,4 +1,6 @@
-"""Singular values, eigenvalues and what is made of them. NumPy computes the values; the gradients are ours and can be differentiated again."""
+"""Singular values, eigenvalues and what is made of them. NumPy computes the values; the gradients
+are ours and can be differentiated again.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def _matrices(op: str, A: Tensor, square: bool = False) -> Tensor:
 
 
 def _finite(name: str, x: Any, half: str = "") -> Any:
-    """The matrix, of which `half` is read; an error for NaN and infinities, on which LAPACK may not converge, or not end."""
+    """The matrix, of which `half` is read; an error for NaN and infinities, on which LAPACK may not
+    converge, or not end.
+    """
     read = {"": x, "L": np.tril(x), "U": np.triu(x)}[half]
     if not np.isfinite(read).all():
         raise ValueError(f"{name}: the matrix holds values that are not finite; take them out, or look where they come from")
@@ -45,7 +49,9 @@ def _finite(name: str, x: Any, half: str = "") -> Any:
 
 
 def _parts(A: Tensor, name: str, compute: Callable[[Any], Sequence[Any]], rule: Callable[..., Tensor]) -> list[Tensor]:
-    """Several results of one function: they travel as one row, and `rule(A, gradients)` gives the gradient of A."""
+    """Several results of one function: they travel as one row, and `rule(A, gradients)` gives the
+    gradient of A.
+    """
     shapes: list[tuple[int, ...]] = []
     batch = tuple(A.shape[:-2])
 
@@ -104,8 +110,8 @@ def _svd_rule(A: Tensor, gU: Tensor, gS: Tensor, gV: Tensor) -> Tensor:
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """The decomposition `U @ diag(S) @ Vh` with `S` falling.
 
-    The gradients of U and Vh need different singular values. The columns that `full_matrices` adds to U, and the rows of Vh, are arbitrary and
-    give none, as in PyTorch.
+    The gradients of U and Vh need different singular values. The columns that `full_matrices` adds
+    to U, and the rows of Vh, are arbitrary and give none, as in PyTorch.
     """
     k = min(_matrices("svd", A).shape[-2:])
 
@@ -132,7 +138,9 @@ def _triangle(UPLO: str) -> Literal["L", "U"]:
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
-    """Eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read. Gradients of the vectors need different eigenvalues."""
+    """Eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read. Gradients
+    of the vectors need different eigenvalues.
+    """
     half = _triangle(UPLO)
 
     def rule(A: Tensor, gL: Tensor, gV: Tensor) -> Tensor:
@@ -168,7 +176,8 @@ def _small(S: Tensor, atol: Any, rtol: Any, size: int) -> Any:
 
 
 def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse: singular values up to `max(atol, rtol * largest)` count as zero. Of a `hermitian` matrix the lower triangle is read."""
+    """The pseudo-inverse: singular values up to `max(atol, rtol * largest)` count as zero. A
+    `hermitian` matrix is read from its lower triangle."""
     _matrices("pinv", A, hermitian)
     def compute(x: Any) -> list[Any]:
         if hermitian:
@@ -188,7 +197,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
 
 
 def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """How many singular values are larger than `max(atol, rtol * largest)`. Without a gradient."""
+    """Number of singular values larger than `max(atol, rtol * largest)`. Without a gradient."""
     A = _matrices("matrix_rank", A, hermitian).detach()
     S = eigvalsh(A).abs() if hermitian else svdvals(A)
     large: Tensor = _small(S, atol, rtol, max(A.shape[-2:])) < S
@@ -196,7 +205,7 @@ def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: boo
 
 
 def cond(A: Tensor, p: Any = None) -> Tensor:
-    """How much the solution of equations with this matrix may magnify an error, by the norm `p`: the 2-norm if nothing is said."""
+    """Condition number of the matrix, by the norm `p`: the 2-norm if nothing is said."""
     from .linalg import matrix_norm
 
     if p in (None, 2, -2):
@@ -212,5 +221,7 @@ def norm_by_singular_values(A: Tensor, ord: Any) -> Tensor:
 
 
 def complete_qr(A: Tensor) -> list[Tensor]:
-    """A square orthogonal factor of a matrix that is taller than wide, and one with as many rows as it has."""
+    """A square orthogonal factor of a matrix that is taller than wide, and one with as many rows as
+    it has.
+    """
     return _parts(A, "qr", lambda x: np.linalg.qr(x, mode="complete"), _refuse("qr: in the complete mode a tall matrix", "mode='reduced'"))

@@ -1,4 +1,6 @@
-"""There is one device, the processor. These names let programs ask for it, and for others, as they do in PyTorch."""
+"""There is one device, the processor. These names let programs ask for it, and for others, as they
+do in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from . import _chainrule as _c
 
 
 def dtype_of(op: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The dtype among the arguments of `to`, if there is one. An error for a device other than the processor, and for what is neither."""
+    """The dtype among the arguments of `to`, if there is one. An error for a device other than the
+    processor, and for what is neither.
+    """
     from ._dtypes import AbsentDtype
 
     found = options.get("dtype")

@@ -10,7 +10,9 @@ from . import _chainrule as _c
 
 
 class AbsentDtype:
-    """A dtype of PyTorch that is not there. It can be named, as in a table of dtypes, and compared; its use is an error."""
+    """A dtype of PyTorch that is not there. It can be named, as in a table of dtypes, and compared;
+    its use is an error.
+    """
 
     is_floating_point: bool
     is_complex: bool
@@ -37,7 +39,8 @@ ABSENT = {name: ABSENT[d.name] for name, d in ABSENT.items()}
 
 
 class finfo:
-    """The limits of a dtype of floats: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `bits`.
+    """The limits of a dtype of floats: `eps`, `max`, `min`, `tiny`, `smallest_normal`,
+    `resolution`, `bits`.
 
     ```
     assert cr.finfo(cr.float32).eps == 2.0**-23

@@ -1,4 +1,5 @@
-"""Tensors filled with random numbers of a range or a spread, in place: PyTorch's, to the last bit."""
+"""Tensors filled with random numbers of a range or a spread, in place: PyTorch's, to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = N
 
 
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Normal numbers of this mean and standard deviation, in place; those of PyTorch for the same seed."""
+    """Normal numbers of this mean and standard deviation, in place; those of PyTorch for the same
+    seed.
+    """
     if not std >= 0:
         raise ValueError(f"normal_: std must be 0 or more, it is {std}")
     if (mean, std) == (0, 1):

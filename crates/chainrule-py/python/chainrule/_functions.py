@@ -13,7 +13,9 @@ from ._types import Shape, TensorLike, as_tensor as _t
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """The tensors one after the other along an axis. As in PyTorch, empty vectors count for nothing."""
+    """The tensors one after the other along an axis. As in PyTorch, empty vectors count for
+    nothing.
+    """
     parts = list(tensors)
     some = [t for t in parts if t.ndim != 1 or t.numel()]
     return _c._cat(some if some and any(t.ndim > 1 for t in some) else parts, dim)
@@ -80,14 +82,17 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """`input` where the condition holds, else `other`; without them the positions where it holds."""
+    """`input` where the condition holds, else `other`; without them the positions where it holds.
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     return _c._where(condition, input, other)
 
 
 def _without_ones(a: Tensor, b: Tensor, left: Sequence[int], right: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """An axis of size 1 on one side stands for as many equal elements as the other side has: the sum over them can be taken first."""
+    """An axis of size 1 on one side stands for as many equal elements as the other side has: the
+    sum over them can be taken first.
+    """
     for i, j in zip(left, right):
         if a.shape[i] == 1 != b.shape[j]:
             b = b.sum(j, keepdim=True)
@@ -130,7 +135,7 @@ class Histogram(NamedTuple):
 def searchsorted(
     sorted_sequence: Tensor, input: TensorLike, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None
 ) -> Tensor:
-    """Where the values belong in a sorted sequence, or in one that `sorter` sorts."""
+    """Positions of the values in a sorted sequence, or in one that `sorter` sorts."""
     if out_int32:
         raise TypeError("searchsorted: there is no int32; positions are int64")
     if side not in (None, "left", "right") or (right and side == "left"):
@@ -147,7 +152,7 @@ def bucketize(input: TensorLike, boundaries: Tensor, *, out_int32: bool = False,
 
 
 def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements fall into each of `bins` equal parts."""
+    """The number of elements in each of `bins` equal parts."""
     counts, _ = input._histogram(bins, None if min == max == 0.0 else (min, max))
     return counts._to_dtype(input.dtype)
 
@@ -155,7 +160,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) ->
 def histogram(
     input: Tensor, bins: int | Tensor = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False
 ) -> Histogram:
-    """How many elements, or how much weight, falls into each of `bins` equal parts of `range`, and the edges; or between the given edges. Without
+    """The number of elements, or their weight, in each of `bins` equal parts of `range`, and the
+    edges; or between the given edges. Without
     a gradient."""
     x = input.detach()
     if isinstance(bins, int) and weight is None:
@@ -252,7 +258,9 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, 
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
-    """The p-norms of the differences of all pairs of rows. They are always computed from the differences, whatever `compute_mode` says."""
+    """The p-norms of the differences of all pairs of rows. They are always computed from the
+    differences, whatever `compute_mode` says.
+    """
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
 
 

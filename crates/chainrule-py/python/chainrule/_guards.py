@@ -1,7 +1,9 @@
-"""What a compiled function reads of Python besides its arguments: flags, numbers, modes, and which objects stand where.
+"""Guards of a compiled function: its readings of Python besides its arguments, which are flags,
+numbers, modes, and the identity of objects.
 
-A program has them as they were in its trace. They are looked at before each run; where one is another, the function is traced anew. One that the function
-itself changes is an error, for a program would not change it.
+A program has them as they were in its trace. They are looked at before each run; where one is
+another, the function is traced anew. One that the function itself changes is an error, for a
+program would not change it.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ class Guards:
             self._see(argument, "argument", 1)
 
     def drawn(self) -> list[Any]:
-        """The states of the generators of random numbers that a program knows nothing of, to be compared."""
+        """The states of the generators of random numbers that a program knows nothing of, to be
+        compared.
+        """
         return [_plain(stream()) for stream in self._streams]
 
     def changed(self) -> str | None:
@@ -273,7 +277,7 @@ def _slot(name: str, x: Any) -> Any:
 
 
 def _progress(x: Any) -> Any:
-    """How far an iterator is, as far as it tells."""
+    """The position of an iterator, as far as it tells."""
     frame = getattr(x, "gi_frame", None)
     if frame is not None:
         return frame.f_lasti, operator.length_hint(x, 0)

@@ -82,7 +82,9 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """A leaf over the memory of a tensor: PyTorch's older name for a tensor that may need a gradient. All tensors are instances."""
+    """A leaf over the memory of a tensor: PyTorch's older name for a tensor that may need a
+    gradient. All tensors are instances.
+    """
 
 
 # Methods
@@ -94,8 +96,8 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def random_(self: Tensor, *bounds: int, generator: Any = None) -> Tensor:
-    """Random integers from `0` (or the first of two bounds) up to, without, the last bound; without bounds up to the largest that the dtype holds
-    exactly. The numbers are PyTorch's."""
+    """Random integers from `0` (or the first of two bounds) up to, without, the last bound; without
+    bounds up to the largest that the dtype holds exactly. The numbers are PyTorch's."""
     name = self.dtype.name
     if len(bounds) > 2:
         raise TypeError(f"random_: at most two bounds, got {len(bounds)}")
@@ -130,7 +132,9 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Numbers of the exponential distribution with rate `lambd`, in place: `-log(1 - u) / lambd`; those of PyTorch."""
+    """Numbers of the exponential distribution with rate `lambd`, in place: `-log(1 - u) / lambd`;
+    those of PyTorch.
+    """
     u = _c._rand(self._dims, "float64", generator)
     return self._assign((-(1 - u).log() / lambd)._to_dtype(self.dtype))
 
@@ -153,7 +157,9 @@ def new_method(name: str) -> Any:
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:
-    """Each element by what a function of Python gives for it, in place. Slow, and without a gradient."""
+    """Each element by what a function of Python gives for it, in place. Slow, and without a
+    gradient.
+    """
     if self.requires_grad:
         raise _c.GradientError("apply_: a function of Python has no gradient; use x.detach().apply_(f)")
     flat = [callable(x) for x in self.reshape(-1).tolist()]

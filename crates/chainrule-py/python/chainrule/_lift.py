@@ -1,4 +1,6 @@
-"""Functions and modules of PyTorch as functions of our tensors, with the backward pass that PyTorch runs."""
+"""Functions and modules of PyTorch as functions of our tensors, with the backward pass that PyTorch
+runs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from ._making import zeros_like
 from .check import _twice
 
 def to_chainrule(t: Any, requires_grad: bool = False) -> Tensor:
-    """PyTorch's tensor as ours, with memory of its own. Narrow floats become float32, small integers int64."""
+    """PyTorch's tensor as ours, with memory of its own. Narrow floats become float32, small
+    integers int64.
+    """
     if t.is_complex():
         raise TypeError("to_chainrule: complex tensors are not supported; take real and imaginary part apart with torch.view_as_real")
     t = t.detach().cpu()
@@ -31,7 +35,7 @@ def to_pytorch(t: Tensor) -> Any:
 
 
 def callable_of(fn: Any) -> Callable[..., Any]:
-    """What is called: `apply` of a `torch.autograd.Function`."""
+    """The name of a callable: `apply` of a `torch.autograd.Function`."""
     return fn.apply if isinstance(fn, type) and issubclass(fn, _torch.autograd.Function) else fn  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
 
@@ -68,7 +72,9 @@ def _gradients(function: Callable[..., Any], leaves: list[Any], cotangent: Any, 
 
 
 def lift(fn: Any) -> Callable[..., Tensor]:
-    """A function of PyTorch as one of ours: its backward pass is the one that PyTorch runs, a user's own included."""
+    """A function of PyTorch as one of ours: its backward pass is the one that PyTorch runs, a
+    user's own included.
+    """
     called = callable_of(fn)
 
     def function(*inputs: Any) -> Any:
@@ -140,14 +146,17 @@ def _parts(row: Tensor, inputs: Sequence[Tensor]) -> list[Any]:
 
 
 def _seed(seed: int) -> None:
-    """Seeds the generators in use. `torch.manual_seed` also asks for devices that were never used, which takes longer than many a function."""
+    """Seeds the generators in use. `torch.manual_seed` also asks for devices that were never used,
+    which takes longer than many a function.
+    """
     _torch.default_generator.manual_seed(seed)
     if _torch.cuda.is_initialized():  # type: ignore[no-untyped-call, unused-ignore]
         _torch.cuda.manual_seed_all(seed)
 
 
 class Case:
-    """What is checked, as a function of its float tensors alone: inputs, and of a module its parameters. All else stays as it was given."""
+    """The function under check, of its float tensors alone: inputs, and of a module its parameters.
+    All else stays as it was given."""
 
     def __init__(self, fn: Any, inputs: Any, dtype: Any = _torch.float64) -> None:
         self.given = [inputs] if isinstance(inputs, _torch.Tensor) or not isinstance(inputs, (list, tuple)) else list(inputs)
@@ -188,7 +197,9 @@ class Case:
         return out
 
     def __call__(self, *floats: Any) -> Any:
-        """The result. Random numbers are the same in each call, so that dropout draws the same mask; buffers start as they were."""
+        """The result. Random numbers are the same in each call, so that dropout draws the same
+        mask; buffers start as they were.
+        """
         arguments = self.inputs(floats)
         with _torch.random.fork_rng(devices=[]):
             _seed(self.seed)
@@ -198,8 +209,8 @@ class Case:
             return self.fn(*arguments)
 
     def _set(self, parameters: Sequence[Any]) -> None:
-        """Puts tensors in the places of the parameters, and buffers back to what they were. They stay there: what runs the forward pass again in the
-        backward pass needs them."""
+        """Puts tensors in the places of the parameters, and buffers back to what they were. They
+        stay there: what runs the forward pass again in the backward pass needs them."""
         for name, t in zip(self.parameters, parameters):
             for owner, leaf in self.slots[name]:
                 owner._parameters[leaf] = t

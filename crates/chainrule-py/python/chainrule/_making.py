@@ -78,7 +78,9 @@ def arange(start: Number, end: Number | None = None, step: Number = 1, *, dtype:
 
 
 def _between(start: Any, end: Any, steps: int) -> Tensor:
-    """`linspace` in integers: from both ends towards the middle, cut to whole numbers, as in PyTorch."""
+    """`linspace` in integers: from both ends towards the middle, cut to whole numbers, as in
+    PyTorch.
+    """
     start, end = int(start), int(end)
     at = _c._arange(0, steps, 1, "float64")
     step = (end - start) / max(1, steps - 1)

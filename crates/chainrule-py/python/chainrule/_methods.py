@@ -1,4 +1,6 @@
-"""Methods of `Tensor` that are written in Python; they are attached to the native class when the package is imported."""
+"""Methods of `Tensor` that are written in Python; they are attached to the native class when the
+package is imported.
+"""
 
 from __future__ import annotations
 
@@ -314,7 +316,8 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1.
 
 
 class Storage(list[Any]):
-    """The elements of a tensor in the order of its memory, as a list; it cannot be written through."""
+    """The elements of a tensor in the order of its memory, as a list; it cannot be written through.
+    """
 
     def __repr__(self) -> str:
         return "\n".join(f" {x}" for x in self) + f"\n[storage of size {len(self)}]"

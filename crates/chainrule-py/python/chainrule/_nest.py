@@ -1,4 +1,6 @@
-"""Arguments and results of compiled functions: tensors in any nest of tuples, lists and dictionaries, taken out and put back."""
+"""Arguments and results of compiled functions: tensors in any nest of tuples, lists and
+dictionaries, taken out and put back.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Place:
 
 
 def taken(x: Any, tensors: list[Any], keep: Callable[[Any], Any] | None = None) -> Any:
-    """The nest with places for its tensors and arrays, which are appended to `tensors`. `keep` sees all else."""
+    """The nest with places for its tensors and arrays, which are appended to `tensors`. `keep` sees
+    all else.
+    """
     if isinstance(x, Tensor) or (type(x).__module__ == "numpy" and hasattr(x, "__array_interface__") and bool(getattr(x, "ndim", False))):
         tensors.append(x if isinstance(x, Tensor) else _c.tensor(x))
         return Place(len(tensors) - 1)

@@ -1,4 +1,6 @@
-"""Functions whose first argument is a tensor, from the table of ops. Their types are in the stub beside, which `tools/stubs.py` writes."""
+"""Functions whose first argument is a tensor, from the table of ops. Their types are in the stub
+beside, which `tools/stubs.py` writes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Texts of the library name places in its own source, which say nothing to somebody who writes Python."""
+"""Texts of the library name places in its own source, which say nothing to somebody who writes
+Python.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from ._chainrule import Generator, Tensor
 
 
 def random63(generator: Generator | None = None) -> int:
-    """An integer of 63 random bits: the draw of PyTorch's `torch.empty((), dtype=int64).random_()`."""
+    """An integer of 63 random bits: the draw of PyTorch's `torch.empty((), dtype=int64).random_()`.
+    """
     return int(_c._randint(-(2**63), 2**63 - 1, (), generator)) & (2**63 - 1)
 
 
@@ -61,7 +62,8 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The number by which the generator of all was seeded: the first word of its state's beginning."""
+    """The number by which the generator of all was seeded: the first word of its state's beginning.
+    """
     return int.from_bytes(bytes(_c._rng_state())[:8], "little")
 
 

@@ -1,4 +1,4 @@
-"""How tensors print: the layout of PyTorch, so that printed results can be compared."""
+"""Printing of tensors: the layout of PyTorch, so that printed results can be compared."""
 
 from __future__ import annotations
 

@@ -80,14 +80,16 @@ class Mode(NamedTuple):
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Mode:
-    """The value that is most often along an axis, the smallest of several, and the last place where it stands. Without a gradient."""
+    """The value that is most often along an axis, the smallest of several, and the last place where
+    it stands. Without a gradient.
+    """
     x = input.detach()
     if x.ndim == 0:
         return Mode(x.clone(), _c.tensor(0))
     x = x.movedim(dim, -1)
     ordered = x.sort(-1).values
     times = (ordered.unsqueeze(-1) == ordered.unsqueeze(-2)).sum(-1)
-    # Of equal counts the first, which belongs to the smallest value.
+    # The first of equal counts wins, which belongs to the smallest value.
     best = times.argmax(-1, keepdim=True)
     values = ordered.gather(-1, best)
     places = _c._arange(0, x.shape[-1], 1, "int64")

@@ -1,4 +1,6 @@
-"""The verdict on the backward pass of a function of PyTorch: differences of the function judge, what the forward pass computes names the mistake."""
+"""The verdict on the backward pass of a function of PyTorch: differences of the function judge,
+what the forward pass computes names the mistake.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,15 @@ from ._cuts import cuts_of, gradients, healed, text_of
 from ._lift import Case, floats_of, lift, one, to_chainrule
 from ._watch import Cut
 
-# What a gradient in the function's own dtype may be off, in multiples of what changes of the last bits do, and in units of its largest element.
+# Tolerance of a gradient in the function's own dtype, in multiples of the effect of changes of the
+# last bits, and in units of its largest element.
 _NOISE, _UNITS = 64.0, 256.0
 # The unit of dtypes that are narrower than float32 is larger than this.
 _NARROW = 1e-6
 
 
 class Checked:
-    """What was found of one function, before a mistake is named."""
+    """Findings on one function, before a mistake is named."""
 
     def __init__(self, fn: Any, inputs: Any, order: int, seeds: int) -> None:
         self.order, self.seeds, self.notes = order, seeds, list[str]()
@@ -35,7 +38,8 @@ class Checked:
         self.numeric = self.judge(self.function)
 
     def _own_dtypes(self, fn: Any, inputs: Any) -> Case:
-        """The same as it is given. Where that alone runs, as code does that names float32, it is what is checked."""
+        """The same as it is given. If that alone runs, as with code that names float32, it is
+        checked."""
         own = Case(fn, inputs, None)
         try:
             out = self._run(self.case, self.values)
@@ -100,7 +104,8 @@ class Checked:
         return "with the gradient kept there it still differs from the function:\n" + rest.text
 
     def as_it_is(self) -> check.Report | None:
-        """What is wrong with the gradients in the dtypes that the function was given in, beside those in float64: nothing, if rounding explains it."""
+        """Errors of the gradients in the dtypes that the function was given in, beside those in
+        float64: nothing, if rounding explains it."""
         if all(t.dtype == _torch.float64 for t in self.own.values()) or self.notes:
             return None
         for i, (name, narrow, wide, noise) in enumerate(self._pairs()):
@@ -130,7 +135,9 @@ class Checked:
         return None
 
     def _pairs(self) -> list[tuple[str, Any, Any, Any]]:
-        """For each value its name, its gradient in its own dtype and in float64, and how far the last bits of all values move the former."""
+        """For each value its name, its gradient in its own dtype and in float64, and how far the
+        last bits of all values move the former.
+        """
         values, wide = self.own.values(), self.values
         out = one(self._run(self.own, values))
         v = _torch.randn(out.shape, dtype=_torch.float64, generator=_torch.Generator().manual_seed(1)).to(out.dtype).double()
@@ -151,7 +158,9 @@ class Checked:
 
 
 def gradcheck(fn: Any, inputs: Any, order: int, seeds: int, name_it: Callable[[Checked, bool], check.Report | None]) -> check.Report:
-    """The verdict. `name_it` gives what the forward pass has to say of the gradients at the point, or beside it."""
+    """The verdict. `name_it` gives what the forward pass has to say of the gradients at the point,
+    or beside it.
+    """
     found = Checked(fn, inputs, order, seeds)
     outcome = found.numeric.outcome
     if outcome == "right":

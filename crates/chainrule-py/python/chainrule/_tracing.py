@@ -1,4 +1,6 @@
-"""PyTorch's forward code run on our tensors: so a custom backward pass can be compared with the gradient of what its forward computes."""
+"""PyTorch's forward code run on our tensors: so a custom backward pass can be compared with the
+gradient of what its forward computes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ class Untraceable(Exception):
 
 
 class _Context:
-    """What `forward` may do with its `ctx`."""
+    """The operations of `forward` on its `ctx`."""
 
     def __init__(self, inputs: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple(isinstance(x, Stand) for x in inputs)
@@ -174,7 +176,8 @@ def _forwards_only() -> Iterator[None]:
 
 
 def traced(function: Callable[..., Any]) -> Callable[..., Tensor]:
-    """The function of our tensors that computes the same as one of PyTorch; for the backward pass of what its forward does.
+    """The function of our tensors that computes the same as one of PyTorch; for the backward pass
+    of what its forward does.
 
     It raises `Untraceable` where that cannot be followed.
     """

@@ -17,7 +17,9 @@ Shape = int | Sequence[int]
 
 
 def as_tensor(x: Any, beside: Any = None) -> Tensor:
-    """A tensor as it is, anything else as a new one; a number takes the dtype of the tensor that it stands beside."""
+    """A tensor as it is, anything else as a new one; a number takes the dtype of the tensor that it
+    stands beside.
+    """
     if type(x) is Tensor:
         return x
     if isinstance(beside, Tensor) and isinstance(x, (int, float)):

@@ -56,22 +56,24 @@ def _tensors(args: Any) -> Iterator[Any]:
 
 
 def _node(t: Any) -> Any:
-    """What stands for a tensor in PyTorch's graph."""
+    """The node of a tensor in PyTorch's graph."""
     return t.grad_fn if t.grad_fn is not None else t
 
 
 class Watch(TorchFunctionMode):
-    """Notes the cuts, and heals those whose keys are given; or moves one element of what is taken out at one of them."""
+    """Notes the cuts, and heals those whose keys are given; or moves one element of what is taken
+    out at one of them.
+    """
 
     def __init__(self, healed: Sequence[tuple[str, str, int]], move: tuple[int, int, float] | None = None) -> None:
         super().__init__()
         self.healed, self.move = frozenset(healed), move
         self.cuts: dict[tuple[str, str, int], Cut] = {}
-        # What was taken out, with its history, in the order of the calls.
+        # Values taken out, with their history, in the order of the calls.
         self.taken: list[tuple[Cut, Any]] = []
-        # How deep it is within functions of PyTorch, whose own calls the mode does not see.
+        # Depth within functions of PyTorch, whose own calls the mode does not see.
         self.within = 0
-        # Where recording was switched off.
+        # Places where recording was switched off.
         self.silent: list[tuple[str, str, int] | None] = []
         self.detached: dict[int, tuple[Any, Any, Cut]] = {}
         # Differences from which such a tensor was taken.
@@ -82,7 +84,8 @@ class Watch(TorchFunctionMode):
         return self.cuts.setdefault(cut.key, cut)
 
     def off(self) -> tuple[str, str, int] | None:
-        """Where recording was switched off. Nowhere within the forward of a function with a backward of its own, which PyTorch runs without recording: what that
+        """Places where recording was switched off. Nowhere within the forward of a function with a
+        backward of its own, which PyTorch runs without recording: what that
         takes out of the graph is its own business."""
         return None if _torch.is_grad_enabled() or not self.silent else self.silent[-1]
 
@@ -122,7 +125,8 @@ class Watch(TorchFunctionMode):
     def silenced(self, cut: Cut, func: Any, args: Any, kwargs: Any) -> Any:
         """An operation on a tensor with history, while nothing is recorded."""
         out = func(*args, **kwargs)
-        # What writes into a tensor is not run twice; its name ends with an underscore, or it has an `out`.
+        # A function that writes into a tensor is not run twice; its name ends with an underscore,
+        # or it has an `out`.
         writes = "out" in kwargs or func.__name__.endswith("_")
         if writes or not isinstance(out, _torch.Tensor) or not out.is_floating_point():
             return out
@@ -166,8 +170,8 @@ class Watch(TorchFunctionMode):
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Runs under the watch. What its mode does not see is replaced meanwhile: where recording is switched off, gradients taken inside, and `detach` within
-    PyTorch's own functions."""
+    """Runs under the watch. Functions that its mode does not see are replaced meanwhile: those that
+    switch recording off, gradients taken inside, and `detach` within PyTorch's own functions."""
     with _replaced(_all_of(watch)), watch:
         yield
 
@@ -207,7 +211,7 @@ def _all_of(watch: Watch) -> list[tuple[Any, str, Any]]:
 
 
 def _off(watch: Watch, switch: Any, kind: str) -> list[tuple[Any, str, Any]]:
-    """What tells the watch where a switch is off, and keeps it on where that is healed."""
+    """A switch that tells the watch where it is off, and stays on where that is healed."""
     name = "__init__" if kind == "set_grad_enabled" else "__enter__"
     enter, leave = getattr(switch, name), switch.__exit__
 

@@ -1,4 +1,6 @@
-"""Mixed precision under PyTorch's names. Everything runs in the dtype of its operands, and gradients need no scale."""
+"""Mixed precision under PyTorch's names. Everything runs in the dtype of its operands, and
+gradients need no scale.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 
 
 class autocast:
-    """A block or a decorator without effect: ops run in the dtype of their operands, more exactly than in half precision.
+    """A block or a decorator without effect: ops run in the dtype of their operands, more exactly
+    than in half precision.
 
     ```
     with cr.amp.autocast("cpu", dtype=cr.bfloat16):
@@ -34,7 +37,8 @@ class autocast:
 
 
 class GradScaler:
-    """A scale of 1: float32 gradients do not underflow. `step` steps the optimizer, `update` does nothing.
+    """A scale of 1: float32 gradients do not underflow. `step` steps the optimizer, `update` does
+    nothing.
 
     ```
     scaler = cr.amp.GradScaler()

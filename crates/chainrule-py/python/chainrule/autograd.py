@@ -1,4 +1,6 @@
-"""Gradients: switching the tape, derivatives of outputs, functions with a reverse rule of their own."""
+"""Gradients: switching the tape, derivatives of outputs, functions with a reverse rule of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -129,8 +131,9 @@ def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retai
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool = False, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
     """The function's value; its intermediates are not kept, and backward computes them again.
 
-    Gradients reach the arguments and all that the function uses beside them, as a module's parameters. Random numbers are drawn a second time as at the first.
-    The function gives a tensor, or several of one dtype in a tuple or a list.
+    Gradients reach the arguments and all that the function uses beside them, as a module's
+    parameters. Random numbers are drawn a second time as at the first. The function gives a tensor,
+    or several of one dtype in a tuple or a list.
     """
     from ._functions import cat
 
@@ -188,7 +191,9 @@ from ._custom import once_differentiable as once_differentiable  # noqa: E402
 
 
 def detect_anomaly(mode: bool = True, check_nan: bool = True) -> Any:
-    """A block without effect: `loss.first_non_finite()` names the first op whose value, or gradient, is not finite."""
+    """A block without effect: `loss.first_non_finite()` names the first op whose value, or
+    gradient, is not finite.
+    """
     import contextlib
     import warnings
 

@@ -1,4 +1,6 @@
-"""Switches of PyTorch's libraries. They can be set, and have no effect: results are the same bits on every run already."""
+"""Switches of PyTorch's libraries. They can be set, and have no effect: results are the same bits
+on every run already.
+"""
 
 from __future__ import annotations
 

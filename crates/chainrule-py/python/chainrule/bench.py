@@ -1,6 +1,7 @@
-"""How long a training step takes from Python: `python -m chainrule.bench names --mode eager --threads 1`.
+"""Time of a training step from Python: `python -m chainrule.bench names --mode eager --threads 1`.
 
-The last line is the JSON that `chainrule bench` prints. The workload `op` is the time of one small op, `x + y` of one element.
+The last line is the JSON that `chainrule bench` prints. The workload `op` is the time of one small
+op, `x + y` of one element.
 """
 
 from __future__ import annotations

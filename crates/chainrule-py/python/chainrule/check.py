@@ -1,4 +1,6 @@
-"""Checks of gradients by paths that share no code with the backward pass, and the names of mistakes."""
+"""Checks of gradients by paths that share no code with the backward pass, and the names of
+mistakes.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,20 @@ from ._places import without_places
 
 
 class Report:
-    """Whether a check passed, and its text. As a truth value: whether it passed. `outcome` is "right", "wrong" or "uncertain"; the last has not passed."""
+    """Whether a check passed, and its text. As a truth value: whether it passed. `outcome` is
+    "right", "wrong" or "uncertain"; the last has not passed.
+    """
 
     def __init__(self, passed: bool, text: str, outcome: str | None = None) -> None:
         self.passed, self.text = passed, without_places(text)
         self.outcome = outcome or ("right" if passed else "wrong")
         self.pictures: list[str] = []
-        """Where the lines of a backward pass were followed: both programs side by side, as SVG."""
+        """Pictures of the followed lines of a backward pass: both programs side by side, as SVG."""
 
     def with_lines(self, found: Sequence[Any], whole: bool = False) -> Report:
-        """The report with the lines of the mistakes in front of what the numbers tell: all of that, or what the catalogue calls it."""
+        """The report with the lines of the mistakes in front of what the numbers tell: all of that,
+        or what the catalogue calls it.
+        """
         head, _, rest = self.text.partition("\n")
         corrections = [c for f in found if f.is_whole for c in f.corrections if c.corrected]
         named = _one_entry(rest, corrections[0].what) if len(corrections) == 1 else []
@@ -44,7 +50,9 @@ _twice = [0]
 
 
 def _one_entry(text: str, what: str) -> list[str]:
-    """The entry of the catalogue of mistakes that gives the same numbers, the op's own one first; of several the one that says what the correction does."""
+    """The entry of the catalogue of mistakes that gives the same numbers, the op's own one first;
+    of several the one that says what the correction does.
+    """
     entries = re.findall(r"^- (.*?) in `(.*?)`", text, re.MULTILINE)
     about = "axis" if "axis" in what or "axes" in what else "overwritten" if "missing" in what and "term" in what or "path" in what else ""
     entries.sort(key=lambda entry: about not in entry[0])
@@ -60,9 +68,11 @@ def gradcheck(
 ) -> Report:
     """Reverse mode beside forward mode and differences, for every output by every float input.
 
-    The check runs in float64, to which float32 inputs are converted; integers stay as they are. Beside the given point, at which elements may be zero, equal or one, it
-    looks at another one. The backward must give the same numbers each time and be linear in the cotangent. `outcome` is "uncertain" where the
-    differences drown in rounding, as at scales like 1e150: that does not pass.
+    The check runs in float64, to which float32 inputs are converted; integers stay as they are.
+    Beside the given point, at which elements may be zero, equal or one, it looks at another one.
+    The backward must give the same numbers each time and be linear in the cotangent. `outcome` is
+    "uncertain" where the differences drown in rounding, as at scales like 1e150: that does not
+    pass.
     """
     _twice[0] += order == 2
     try:
@@ -74,10 +84,11 @@ def gradcheck(
 def explain(
     func: Callable[..., Tensor], inputs: Tensor | Sequence[Tensor], reference: Callable[..., Tensor] | None = None, *, seeds: int = 3
 ) -> Report:
-    """Which classic mistake makes the gradient of `func` wrong.
+    """The classic mistake that makes the gradient of `func` wrong.
 
-    With a `reference` that computes the same by plain ops, a mistake is planted in one op after the other until the wrong gradient comes out. Without
-    one the numbers alone are read, beside differences; the inputs are float64 then.
+    With a `reference` that computes the same by plain ops, a mistake is planted in one op after the
+    other until the wrong gradient comes out. Without one the numbers alone are read, beside
+    differences; the inputs are float64 then.
     """
     if reference is not None:
         report = Report(*_c._explain(func, reference, _list(inputs), True))
@@ -96,13 +107,17 @@ def explain(
 
 
 def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = None) -> Report:
-    """Whether a backward pass that was written by hand is right; if not, the line of the mistake and the corrected line.
+    """Whether a backward pass that was written by hand is right; if not, the line of the mistake
+    and the corrected line.
 
-    `function` is a `Function` (of `chainrule.autograd` or of PyTorch) or a function that applies one; or, with `backward`, a plain function of tensors, and
-    `backward(gradient, *inputs)` gives the gradients of its inputs. The tensors are chainrule's or PyTorch's, and are taken in float64.
+    `function` is a `Function` (of `chainrule.autograd` or of PyTorch) or a function that applies
+    one; or, with `backward`, a plain function of tensors, and `backward(gradient, *inputs)` gives
+    the gradients of its inputs. The tensors are chainrule's or PyTorch's, and are taken in float64.
 
-    The lines of the backward are run at random inputs; a line is edited in all ways in which one expression may have been meant for another, and an edit
-    after which all gradients are right is the correction. What it prints, the file and so on, happens many times; do not open files in it.
+    The lines of the backward are run at random inputs; a line is edited in all ways in which one
+    expression may have been meant for another, and an edit after which all gradients are right is
+    the correction. Its effects, such as prints and files, happen many times; do not open files in
+    it.
     """
     given = [inputs] if hasattr(inputs, "shape") else list(inputs)
     ours = any(isinstance(x, Tensor) for x in given)
@@ -155,22 +170,27 @@ def _tensor(x: Any) -> Tensor:
 
 
 def compare(loss: Tensor, by_hand: Mapping[str, Any], *, rtol: float = 1e-5, atol: float = 0.0) -> Report:
-    """Gradients written by hand (tensors or NumPy arrays), by the names of their tensors (`t.named(...)`), beside those of autograd.
+    """Gradients written by hand (tensors or NumPy arrays), by the names of their tensors
+    (`t.named(...)`), beside those of autograd.
 
-    An element is right if `|by hand - autograd| <= atol + rtol * |autograd|`, or if no more than rounding keeps it from that: the backward pass is run again with its
-    numbers changed in their last bits, in the dtype that it runs in, and what that does to an element is its rounding. Without an `atol` each
-    gradient is judged by its own size, however small. A gradient that cannot be compared does not pass. Where one is wrong, `verdict` is asked what gives
-    these numbers.
+    An element is right if `|by hand - autograd| <= atol + rtol * |autograd|`, or if no more than
+    rounding keeps it from that: the backward pass is run again with its numbers changed in their
+    last bits, in the dtype that it runs in, and what that does to an element is its rounding.
+    Without an `atol` each gradient is judged by its own size, however small. A gradient that cannot
+    be compared does not pass. If one is wrong, `verdict` is asked what gives these numbers.
     """
     return Report(*_c._compare(loss, [(name, _tensor(g)) for name, g in by_hand.items()], rtol, atol))
 
 
 def verdict(loss: Tensor, given: Sequence[tuple[Tensor, Any]]) -> Report:
-    """What is wrong with the gradients that are given for tensors behind `loss`, as pairs of tensor and gradient (a tensor or a NumPy array).
+    """The verdict on gradients that are given for tensors behind `loss`, as pairs of tensor and
+    gradient (a tensor or a NumPy array).
 
-    First the classic mistakes are planted in the right backward pass, one at a time, until these gradients come out. If none gives them, other edits of the right pass are tried:
-    another gradient or value in the place of one, parts with factors of their own, rows or columns or elements that are multiplied by numbers, any other
-    instruction, and two of them. Nothing is said that does not give just these numbers.
+    First the classic mistakes are planted in the right backward pass, one at a time, until these
+    gradients come out. If none gives them, other edits of the right pass are tried: another
+    gradient or value in the place of one, parts with factors of their own, rows or columns or
+    elements that are multiplied by numbers, any other instruction, and two of them. Nothing is said
+    that does not give just these numbers.
     """
     return Report(*_c._verdict(loss, [(x, _tensor(g)) for x, g in given]))
 

@@ -1,4 +1,4 @@
-"""How tensors show in notebooks."""
+"""Tensors in notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def _cell(share: float) -> str:
 
 
 def heat_map(t: Tensor) -> str:
-    """A small table of colours for a tensor of one or two axes, blue below 0 and red above; cut at 64 rows and columns."""
+    """A small table of colours for a tensor of one or two axes, blue below 0 and red above; cut at
+    64 rows and columns.
+    """
     a = t.detach().double().numpy()
     if a.ndim not in (1, 2) or a.size == 0:
         return ""

@@ -9,7 +9,9 @@ from ._chainrule import Tensor
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of any array that speaks DLPack; without a copy unless `copy=True`. Nobody should write to it meanwhile."""
+    """A tensor over the memory of any array that speaks DLPack; without a copy unless `copy=True`.
+    Nobody should write to it meanwhile.
+    """
     if device not in (None, "cpu"):
         raise ValueError(f"from_dlpack: there is one device, the processor ('cpu'), not {device}")
     if isinstance(x, Tensor):

@@ -89,7 +89,8 @@ def _apply(op: str, tensor: Tensor | Sequence[Tensor], pattern: str, given: dict
 
 
 def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: int) -> Tensor:
-    """The axes in another order, joined or taken apart; of a list of tensors the first axis is the list's.
+    """The axes in another order, joined or taken apart; of a list of tensors the first axis is the
+    list's.
 
     ```
     from chainrule.einops import rearrange

@@ -1,4 +1,6 @@
-"""Derivatives as functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`; a function over the rows of its arguments; a module of other parameters."""
+"""Derivatives as functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`; a function over
+the rows of its arguments; a module of other parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from ._functions import stack
 
 
 def _leaves(args: tuple[Any, ...], at: Sequence[int]) -> list[Any]:
-    """The arguments with linked copies at these places: gradients of outer levels still flow through them."""
+    """The arguments with linked copies at these places: gradients of outer levels still flow
+    through them.
+    """
     out = list(args)
     for i in at:
         x = out[i]
@@ -21,7 +25,8 @@ def _leaves(args: tuple[Any, ...], at: Sequence[int]) -> list[Any]:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of `func` and its value, which must be a single element."""
+    """A function that gives the gradient of `func` and its value, which must be a single element.
+    """
     at = [argnums] if isinstance(argnums, int) else list(argnums)
 
     def run(*args: Any) -> Any:
@@ -78,7 +83,9 @@ def _unit_rows(shape: Any, dtype: Any) -> Any:
 
 
 def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that gives the Jacobian, by rows: one backward pass for each element of the result."""
+    """A function that gives the Jacobian, by rows: one backward pass for each element of the
+    result.
+    """
 
     def run(*args: Any) -> Tensor:
         found = jacobian(*args)
@@ -99,7 +106,9 @@ def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
 
 
 def jacfwd(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that gives the Jacobian, by columns: one forward-mode pass for each element of the argument."""
+    """A function that gives the Jacobian, by columns: one forward-mode pass for each element of the
+    argument.
+    """
 
     def run(*args: Any) -> Tensor:
         x = args[argnums]
@@ -127,7 +136,8 @@ def hvp(func: Callable[..., Any], x: Tensor, v: Tensor) -> Tensor:
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Callable[..., Any]:
-    """A function that calls `func` for each index along an axis of its arguments, and stacks the results.
+    """A function that calls `func` for each index along an axis of its arguments, and stacks the
+    results.
 
     `in_dims` is the axis of all arguments, or a tuple of one for each; None for an argument that is
     the same for all. The calls are made one after the other, so random numbers differ among them.
@@ -166,7 +176,8 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
 
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
-    """The module's result with these parameters and buffers in place of its own, which stay as they are.
+    """The module's result with these parameters and buffers in place of its own, which stay as they
+    are.
 
     ```
     m = cr.nn.Linear(2, 1)

@@ -18,10 +18,12 @@ NEST = "chainrule.nest"
 
 
 def save(obj: Any, f: Any, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a tensor, tensors by name (a `state_dict`), or any nest of dictionaries, lists and tuples of tensors, numbers, strings and None.
+    """Writes a tensor, tensors by name (a `state_dict`), or any nest of dictionaries, lists and
+    tuples of tensors, numbers, strings and None.
 
-    The file is in the safetensors format: one with tensors by name can be read by any program that knows it, and the nest
-    stands in its metadata. It is written whole or not at all. `f` is a path, or a file that is open for writing bytes.
+    The file is in the safetensors format: one with tensors by name can be read by any program that
+    knows it, and the nest stands in its metadata. It is written whole or not at all. `f` is a path,
+    or a file that is open for writing bytes.
 
     ```
     import io
@@ -86,7 +88,8 @@ def _key(k: Any, name: str) -> Any:
 
 
 def load(f: Any, map_location: Any = None, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
-    """Reads what `save` wrote, or the tensors of any safetensors file by name. No code of the file is run.
+    """Reads what `save` wrote, or the tensors of any safetensors file by name. No code of the file
+    is run.
 
     `map_location` may name the processor, the one device; `weights_only` and `mmap` have no effect.
     """

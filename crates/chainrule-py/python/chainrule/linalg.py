@@ -54,7 +54,9 @@ def slogdet(A: Tensor) -> SlogDet:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:
-    """The QR decomposition; with `mode="r"` only R, and Q is empty; with `mode="complete"` Q is square."""
+    """The QR decomposition; with `mode="r"` only R, and Q is empty; with `mode="complete"` Q is
+    square.
+    """
     if mode not in ("reduced", "r", "complete"):
         raise ValueError(f"qr: there are the modes 'reduced', 'complete' and 'r', not '{mode}'")
     if A.ndim < 2:

@@ -1,4 +1,6 @@
-"""Pictures with matplotlib: `pip install chainrule[plots]`. Each function gives the axes that it drew on."""
+"""Pictures with matplotlib: `pip install chainrule[plots]`. Each function gives the axes that it
+drew on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def loss_curve(losses: Sequence[float] | Tensor, *, window: int = 1, log: bool =
 
 
 def histograms(tensors: Mapping[str, Tensor], *, bins: int = 50, gradients: bool = False, ax: Any = None) -> Any:
-    """How the elements of tensors, or of their gradients, are spread."""
+    """Histogram of the elements of tensors, or of their gradients."""
     ax = _axes(ax)
     for name, t in tensors.items():
         shown = t.grad if gradients else t.detach()
@@ -59,7 +61,9 @@ def heat_map(t: Tensor, *, gradient: bool = False, ax: Any = None) -> Any:
 
 
 def graph(loss: Tensor, path: str | None = None) -> str:
-    """The graph of the ops that made `loss` as the text of an SVG picture, written to a file if wanted."""
+    """The graph of the ops that made `loss` as the text of an SVG picture, written to a file if
+    wanted.
+    """
     svg = loss.graph_svg()
     if path is not None:
         with open(path, "w", encoding="utf-8") as f:

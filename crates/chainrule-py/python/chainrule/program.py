@@ -1,4 +1,6 @@
-"""Compiled functions: a whole step of training as a program that one can read and that runs without Python."""
+"""Compiled functions: a whole step of training as a program that one can read and that runs without
+Python.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +61,18 @@ class _Bound(dict[str, Any]):
 
 
 class Compiled:
-    """A function that is traced on its first call, and again for other shapes, dtypes, numbers, flags and modes.
+    """A function that is traced on its first call, and again for other shapes, dtypes, numbers,
+    flags and modes.
 
-    A call has the effects of the function itself: arguments and tensors from outside are written, gradients are added up, running statistics, optimizers and generators
-    go on. What a program cannot do again is an error before it runs: numbers of Python that the function changes, tensors that it keeps in a list or an
-    attribute. Where a gradient is to flow on from the results, the function is run as it is.
+    A call has the effects of the function itself: arguments and tensors from outside are written,
+    gradients are added up, running statistics, optimizers and generators go on. An effect that a
+    program cannot repeat is an error before it runs: numbers of Python that the function changes,
+    tensors that it keeps in a list or an attribute. If a gradient is to flow on from the results,
+    the function is run as it is.
 
-    Arguments and results are tensors, numbers, None and other values in any nest of tuples, lists and dictionaries; arrays of NumPy become tensors. A
-    module may be given: its parameters and methods are found here too.
+    Arguments and results are tensors, numbers, None and other values in any nest of tuples, lists
+    and dictionaries; arrays of NumPy become tensors. A module may be given: its parameters and
+    methods are found here too.
     """
 
     def __init__(self, function: Callable[..., Any], simplify: bool = True, fuse: bool = True) -> None:
@@ -233,7 +239,9 @@ class Compiled:
         return self._results(traced, tensors, out)
 
     def run_many(self, *args: Tensor) -> Any:
-        """Many runs in one call: each argument has one more axis in front, a row for each run, and so have the results."""
+        """Many runs in one call: each argument has one more axis in front, a row for each run, and
+        so have the results.
+        """
         for i, a in enumerate(args):
             if not isinstance(a, Tensor):
                 raise TypeError(f"run_many: argument {i} is {type(a).__name__}; all arguments are tensors with a row for each run")
@@ -299,7 +307,9 @@ class Compiled:
 
 
 def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], passes: tuple[bool, bool]) -> tuple[_c.Program, Any]:
-    """The program, and what its function met of the world outside. Traced again where that had to become the program's state."""
+    """The program, and what its function met of the world outside. Traced again where that had to
+    become the program's state.
+    """
     for attempt in range(8):
         _c._session_begin()
         try:
@@ -315,7 +325,9 @@ def _traced(flat: Callable[..., Any], names: list[str], tensors: list[Tensor], p
 
 
 def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
-    """The results of a traced function: tensors that it made, and those that were there before, with a nest that has places for both."""
+    """The results of a traced function: tensors that it made, and those that were there before,
+    with a nest that has places for both.
+    """
     found: list[Tensor] = []
     nest = taken(out, found)
     eager: str | None = None
@@ -344,7 +356,9 @@ def _seen(out: Any, leaves: list[Tensor]) -> dict[str, Any]:
 
 
 def _apart(made: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, _c.ViewPath]], list[Any]]:
-    """Tensors that share no memory; views that are taken from them again; and for each of these its place, or its number among the views."""
+    """Tensors that share no memory; views that are taken from them again; and for each of these its
+    place, or its number among the views.
+    """
     shown = [t._shown() for t in made]
     ids = [id(root) for root, _ in shown]
     results: list[Tensor] = []
@@ -376,6 +390,7 @@ def compile(f: None = None, *, simplify: bool = True, fuse: bool = True) -> Call
 def compile(f: Callable[..., Any] | None = None, *, simplify: bool = True, fuse: bool = True) -> Any:
     """The function as a program: see `Compiled`. Also a decorator, with or without brackets.
 
-    The program is simplified by algebra and its chains of ops are fused. Without both the results are those of the eager mode, bit for bit.
+    The program is simplified by algebra and its chains of ops are fused. Without both the results
+    are those of the eager mode, bit for bit.
     """
     return Compiled(f, simplify, fuse) if f is not None else lambda f: Compiled(f, simplify, fuse)

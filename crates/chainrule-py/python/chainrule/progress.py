@@ -11,9 +11,11 @@ T = TypeVar("T")
 
 
 class track(Iterable[T]):
-    """Iterates and shows how far it is, how fast, and the last values given to `show`: `for i in (bar := track(range(1000))): bar.show(loss=x)`.
+    """Iterates and shows how far it is, how fast, and the last values given to `show`:
+    `for i in (bar := track(range(1000))): bar.show(loss=x)`.
 
-    With `tqdm` installed that draws the bar; else one line is written, at most five times a second, and only to a terminal.
+    With `tqdm` installed that draws the bar; else one line is written, at most five times a second,
+    and only to a terminal.
     """
 
     def __init__(self, iterable: Iterable[T], total: int | None = None, file: Any = None) -> None:

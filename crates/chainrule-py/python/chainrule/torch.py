@@ -1,4 +1,6 @@
-"""PyTorch's functions checked here, and functions from here used there. Needs PyTorch: `pip install chainrule[torch]`."""
+"""PyTorch's functions checked here, and functions from here used there. Needs PyTorch:
+`pip install chainrule[torch]`.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +53,22 @@ def _reference(found: Checked) -> Callable[..., Tensor] | None:
 
 
 def gradcheck(fn: Any, inputs: Any, *, reference: Any = None, order: int = 1, seeds: int = 3) -> check.Report:
-    """Whether the backward pass of a function of PyTorch, of a `torch.autograd.Function` or of a module is right; and if not, which mistake it makes.
+    """Whether the backward pass of a function of PyTorch, of a `torch.autograd.Function` or of a
+    module is right; and if not, which mistake it makes.
 
-    It is checked by all float inputs, and of a module by its parameters; integers (targets, token ids), flags and whatever else is among the inputs stay as they
-    are. It runs in float64, and then as it was given, in float32 or bfloat16: what rounding explains is not wrong. `order=2` checks the gradients of
-    the gradients too. The report's `outcome` is "right", "wrong" or "uncertain"; it counts as true if it is right.
+    It is checked by all float inputs, and of a module by its parameters; integers (targets, token
+    ids), flags and whatever else is among the inputs stay as they are. It runs in float64, and then
+    as it was given, in float32 or bfloat16: what rounding explains is not wrong. `order=2` checks
+    the gradients of the gradients too. The report's `outcome` is "right", "wrong" or "uncertain";
+    it counts as true if it is right.
 
-    Differences of the function judge. If they disagree, a path through which no gradient flows (`detach`, `.data`, `.item()`, `no_grad`) is told with
-    its line and what is lost; else the verdict compares with the gradient of what the forward pass computes, which is followed op by op, and names
-    the op and the mistake. Where the forward pass leaves PyTorch's functions, or uses one that is not here, a `reference` may be given (a function of
-    chainrule's tensors that computes the same; for a module of its inputs, and then of its parameters); without one the numbers are read beside
-    differences.
+    Differences of the function judge. If they disagree, a path through which no gradient flows
+    (`detach`, `.data`, `.item()`, `no_grad`) is told with its line and what is lost; else the
+    verdict compares with the gradient of what the forward pass computes, which is followed op by
+    op, and names the op and the mistake. If the forward pass leaves PyTorch's functions, or uses
+    one that is not here, a `reference` may be given (a function of chainrule's tensors that
+    computes the same; for a module of its inputs, and then of its parameters); without one the
+    numbers are read beside differences.
     """
     given, lines = reference, list[Any]()
 
@@ -88,7 +95,9 @@ def _followed(fn: Any, inputs: Any) -> list[Any]:
 
 
 def _named_line(report: check.Report, fn: Any, inputs: Any, lines: list[Any]) -> check.Report:
-    """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
+    """The report with the line of the user's backward in which the mistake is, and its correction,
+    where these are found.
+    """
     from ._follow.of_torch import lost
 
     if report.outcome == "right" and (names := lost(fn, inputs)):
@@ -105,7 +114,7 @@ def _named_line(report: check.Report, fn: Any, inputs: Any, lines: list[Any]) ->
 def _explained(
     lifted: Callable[..., Tensor], ours: list[Tensor], reference: Callable[..., Tensor] | None, names: list[str], seeds: int, known: bool
 ) -> check.Report | None:
-    """What the forward pass, or the numbers alone, say of the gradients."""
+    """The verdict of the forward pass, or of the numbers alone, on the gradients."""
     try:
         if reference is None and known:
             return None
@@ -124,7 +133,7 @@ def _explained(
 
 
 def _takes(reference: Any) -> int | None:
-    """How many arguments a function takes, if that is certain."""
+    """The number of arguments of a function, if that is certain."""
     try:
         parameters = inspect.signature(reference).parameters.values()
     except (TypeError, ValueError):
@@ -145,7 +154,9 @@ def _named(reference: Callable[..., Tensor], names: list[str]) -> Callable[..., 
 
 
 def _known(function: Callable[..., Tensor], inputs: list[Tensor]) -> list[Callable[..., Tensor]]:
-    """Ops that are the function of one input, as a whole: a mistake in a formula written out is known by the name of the op."""
+    """Ops that are the function of one input, as a whole: a mistake in a formula written out is
+    known by the name of the op.
+    """
     from .nn import functional as F
 
     candidates: list[Callable[[Tensor], Tensor]] = [F.sigmoid, F.tanh, F.silu, F.gelu, F.softplus, F.logsigmoid, F.mish, F.relu, F.elu, F.softsign]
@@ -160,7 +171,9 @@ def _known(function: Callable[..., Tensor], inputs: list[Tensor]) -> list[Callab
 
 
 def wrap(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ours, of one result or several, as a differentiable function of PyTorch. It can be differentiated once."""
+    """A function of ours, of one result or several, as a differentiable function of PyTorch. It can
+    be differentiated once.
+    """
     class Wrapped(_torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:

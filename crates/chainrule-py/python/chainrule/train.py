@@ -15,13 +15,14 @@ from .progress import track
 
 @dataclass(frozen=True)
 class Event:
-    """What happened: a `"step"`, an `"evaluation"` or the `"end"`."""
+    """Kind of the event: a `"step"`, an `"evaluation"` or the `"end"`."""
 
     kind: str
     step: int
-    """How many steps were done."""
+    """Number of steps done."""
     loss: float
-    """Of the batch of this step, before its update; of an evaluation the value under `"loss"`, if there is one."""
+    """The loss of this step's batch, before its update; for an evaluation the value under `"loss"`,
+    if there is one."""
     lr: float
     seconds: float
     """Since the beginning."""
@@ -30,7 +31,7 @@ class Event:
 
 @dataclass
 class History:
-    """What a training told: for each step its loss, and the evaluations."""
+    """History of a training: for each step its loss, and the evaluations."""
 
     losses: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
@@ -49,7 +50,9 @@ Batch = Sequence[Tensor]
 
 
 def batches(*tensors: Tensor, size: int = 32, generator: Generator | None = None) -> Iterator[tuple[Tensor, ...]]:
-    """Batches of rows that belong together, in a new random order for each round through the data, without end."""
+    """Batches of rows that belong together, in a new random order for each round through the data,
+    without end.
+    """
     n = len(tensors[0])
     if size < 1 or n < size or any(len(t) != n for t in tensors):
         raise ValueError(f"batches: tensors of {[len(t) for t in tensors]} rows do not give batches of {size}")
@@ -74,10 +77,12 @@ def fit(
     compiled: bool = True,
     progress: bool = True,
 ) -> History:
-    """Trains: `loss(model(*inputs), target)` of each batch, whose last tensor is the target; backward; a step of the optimizer.
+    """Trains: `loss(model(*inputs), target)` of each batch, whose last tensor is the target;
+    backward; a step of the optimizer.
 
-    It ends after `steps`, with the batches, at Ctrl-C, or when a listener returns True. `compiled` runs each step as one program. `evaluate` is
-    called without recording, every `evaluate_every` steps and at the end; `progress` shows a bar of tqdm, or a line where tqdm is not installed.
+    It ends after `steps`, with the batches, at Ctrl-C, or when a listener returns True. `compiled`
+    runs each step as one program. `evaluate` is called without recording, every `evaluate_every`
+    steps and at the end; `progress` shows a bar of tqdm, or a line where tqdm is not installed.
     """
     from .program import compile
 

@@ -1,4 +1,4 @@
-//! How a view is taken from a tensor, and how elements are put back.
+//! The way from a tensor to its view, and the way back of its elements.
 
 use std::sync::Arc;
 

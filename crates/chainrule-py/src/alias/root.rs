@@ -1,8 +1,8 @@
 //! The tensor that a view was taken from, with the memory that it had then.
 //!
-//! `p.data = t` gives a tensor other memory, and views from before stay with the old one. So memory
-//! has a number and counts its views; when a tensor with views gets another one, a handle that
-//! nobody sees takes over the old.
+//! `p.data = t` gives a tensor other memory, and views from before stay with the old one. Memory
+//! therefore has a number and counts its views; when a tensor with views gets another one, a handle
+//! that nobody sees takes over the old.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

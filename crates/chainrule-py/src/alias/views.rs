@@ -111,13 +111,13 @@ impl PyTensor {
     }
 }
 
-/// How a view was taken, to take it again from another tensor.
+/// Path of a view, to take it again from another tensor.
 #[pyclass(module = "chainrule._chainrule", frozen)]
 pub struct ViewPath(Path);
 
 #[pymethods]
 impl ViewPath {
-    /// That view of this tensor.
+    /// The same view of this tensor.
     fn of<'py>(&self, base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         self.0.steps().into_iter().try_fold(base.clone(), |at, step| {
             let t = at.get().tensor();

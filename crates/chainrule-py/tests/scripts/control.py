@@ -2,7 +2,9 @@
 
 
 def dqn(torch, compile):
-    """Q-learning with a replay memory and a target network that is loaded now and then, and moved softly."""
+    """Q-learning with a replay memory and a target network that is loaded now and then, and moved
+    softly.
+    """
     nn, F = torch.nn, torch.nn.functional
     make = lambda: nn.Sequential(nn.Linear(4, 10), nn.ReLU(), nn.Linear(10, 2))
     policy, target = make(), make()
@@ -39,7 +41,9 @@ def dqn(torch, compile):
 
 
 def policy_gradient(torch, compile):
-    """REINFORCE: whole episodes are played, and the log chances of what was done are weighted with what came of it."""
+    """REINFORCE: whole episodes are played, and the log chances of what was done are weighted with
+    what came of it.
+    """
     nn, F = torch.nn, torch.nn.functional
     policy = nn.Sequential(nn.Linear(3, 8), nn.Dropout(p=0.2), nn.ReLU(), nn.Linear(8, 2), nn.Softmax(dim=-1))
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
@@ -74,7 +78,9 @@ def policy_gradient(torch, compile):
 
 
 def actor_critic(torch, compile):
-    """Clipped surrogate objective over several epochs of one batch, with an entropy bonus and a value that is learned beside."""
+    """Clipped surrogate objective over several epochs of one batch, with an entropy bonus and a
+    value that is learned beside.
+    """
     nn, F = torch.nn, torch.nn.functional
 
     class Agent(nn.Module):

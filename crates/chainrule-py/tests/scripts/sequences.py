@@ -4,7 +4,9 @@ import math
 
 
 def char_rnn_by_hand(torch, compile):
-    """A recurrent network whose weights are plain tensors, updated by hand; the hidden state is carried on."""
+    """A recurrent network whose weights are plain tensors, updated by hand; the hidden state is
+    carried on.
+    """
     F = torch.nn.functional
     vocabulary, hidden_size = 7, 9
     w_xh = (torch.randn(hidden_size, vocabulary) * 0.1).requires_grad_()
@@ -40,7 +42,9 @@ def char_rnn_by_hand(torch, compile):
 
 
 def gpt(torch, compile):
-    """A small transformer with causal attention, tied weights, dropout, clipping and a cosine schedule."""
+    """A small transformer with causal attention, tied weights, dropout, clipping and a cosine
+    schedule.
+    """
     nn, F = torch.nn, torch.nn.functional
     block_size, n_embd, n_head, vocab = 6, 8, 2, 11
 
@@ -223,7 +227,9 @@ def graph_network(torch, compile):
 
 
 def accumulated(torch, compile):
-    """Gradients of several small batches, added up by a compiled part and used by an optimizer outside of it."""
+    """Gradients of several small batches, added up by a compiled part and used by an optimizer
+    outside of it.
+    """
     nn, F = torch.nn, torch.nn.functional
     model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -309,7 +315,9 @@ def meta_steps(torch, compile):
 
 
 def contrastive(torch, compile):
-    """Two views of a batch drawn near each other; a temperature that is learned, and a queue of old keys written in place."""
+    """Two views of a batch drawn near each other; a temperature that is learned, and a queue of old
+    keys written in place.
+    """
     nn, F = torch.nn, torch.nn.functional
     encoder = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 4))
     scale = nn.Parameter(torch.tensor(1.0))

@@ -46,7 +46,9 @@ def gradient_penalty(torch, compile):
 
 
 def sharpness_aware(torch, compile):
-    """Two passes in each step: the second one where the loss is worst nearby; weights are moved there and back."""
+    """Two passes in each step: the second one where the loss is worst nearby; weights are moved
+    there and back.
+    """
     nn, F = torch.nn, torch.nn.functional
     model = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3))
     base = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -77,7 +79,9 @@ def sharpness_aware(torch, compile):
 
 
 def adam_by_hand(torch, compile):
-    """An optimizer of plain tensors, with its number of steps as a tensor, and noise on the gradients."""
+    """An optimizer of plain tensors, with its number of steps as a tensor, and noise on the
+    gradients.
+    """
     F = torch.nn.functional
     w, b = (torch.randn(3, 4) * 0.5).requires_grad_(), torch.zeros(3, requires_grad=True)
     state = [{"m": torch.zeros_like(p), "v": torch.zeros_like(p)} for p in (w, b)]
@@ -103,7 +107,9 @@ def adam_by_hand(torch, compile):
 
 
 def quantized_autoencoder(torch, compile):
-    """A codebook that is moved by running averages, with gradients straight through the nearest code."""
+    """A codebook that is moved by running averages, with gradients straight through the nearest
+    code.
+    """
     nn, F = torch.nn, torch.nn.functional
     encoder, decoder = nn.Linear(6, 3), nn.Linear(3, 6)
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=1e-2)
@@ -156,7 +162,9 @@ def quantized_autoencoder(torch, compile):
 
 
 def mixup(torch, compile):
-    """Pairs of a batch are mixed inside of the step; the head is reset halfway, and the optimizer made anew."""
+    """Pairs of a batch are mixed inside of the step; the head is reset halfway, and the optimizer
+    made anew.
+    """
     nn, F = torch.nn, torch.nn.functional
     model = nn.Sequential(nn.Linear(5, 8), nn.ELU(), nn.Linear(8, 3))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -182,7 +190,9 @@ def mixup(torch, compile):
 
 
 def spectral_norm(torch, compile):
-    """A weight divided by its largest singular value, by one step of power iteration in each forward pass."""
+    """A weight divided by its largest singular value, by one step of power iteration in each
+    forward pass.
+    """
     nn, F = torch.nn, torch.nn.functional
 
     class SNLinear(nn.Module):
@@ -216,7 +226,9 @@ def spectral_norm(torch, compile):
 
 
 def lstm_by_hand(torch, compile):
-    """Gates in one matrix, states carried from batch to batch, gradients clipped by value, truncated by `detach`."""
+    """Gates in one matrix, states carried from batch to batch, gradients clipped by value,
+    truncated by `detach`.
+    """
     nn, F = torch.nn, torch.nn.functional
 
     class Cell(nn.Module):
@@ -262,7 +274,9 @@ def lstm_by_hand(torch, compile):
 
 
 def two_losses(torch, compile):
-    """A shared body with two heads: gradients of two losses, one of them turned round on the way, with weights that are learned."""
+    """A shared body with two heads: gradients of two losses, one of them turned round on the way,
+    with weights that are learned.
+    """
     nn, F = torch.nn, torch.nn.functional
 
     class Reverse(torch.autograd.Function):
@@ -299,7 +313,9 @@ def two_losses(torch, compile):
 
 
 def averaged_checkpoints(torch, compile):
-    """Weights are saved, restored and averaged through state dicts while a compiled step goes on; the optimizer is loaded too."""
+    """Weights are saved, restored and averaged through state dicts while a compiled step goes on;
+    the optimizer is loaded too.
+    """
     import copy
 
     nn, F = torch.nn, torch.nn.functional
@@ -342,7 +358,9 @@ def averaged_checkpoints(torch, compile):
 
 
 def loss_of_a_set(torch, compile):
-    """Triplets with the hardest negatives of the batch, centres that are written with index_add_, masks and sorting."""
+    """Triplets with the hardest negatives of the batch, centres that are written with index_add_,
+    masks and sorting.
+    """
     nn, F = torch.nn, torch.nn.functional
     net = nn.Sequential(nn.Linear(5, 8), nn.LeakyReLU(0.2), nn.LayerNorm(8), nn.Linear(8, 3))
     centres, counts = torch.zeros(4, 3), torch.zeros(4)

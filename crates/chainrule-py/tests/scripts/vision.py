@@ -214,7 +214,9 @@ def vae(torch, compile):
 
 
 def gan(torch, compile):
-    """Two networks and two optimizers; one step for each, and labels that are made once and filled anew."""
+    """Two networks and two optimizers; one step for each, and labels that are made once and filled
+    anew.
+    """
     nn = torch.nn
     generator = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 6), nn.Tanh())
     discriminator = nn.Sequential(nn.Linear(6, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1), nn.Sigmoid())

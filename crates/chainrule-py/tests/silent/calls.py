@@ -1,4 +1,6 @@
-"""Programs whose compiled functions are called again after something changed: arguments, captured tensors, flags, settings."""
+"""Programs whose compiled functions are called again after something changed: arguments, captured
+tensors, flags, settings.
+"""
 
 
 def _model(torch):

@@ -1,4 +1,6 @@
-"""Programs with compiled functions. `compile` is that of the module, or the identity where results are expected as in the eager mode."""
+"""Programs with compiled functions. `compile` is that of the module, or the identity where results
+are expected as in the eager mode.
+"""
 
 
 def argument_written(torch, compile):

@@ -1,4 +1,6 @@
-"""Writes `expected.json`: what PyTorch gives for the programs of this folder. Run it where torch is installed."""
+"""Writes `expected.json`: what PyTorch gives for the programs of this folder. Run it where torch is
+installed.
+"""
 
 import json
 

@@ -1,4 +1,6 @@
-"""Programs in which `x.data = t` gives a tensor other memory, and views of before stay with the old one."""
+"""Programs in which `x.data = t` gives a tensor other memory, and views of before stay with the old
+one.
+"""
 
 
 def views_keep_the_old_storage(torch):

@@ -44,7 +44,7 @@ def plain(x: Any) -> Any:
 
 
 def outcome(program: Callable[..., Any], torch: Any, compile: Any) -> Any:
-    """What a program gives, or the error that it ends with, in a dictionary."""
+    """The results of a program, or the error that it ends with, in a dictionary."""
     takes_compile = "compile" in program.__code__.co_varnames[: program.__code__.co_argcount]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

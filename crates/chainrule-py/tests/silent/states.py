@@ -1,4 +1,6 @@
-"""Programs about modules, parameters and optimizers: what is cast, copied, tied, set later or given twice."""
+"""Programs about modules, parameters and optimizers: what is cast, copied, tied, set later or given
+twice.
+"""
 
 import copy
 import io

@@ -1,4 +1,6 @@
-"""Programs that write through views and other names of one memory. Each takes the module `torch` and returns all that it changed."""
+"""Programs that write through views and other names of one memory. Each takes the module `torch`
+and returns all that it changed.
+"""
 
 
 def row_of_row(torch):

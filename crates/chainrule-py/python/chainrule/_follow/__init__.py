@@ -1,7 +1,9 @@
 """The mistake in a backward pass that was written by hand: its line, and the corrected line.
 
-The user's own backward runs, statement by statement, at random inputs, and every value in it is laid beside the values of the right backward pass. One edit of
-the source text is tried at a time, by running the edited backward; an edit that makes all gradients right, also at fresh inputs, is the correction.
+The user's own backward runs, statement by statement, at random inputs, and every value in it is
+laid beside the values of the right backward pass. One edit of the source text is tried at a time,
+by running the edited backward; an edit that makes all gradients right, also at fresh inputs, is the
+correction.
 """
 
 from .case import Case, wrong_gradients

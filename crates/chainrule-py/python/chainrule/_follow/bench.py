@@ -1,4 +1,6 @@
-"""Edited statements run in the place of the user's: many are compiled at once, and one at a time runs."""
+"""Edited statements run in the place of the user's: many are compiled at once, and one at a time
+runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _assigned(name: str, value: Any) -> Any:
 
 
 class _Splice(ast.NodeTransformer):
-    """Puts edited statements beside the one that they are to replace; which of them runs is asked of the hook."""
+    """Puts edited statements beside the one that they are to replace; which of them runs is asked
+    of the hook.
+    """
 
     def __init__(self, statement: Statement, trees: list[Any]) -> None:
         self.statement, self.trees = statement, trees
@@ -91,7 +95,9 @@ def target_of(node: Any) -> str | None:
 
 
 WAIT = 30
-"""The longest that a search lasts, in times of its own: on a busy machine it must find what it finds on an idle one."""
+"""The longest that a search lasts, in times of its own: on a busy machine it must find what it
+finds on an idle one.
+"""
 
 
 class Bench:
@@ -104,7 +110,9 @@ class Bench:
         self.runs = 0
 
     def left(self) -> float:
-        """The seconds left, of this thread's own time: what else the machine does is not counted, within limits."""
+        """The seconds left, of this thread's own time: what else the machine does is not counted,
+        within limits.
+        """
         return min(self.until - time.thread_time(), self.latest - time.monotonic())
 
     def extend(self, seconds: float) -> None:
@@ -123,7 +131,9 @@ class Bench:
 
     @contextmanager
     def beside(self, unit: Unit, statement: Statement, texts: list[str]) -> Iterator[list[int]]:
-        """The unit with these texts beside the statement; gives which of them are valid. `hook.k` picks one: the first valid one is 1."""
+        """The unit with these texts beside the statement; gives which of them are valid. `hook.k`
+        picks one: the first valid one is 1.
+        """
         trees: list[Any] = []
         valid: list[int] = []
         for i, text in enumerate(texts):

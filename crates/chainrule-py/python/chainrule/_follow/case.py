@@ -35,13 +35,16 @@ class Point:
     right: list[Array]
     scale: float
     sizes: list[float] = field(default_factory=list)
-    """What each gradient is off by is judged by this: its own size, unless it is but rounding of others."""
+    """Each gradient's error is judged by this: its own size, unless it is but rounding of
+    others."""
     quantities: list[Quantity] = field(default_factory=list)
 
 
 @dataclass
 class Case:
-    """A forward and a backward pass that somebody wrote. The arrays are those of one library, which `engine` knows."""
+    """A forward and a backward pass that somebody wrote. The arrays are those of one library, which
+    `engine` knows.
+    """
 
     engine: Any
     name: str
@@ -73,8 +76,9 @@ class Case:
         return Point(inputs, above, context, right, scale, self._sizes(inputs, above, right, scale), found)
 
     def _sizes(self, inputs: list[Any], above: list[Any], right: list[Array], scale: float) -> list[float]:
-        """The sizes of the gradients. One that is tiny beside the others, or beside what comes in, may be what is left where they cancel: that changes with the
-        last bits of the inputs, and is judged by the others' size."""
+        """The sizes of the gradients. One that is tiny beside the others, or beside what comes in,
+        may be what is left where they cancel: that changes with the last bits of the inputs, and is
+        judged by the others' size."""
         sizes = [float(np.abs(r).max(initial=0.0)) for r in right]
         whole = max([scale, *(float(np.abs(self.engine.array(g)).max(initial=0.0)) for g in above if g is not None)])
         if all(s >= TINY * whole for s in sizes):
@@ -84,7 +88,8 @@ class Case:
         return [s if s >= TINY * whole or s > 0 and stay else whole for s, stay in zip(sizes, self._steady)]
 
     def _steadiness(self, inputs: list[Any], above: list[Any], right: list[Array], sizes: list[float]) -> list[bool]:
-        """Which gradients stay what they are when the inputs change in their last bits; asked once, as the function is the same at all points."""
+        """Mask of gradients that stay as they are when the inputs change in their last bits; asked
+        once, as the function is the same at all points."""
         engine, stays = self.engine, [s > 0 for s in sizes]
         for seed in (3, 4):
             draw = np.random.default_rng(seed)
@@ -94,7 +99,9 @@ class Case:
         return stays
 
     def resized(self) -> list[Point]:
-        """Points with other sizes, as far as the forward pass takes them: a size that happens to equal a number is told from it there."""
+        """Points with other sizes, as far as the forward pass takes them: a size that happens to
+        equal a number is told from it there.
+        """
         out: list[Point] = []
         tensors = [i for i, x in enumerate(self.inputs) if self.engine.is_tensor(x)]
         sizes = sorted({d for i in tensors for d in self.inputs[i].shape if d > 1}, reverse=True)
@@ -122,14 +129,14 @@ class Case:
             return self.forward([self.engine.copy(x) for x in inputs])
 
     def gradients(self, point: Point, context: Any = None) -> list[Array]:
-        """What the user's backward gives at a point."""
+        """The gradients by the user's backward at a point."""
         engine = self.engine
         with engine.quiet(2):
             found = list(self.backward(engine.copied(point.context if context is None else context), [engine.copy(g) for g in point.above]))
         return [engine.as_gradient(found[i] if i < len(found) else None, point.inputs[i]) for i in self.graded]
 
     def errors(self, point: Point, found: list[Array]) -> list[float]:
-        """How far each gradient is off, relative to its own size."""
+        """Error of each gradient, relative to its own size."""
         out = []
         for right, given, size in zip(point.right, found, point.sizes):
             if given.shape != right.shape:
@@ -146,7 +153,9 @@ class Case:
 
 
 def lost_gradients(case: Case) -> list[str]:
-    """The names of inputs whose gradients are tiny beside the others, and not at all what they should be: differences of the function cannot see them."""
+    """The names of inputs whose gradients are tiny beside the others, and not at all what they
+    should be: differences of the function cannot see them.
+    """
     wrong: set[int] | None = None
     with case.engine.apart():
         for seed in (1, 2):
@@ -162,7 +171,9 @@ def lost_gradients(case: Case) -> list[str]:
 
 
 def wrong_gradients(case: Case) -> list[str]:
-    """The names of the inputs whose gradients are wrong, at the given point or at one of two others."""
+    """The names of the inputs whose gradients are wrong, at the given point or at one of two
+    others.
+    """
     wrong: dict[int, None] = {}
     with case.engine.apart():
         for seed in (0, 1, 2):

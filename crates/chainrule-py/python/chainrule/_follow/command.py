@@ -1,4 +1,6 @@
-"""`python -m chainrule.check FILE.py`: the backward passes that a file holds, checked; `chainrule check backward FILE.py` runs it."""
+"""`python -m chainrule.check FILE.py`: the backward passes that a file holds, checked;
+`chainrule check backward FILE.py` runs it.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ def _expect_runs(name: str, function: Any, inputs: Any) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The status: 0 if all backward passes are right, 1 if one is not, 2 if the file is of no use."""
+    """The status: 0 if all backward passes are right, 1 if one is not, 2 if the file is of no use.
+    """
     from ..check import backward
 
     words = sys.argv[1:] if arguments is None else arguments

@@ -1,7 +1,8 @@
 """Small edits of one statement, the smallest first: what somebody may have meant who wrote it.
 
-No edit knows of a particular mistake. They are the ways in which one expression can be another of the kind: another variable that fits, another axis, another sign,
-another number, a part more or less. Whether one of them is due is for the run of the edited backward to say.
+No edit knows of a particular mistake. They are the ways in which one expression can be another of
+the kind: another variable that fits, another axis, another sign, another number, a part more or
+less. Whether one of them is due is for the run of the edited backward to say.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Edit:
     site: Any = None
     """The expression that was wrong."""
     due: str = ""
-    """What it should be, in words."""
+    """The corrected text, in words."""
     whole: str | None = None
     """The text of the whole statement, where it is more than pieces."""
 
@@ -47,7 +48,7 @@ class Edit:
 
 @dataclass
 class Scope:
-    """What is at hand where a statement runs."""
+    """The variables and expressions in scope of a statement."""
 
     engine: Any
     names: dict[str, Any]
@@ -59,7 +60,7 @@ class Scope:
     slices: list[str] = field(default_factory=list)
     transpose: str = ".T"
     kinds: dict[str, bool] = field(default_factory=dict)
-    """Which variables are gradients, and which values of the forward pass; others are neither."""
+    """Variables that are gradients, and values of the forward pass; others are neither."""
     donors: list[tuple[str, Any]] = field(default_factory=list)
     """Expressions of both passes that could stand here, with their values."""
 
@@ -139,7 +140,9 @@ class Edits:
         return sorted(out, key=lambda e: e.cost)
 
     def _is_alias(self, edit: Edit) -> bool:
-        """Whether nothing is left of the statement but another name for a variable: then more likely it is used in the wrong place."""
+        """Whether nothing is left of the statement but another name for a variable: then more
+        likely it is used in the wrong place.
+        """
         node = self.statement.node
         if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Name) or len(edit.pieces) != 1:
             return False
@@ -230,7 +233,9 @@ class Edits:
                 yield from self._index(changed)
 
     def _chosen(self) -> float:
-        """More, where the statement is all that a branch has which was chosen from outside the function: nobody chooses a branch to do nothing."""
+        """More, where the statement is all that a branch has which was chosen from outside the
+        function: nobody chooses a branch to do nothing.
+        """
         for owner in ast.walk(self.unit.node):
             if isinstance(owner, ast.If) and self.unit.is_setting(owner.test) and any([n.number for n in rows] == [self.statement.node.number] for rows in (owner.body, owner.orelse)):  # type: ignore[attr-defined]
                 return 0.4
@@ -331,7 +336,8 @@ class Edits:
                     yield self._edit(node.value, name, 1.0, "another variable")
 
     def _strange(self, mine: str, name: str) -> float:
-        """What a variable costs in the place of another one: less the more they are alike, in name and in kind."""
+        """Cost of a variable in the place of another one: less the more they are alike, in name and
+        in kind."""
         kinds = self.scope.kinds
         other_kind = 0.15 if mine in kinds and name in kinds and kinds[mine] != kinds[name] else 0.0
         return other_kind + 0.1 * (1 - difflib.SequenceMatcher(None, mine, name).ratio())
@@ -555,7 +561,8 @@ class Edits:
             yield from self._exchanged(parts, 1.5)
         parts_of_index: Iterator[Any] = ast.walk(index)
         for n in parts_of_index:
-            # In a target the index alone is read; a target's own sites are not among those of the statement.
+            # In a target the index alone is read; a target's own sites are not among those of the
+            # statement.
             if isinstance(getattr(node, "ctx", None), ast.Store) and isinstance(n, ast.expr):
                 x, v = number_of(n), self.scope.value(n)
                 if isinstance(x, int):

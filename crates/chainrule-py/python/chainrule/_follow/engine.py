@@ -50,7 +50,7 @@ class Engine:
         raise NotImplementedError
 
     def apart(self) -> AbstractContextManager[None]:
-        """What the search changes in the library is afterwards as it was."""
+        """Changes that the search makes in the library are undone afterwards."""
         raise NotImplementedError
 
     def quiet(self, seed: int) -> AbstractContextManager[None]:
@@ -62,11 +62,14 @@ class Engine:
         raise NotImplementedError
 
     def tape(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
-        """The gradients of the forward pass by the library's own autograd, and all values on the way."""
+        """The gradients of the forward pass by the library's own autograd, and all values on the
+        way.
+        """
         raise NotImplementedError
 
     def copied(self, context: Any) -> Any:
-        """What was saved, so that a backward that writes into it spoils no other run."""
+        """Copies of the saved values, so that a backward that writes into them spoils no other
+        run."""
         new = copy.copy(context)
         for name, x in vars(new).items():
             if type(x) in (list, tuple):
@@ -86,7 +89,9 @@ class Engine:
         return None
 
     def moved(self, x: Any, seed: int, i: int) -> Any:
-        """An input near the given one; signs and integers stay, so that it is in the function's domain if that one was."""
+        """An input near the given one; signs and integers stay, so that it is in the function's
+        domain if that one was.
+        """
         if not self.is_float(x) or not seed:
             return self.copy(x)
         a, draw = self.array(x), np.random.default_rng(1000 * seed + i)
@@ -102,13 +107,17 @@ class Engine:
         return self.tensor(drawn + 0.3 * np.sign(drawn), y)
 
     def as_gradient(self, g: Any, x: Any) -> Array:
-        """A returned gradient as an engine takes it: none is zero, and what was stretched is summed."""
+        """A returned gradient as an engine takes it: none is zero, and what was stretched is
+        summed.
+        """
         if not self.is_tensor(g):
             return np.zeros(tuple(x.shape))
         return self.array(g if tuple(g.shape) == tuple(x.shape) else self.summed_to(g, x.shape))
 
     def reference(self, case: Case, inputs: list[Any], above: list[Any], quantities: bool) -> tuple[list[Array], list[Quantity]]:
-        """The right gradients, and all values on the way: by the tape, if it is the function's own, else by differences."""
+        """The right gradients, and all values on the way: by the tape, if it is the function's own,
+        else by differences.
+        """
         try:
             right, known = self.tape(case, inputs, above, quantities)
             if self._agrees(case, inputs, above, right):
@@ -127,7 +136,9 @@ class Engine:
         return [self.tensor(self.array(x) + step * along[i], x) if i in along else x for i, x in enumerate(inputs)]
 
     def _agrees(self, case: Case, inputs: list[Any], above: list[Any], right: list[Array], beside: bool = False) -> bool:
-        """Whether the gradients agree with a difference along one direction: a forward pass may have a tape that is not its function's."""
+        """Whether the gradients agree with a difference along one direction: a forward pass may
+        have a tape that is not its function's.
+        """
         draw = np.random.default_rng(5)
         along = {i: np.asarray(draw.standard_normal(tuple(inputs[i].shape))) for i in case.graded}
         slope = sum(float((along[i] * r).sum()) for i, r in zip(case.graded, right))

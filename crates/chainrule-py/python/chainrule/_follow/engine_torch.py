@@ -15,7 +15,9 @@ from .engine import Engine
 
 
 class _Ops(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
-    """Keeps the result of every op, and each use of a tensor apart; records through `detach` and `no_grad`, for the function is meant and not its tape."""
+    """Keeps the result of every op, and each use of a tensor apart; records through `detach` and
+    `no_grad`, for the function is meant and not its tape.
+    """
 
     def __init__(self) -> None:
         super().__init__()

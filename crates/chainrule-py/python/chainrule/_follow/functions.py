@@ -1,4 +1,5 @@
-"""What can be followed: a `Function` with a forward and a backward of its own, or two functions."""
+"""Functions that can be followed: a `Function` with a forward and a backward of its own, or two
+functions."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def of_function(engine: Any, function: Any, inputs: Sequence[Any]) -> Case:
 
 
 def of_forward_and_backward(engine: Any, forward: Callable[..., Any], backward: Callable[..., Any], inputs: Sequence[Any]) -> Case:
-    """The case of a function of tensors, and of one that gives the gradients of these by the gradient that comes in, and the tensors."""
+    """The case of a function of tensors, and of one that gives the gradients of these by the
+    gradient that comes in, and the tensors.
+    """
 
     def run(given: list[Any]) -> tuple[list[Any], Any]:
         kept = Kept()

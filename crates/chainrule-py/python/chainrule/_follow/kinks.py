@@ -29,7 +29,9 @@ def at_kink(engine: Any, case: Case, inputs: list[Any], above: list[Any], along:
 
 
 def beside_kinks(case: Case) -> Case:
-    """The case itself; or, where its inputs lie at a kink and its backward takes another slope there, one of which a neighbour has, the case at inputs near by."""
+    """The case itself; or, where its inputs lie at a kink and its backward takes another slope
+    there, one of which a neighbour has, the case at inputs near by.
+    """
     engine = case.engine
     with engine.apart():
         point = case.point(0)

@@ -30,7 +30,9 @@ def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _shape_of_sorted(x: Array) -> Array:
-    """The elements in order of size, over the largest one: the same for all layouts and factors above 0."""
+    """The elements in order of size, over the largest one: the same for all layouts and factors
+    above 0.
+    """
     flat = np.sort(x.reshape(-1))
     out: Array = flat / max(abs(flat[0]), abs(flat[-1]))
     return out
@@ -77,7 +79,7 @@ class Known:
         if exact.size:
             return Match(quantities[exact[0]], 1.0, False)
         if x.size < 3:
-            # Of so few elements every value is a multiple of every other one.
+            # With this few elements every value is a multiple of every other one.
             return None
         at = int(np.abs(flat).argmax())
         with np.errstate(all="ignore"):

@@ -13,7 +13,9 @@ from .report import Followed, follow
 
 
 def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
-    """Each `Function` with a backward of its own that runs in `fn`, with the arguments that it gets there."""
+    """Each `Function` with a backward of its own that runs in `fn`, with the arguments that it gets
+    there.
+    """
     engine = Chainrule()
     owner = getattr(fn, "__self__", fn)
     if isinstance(owner, type) and issubclass(owner, Function):
@@ -38,6 +40,7 @@ def followed(fn: Any, inputs: Sequence[Any], seconds: float = 1.2) -> list[Follo
     try:
         found = [follow(case, seconds) for case in cases(fn, inputs)]
     except Exception:
-        # The search runs the user's code in ways in which it need not run; the numbers have been judged without it.
+        # The search runs the user's code in ways in which it need not run; the numbers have been
+        # judged without it.
         return []
     return [f for f in found if f is not None]

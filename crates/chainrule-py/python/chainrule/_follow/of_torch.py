@@ -19,7 +19,9 @@ def _is_function(fn: Any) -> bool:
 
 
 def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
-    """Each `Function` with a backward of its own that runs in `fn`, with the arguments that it gets there."""
+    """Each `Function` with a backward of its own that runs in `fn`, with the arguments that it gets
+    there.
+    """
     engine = Torch()
     fn = getattr(fn, "__self__", fn) if _is_function(getattr(fn, "__self__", None)) else fn
     if _is_function(fn):
@@ -59,6 +61,7 @@ def followed(fn: Any, inputs: Any, seconds: float = 1.2) -> list[Followed]:
     try:
         found = [follow(case, seconds) for case in cases(fn, given)]
     except Exception:
-        # The search runs the user's code in ways in which it need not run; the numbers have been judged without it.
+        # The search runs the user's code in ways in which it need not run; the numbers have been
+        # judged without it.
         return []
     return [f for f in found if f is not None]

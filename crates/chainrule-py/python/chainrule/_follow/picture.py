@@ -1,4 +1,6 @@
-"""The two programs side by side, as a picture: the quantities of the right passes, and the lines of the user's backward that have their values."""
+"""The two programs side by side, as a picture: the quantities of the right passes, and the lines of
+the user's backward that have their values.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def _text(x: float, y: float, text: str, colour: str = INK, more: str = "") -> s
 
 
 def _quantity(step: Step) -> str | None:
-    """What a line's result is, if it is one quantity, exactly."""
+    """The quantity that a line's result is, if it is one, exactly."""
     matches = {m.quantity.words for m in step.results if m is not None and m.exact}
     return matches.pop() if len(matches) == 1 and step.right else None
 
@@ -48,7 +50,9 @@ def _joined(left: float, right: float, stroke: str) -> str:
 
 
 def svg(found: Found) -> str:
-    """An SVG: a line is joined with the quantity that it computes; one without is right only if the mistake is not in it."""
+    """An SVG: a line is joined with the quantity that it computes; one without is right only if the
+    mistake is not in it.
+    """
     mistaken = {h[0].step.statement.node.lineno: h[0] for h in found.hits}
     steps = sorted((s for s in found.steps if s.statement.line in mistaken or _tells(s)), key=lambda s: s.order)
     due = {line: _due(found, h) for line, h in mistaken.items()}

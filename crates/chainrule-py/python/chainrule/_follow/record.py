@@ -1,4 +1,6 @@
-"""A function run with its values watched: what each expression gave, what each variable was, and what becomes of it when one value is another."""
+"""A function run with its values watched: what each expression gave, what each variable was, and
+what becomes of it when one value is another.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Moment:
 
 
 class Hook:
-    """What the watched code calls. It keeps values, or puts another in the place of one."""
+    """Callbacks of the watched code. It keeps values, or puts another in the place of one."""
 
     def __init__(self, keep: Callable[[Any], Any]) -> None:
         self.keep = keep
@@ -33,7 +35,7 @@ class Hook:
         self.other: Callable[[Any, int], Any] = lambda x, _: x
         self.turn = 0
         self.k = 0
-        """Which of the edited statements runs."""
+        """The edited statement that runs."""
         self.c = 1.0
         """A number that is looked for."""
         self.taken: Any = None
@@ -70,7 +72,7 @@ class Hook:
         if self.recording:
             kept = {n: k for n, v in names.items() if (k := self._kept(v)) is not None}
             for n, v in names.items():
-                # What a context holds is at hand by its name, too.
+                # The contents of a context are in scope by their names, too.
                 if n in ("ctx", "self") and hasattr(v, "__dict__"):
                     for part, x in vars(v).items():
                         if not part.startswith("_") and part not in ("saved_tensors", "needs_input_grad") and (k := self._kept(x)) is not None:
@@ -130,7 +132,7 @@ class _Watch(ast.NodeTransformer):
         if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Slice)):
             return node if not isinstance(node, ast.Slice) else self.generic_visit(node)
         if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            # Of a target only the index is an expression.
+            # The index of a target is its only expression.
             if isinstance(node, ast.Subscript):
                 node.slice = self.visit(node.slice)
             return node

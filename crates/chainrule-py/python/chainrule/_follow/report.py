@@ -1,4 +1,4 @@
-"""What was found, as text: the user's line, what is wrong in it, and the line as it should be."""
+"""Findings as text: the user's line, its mistake, and the line as it should be."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Correction:
     caret: tuple[int, int]
     """The columns of the wrong part in `source`."""
     what: str = ""
-    """What the correction does."""
+    """Effect of the correction."""
 
 
 @dataclass
 class Followed:
-    """What following a backward pass came to."""
+    """Result of following a backward pass."""
 
     corrections: list[Correction]
     wrong: list[int]
@@ -54,7 +54,9 @@ class Followed:
 
 
 def follow(case: Case, seconds: float = 1.2) -> Followed | None:
-    """The mistakes in a backward pass; None where its gradients are right, or where nothing is found."""
+    """The mistakes in a backward pass; None where its gradients are right, or where nothing is
+    found.
+    """
     found = find(case, seconds)
     if found is None or not (found.hits or found.located):
         return None
@@ -144,7 +146,7 @@ def _that(was: Match, due: Match) -> str:
 
 
 def _factor(hit: Hit) -> float | None:
-    """What the statement's result was multiplied by, where that is one number."""
+    """Factor of the statement's result, where that is one number."""
     before, after = hit.before, hit.after
     if before is None or after is None or before.shape != after.shape or not before.size:
         return None

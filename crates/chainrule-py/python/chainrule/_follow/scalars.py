@@ -1,4 +1,4 @@
-"""What a number is, in terms of the sizes and constants that are at hand."""
+"""Numbers in terms of the sizes and constants in scope."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ def _near(a: float, b: float) -> bool:
 
 
 class Numbers:
-    """Expressions for numbers, the plainest first: sizes, constants of the program, and what is made of one or two of them."""
+    """Expressions for numbers, the plainest first: sizes, constants of the program, and what is
+    made of one or two of them.
+    """
 
     def __init__(self, names: dict[str, float], sizes: dict[str, int], constants: list[float]) -> None:
         self._atoms: list[tuple[str, float, bool]] = []
@@ -35,7 +37,9 @@ class Numbers:
         self.constants = [v for _, v, _ in self._atoms]
 
     def texts(self, value: float) -> list[tuple[float, str]]:
-        """Expressions for a number with their costs, the plainest first; none if it is no such number."""
+        """Expressions for a number with their costs, the plainest first; none if it is no such
+        number.
+        """
         if not math.isfinite(value):
             return []
         sign, size = ("-" if value < 0 else ""), abs(value)
@@ -69,7 +73,7 @@ class Numbers:
 
     def _pairs(self, size: float) -> list[tuple[float, str]]:
         out: list[tuple[float, str]] = []
-        # Of two sizes nearly every small fraction can be made; that would be no evidence.
+        # Two sizes make nearly every small fraction; that would be no evidence.
         atoms = [(t if t.isidentifier() or _is_number(t) else f"({t})", abs(v)) for t, v, plain in self._atoms if plain]
         for i, (a, x) in enumerate(atoms):
             for j, (b, y) in enumerate(atoms):

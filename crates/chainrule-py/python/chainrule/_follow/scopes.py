@@ -1,4 +1,4 @@
-"""What is at hand where a statement runs: variables, attributes, and expressions of both passes."""
+"""Scope of a statement: variables, attributes, and expressions of both passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Scopes(Recording):
     """A recording that says what is at hand in each statement."""
 
     def scope(self, step: Step) -> Scope:
-        """What is at hand where a statement runs."""
+        """Scope of a statement."""
         if id(step) not in self._scopes:
             self._scopes[id(step)] = self._scope(step)
         return self._scopes[id(step)]
@@ -38,7 +38,9 @@ class Scopes(Recording):
         return Scope(engine, names, self.values, numbers, self.constants, [], masks, list(dict.fromkeys(slices)), transpose, self._kinds(names), self._donors(step, names))
 
     def _fixed(self) -> list[tuple[str, Any]]:
-        """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand everywhere."""
+        """Attributes of classes and modules that either pass reads (`Layer.eps`): at hand
+        everywhere.
+        """
         if self._attributes is None:
             self._attributes = []
             for unit, values in [*((u, self.values) for u in self.units), *((u, self.forward_values) for u in self.forwards)]:

@@ -45,17 +45,21 @@ class Hit:
 
 
 class Search(Scopes):
-    """One search, at a point of which everything is recorded; what is found is confirmed at another one."""
+    """One search, at a point of which everything is recorded; what is found is confirmed at another
+    one.
+    """
 
     def judge(self, found: list[Array] | None) -> tuple[set[int], float]:
-        """Which gradients are right, and how far off the worst is."""
+        """Mask of the right gradients, and the error of the worst."""
         if found is None:
             return set(), math.inf
         errors = self.case.errors(self.point, found)
         return {i for i, e in enumerate(errors) if e <= self.case.tolerance}, max(errors, default=0.0)
 
     def try_edits(self, step: Step, edits: list[Edit]) -> list[Hit]:
-        """The edits after which all gradients are right here and elsewhere; better ones than now are kept in `partial`."""
+        """The edits after which all gradients are right here and elsewhere; better ones than now
+        are kept in `partial`.
+        """
         hits: list[Hit] = []
         before = set(range(len(self.base))) - set(self.wrong)
         target = target_of(step.statement.node)
@@ -129,7 +133,9 @@ class Search(Scopes):
         return hits
 
     def again(self) -> None:
-        """Tries small edits where none can make all gradients right: of several mistakes each makes only some so."""
+        """Tries small edits where none can make all gradients right: of several mistakes each makes
+        only some so.
+        """
         for step in self.steps:
             if step.rank < 1.2 and self.bench.left() > 0 and self._is_elsewhere(step):
                 self._small(step)
@@ -140,7 +146,9 @@ class Search(Scopes):
                 self.try_edits(step, partial_proposals(self, step, self.scope(step)))
 
     def located(self) -> Step | None:
-        """The one statement in which another value makes all gradients right and whose operands are right, if there is just one, and none of which nothing is known."""
+        """The one statement in which another value makes all gradients right and whose operands are
+        right, if there is just one, and none of which nothing is known.
+        """
         near = [s for s in self.steps if s.rank < 0.35 and s.known and not s.statement.head]
         found = [s for s in near if s.results and isinstance(self.due_of(s), Due)]
         open_ones = [s for s in near if not s.results and s.touches]
@@ -159,7 +167,8 @@ class Search(Scopes):
         return good
 
     def due_of(self, step: Step) -> Any:
-        """What is due in the place of a statement's value; False where it is not the value that is wrong, None where nothing is known."""
+        """The value due in the place of a statement's value; False where it is not the value that
+        is wrong, None where nothing is known."""
         if id(step) not in self._due:
             self._due[id(step)] = due(self, step)
         return self._due[id(step)]
@@ -174,7 +183,9 @@ class Search(Scopes):
         return self.due_of(step) is False
 
     def measured(self, hits: list[Hit]) -> list[Hit]:
-        """The best hit gets its results before and after the edit, and the worst error of all points."""
+        """The best hit gets its results before and after the edit, and the worst error of all
+        points.
+        """
         hit = hits[0]
         with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
             for k in (0, 1):
@@ -240,7 +251,9 @@ class Search(Scopes):
         return keep
 
     def _factors(self, step: Step) -> list[Hit]:
-        """A factor, or a number in the place of a written one: it is solved for, and then must be a number that has a meaning."""
+        """A factor, or a number in the place of a written one: it is solved for, and then must be a
+        number that has a meaning.
+        """
         edits: list[Edit] = []
         scope = self.scope(step)
         for node in self._terms(step):
@@ -262,7 +275,8 @@ class Search(Scopes):
         return self.try_edits(step, edits) if edits else []
 
     def _solved(self, step: Step, node: Any, text: Any, now: float) -> float | None:
-        """The number that makes all wrong gradients right, if they depend on it as a straight line."""
+        """The number that makes all wrong gradients right, if they depend on it as a straight line.
+        """
         edit = Edit(step.unit, step.statement, [(node, text(0))], 0, "")
         try:
             with self.bench.beside(step.unit, step.statement, [edit.text()]) as valid:

@@ -19,7 +19,7 @@ from .steps import Step
 
 @dataclass
 class Found:
-    """What the search came to."""
+    """Result of the search."""
 
     case: Case
     wrong: list[int]
@@ -27,20 +27,20 @@ class Found:
     hits: list[list[Hit]] = field(default_factory=list)
     """For each mistake its corrections, the best first."""
     located: Step | None = None
-    """Where only the line is known."""
+    """The step, if only its line is known."""
     error: float = 0.0
     runs: int = 0
     is_whole: bool = True
     search: Any = None
 
     def match_of(self, node: Any) -> Match | None:
-        """What the value of an expression is."""
+        """The value of an expression."""
         v = (self.search.values.get(getattr(node, "number", -1)) or [None])[0]
         match: Match | None = self.search._match(v)
         return match
 
     def match_of_text(self, hit: Hit, edit: Edit) -> Match | None:
-        """What the variable is that an edit puts there."""
+        """The variable that an edit puts there."""
         match: Match | None = self.search._match(hit.step.names.get(edit.pieces[0][1])) if edit.pieces else None
         return match
 
@@ -74,7 +74,9 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
 
 
 def _promising(search: Search) -> list[Hit]:
-    """Edits that bring some of the gradients right, or a value to the quantity that its variable is named for; one of each statement."""
+    """Edits that bring some of the gradients right, or a value to the quantity that its variable is
+    named for; one of each statement.
+    """
     before = len(search.base) - len(search.wrong)
     best: dict[int, Hit] = {}
     for h in search.partial:
@@ -89,7 +91,9 @@ def _promising(search: Search) -> list[Hit]:
 
 
 def _two(search: Search, found: Found, depth: int) -> bool:
-    """Several mistakes, one after the other: an edit that brings something right is kept, and the search goes on from there."""
+    """Several mistakes, one after the other: an edit that brings something right is kept, and the
+    search goes on from there.
+    """
     for first in _promising(search)[:4]:
         if search.bench.left() <= 0:
             break
@@ -108,7 +112,8 @@ def _two(search: Search, found: Found, depth: int) -> bool:
 
 
 def find(case: Case, seconds: float = 1.2) -> Found | None:
-    """The mistakes in a backward pass; None where its gradients are right or nothing can be said."""
+    """The mistakes in a backward pass; None where its gradients are right or nothing can be said.
+    """
     with silent(), case.engine.apart():
         search = Search(case, seconds)
         found = Found(case, search.wrong, [])

@@ -1,4 +1,5 @@
-"""The value that is due in a place: solved for, from how the gradients depend on what stands there."""
+"""The value that is due in a place: solved for, from how the gradients depend on what stands there.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from .steps import Step
 
 MOST = 160
-"""The most elements of a value that is solved for; where the gradients are no straight line in it, a quarter of it."""
+"""The most elements of a value that is solved for; where the gradients are no straight line in it,
+a quarter of it.
+"""
 
 
 @dataclass
 class Due:
-    """What is due in the place of a value, as far as the gradients tell: all that is `wanted` up to what no gradient depends on."""
+    """The value due in the place of a value, as far as the gradients tell: all that is `wanted` up
+    to what no gradient depends on."""
 
     value: Array
     wanted: Array
@@ -30,7 +34,7 @@ class Due:
     """The directions on which the gradients depend, a column for each, by how much they do."""
 
     def projected(self, rows: Array) -> Array:
-        """What the gradients see of some values, a row for each."""
+        """Observations of some values through the gradients, a row for each."""
         out: Array = rows @ self.seen
         return out
 
@@ -42,7 +46,8 @@ def root_of(step: Step) -> Any:
 
 
 def due(search: Search, step: Step, node: Any = None) -> Due | bool | None:
-    """What is due in the place of an expression's value (by default the statement's), if another value there can make all gradients right; False where none can."""
+    """The value due in the place of an expression's value (by default the statement's), if another
+    value there can make all gradients right; False where none can."""
     node = root_of(step) if node is None else node
     seen = search.values.get(getattr(node, "number", -1)) or []
     if len(seen) != 1 or not search.engine.is_float(seen[0]):
@@ -51,7 +56,8 @@ def due(search: Search, step: Step, node: Any = None) -> Due | bool | None:
 
 
 def due_for_some(search: Search, step: Step) -> Due | None:
-    """What is due in the place of the statement's value so that some of the wrong gradients become right, and none that is right becomes wrong."""
+    """The value due in the place of the statement's value so that some of the wrong gradients
+    become right, and none that is right becomes wrong."""
     node = root_of(step)
     seen = search.values.get(getattr(node, "number", -1)) or []
     if len(seen) != 1 or not search.engine.is_float(seen[0]) or not 0 < search.engine.array(seen[0]).size <= MOST:
@@ -60,7 +66,7 @@ def due_for_some(search: Search, step: Step) -> Due | None:
 
 
 def due_of_variable(search: Search, step: Step, name: str) -> Due | bool | None:
-    """What is due in a variable from a statement on."""
+    """The value due in a variable from a statement on."""
     code = before(step.unit, step.statement, f"{name} = {HOOK}.see(-2, {name})")
     return _Place(search, step, code, -2).solved(search.engine.array(step.names[name]))
 
@@ -101,7 +107,9 @@ class _Place:
         return slopes if np.isfinite(slopes).all() else None
 
     def solved(self, value: Array) -> Due | bool | None:
-        """By Newton's steps, of which one is enough where the gradients are a straight line in the value."""
+        """By Newton's steps, of which one is enough where the gradients are a straight line in the
+        value.
+        """
         if not 0 < value.size <= MOST:
             return None
         value = np.ascontiguousarray(value, dtype=np.float64)
@@ -126,7 +134,8 @@ class _Place:
                 if found is None or not np.isfinite(found).all():
                     return None
                 if np.abs(found - right).max() <= 1e-9:
-                    # Values are compared by what the gradients see of them: a direction on which these hardly depend counts as little.
+                    # Values are compared by what the gradients see of them: a direction on which
+                    # these hardly depend counts as little.
                     return Due(value, now, rows[:rank].T * (sizes[:rank] / sizes[0]))
                 if value.size > 64 or np.abs(found - right).max() > 10 * np.abs(at - right).max():
                     return None
@@ -156,7 +165,8 @@ class _Place:
             return Due(value, value + change.reshape(value.shape), rows[:rank].T * (sizes[:rank] / sizes[0]))
 
         best: tuple[list[int], Due | None] = [], None
-        # One gradient of as many elements is made right by some value in nearly any place; several together are evidence.
+        # One gradient of as many elements is made right by some value in nearly any place; several
+        # together are evidence.
         for first in self.search.wrong:
             chosen = [first]
             found = together(chosen)
@@ -168,7 +178,9 @@ class _Place:
         return best[1]
 
     def _is_line(self, value: Array, slopes: Array, at: Array) -> bool:
-        """Whether the gradients depend on the value as a straight line does, as far as one large change tells."""
+        """Whether the gradients depend on the value as a straight line does, as far as one large
+        change tells.
+        """
         drawn: Array = np.asarray(np.random.default_rng(8).standard_normal(value.shape))
         change = drawn * (float(np.abs(value).max()) or self.search.point.scale)
         found = self._with(value + change)
@@ -179,7 +191,9 @@ class _Place:
 
 
 def operands(search: Search, step: Step) -> list[Any]:
-    """The expressions in a statement, below the outermost one, whose values may be solved for by themselves."""
+    """The expressions in a statement, below the outermost one, whose values may be solved for by
+    themselves.
+    """
     root = root_of(step)
     if root is None:
         return []

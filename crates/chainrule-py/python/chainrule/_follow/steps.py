@@ -1,4 +1,6 @@
-"""The statements of a backward pass as they ran: what is known of their values, and how likely the mistake is in each."""
+"""The statements of a backward pass as they ran: what is known of their values, and how likely the
+mistake is in each.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Step:
     order: int
     names: dict[str, Any]
     results: list[Match | None]
-    """What each result is, as far as it is known."""
+    """The quantity of each result, as far as it is known."""
     known: bool
     """Whether all tensors that it reads are quantities of the right passes."""
     reads_parts: bool = False
@@ -120,7 +122,9 @@ class Recording:
         return mine & {key_of(self.engine.array(v)) for _, v in self._named_floats(hook.moments)}
 
     def _named_floats(self, moments: list[Any]) -> Iterator[tuple[str, Any]]:
-        """The variables that are tensors of floats, each value once, in the order in which they came."""
+        """The variables that are tensors of floats, each value once, in the order in which they
+        came.
+        """
         seen: set[tuple[str, int]] = set()
         for m in moments:
             for name, v in m.names.items():
@@ -209,7 +213,9 @@ class Recording:
         return steps
 
     def _as_named(self, step: Step) -> bool | None:
-        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`) speaks of; None where it speaks of none."""
+        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`)
+        speaks of; None where it speaks of none.
+        """
         target = target_of(step.statement.node)
         if target is None or not step.results:
             return None
@@ -232,7 +238,7 @@ class Recording:
         return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self._telling(v)]
 
     def _constant_results(self, s: Statement, after: list[Any]) -> list[Match | None]:
-        """What is known of a result that is the same for all inputs, as a gradient may be."""
+        """The known quantity of a result that is the same for all inputs, as a gradient may be."""
         target = target_of(s.node)
         values = [m.names[target] for m in after if target in m.names] if target else []
         matches = [self._match(v) for v in values if self.engine.is_float(v) and self.engine.array(v).any()]
@@ -252,7 +258,9 @@ class Recording:
         return all((key := key_of(self.engine.array(v))) in self.still or key in self.scaled or (m := self._match(v)) is not None and m.exact for v in floats)
 
     def _reads_parts(self, s: Statement, names: dict[str, Any]) -> bool:
-        """Whether it reads what is but a part of a gradient, which may be due there or the whole of it."""
+        """Whether it reads what is but a part of a gradient, which may be due there or the whole of
+        it.
+        """
         reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         matches = [self._match(names[n]) for n in reads if n in names]
         return any(m is not None and m.quantity.is_gradient and not m.quantity.words.startswith(("the gradient of `", "the gradient that")) for m in matches)
@@ -260,7 +268,9 @@ class Recording:
     # -- where
 
     def localise(self) -> None:
-        """Orders the statements by how likely the mistake is in them: by the gradients that depend on them, and by what is known of their values."""
+        """Orders the statements by how likely the mistake is in them: by the gradients that depend
+        on them, and by what is known of their values.
+        """
         wrong = set(self.wrong)
         hook, engine = self.hook, self.engine
         noise = np.random.default_rng(3)
@@ -291,7 +301,8 @@ class Recording:
                 else:
                     step.touches = {i for i, (a, b) in enumerate(zip(found, self.base)) if self._moved(i, a, b)}
                 if not step.touches:
-                    # The value is no tensor of floats (a number, an index), or it is changed in place: what depends on it follows from who reads it.
+                    # The value is no tensor of floats (a number, an index), or it is changed in
+                    # place: what depends on it follows from who reads it.
                     silent_steps.append(step)
             for step in self.steps:
                 self._rescaled(step, wrong)
@@ -303,7 +314,9 @@ class Recording:
         self.steps.sort(key=lambda s: (s.rank, s.order))
 
     def _rescaled(self, step: Step, wrong: set[int]) -> None:
-        """A result that is a multiple of what its variable is named for is right if nothing comes right without the factor: then that is taken off further down."""
+        """A result that is a multiple of what its variable is named for is right if nothing comes
+        right without the factor: then that is taken off further down.
+        """
         target = target_of(step.statement.node)
         place = getattr(getattr(step.statement.node, "value", None), "number", -1)
         seen = self.values.get(place) or []
@@ -326,7 +339,9 @@ class Recording:
             self.scaled.add(key_of(value))
 
     def _spread(self, steps: list[Step]) -> None:
-        """The gradients that depend on a statement without a tensor: those that depend on a statement that reads its variable, or stands in its block."""
+        """The gradients that depend on a statement without a tensor: those that depend on a
+        statement that reads its variable, or stands in its block.
+        """
         for step in reversed(sorted(steps, key=lambda s: s.order)):
             node, owner = step.statement.node, step.statement.owner
             targets = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -348,7 +363,8 @@ class Recording:
         return any(self.engine.is_float(v) for v in self.values.get(getattr(root, "number", -1), []))
 
     def _rank(self, step: Step, wrong: set[int]) -> float:
-        """0 for a statement whose operands are all right and whose result is not; more for others."""
+        """0 for a statement whose operands are all right and whose result is not; more for others.
+        """
         statement = step.statement
         if not step.touches & wrong or statement.head and isinstance(statement.owner, ast.If) and step.unit.is_setting(statement.node):
             return 9.0
@@ -386,12 +402,12 @@ class Recording:
 
 
 def gradient_names(name: str) -> set[str]:
-    """How one calls the gradient of a variable."""
+    """Usual names for the gradient of a variable."""
     return {f"d{name}", f"d_{name}", f"g{name}", f"g_{name}", f"grad_{name}", f"grad{name}", f"{name}_grad", f"{name}_bar", f"{name}bar", f"dl_d{name}"}
 
 
 def _derived(x: Array) -> list[tuple[str, Array]]:
-    """What a backward pass often makes of a value of the forward pass, where that does it in one op."""
+    """Common functions of a forward value in a backward pass, each in one op."""
     if x.dtype != np.float64 or not x.size or x.size > 20_000 or not np.isfinite(x).all():
         return []
     with np.errstate(all="ignore"):
@@ -403,7 +419,9 @@ def _derived(x: Array) -> list[tuple[str, Array]]:
 
 
 def _multiple(x: Array, of: Array) -> float | None:
-    """The factor by which one value is another, if it is one that a count may be: not of the other sign, and not twice or half."""
+    """The factor by which one value is another, if it is one that a count may be: not of the other
+    sign, and not twice or half.
+    """
     if x.shape != of.shape or not of.any():
         return None
     at = int(np.abs(of).argmax())

@@ -1,7 +1,8 @@
-"""What should stand in the place of a value, in terms of what is at hand.
+"""Synthesis of the expression for a due value from what is in scope.
 
-The value that is due in a statement is solved for: where the gradients depend on it as a straight line does, one value makes them right. What is missing in the
-statement is then a matter of comparing arrays, thousands of which cost no more than a run of the backward pass.
+The value that is due in a statement is solved for: where the gradients depend on it as a straight
+line does, one value makes them right. The missing part of the statement is then a matter of
+comparing arrays, thousands of which cost no more than a run of the backward pass.
 """
 
 from __future__ import annotations
@@ -217,7 +218,9 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
 
 
 def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
-    """A term that is to be added to a variable before a statement: of what was not there yet where the variable was assigned."""
+    """A term that is to be added to a variable before a statement: of what was not there yet where
+    the variable was assigned.
+    """
     node = step.statement.node
     if step.statement.head or isinstance(node, ast.Return):
         return []

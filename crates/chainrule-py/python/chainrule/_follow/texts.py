@@ -54,7 +54,9 @@ def name_of(call: ast.Call) -> str:
 
 
 def of_texts(node: Any) -> bool:
-    """Whether strings are compared: a choice that the user made elsewhere, not a mistake in a formula."""
+    """Whether strings are compared: a choice that the user made elsewhere, not a mistake in a
+    formula.
+    """
     return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node))
 
 
@@ -97,7 +99,7 @@ def without_brackets(text: str, original: str) -> str:
 
 
 def _end_of(text: str, at: int) -> int:
-    """Where the bracket closes that opens at a place."""
+    """Position of the bracket that closes the one at a place."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
@@ -138,7 +140,7 @@ def _closed(text: str) -> bool:
 
 
 def text_without(whole: str, part: str) -> str:
-    """What is left of a text without one of its parts, to name it."""
+    """The rest of a text without one of its parts, to name it."""
     left, _, right = whole.partition(part)
     return (left + right if not left or not right else f"{left}...{right}").strip()
 

@@ -1,4 +1,6 @@
-"""Functions of the user's that run in a backward pass: their source, and their code replaced for a while."""
+"""Functions of the user's that run in a backward pass: their source, and their code replaced for a
+while.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _LIBRARIES = tuple(os.path.realpath(p) + os.sep for k, p in sysconfig.get_paths(
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file is the user's own: neither this package's nor an installed one's, and its source is at hand."""
+    """Whether a file is the user's own: neither this package's nor an installed one's, and its
+    source is at hand.
+    """
     path = os.path.realpath(filename)
     if path.startswith((_HOME + os.sep, *_LIBRARIES)) or f"{os.sep}site-packages{os.sep}" in path:
         return False
@@ -28,7 +32,9 @@ def is_users(filename: str) -> bool:
 
 
 class Statement:
-    """A simple statement, or the expression in the head of a compound one (`for`, `if`, `return` of a lambda)."""
+    """A simple statement, or the expression in the head of a compound one (`for`, `if`, `return` of
+    a lambda).
+    """
 
     def __init__(self, number: int, node: Any, owner: Any, head: bool) -> None:
         self.number, self.node, self.owner, self.head = number, node, owner, head
@@ -36,7 +42,9 @@ class Statement:
 
 
 class Unit:
-    """A function of the user's with its syntax tree. Every expression in the tree has a number in `number`."""
+    """A function of the user's with its syntax tree. Every expression in the tree has a number in
+    `number`.
+    """
 
     def __init__(self, functions: list[FunctionType], node: Any, lines: list[str], numbers: Iterator[int]) -> None:
         self.functions, self.node, self.lines = functions, node, lines
@@ -52,7 +60,9 @@ class Unit:
         self._pickled = pickle.dumps(node)
 
     def is_setting(self, test: Any) -> bool:
-        """Whether a condition is about names from outside the function alone: which way the code goes was settled there."""
+        """Whether a condition is about names from outside the function alone: which way the code
+        goes was settled there.
+        """
         own = {*self.original.co_varnames, *self.original.co_cellvars}
         names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
         return bool(names) and not names & own
@@ -81,7 +91,9 @@ class Unit:
         return b"".join(rows).decode()
 
     def compiled(self, change: Callable[[Any], Any], fix: bool = False) -> CodeType:
-        """The code of the function after a change of (a copy of) its tree; it has the same free variables. `fix` gives new nodes a place."""
+        """The code of the function after a change of (a copy of) its tree; it has the same free
+        variables. `fix` gives new nodes a place.
+        """
         node = pickle.loads(self._pickled)
         if isinstance(node, ast.Lambda):
             returned = ast.copy_location(ast.Return(node.body), node.body)
@@ -142,9 +154,11 @@ class Unit:
 
 
 def called(*runs: Callable[[], Any]) -> list[list[list[FunctionType]]]:
-    """The user's functions that run in each of some calls, in the order of their first calls, without those that are made in it.
+    """The user's functions that run in each of some calls, in the order of their first calls,
+    without those that are made in it.
 
-    Closures that share one code are told apart by nothing that is at hand here, so they come together.
+    Closures that share one code are told apart by nothing that is at hand here, so they come
+    together.
     """
     codes: list[dict[CodeType, None]] = []
 

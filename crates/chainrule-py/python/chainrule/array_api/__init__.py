@@ -1,4 +1,6 @@
-"""The array API standard, revision 2025.12, for the dtypes bool, int64, float32 and float64. There is no `fft`."""
+"""The array API standard, revision 2025.12, for the dtypes bool, int64, float32 and float64. There
+is no `fft`.
+"""
 
 from __future__ import annotations
 

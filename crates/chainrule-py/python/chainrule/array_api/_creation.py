@@ -113,10 +113,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """What lies on and below a diagonal."""
+    """The part on and below a diagonal."""
     return x.tril(k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """What lies on and above a diagonal."""
+    """The part on and above a diagonal."""
     return x.triu(k)

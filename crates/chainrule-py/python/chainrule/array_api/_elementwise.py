@@ -41,7 +41,7 @@ maximum, minimum = _two("maximum", "maximum"), _two("minimum", "minimum")
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
-    """What is left of a division that rounds down; a zero has the sign of the divisor."""
+    """The remainder of a division that rounds down; a zero has the sign of the divisor."""
     a, b = pair(x1, x2)
     out = a.remainder(b)
     return out.where(out != 0, out.copysign(b)) if a.is_floating_point() else out
@@ -68,7 +68,9 @@ sin, sinh, square, sqrt, tan, tanh = (_one(n, n) for n in "sin sinh square sqrt 
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """The quotient rounded down; where one of both is infinite the quotient itself, as the standard has it."""
+    """The quotient rounded down; where one of both is infinite the quotient itself, as the standard
+    has it.
+    """
     a, b = pair(x1, x2)
     out = a.floor_divide(b)
     return out.where(a.isfinite() & b.isfinite(), a / b) if a.is_floating_point() else out

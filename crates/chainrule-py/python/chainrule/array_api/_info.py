@@ -1,4 +1,4 @@
-"""What the namespace can do."""
+"""Capabilities of the namespace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._dtypes import bool_, check_device, float32, float64, int64, isdtype
 
 
 class Info:
-    """What this namespace can do."""
+    """Capabilities of this namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         """Features and limits."""
@@ -24,7 +24,7 @@ class Info:
         return ("cpu",)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """What dtypes new arrays have."""
+        """Default dtypes of new arrays."""
         check_device(device)
         return {"real floating": _c.get_default_dtype(), "complex floating": None, "integral": int64, "indexing": int64}
 
@@ -36,5 +36,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """What this namespace can do."""
+    """Capabilities of this namespace."""
     return Info()

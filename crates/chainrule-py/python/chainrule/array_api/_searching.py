@@ -37,29 +37,29 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def argmax(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Where the largest is."""
+    """The position of the largest element."""
     return x.argmax(axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Where the smallest is."""
+    """The position of the smallest element."""
     return x.argmin(axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """How many are not 0."""
+    """The number of elements that are not 0."""
     return (x != 0)._to_dtype(int64).sum(axis, keepdims)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Where elements are not 0."""
+    """The positions of elements that are not 0."""
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no positions")
     return x.nonzero(as_tuple=True)  # type: ignore[no-any-return]
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where values belong in a sorted array."""
+    """The positions of values in a sorted array."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', not '{side}'")
     if sorter is not None:

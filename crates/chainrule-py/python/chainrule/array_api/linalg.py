@@ -101,7 +101,7 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are not zero."""
+    """The number of singular values that are not zero."""
     return _linalg.matrix_rank(x, rtol=rtol)
 
 

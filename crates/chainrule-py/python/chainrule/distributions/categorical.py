@@ -14,7 +14,8 @@ from .distribution import Distribution, clamped
 
 
 class Categorical(Distribution):
-    """The distribution over 0, ..., K - 1 with probabilities in proportion to `probs`, or to `exp(logits)`, along the last axis.
+    """The distribution over 0, ..., K - 1 with probabilities in proportion to `probs`, or to
+    `exp(logits)`, along the last axis.
 
     ```
     d = cr.distributions.Categorical(logits=cr.zeros(4, 3))

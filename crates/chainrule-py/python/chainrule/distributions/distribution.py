@@ -86,7 +86,9 @@ class Distribution:
         return (*sample_shape, *self._batch_shape, *self._event_shape)
 
     def _require(self, holds: Any, what: str) -> None:
-        """An error unless all elements are true. A program cannot look at values, and its trace is not asked."""
+        """An error unless all elements are true. A program cannot look at values, and its trace is
+        not asked.
+        """
         if self._checks and not _c._session_on() and not bool(holds.all()):
             raise ValueError(f"{type(self).__name__}: {what}")
 

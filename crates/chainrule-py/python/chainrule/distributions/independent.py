@@ -9,7 +9,8 @@ from .distribution import Distribution
 
 
 class Independent(Distribution):
-    """The last axes of a distribution's batch as part of one draw: log-probabilities and entropies are summed over them.
+    """The last axes of a distribution's batch as part of one draw: log-probabilities and entropies
+    are summed over them.
 
     ```
     base = cr.distributions.Normal(cr.zeros(5, 3), cr.ones(5, 3))

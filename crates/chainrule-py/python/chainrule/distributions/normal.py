@@ -13,7 +13,8 @@ from .distribution import HALF_LOG_2PI, Distribution, together
 
 
 class Normal(Distribution):
-    """The normal distribution with mean `loc` and standard deviation `scale`: `exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi))`.
+    """The normal distribution with mean `loc` and standard deviation `scale`:
+    `exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi))`.
 
     ```
     d = cr.distributions.Normal(cr.tensor([0.0, 1.0]), 2.0)
@@ -66,7 +67,9 @@ class Normal(Distribution):
 
 
 class LogNormal(Distribution):
-    """The distribution of `exp(x)` where x is normal with mean `loc` and standard deviation `scale`."""
+    """The distribution of `exp(x)` where x is normal with mean `loc` and standard deviation
+    `scale`.
+    """
 
     has_rsample = True
 
@@ -100,7 +103,8 @@ class LogNormal(Distribution):
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors: mean `loc`, and a covariance, its inverse `precision_matrix`, or its Cholesky factor `scale_tril`.
+    """The normal distribution of vectors: mean `loc`, and a covariance, its inverse
+    `precision_matrix`, or its Cholesky factor `scale_tril`.
 
     ```
     d = cr.distributions.MultivariateNormal(cr.zeros(2), cr.eye(2))

@@ -1,4 +1,6 @@
-"""Further functions of neural networks: dropout of whole channels, pixels and channels exchanged, losses of pairs and triplets."""
+"""Further functions of neural networks: dropout of whole channels, pixels and channels exchanged,
+losses of pairs and triplets.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channels of `[batch, channels, height, width]` set to 0 with probability `p`, the rest scaled up."""
+    """Channels of `[batch, channels, height, width]` set to 0 with probability `p`, the rest scaled
+    up.
+    """
     if input.ndim == 3:
         # A batch of vectors to PyTorch, and its channels are the last but one axis.
         return _feature_dropout("dropout2d", 1, input, p, training, inplace)
@@ -44,7 +48,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """`[..., C r^2, H, W]` as `[..., C, H r, W r]`: r^2 channels become squares of r by r pixels."""
+    """`[..., C r^2, H, W]` as `[..., C, H r, W r]`: r^2 channels become squares of r by r pixels.
+    """
     r, (c, h, w) = upscale_factor, input.shape[-3:]
     if c % (r * r):
         raise ValueError(f"pixel_shuffle: shape {tuple(input.shape)}: {c} channels are no multiple of {r} squared")
@@ -64,7 +69,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A draw from the classes that gradients flow through: `softmax((logits + g) / tau)` with Gumbel noise g; `hard` gives one-hot vectors."""
+    """A draw from the classes that gradients flow through: `softmax((logits + g) / tau)` with
+    Gumbel noise g; `hard` gives one-hot vectors.
+    """
     noise: Tensor = -exponential_(_m.empty(tuple(logits.shape), dtype=logits.dtype)).log()
     soft: Tensor = ((logits + noise) / tau).softmax(dim)
     if not hard:
@@ -95,7 +102,9 @@ def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
     size_average: Any = None, reduce: Any = None, reduction: str = "mean",
 ) -> Tensor:
-    """`max(0, |a - p| - |a - n| + margin)`; with `swap` the negative's distance is the smaller of those from anchor and positive."""
+    """`max(0, |a - p| - |a - n| + margin)`; with `swap` the negative's distance is the smaller of
+    those from anchor and positive.
+    """
     near, far = _distance(anchor, positive, p, eps), _distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(_distance(positive, negative, p, eps))
@@ -131,7 +140,9 @@ def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8, reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """`exp(x) - y x`, or `x - y log(x + eps)` without `log_input`; `full` adds Stirling's `y log y - y + log(2 pi y) / 2` where y is above 1."""
+    """`exp(x) - y x`, or `x - y log(x + eps)` without `log_input`; `full` adds Stirling's
+    `y log y - y + log(2 pi y) / 2` where y is above 1.
+    """
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         y = target.where(target > 1, 1.0)

@@ -1,4 +1,6 @@
-"""Functions of neural networks from the table of ops. Their types are in the stub beside, which `tools/stubs.py` writes."""
+"""Functions of neural networks from the table of ops. Their types are in the stub beside, which
+`tools/stubs.py` writes.
+"""
 
 from .. import _chainrule as _c
 

@@ -11,7 +11,8 @@ from .. import _chainrule as _c
 from .._chainrule import Tensor
 
 Sizes = int | Sequence[int]
-# For each axis: the positions that each window looks at, one row for a window; -1 for those outside.
+# For each axis: the positions that each window looks at, one row for a window; -1 for those
+# outside.
 Windows = list[np.ndarray[Any, Any]]
 
 
@@ -79,7 +80,8 @@ def max_pool2d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest of each window; with `return_indices` also where it stands, counted row by row."""
+    """The largest of each window; with `return_indices` also where it stands, counted row by row.
+    """
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -108,7 +110,7 @@ def avg_pool2d(
 
 
 def _counts(x: Tensor, out: Tensor, kernel: list[int], stride: list[int], padding: list[int], border: list[int]) -> Tensor:
-    """How many elements each window covers of `x` with a border around."""
+    """The number of elements of `x`, with a border around, that each window covers."""
     sides = []
     for i in (0, 1):
         n, start = x.shape[i - 2], np.arange(out.shape[i - 2]) * stride[i] - padding[i]

@@ -32,7 +32,9 @@ def plain_step(nonlinearity: str, weights: Sequence[Any]) -> tuple[Callable[[Ten
 
 
 def lstm_step(weights: Sequence[Any]) -> tuple[Callable[[Tensor], Tensor], Step]:
-    """`c' = f c + i g`, `h' = o tanh(c')`, with gates i, f, g, o; `h'` is projected if there is a fifth weight."""
+    """`c' = f c + i g`, `h' = o tanh(c')`, with gates i, f, g, o; `h'` is projected if there is a
+    fifth weight.
+    """
     w, v, b, c = weights[:4]
     projection = weights[4] if len(weights) > 4 else None
     turned = v.t()
@@ -75,7 +77,9 @@ def over_steps(x: Tensor, state: State, share: Callable[[Tensor], Tensor], step:
 def over_packed(
     x: Tensor, sizes: list[int], state: State, share: Callable[[Tensor], Tensor], step: Step, backwards: bool
 ) -> tuple[Tensor, State]:
-    """As `over_steps` for packed inputs `[sum of lengths, size]`: at step t the first `sizes[t]` sequences go on."""
+    """As `over_steps` for packed inputs `[sum of lengths, size]`: at step t the first `sizes[t]`
+    sequences go on.
+    """
     shares = share(x)._split(sizes, 0)
     first, outs = state, []
     if backwards:

@@ -20,7 +20,9 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """The last axes in another size, or by a factor: modes 'nearest', 'linear' for one axis and 'bilinear' for two."""
+    """The last axes in another size, or by a factor: modes 'nearest', 'linear' for one axis and
+    'bilinear' for two.
+    """
     axes = input.ndim - 2
     if mode not in ("nearest", *LINEAR) or LINEAR.get(mode, axes) != axes or axes not in (1, 2):
         raise ValueError(f"interpolate: shape {tuple(input.shape)}: 'nearest' takes signals and images, 'linear' signals, 'bilinear' images; not '{mode}'")

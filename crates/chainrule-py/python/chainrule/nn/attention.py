@@ -29,7 +29,8 @@ def additive(op: str, name: str, mask: Tensor | None, dtype: Any) -> Tensor | No
 
 
 class MultiheadAttention(Module):
-    """`softmax(Q K^T / sqrt(d) + mask) V` in `num_heads` heads of size `d = embed_dim / num_heads`, and a linear map of all of them.
+    """`softmax(Q K^T / sqrt(d) + mask) V` in `num_heads` heads of size `d = embed_dim / num_heads`,
+    and a linear map of all of them.
 
     `Q`, `K`, `V` are linear maps of query, key and value, which are `[length, batch, embed_dim]`,
     `[batch, length, embed_dim]` with `batch_first`, or `[length, embed_dim]`. `add_bias_kv` adds a
@@ -102,7 +103,9 @@ class MultiheadAttention(Module):
         return x.reshape(length, batch, self.num_heads, self.head_dim).permute(1, 2, 0, 3)
 
     def _more(self, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Keys and values with those that are learned, and those of zeros, which the mask lets through."""
+        """Keys and values with those that are learned, and those of zeros, which the mask lets
+        through.
+        """
         batch = k.shape[1]
         if self.bias_k is not None and self.bias_v is not None:
             k, v = _f.cat([k, self.bias_k.expand(1, batch, -1)]), _f.cat([v, self.bias_v.expand(1, batch, -1)])
@@ -141,7 +144,8 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The attention's result, and its weights (their mean over the heads; None without `need_weights`).
+        """The attention's result, and its weights (their mean over the heads; None without
+        `need_weights`).
 
         `key_padding_mask [batch, keys]` is True for keys that nobody looks at, `attn_mask [length,
         keys]` or `[batch * heads, length, keys]` for pairs; masks of floats are added.

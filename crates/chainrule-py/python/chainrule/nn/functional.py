@@ -125,7 +125,8 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Mean 0 and variance 1 over the batch, or by the running statistics, which training updates."""
+    """Mean 0 and variance 1 over the batch, or by the running statistics, which training updates.
+    """
     if input.ndim == 1 and not input.numel():
         return input.clone()
     if not training:
@@ -221,7 +222,9 @@ def scaled_dot_product_attention(
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`softmax(query @ key.T * scale + mask) @ value`. With `enable_gqa` each head of `key` and `value` serves several of `query`."""
+    """`softmax(query @ key.T * scale + mask) @ value`. With `enable_gqa` each head of `key` and
+    `value` serves several of `query`.
+    """
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)

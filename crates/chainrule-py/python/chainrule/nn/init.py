@@ -24,7 +24,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs and outputs a weight has."""
+    """The number of inputs and outputs of a weight."""
     if tensor.ndim < 2:
         raise ValueError(f"fans: shape {tuple(tensor.shape)}: a weight has two axes or more")
     field = math.prod(tensor.shape[2:])
@@ -100,7 +100,8 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """A matrix with orthogonal rows or columns, whichever are fewer, times `gain`; further axes count as columns.
+    """A matrix with orthogonal rows or columns, whichever are fewer, times `gain`; further axes
+    count as columns.
 
     It is Q of the QR decomposition of normal numbers, with the signs of R's diagonal.
     """
@@ -118,9 +119,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
 
 @no_grad()
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Generator | None = None) -> Tensor:
-    """Normal numbers of this mean and standard deviation, none of them outside of `[a, b]`: what falls outside is drawn again.
+    """Normal numbers of this mean and standard deviation, none of them outside of `[a, b]`: what
+    falls outside is drawn again.
 
-    Where less than 0.3 of them would fall inside, uniform numbers of `[a, b]` are drawn, and kept with a probability in proportion to the density.
+    If less than 0.3 of them would fall inside, uniform numbers of `[a, b]` are drawn, and kept with
+    a probability in proportion to the density.
     """
     if not a < b:
         raise ValueError(f"trunc_normal_: a must be below b, got {a} and {b}")
@@ -144,7 +147,9 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution that gives its input back: 1 in the middle of channel i for output i of each group."""
+    """A convolution that gives its input back: 1 in the middle of channel i for output i of each
+    group.
+    """
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
         raise ValueError(f"dirac_: shape {tuple(tensor.shape)}: the weight of a convolution whose outputs are a multiple of {groups}")
     each = tensor.shape[0] // groups

@@ -16,7 +16,8 @@ from .module import Module, Parameter
 
 
 def _bound(fan: int) -> float:
-    """The largest weight at the beginning, `1 / sqrt(fan)`, rounded as PyTorch's way to it rounds."""
+    """The largest weight at the beginning, `1 / sqrt(fan)`, rounded as PyTorch's way to it rounds.
+    """
     return math.sqrt(3.0) * (math.sqrt(2.0 / (1.0 + math.sqrt(5.0) ** 2)) / math.sqrt(fan)) if fan else 0.0
 
 
@@ -132,7 +133,8 @@ class _Conv(Module):
         self.register_parameter("bias", _uniform(bound, out_channels, dtype=dtype) if bias else None)
 
     def _padded(self, input: Tensor) -> tuple[Tensor, Any]:
-        """The input with what is around it, where that is no zeros, and the padding that is left."""
+        """The input with what is around it, where that is no zeros, and the padding that is left.
+        """
         if self.padding_mode == "zeros":
             return input, self.padding
         each = [self.padding] * self.axes if isinstance(self.padding, int) else list(self.padding)

@@ -1,4 +1,4 @@
-"""What a module is: named parameters and buffers, a mode, a state."""
+"""The module: named parameters and buffers, a mode, a state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 else:
 
     class Parameter(metaclass=_ParameterMeta):
-        """A leaf that modules count among their parameters. It shares the memory of `data`, as in PyTorch.
+        """A leaf that modules count among their parameters. It shares the memory of `data`, as in
+        PyTorch.
 
         ```
         p = cr.nn.Parameter(cr.ones(2))
@@ -81,7 +82,7 @@ class Module:
         object.__setattr__(self, "_pre_hooks", OrderedDict())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """The computation of the module."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -97,7 +98,9 @@ class Module:
         return out
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
-        """Calls `hook(module, inputs, output)` after each call; what it returns replaces the output."""
+        """Calls `hook(module, inputs, output)` after each call; what it returns replaces the
+        output.
+        """
         return HookHandle(self._hooks, hook)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Any:
@@ -162,7 +165,7 @@ class Module:
 
     add_module = register_module
 
-    # What is inside
+    # Contents
 
     def named_modules(self, prefix: str = "", _seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
         """This and all modules inside, with their names; each once."""
@@ -245,7 +248,9 @@ class Module:
         return out
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
-        """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless all names fit."""
+        """Takes over values by name; those of PyTorch too. With `strict` nothing is taken unless
+        all names fit.
+        """
         own: dict[str, tuple[Module, str, Tensor]] = {}
         for at, module in self._all_modules():
             for kind in (module._parameters, module._buffers):
@@ -334,7 +339,7 @@ class Module:
         return self.to("cuda")
 
     def extra_repr(self) -> str:
-        """What stands in the brackets when the module is printed."""
+        """The text in the brackets when the module is printed."""
         return ""
 
     def __repr__(self) -> str:

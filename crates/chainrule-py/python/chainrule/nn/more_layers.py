@@ -1,4 +1,6 @@
-"""Further layers: sizes and pads of images, norms of samples, dropout of channels, similarities and losses."""
+"""Further layers: sizes and pads of images, norms of samples, dropout of channels, similarities and
+losses.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from .module import Module, Parameter
 
 
 class Upsample(Module):
-    """Images (or signals) in another `size`, or `scale_factor` times as large: modes 'nearest', 'linear', 'bilinear'.
+    """Images (or signals) in another `size`, or `scale_factor` times as large: modes 'nearest',
+    'linear', 'bilinear'.
 
     ```
     assert cr.nn.Upsample(scale_factor=2)(cr.ones(1, 3, 4, 4)).shape == (1, 3, 8, 8)
@@ -218,7 +221,8 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class PReLU(Module):
-    """`x` above 0, `weight * x` below; the slope is learned, one for all or one for each channel."""
+    """`x` above 0, `weight * x` below; the slope is learned, one for all or one for each channel.
+    """
 
     weight: Tensor
 
@@ -276,7 +280,9 @@ class LocalResponseNorm(Module):
 
 
 class DataParallel(Module):
-    """The module itself: there is one device. Its parameters have the names that PyTorch's wrapper gives them."""
+    """The module itself: there is one device. Its parameters have the names that PyTorch's wrapper
+    gives them.
+    """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()

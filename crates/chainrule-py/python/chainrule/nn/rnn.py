@@ -18,11 +18,13 @@ GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
 
 
 class RNNBase(Module):
-    """The common part of recurrent layers: weights by layer and direction, and the way over the steps.
+    """The common part of recurrent layers: weights by layer and direction, and the way over the
+    steps.
 
-    The weights of layer k are `weight_ih_lk [gates * hidden, input]`, `weight_hh_lk [gates * hidden,
-    hidden]`, `bias_ih_lk`, `bias_hh_lk` and, with a projection, `weight_hr_lk`; those of the other
-    direction end in `_reverse`. At the beginning they are uniform in `±1 / sqrt(hidden)`.
+    The weights of layer k are `weight_ih_lk [gates * hidden, input]`,
+    `weight_hh_lk [gates * hidden, hidden]`, `bias_ih_lk`, `bias_hh_lk` and, with a projection,
+    `weight_hr_lk`; those of the other direction end in `_reverse`. At the beginning they are
+    uniform in `±1 / sqrt(hidden)`.
     """
 
     kind = "RNN"
@@ -80,7 +82,9 @@ class RNNBase(Module):
         return gru_step(ready) if self.kind == "GRU" else plain_step(self.nonlinearity, ready)
 
     def _over_layers(self, x: Tensor, sizes: list[int] | None, state: State) -> tuple[Tensor, State]:
-        """All layers and directions: the output of the last layer, and the last states `[layers * directions, batch, size]`."""
+        """All layers and directions: the output of the last layer, and the last states
+        `[layers * directions, batch, size]`.
+        """
         ways, last = 1 + self.bidirectional, []
         for layer in range(self.num_layers):
             outs = []
@@ -182,7 +186,8 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """`c_t = f c_{t-1} + i g`, `h_t = o tanh(c_t)`, with gates i, f, o by `sigmoid` and g by `tanh` of `W x_t + b + V h_{t-1} + c`.
+    """`c_t = f c_{t-1} + i g`, `h_t = o tanh(c_t)`, with gates i, f, o by `sigmoid` and g by `tanh`
+    of `W x_t + b + V h_{t-1} + c`.
 
     The state is `(h, c)`. With `proj_size` h is projected to that size.
 
@@ -197,7 +202,8 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """`h_t = (1 - z) n + z h_{t-1}`, `n = tanh(W x_t + b + r (V h_{t-1} + c))`, with gates r, z by `sigmoid`.
+    """`h_t = (1 - z) n + z h_{t-1}`, `n = tanh(W x_t + b + r (V h_{t-1} + c))`, with gates r, z by
+    `sigmoid`.
 
     ```
     gru = cr.nn.GRU(3, 4)

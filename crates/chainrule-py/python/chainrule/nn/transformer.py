@@ -52,7 +52,9 @@ class _Block(Module):
         return x
 
     def _dropped(self, i: int, part: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """The part's result with holes; where it is attention's, they are drawn in the order in which PyTorch has it in memory: steps first."""
+        """The part's result with holes; where it is attention's, they are drawn in the order in
+        which PyTorch has it in memory: steps first.
+        """
         out, dropout = part(x), getattr(self, f"dropout{i}")
         if self.self_attn.batch_first and x.ndim == 3 and part != self._perceptron:
             return dropout(out.transpose(0, 1)).transpose(0, 1)  # type: ignore[no-any-return]
@@ -60,7 +62,8 @@ class _Block(Module):
 
 
 class TransformerEncoderLayer(_Block):
-    """`x = norm1(x + attention(x))`, `x = norm2(x + linear2(activation(linear1(x))))`; with `norm_first` `x + attention(norm1(x))`.
+    """`x = norm1(x + attention(x))`, `x = norm2(x + linear2(activation(linear1(x))))`; with
+    `norm_first` `x + attention(norm1(x))`.
 
     ```
     layer = cr.nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
@@ -99,7 +102,8 @@ class TransformerEncoderLayer(_Block):
 
 
 class TransformerDecoderLayer(_Block):
-    """A block that attends to itself, then to a memory, then has its perceptron; each beside a path around it, with a norm.
+    """A block that attends to itself, then to a memory, then has its perceptron; each beside a path
+    around it, with a norm.
 
     ```
     layer = cr.nn.TransformerDecoderLayer(8, 2, dim_feedforward=16)
@@ -270,7 +274,9 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """A mask `[sz, sz]` that lets each place look at itself and those before it: 0 there, minus infinity elsewhere."""
+        """A mask `[sz, sz]` that lets each place look at itself and those before it: 0 there, minus
+        infinity elsewhere.
+        """
         return _m.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
 
 

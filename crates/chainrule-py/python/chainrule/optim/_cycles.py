@@ -11,7 +11,8 @@ from .optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Smaller by `factor` when a value has not improved for more than `patience` epochs: `step(value)`.
+    """Smaller by `factor` when a value has not improved for more than `patience` epochs:
+    `step(value)`.
 
     Better is lower by the share `threshold` (`threshold_mode="rel"`) or by that amount ("abs"), or
     higher with `mode="max"`. After a change `cooldown` epochs are not counted.
@@ -69,7 +70,9 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 def _momentum(group: dict[str, Any], value: float | None = None) -> float:
-    """The momentum of a group, after it was set if a value is given: its own, or the first of its betas."""
+    """The momentum of a group, after it was set if a value is given: its own, or the first of its
+    betas.
+    """
     if "betas" in group:
         if value is not None:
             group["betas"] = (value, *group["betas"][1:])
@@ -85,7 +88,8 @@ def _with_momentum(name: str, optimizer: Optimizer) -> None:
 
 
 class OneCycleLR(LRScheduler):
-    """Up from `max_lr / div_factor` to `max_lr` in the first share `pct_start` of the steps, then down to `max_lr / div_factor / final_div_factor`.
+    """Up from `max_lr / div_factor` to `max_lr` in the first share `pct_start` of the steps, then
+    down to `max_lr / div_factor / final_div_factor`.
 
     The momentum goes the other way, from `max_momentum` to `base_momentum` and back. The steps are
     `total_steps`, or `epochs * steps_per_epoch`; `step()` follows each batch. With `three_phase`
@@ -159,10 +163,12 @@ class OneCycleLR(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Between `base_lr` and `max_lr`: `step_size_up` steps up, `step_size_down` down, again and again.
+    """Between `base_lr` and `max_lr`: `step_size_up` steps up, `step_size_down` down, again and
+    again.
 
     `mode` "triangular" keeps the height, "triangular2" halves it each cycle, "exp_range" multiplies
-    it by `gamma^step`; or `scale_fn` gives the factor of a cycle (or step: `scale_mode="iterations"`).
+    it by `gamma^step`; or `scale_fn` gives the factor of a cycle (or step:
+    `scale_mode="iterations"`).
     """
 
     def __init__(

@@ -99,7 +99,9 @@ class Native(Optimizer):
         self._take(dict(remembered))
 
     def _renew(self) -> None:
-        """Makes the native side anew for groups whose settings were changed, or whose parameters were given other values; what it remembers goes on."""
+        """Makes the native side anew for groups whose settings were changed, or whose parameters
+        were given other values; what it remembers goes on.
+        """
         for i, group in enumerate(self.param_groups):
             native = self._native[i]
             # Most steps change nothing: the same objects are there.

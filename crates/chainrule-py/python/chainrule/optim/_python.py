@@ -76,7 +76,9 @@ class Adadelta(_Formula):
 
 
 class Adamax(_Formula):
-    """Adam with the largest gradient in place of the mean square: `p -= lr / (1 - b1^t) * m / u`, `u = max(b2 * u, |g| + eps)`."""
+    """Adam with the largest gradient in place of the mean square: `p -= lr / (1 - b1^t) * m / u`,
+    `u = max(b2 * u, |g| + eps)`.
+    """
 
     def __init__(
         self, params: Parameters, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, **more: Any
@@ -94,7 +96,9 @@ class Adamax(_Formula):
 
 
 class NAdam(_Formula):
-    """Adam with Nesterov's look ahead; the momentum at step t is `b1 * (1 - 0.96^(t * momentum_decay) / 2)`."""
+    """Adam with Nesterov's look ahead; the momentum at step t is
+    `b1 * (1 - 0.96^(t * momentum_decay) / 2)`.
+    """
 
     def __init__(
         self,
@@ -125,7 +129,9 @@ class NAdam(_Formula):
 
 
 class RAdam(_Formula):
-    """Adam with a rectified variance: plain momentum until the average of the squares has seen enough."""
+    """Adam with a rectified variance: plain momentum until the average of the squares has seen
+    enough.
+    """
 
     def __init__(
         self,
@@ -156,7 +162,8 @@ class RAdam(_Formula):
 
 
 class ASGD(_Formula):
-    """Gradient descent that also averages: `state[p]["ax"]` is the mean of the parameter since step `t0`.
+    """Gradient descent that also averages: `state[p]["ax"]` is the mean of the parameter since step
+    `t0`.
 
     The rate at step t is `lr / (1 + lambd * lr * t)^alpha`.
     """
@@ -191,7 +198,9 @@ class ASGD(_Formula):
 
 
 class Rprop(_Formula):
-    """Steps by the sign of the gradient; the size of each element's step grows while the sign stays, and shrinks when it turns."""
+    """Steps by the sign of the gradient; the size of each element's step grows while the sign
+    stays, and shrinks when it turns.
+    """
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from .._chainrule import Tensor
 from ..autograd import no_grad
 from .optimizer import Optimizer, Parameters, with_grad
 
-# Of the decrease, and of the slope, that the strong Wolfe conditions ask for.
+# The strong Wolfe conditions: least decrease, and largest slope.
 DECREASE, SLOPE = 1e-4, 0.9
 MOST_ROUNDS = 25
 
@@ -42,7 +42,9 @@ def _cubic(a: _Point, b: _Point, bounds: tuple[float, float] | None = None) -> f
 
 
 def _bracket(value: Callable[[float], _Point], start: _Point, t: float, most: int) -> tuple[list[_Point], bool, int]:
-    """Two points with a minimum between them, or one that is good already; and the number of evaluations."""
+    """Two points with a minimum between them, or one that is good already; and the number of
+    evaluations.
+    """
     before, now = start, value(t)
     for evaluations in range(1, most + 1):
         if now.loss > start.loss + DECREASE * now.t * start.slope or (evaluations > 2 and now.loss >= before.loss):
@@ -94,7 +96,8 @@ def _wolfe(value: Callable[[float], _Point], start: _Point, t: float, size: floa
 
 
 class LBFGS(Optimizer):
-    """Steps along `-H g`, where `H` estimates the inverse Hessian from the last `history_size` steps.
+    """Steps along `-H g`, where `H` estimates the inverse Hessian from the last `history_size`
+    steps.
 
     `step(closure)` makes up to `max_iter` of them, and calls the closure, which computes the loss
     and its gradients, up to `max_eval` times. `line_search_fn="strong_wolfe"` searches along each
@@ -221,7 +224,9 @@ class LBFGS(Optimizer):
         return first
 
     def _along(self, closure: Callable[[], Any], start: _Point, t: float, d: Tensor, last: bool, left: int) -> tuple[float, float, Tensor, int]:
-        """A step along the direction: its length, the loss and the gradient there, and the number of evaluations."""
+        """A step along the direction: its length, the loss and the gradient there, and the number
+        of evaluations.
+        """
         origin = [p.detach().clone() for p in self._params()]
         if self.param_groups[0]["line_search_fn"] is None:
             self._move(origin, t, d)

@@ -12,7 +12,8 @@ from .optimizer import Optimizer
 
 
 class LRScheduler:
-    """Sets the learning rate of each group after each `step()`, which follows that of the optimizer.
+    """Sets the learning rate of each group after each `step()`, which follows that of the
+    optimizer.
 
     Subclasses define `factor(epoch)`, by which the rates of the epoch before are multiplied, or
     `get_lr()`, the rates themselves. Schedulers of one optimizer can be chained.
@@ -30,15 +31,19 @@ class LRScheduler:
         self.step()
 
     def factor(self, epoch: int) -> float:
-        """What the learning rates are multiplied by."""
+        """The factors of the learning rates."""
         raise NotImplementedError(f"{type(self).__name__} has neither factor nor get_lr")
 
     def get_lr(self) -> list[float]:
-        """The learning rates at this epoch. Most follow from those of the epoch before, so that schedulers can be chained."""
+        """The learning rates at this epoch. Most follow from those of the epoch before, so that
+        schedulers can be chained.
+        """
         return [rate * self.factor(self.last_epoch) for rate in self.get_last_lr()]
 
     def closed(self, base: float) -> float | None:
-        """The learning rate at this epoch from that at the beginning, for jumps; None where only `get_lr` knows."""
+        """The learning rate at this epoch from that at the beginning, for jumps; None where only
+        `get_lr` knows.
+        """
         return None
 
     def get_last_lr(self) -> list[float]:
@@ -65,7 +70,9 @@ class LRScheduler:
 
 
 class LambdaLR(LRScheduler):
-    """The first learning rate times what a function gives for the epoch; a list has one function for each group."""
+    """The first learning rate times what a function gives for the epoch; a list has one function
+    for each group.
+    """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]], last_epoch: int = -1) -> None:
         self.lr_lambdas = _each("LambdaLR", optimizer, lr_lambda)
@@ -225,7 +232,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosines from the first learning rate to `eta_min`, one after the other: of `T_0` epochs, then each `T_mult` times as long.
+    """Cosines from the first learning rate to `eta_min`, one after the other: of `T_0` epochs, then
+    each `T_mult` times as long.
 
     `step(epoch)` takes fractions of epochs.
     """

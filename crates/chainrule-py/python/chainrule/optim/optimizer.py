@@ -1,4 +1,6 @@
-"""The optimizer as such: groups of parameters with settings, and a state that can be saved, copied and gone on from."""
+"""The optimizer as such: groups of parameters with settings, and a state that can be saved, copied
+and gone on from.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ IGNORED = ("foreach", "capturable", "differentiable", "fused")
 
 
 class Optimizer:
-    """Gives parameters new values by their gradients. A dictionary for each group of parameters may have settings of its own.
+    """Gives parameters new values by their gradients. A dictionary for each group of parameters may
+    have settings of its own.
 
     Subclasses define `step`, and keep what they remember of a parameter in `self.state[p]`:
 
@@ -96,7 +99,9 @@ class Optimizer:
         self.param_groups.append(group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of the parameters that have gradients. A `closure` computes the loss again, and is called first."""
+        """One update of the parameters that have gradients. A `closure` computes the loss again,
+        and is called first.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no step")
 
     def _tell_rates(self) -> None:
@@ -122,7 +127,9 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on from what `state_dict` gave, here or in PyTorch. Nothing is taken unless the groups fit."""
+        """Goes on from what `state_dict` gave, here or in PyTorch. Nothing is taken unless the
+        groups fit.
+        """
         saved = [dict(g) for g in state_dict["param_groups"]]
         name = type(self).__name__
         if len(saved) != len(self.param_groups):
@@ -194,7 +201,9 @@ def _outside_of_programs(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def options_of(name: str, more: dict[str, Any]) -> dict[str, Any]:
-    """Options that all optimizers have: `maximize`, and those that choose PyTorch's implementation, which are ignored."""
+    """Options that all optimizers have: `maximize`, and those that choose PyTorch's implementation,
+    which are ignored.
+    """
     unknown = [k for k in more if k not in (*IGNORED, "maximize")]
     if unknown:
         raise TypeError(f"{name}: there is no option {', '.join(unknown)}")

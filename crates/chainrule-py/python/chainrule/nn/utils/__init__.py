@@ -1,4 +1,6 @@
-"""Gradients and parameters of a model together, its weights in other coordinates, and sequences of different lengths."""
+"""Gradients and parameters of a model together, its weights in other coordinates, and sequences of
+different lengths.
+"""
 
 from . import rnn
 from .gradients import clip_grad_norm_, clip_grad_value_, get_total_norm, parameters_to_vector, vector_to_parameters

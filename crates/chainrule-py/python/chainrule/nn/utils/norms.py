@@ -1,4 +1,6 @@
-"""Weights in other coordinates: a length and a direction, or divided by their largest singular value."""
+"""Weights in other coordinates: a length and a direction, or divided by their largest singular
+value.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ class _Length(_Weight):
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """The weight as `g * v / |v|`: a length `weight_g` for each index along `dim` (one for all with None) and a direction `weight_v`.
+    """The weight as `g * v / |v|`: a length `weight_g` for each index along `dim` (one for all with
+    None) and a direction `weight_v`.
 
     ```
     m = cr.nn.utils.weight_norm(cr.nn.Linear(3, 2))
@@ -118,7 +121,8 @@ class _Spectral(_Weight):
 
 
 def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None) -> M:
-    """The weight divided by its largest singular value, as power iterations find it: one more before each call in training.
+    """The weight divided by its largest singular value, as power iterations find it: one more
+    before each call in training.
 
     The parameter is `weight_orig`, and the singular vectors are the buffers `weight_u`, `weight_v`.
     """

@@ -11,7 +11,8 @@ from ..._chainrule import Tensor
 
 
 class PackedSequence(NamedTuple):
-    """Sequences of different lengths without padding, longest first: all first elements, then all second ones, ...
+    """Sequences of different lengths without padding, longest first: all first elements, then all
+    second ones, ...
 
     `data` is `[sum of lengths, ...]`, `batch_sizes` the number of sequences that reach each step,
     `sorted_indices` the order by length and `unsorted_indices` the way back (None if they came so).
@@ -59,7 +60,8 @@ def _lengths(op: str, lengths: Any, longest: int, count: int) -> list[int]:
 
 
 def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Padded sequences `[steps, batch, ...]` (`[batch, steps, ...]` with `batch_first`) without their padding.
+    """Padded sequences `[steps, batch, ...]` (`[batch, steps, ...]` with `batch_first`) without
+    their padding.
 
     With `enforce_sorted` the lengths must fall; without it the sequences are sorted here, and
     `pad_packed_sequence` puts them back.
@@ -96,7 +98,9 @@ def _places(sizes: Sequence[int], count: int) -> tuple[list[int], list[int]]:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded sequences `[steps, batch, ...]`, and their lengths; in the order in which they were packed."""
+    """The padded sequences `[steps, batch, ...]`, and their lengths; in the order in which they
+    were packed.
+    """
     batch_sizes = sequence.batch_sizes.tolist()
     steps = len(batch_sizes)
     if total_length is not None and total_length < steps:
@@ -118,7 +122,8 @@ def pad_packed_sequence(
 
 
 def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
-    """Sequences `[length, ...]` of different lengths as one tensor `[steps, batch, ...]`, padded to the longest.
+    """Sequences `[length, ...]` of different lengths as one tensor `[steps, batch, ...]`, padded to
+    the longest.
 
     ```
     from chainrule.nn.utils.rnn import pad_sequence

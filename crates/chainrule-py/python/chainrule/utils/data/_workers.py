@@ -70,7 +70,8 @@ def numpy_seed(base_seed: int, worker: int) -> Any:
 def work(
     worker: int, count: int, base_seed: int, dataset: Any, make: Callable[[Any], Any], init: Callable[[int], Any] | None, tasks: Any, results: Any
 ) -> None:
-    """The loop of a worker: tasks are `(number, indices)`, None ends it, and "again" starts anew."""
+    """The loop of a worker: tasks are `(number, indices)`, None ends it, and "again" starts anew.
+    """
     global _info
     seed = base_seed + worker
     parent = os.getppid()
