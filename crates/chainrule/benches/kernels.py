@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the kernels bench in turns with NumPy and PyTorch, all on one thread, and prints the table of the book.
+"""Runs the kernels bench in turns with NumPy and PyTorch, all on one thread, and prints the table
+of the book.
 
     cargo bench -p chainrule --bench kernels --no-run
     python crates/chainrule/benches/kernels.py target/release/deps/kernels-HASH > docs/src/kernel-speed.md

@@ -1,7 +1,9 @@
-"""Writes conv.safetensors: PyTorch's convolutions, pooling and resampling in f64, with the gradients of all inputs.
+"""Writes conv.safetensors: PyTorch's convolutions, pooling and resampling in f64, with the
+gradients of all inputs.
 
-Each case is one call; its name says what is called. `NAME.xI` are the inputs, `NAME.y` the result, `NAME.dout` the upstream gradient and
-`NAME.grad.xI` the gradients of `(y * dout).sum()`. The test beside this folder repeats the calls.
+Each case is one call; its name says what is called. `NAME.xI` are the inputs, `NAME.y` the result,
+`NAME.dout` the upstream gradient and `NAME.grad.xI` the gradients of `(y * dout).sum()`. The test
+beside this folder repeats the calls.
 """
 
 import torch

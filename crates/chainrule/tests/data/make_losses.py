@@ -2,8 +2,9 @@
 
 Run: python make_losses.py            (needs torch, numpy, safetensors)
 
-A case NAME holds its inputs NAME.x0, NAME.x1, ..., the value NAME.y, the upstream gradient NAME.dout, and NAME.grad.x0, ... for the
-inputs that have one. The cross-entropies share their inputs: ce.TARGET.SHAPE.x0 and so on, with NAME = ce.TARGET.SHAPE.OPTIONS.
+A case NAME holds its inputs NAME.x0, NAME.x1, ..., the value NAME.y, the upstream gradient
+NAME.dout, and NAME.grad.x0, ... for the inputs that have one. The cross-entropies share their
+inputs: ce.TARGET.SHAPE.x0 and so on, with NAME = ce.TARGET.SHAPE.OPTIONS.
 """
 import itertools
 import pathlib
