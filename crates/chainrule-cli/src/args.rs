@@ -119,7 +119,7 @@ pub struct Sample {
     #[arg(allow_negative_numbers = true)]
     pub temperature: f64,
 
-    /// Choose among so many of the likeliest characters only
+    /// Choose among the N likeliest characters only
     #[arg(long, value_name = "K", value_parser = rounds, allow_negative_numbers = true)]
     pub top_k: Option<usize>,
 

@@ -44,7 +44,7 @@ const LEGEND: f64 = 172.0;
 /// The longest title, in characters: ordinary text of this length fits into the width.
 const LONGEST_TITLE: usize = 72;
 
-/// A line keeps the lowest and the highest point of each of so many stretches of the run.
+/// A line keeps the lowest and the highest point of each of this many stretches of the run.
 const STRETCHES: usize = 1_000;
 
 /// The widest window of the mean, in steps; short runs take a twentieth of their steps.

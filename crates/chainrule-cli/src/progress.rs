@@ -1,7 +1,7 @@
 //! Progress of a run: a bar on a terminal, a plain line now and then elsewhere.
 //!
 //! A training step takes some 30 microseconds, so the bar must cost next to nothing: the clock is
-//! not read at every step but after so many steps as lately passed in a twentieth of a second.
+//! not read at every step but after as many steps as lately passed in a twentieth of a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ impl Progress {
         Progress { counted, ..self }
     }
 
-    /// Goes on after so many steps that an earlier run did.
+    /// Goes on after this many steps that an earlier run did.
     pub fn from(mut self, done: u64) -> Progress {
         self.before = done;
         if let View::Bar(bar) = &self.view {

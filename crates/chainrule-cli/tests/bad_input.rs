@@ -179,7 +179,7 @@ fn a_folder_that_cannot_be_written() {
     assert_eq!(place.files("."), ["names.txt"]);
 }
 
-/// Bytes of a safetensors file with this header and so many bytes of data.
+/// Bytes of a safetensors file with this header and this many bytes of data.
 fn weights(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());

@@ -79,7 +79,7 @@ impl<T: Copy> Spread<T> {
         if !rows.splat {
             return &rows.row(i, width)[first..][..n];
         }
-        // SAFETY: so many copies were laid out.
+        // SAFETY: `filled` copies were laid out.
         unsafe { self.copies[..self.filled][..n].assume_init_ref() }
     }
 

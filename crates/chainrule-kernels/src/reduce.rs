@@ -84,8 +84,8 @@ pub trait Summed: Copy + Default + Send + Sync + 'static {
     fn totals() -> &'static LocalKey<Cell<Vec<Self::Total>>>;
 }
 
-/// Calls `f` with so many totals, all zero, in memory that is used again: what runs again and again
-/// allocates nothing.
+/// Calls `f` with this many totals, all zero, in memory that is used again: what runs again and
+/// again allocates nothing.
 fn with_totals<T: Summed, R>(n: usize, f: impl FnOnce(&mut [T::Total]) -> R) -> R {
     // Taken, not borrowed: while this thread waits for others it may come here again.
     let mut totals = T::totals().take();

@@ -86,7 +86,7 @@ impl Packed for u128 {
 pub enum Part {
     /// All of it.
     All,
-    /// The first so many, in their order or in any.
+    /// The first `n`, in their order or in any.
     First(usize, bool),
     /// The element at this place of it.
     At(usize),

@@ -81,7 +81,7 @@ pub(super) mod avx2 {
     use std::arch::x86_64::*;
 
     /// Turns `wide` columns of `rows` numbers, `step` apart, to rows of `wide` numbers, `width`
-    /// apart. Both sizes are 8 at least. Asks ahead on every line: so many are more than the
+    /// apart. Both sizes are 8 at least. Asks ahead on every line: this many are more than the
     /// processor foresees.
     ///
     /// # Safety

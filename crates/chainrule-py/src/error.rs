@@ -69,7 +69,7 @@ pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> PyErr {
     InternalError::new_err(text.unwrap_or_else(|| "a panic without a message".into()))
 }
 
-/// Whether there is memory for so many elements of 8 bytes: whoever takes it without asking would
+/// Whether there is memory for this many elements of 8 bytes: whoever takes it without asking would
 /// end the interpreter.
 pub fn has_room(elements: usize) -> bool {
     const SMALL: usize = 1 << 26;

@@ -58,7 +58,7 @@ struct Session {
     custom: bool,
 }
 
-/// A counter of writes rises by so much where a handle is given another leaf; a write adds one.
+/// A counter of writes rises by this much where a handle is given another leaf; a write adds one.
 pub const REPLACED: u64 = 1 << 40;
 
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);

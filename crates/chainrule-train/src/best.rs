@@ -28,7 +28,7 @@ impl Best {
         Best { higher: false, value: None, since: 0 }
     }
 
-    /// As it was with this value and so many measurements since.
+    /// As it was with this value and this many measurements since.
     pub(super) fn restored(higher: bool, value: Option<f64>, since: u64) -> Best {
         Best { higher, value, since }
     }

@@ -25,9 +25,9 @@ pub enum Event<'a> {
     Step(StepEvent),
     /// The model was measured.
     Evaluated {
-        /// After so many steps.
+        /// After this many steps.
         step: u64,
-        /// After so many epochs, if there are epochs.
+        /// After this many epochs, if there are epochs.
         epoch: Option<f64>,
         /// The measures by name.
         metrics: &'a [(&'static str, f64)],
@@ -38,26 +38,26 @@ pub enum Event<'a> {
     },
     /// Something that the model made, to be shown.
     Sampled {
-        /// After so many steps.
+        /// After this many steps.
         step: u64,
         /// The text.
         text: &'a str,
     },
     /// A checkpoint is about to be saved: what was heard before must be safe on the disk.
     Saving {
-        /// After so many steps.
+        /// After this many steps.
         step: u64,
     },
     /// A checkpoint is saved, while the training went on.
     Saved {
-        /// After so many steps.
+        /// After this many steps.
         step: u64,
         /// Whether it was saved as the best too.
         is_best: bool,
     },
     /// It has ended.
     Ended {
-        /// After so many steps.
+        /// After this many steps.
         step: u64,
         /// The end.
         how: &'a End,

@@ -7,8 +7,7 @@ use crate::error::Result;
 use crate::nn::StateDict;
 use crate::tensor::{Tensor, record_all};
 
-/// Every so many steps the state is kept, so that a training that broke can be followed again from
-/// there.
+/// Steps between two kept states, so that a training that broke can be followed again from there.
 const KEEP_EVERY: u64 = 256;
 
 /// All that decides how the training goes on.

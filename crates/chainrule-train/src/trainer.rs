@@ -23,11 +23,11 @@ use crate::tensor::{Tensor, no_grad};
 pub struct TrainerOptions {
     /// The number of steps in all.
     pub steps: u64,
-    /// Measures the model after so many steps each, and at the end; 0 for the end alone,
+    /// Steps between two measurements of the model, the last at the end; 0 for the end alone,
     /// [`TrainerOptions::NEVER`] for not at all.
     pub eval_every: u64,
-    /// Saves a checkpoint after so many steps each, where there is a folder for them; 0 for the end
-    /// and the best alone.
+    /// Steps between two checkpoints, where there is a folder for them; 0 for the end and the best
+    /// alone.
     pub save_every: u64,
     /// The number of batches of one update; their gradients are averaged.
     pub accumulate: usize,
@@ -35,7 +35,7 @@ pub struct TrainerOptions {
     pub clip: Option<f64>,
     /// The decay of an average of the weights, with which the model is measured.
     pub ema: Option<f64>,
-    /// Ends after so many measurements in a row that were no better than the best.
+    /// Measurements in a row no better than the best after which it ends.
     pub patience: Option<u64>,
     /// Learns the first batch only, again and again: a model that works gets its loss to about
     /// zero.
@@ -243,8 +243,8 @@ impl Rest {
         Ok(end)
     }
 
-    /// Whether something is to be done after this step that is done after so many each, and at the
-    /// end.
+    /// Whether something is to be done after this step that is done after this many each, and at
+    /// the end.
     fn is_due(&self, every: u64) -> bool {
         let step = self.place.step;
         every != TrainerOptions::NEVER && step == self.options.steps

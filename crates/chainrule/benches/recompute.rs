@@ -33,7 +33,7 @@ struct Subject {
     x: Tensor,
 }
 
-/// Makes a model that keeps the input of every so many layers alone.
+/// Makes a model that keeps the input of every `n`th layer alone.
 type Make = fn(usize) -> Subject;
 
 fn deep(every: usize) -> Subject {

@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether enough numbers came right that no chance did it: each that moved is one more
-    /// equation, and so many edits were tried.
+    /// equation, and this many edits were tried.
     fn tells(&self, change: &Change, right: &[bool]) -> bool {
         let came = |i: &usize| right[*i] && self.replay.reaches[change.at][*i];
         self.digits(came, usize::from(change.number != 0.0)) >= 9.0

@@ -85,8 +85,8 @@ pub(super) const AT: f64 = 1.0 / (1u64 << 34) as f64;
 /// The same for kinks beside the point, which differences cannot keep clear of.
 pub(super) const BESIDE: f64 = 1.0 / (1u64 << 20) as f64;
 
-/// In arithmetic narrower than f64 the sides are so many units away, and slopes and values that are
-/// nearer than so many are the same.
+/// Distance of the sides in arithmetic narrower than f64, in units; slopes and values nearer than
+/// that are the same.
 const UNITS: f64 = 1024.0;
 
 /// A difference that drops below half when the distance shrinks by this factor is smooth.

@@ -135,7 +135,7 @@ impl Norm {
         self
     }
 
-    /// A row is so many of the last axes: 1 without this.
+    /// A row is this many of the last axes: 1 without this.
     pub fn axes(mut self, axes: usize) -> Norm {
         self.axes = axes;
         self

@@ -44,8 +44,8 @@ struct Masks {
 }
 
 impl Masks {
-    /// Whether chance would not have hidden weights in this way so many times. Dropout of few
-    /// weights can look like a mask of positions.
+    /// Whether chance would not have hidden weights in this way in all of these forward passes.
+    /// Dropout of few weights can look like a mask of positions.
     fn is_no_chance(&self, keys: usize) -> bool {
         let size = self.first.len();
         let again = self.same && self.steps >= 3 && self.steps * size >= 32;

@@ -62,19 +62,19 @@ pub struct Common {
     #[arg(long, value_name = "DECAY", value_parser = share, allow_negative_numbers = true)]
     pub ema: Option<f64>,
 
-    /// Stop after so many measurements in a row that are no better than the best
+    /// Stop after N measurements in a row that are no better than the best
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 
-    /// Measure the model after so many steps each [default: an epoch, or a tenth of the run]
+    /// Steps between two measurements of the model [default: an epoch, or a tenth of the run]
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     pub eval_every: Option<u64>,
 
-    /// Save a checkpoint after so many steps each [default: with each measurement]
+    /// Steps between two checkpoints [default: with each measurement]
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     pub save_every: Option<u64>,
 
-    /// Write the metrics of every so many steps [default: 1]
+    /// Steps between two lines of metrics [default: 1]
     #[arg(long, value_name = "STEPS", value_parser = super::steps, allow_negative_numbers = true)]
     pub log_every: Option<u64>,
 

@@ -11,9 +11,9 @@ use super::*;
 enum Does {
     /// All of it, or the part that was asked for.
     Right,
-    /// Begins, and ends after so many bytes, though it promised more.
+    /// Begins, and ends after this many bytes, though it promised more.
     CutsAfter(usize),
-    /// Sends so many bytes and then nothing.
+    /// Sends this many bytes and then nothing.
     StallsAfter(usize),
     /// Other bytes of the same length.
     Lies,

@@ -29,7 +29,7 @@ impl DataSums {
         DataSums::default()
     }
 
-    /// With a part of so many items, whose content `add` gives piece by piece.
+    /// With a part of this many items, whose content `add` gives piece by piece.
     fn with(mut self, name: &str, count: usize, add: impl FnOnce(&mut Sha256)) -> DataSums {
         let mut sum = Sha256::new();
         add(&mut sum);

@@ -36,7 +36,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// New files in the folder, with the numbers of every so many steps.
+    /// New files in the folder, with the numbers of every `n`th step.
     pub fn create(folder: &RunFolder, every: u64) -> Result<Metrics> {
         let json = folder.metrics(JSON_FILE)?;
         let mut csv = folder.metrics(CSV_FILE)?;

@@ -283,8 +283,8 @@ pub struct Config {
 
 /// The settings of a model, as they stand in a file: of sizes that the options for them allow.
 pub trait Checked {
-    /// An error that says which setting is beyond which limit, for a model that learns from so many
-    /// examples at once.
+    /// An error that says which setting is beyond which limit, for a model that learns from this
+    /// many examples at once.
     fn check(&self, batch: usize) -> Result<(), String>;
 }
 

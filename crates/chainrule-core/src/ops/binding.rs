@@ -454,7 +454,7 @@ impl<'a> Arguments<'a> {
         self.values[at].meet(x)
     }
 
-    /// As [`Arguments::meet`], with the operand so many times.
+    /// As [`Arguments::meet`], with the operand this many times.
     pub(crate) fn meet_scaled(
         &self,
         x: &Tensor,

@@ -20,7 +20,7 @@ pub struct Arena {
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Room for so many blocks, or `None` if there is no memory for it.
+    /// Room for this many blocks, or `None` if there is no memory for it.
     pub fn new(blocks: usize) -> Option<Arena> {
         let blocks: Vec<Block> = bytemuck::allocation::try_zeroed_vec(blocks).ok()?;
         let blocks = Box::into_raw(blocks.into_boxed_slice()) as *mut [UnsafeCell<Block>];

@@ -50,7 +50,7 @@ impl Buffer {
         }
     }
 
-    /// The next buffers of so many bytes on this thread are at these places, until
+    /// The next buffers of this many bytes on this thread are at these places, until
     /// [`Buffer::unplan`].
     pub fn plan(places: impl Iterator<Item = (usize, ArenaPlace)>) {
         let _ = POOL.try_with(|pool| pool.borrow_mut().planned.extend(places));

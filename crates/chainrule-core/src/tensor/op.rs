@@ -322,7 +322,7 @@ pub trait UpdateKernel: Sync {
     fn descends(&self) -> bool;
 
     /// As [`UpdateKernel::update`], of one that descends: `add` adds the gradient to the parameter
-    /// so many times.
+    /// this many times.
     fn descend(
         &self,
         kept: &mut [&mut Arc<Value>],

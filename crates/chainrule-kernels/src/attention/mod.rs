@@ -195,7 +195,7 @@ fn each_pair<T: AttentionReal>(problem: &Problem<'_, T>, f: impl Fn(usize) + Sen
     });
 }
 
-/// The numbers that so many lines (or columns) take when they are packed.
+/// The numbers that this many lines (or columns) take when they are packed.
 fn packed_len<T: AttentionReal>(lines: usize, k: usize) -> usize {
     lines.next_multiple_of(gemm::panel_lines::<T>()) * k
 }

@@ -29,7 +29,7 @@ pub use weight::weight_gradient;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Conv {
     pub images: usize,
-    /// The channels are split into so many groups, each with kernels of its own.
+    /// The channels are split into this many groups, each with kernels of its own.
     pub groups: usize,
     /// Channels of one group, in and out.
     pub inputs: usize,
@@ -84,7 +84,7 @@ impl Conv {
 /// Length of a block of the common axis: what a panel reads of it stays in the first cache.
 const DEPTH: usize = 320;
 
-/// A band and what it reads take about so many bytes, of the second cache.
+/// Bytes of a band and its inputs, about: part of L2.
 const BAND: usize = 384 << 10;
 
 /// `output = input * weight + bias`: input `[images, channels, h, w]`, weight

@@ -90,7 +90,7 @@ impl AxisPlan {
         AxisPlan::new(count, (phase, conv.stride[axis]), (conv.output[axis], 1), taps)
     }
 
-    /// The shifts of the taps reach over so many elements beyond the positions.
+    /// The shifts of the taps reach over this many elements beyond the positions.
     fn halo(&self) -> usize {
         (self.high - self.low) as usize
     }
@@ -168,12 +168,12 @@ impl Pass {
         self.rows.taps.iter().flat_map(row).collect()
     }
 
-    /// The size of one plane of a band of so many rows of positions.
+    /// The size of one plane of a band of this many rows of positions.
     fn plane(&self, band: usize) -> usize {
         (band + self.rows.halo()) * self.pitch + self.tail
     }
 
-    /// The size of what [`Pass::copy`] writes for so many channels.
+    /// The size of what [`Pass::copy`] writes for this many channels.
     pub fn copied(&self, band: usize, channels: usize) -> usize {
         channels * self.planes * self.plane(band)
     }

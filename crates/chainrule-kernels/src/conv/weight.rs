@@ -16,10 +16,10 @@ use crate::simd::{Level, level};
 /// Positions that are summed up at a time: what they read stays in the first cache.
 const DEPTH: usize = 256;
 
-/// About so many tasks, as long as there are images.
+/// Number of tasks, about, as long as there are images.
 const TASKS: usize = 16;
 
-/// The sums of one task take at most so many bytes, of the second cache.
+/// Bytes of one task's sums at most: part of L2.
 const SUMS: usize = 192 << 10;
 
 /// The gradient of the weight from the input and the gradient of the output, shaped as for

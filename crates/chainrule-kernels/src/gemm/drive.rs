@@ -7,10 +7,9 @@ use super::tile::{GemmElement, GemmKernels};
 use crate::threads;
 use std::cell::Cell;
 
-/// Multiplications of one task at least, about 20 us.
+/// Least task, in multiplications: about 20 us.
 pub(super) const TASK_WORK: usize = 2 << 20;
-/// Below so many multiplications a product stays on the calling thread: waking another costs 10 to
-/// 25 us.
+/// Least product shared by threads, in multiplications: waking a thread costs 10 to 25 us.
 const THREADED_WORK: usize = 6 << 20;
 /// Columns of one task where a single row is multiplied, and the matrix size from which there are
 /// tasks at all.
@@ -74,7 +73,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Whether a product of so much work is worth more than one thread.
+/// Whether a product of this much work is worth more than one thread.
 pub fn threaded(work: usize) -> bool {
     work >= THREADED_WORK && !threads::is_alone()
 }

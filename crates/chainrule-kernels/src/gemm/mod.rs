@@ -240,7 +240,7 @@ fn products<T: GemmElement>(
         return;
     }
     if a.cols == 0 {
-        // SAFETY: the output has so many rows, and the row to add, if any, is readable.
+        // SAFETY: the output has this many rows, and the row to add, if any, is readable.
         let add = unsafe { laid_out(addend, count * a.rows, b.cols, out.as_mut_ptr()) };
         if !add {
             out.fill(T::default());

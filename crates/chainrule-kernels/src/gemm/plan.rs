@@ -23,10 +23,10 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Length of a block of the common axis: a strip of 8 rows by 512 is 16 KiB, a third of the nearest
-/// cache. The same for all processors, since the results depend on it.
+/// Block of k: a strip of 8 rows by 512 is 16 KiB, a third of L1. The same for all processors,
+/// since the results depend on it.
 const DEPTH: usize = 512;
-/// A right operand of up to so many bytes is near: the cache of a core holds it.
+/// Largest near B, in bytes: the cache of a core holds it.
 const NEAR: usize = 1 << 20;
 /// Pack a strided A when n is at least this.
 const PACKED_LEFT: usize = 320;
@@ -50,18 +50,18 @@ const OWN: usize = 480 << 10;
 const OWN_COLS: usize = 240;
 const OWN_LEAST_COLS: usize = 96;
 const OWN_LEAST_ROWS: usize = 256;
-/// With so many tasks several threads finish at nearly the same time.
+/// Tasks of a product: enough for several threads to finish at nearly the same time.
 const TASKS: usize = 16;
-/// Packing fewer numbers stays on the calling thread. Waking a thread costs more; one that is about
-/// to compute is awake, or not waited for.
+/// Least packing shared by threads, in numbers. Waking a thread costs more; one that is about to
+/// compute is awake, or not waited for.
 const THREADED_PACK: usize = 24 << 10;
-/// A right operand of up to so many numbers is read where it lies, if its rows are contiguous.
+/// Largest B read in place, in numbers, if its rows are contiguous.
 const DIRECT_B: usize = 16 << 10;
-/// A left operand of up to so many numbers is read where it lies.
+/// Largest A read in place, in numbers.
 const DIRECT_A: usize = 16 << 10;
-/// Up to so many depths, a panel stays in the nearest cache while all rows of a task go by.
+/// Largest k at which a panel stays in L1 while all rows of a task go by.
 const FLAT: usize = 128;
-/// Up to so many depths, the rows of the result are finished one after the other.
+/// Largest k at which the rows of C are finished one after the other.
 const SHALLOW: usize = 16;
 
 thread_local! {
@@ -183,7 +183,7 @@ impl<'a, T: GemmElement> Plan<'a, T> {
             true => (m.saturating_mul(n).saturating_mul(k) / TASK_WORK).clamp(1, TASKS),
             false => 1,
         };
-        // The most parts that leave each so much, but not more than are wanted.
+        // The most parts that leave each this much, but not more than are wanted.
         let cut = |len: usize, most: usize, least: usize, wanted: usize| {
             (len / least).min(wanted).max(len.div_ceil(most))
         };
@@ -329,7 +329,7 @@ impl<T: GemmElement> ProductPart<'_, T> {
         };
         RIGHT.with(|(room, holds)| {
             room.with(len, |buffer: *mut T| {
-                // SAFETY: the caller's promise; the room is for so many columns.
+                // SAFETY: the caller's promise; the room is for this many columns.
                 unsafe {
                     match right {
                         Right::Direct => self.columns(self.cols.clone(), buffer, false),

@@ -75,7 +75,7 @@ pub struct Source<T> {
 /// cache.
 const LARGE: usize = 64;
 
-/// Depths after which a tile asks for more of what comes next: so much of a row of f32 is a line.
+/// Depths between two prefetches of a tile: that much of a row of f32 is a cache line.
 pub(super) const STRETCH: usize = 16;
 
 type PanelFn<T> = unsafe fn(&Panel<T>);

@@ -44,7 +44,7 @@ impl GroupRows {
         (ROWS / self.inner.max(1)).max(1)
     }
 
-    /// Number of pieces of so many samples.
+    /// Number of pieces of this many samples.
     pub fn pieces(self, samples: usize) -> usize {
         samples.div_ceil(self.samples_at_once())
     }

@@ -50,7 +50,7 @@ impl NamesFamily {
         NamesFamily::Transformer,
     ];
 
-    /// The model for so many symbols and a context of so many, with random weights.
+    /// The model for this many symbols and a context of this many, with random weights.
     ///
     /// ```
     /// use chainrule_lab::models::NamesFamily;

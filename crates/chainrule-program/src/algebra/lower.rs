@@ -18,7 +18,7 @@ use crate::tensor::value::Value;
 /// Constants of more elements are not looked into.
 const LOOKED_INTO: usize = 1 << 16;
 
-/// A constant is compared with so many others.
+/// Number of other constants that a constant is compared with.
 const LOOKED_AT: usize = 24;
 
 impl Stage {

@@ -16,7 +16,7 @@ use crate::dtype::DType;
 /// The elements of an axis that are looked at.
 const ELEMENTS: usize = 3;
 
-/// At so many points a formula is looked at.
+/// Number of points at which a formula is looked at.
 pub(super) const POINTS: usize = 10;
 
 /// Values over axes, rising and row-major, each with its error in units of the relative rounding

@@ -23,7 +23,7 @@ pub(super) struct Noted {
 }
 
 impl Stage {
-    /// Takes the events of the instruction at hand, which together saved so much.
+    /// Takes the events of the instruction at hand, which together saved this much.
     pub(super) fn note_events(&mut self, at: usize, saved: f64) {
         let id = self.program.instructions[at].result();
         let events = std::mem::take(&mut self.terms.events);

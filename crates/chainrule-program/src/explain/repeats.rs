@@ -9,7 +9,7 @@ pub(super) struct Stretch {
     pub again: usize,
 }
 
-/// Saves less than so many lines: not worth a summary.
+/// Least saving in lines that is worth a summary.
 const LEAST: usize = 6;
 
 /// The list as stretches that do not repeat, and first copies of those that do. The split that

@@ -195,7 +195,7 @@ impl Row {
     }
 }
 
-/// A text in lines of so many columns, broken at spaces.
+/// A text in lines of this many columns, broken at spaces.
 fn folded(text: &str, columns: usize) -> Vec<String> {
     let mut out = vec![String::new()];
     for word in text.split(' ') {

@@ -253,7 +253,7 @@ fn homes(
     homes
 }
 
-/// A product of so many bytes has memory of its own rather than tiles that are moved: it stays in
+/// Largest product with memory of its own rather than tiles that are moved, in bytes: it stays in
 /// the nearest caches.
 const MOVED: usize = 64 << 10;
 

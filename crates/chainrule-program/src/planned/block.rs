@@ -18,17 +18,17 @@ use crate::tensor::op::Op;
 
 /// Bytes of a tile, at most, in L1.
 const TILE: usize = 24 << 10;
-/// Sums of columns take so many rows at a time.
+/// Rows that sums of columns take at a time.
 const SUMMED: usize = 8;
 /// Elements from which threads share a group.
 const SHARED: usize = 1 << 16;
-/// About so many elements go to a thread at a time.
+/// Elements that go to a thread at a time, about.
 const PIECE: usize = 1 << 15;
 /// Alignment for the widest instructions, in bytes.
 const ALIGNED: usize = 64;
 /// Rows of fewer elements than this cost more one by one than together.
 const SHORT: usize = 512;
-/// Copies of rows pay from so many elements of a group on.
+/// Least elements of a group at which copies of rows pay.
 const REPEATED: usize = 1 << 11;
 
 /// The rows of a group and what is done with each tile of them.

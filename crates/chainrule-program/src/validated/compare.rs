@@ -135,8 +135,8 @@ mod tests {
     use super::*;
     use chainrule_core::Tensor;
 
-    /// Whether a number that is off by so many roundings parts, where the steps of the plain
-    /// program move it by so many.
+    /// Whether a number that is off by this many roundings parts, where the steps of the plain
+    /// program move it by this many.
     fn parts(off: f64, stepped: &[f64]) -> bool {
         let one = |by: f64| vec![Tensor::from([1.0 + by * f64::EPSILON, 0.5]).value()];
         let stepped = stepped.iter().map(|by| one(*by)).collect();

@@ -159,7 +159,7 @@ fn wide(value: &Arc<Value>) -> Result<Arc<Value>> {
     }
 }
 
-/// A value with each element moved by up to so many units in its last place.
+/// A value with each element moved by up to this many units in its last place.
 fn moved(value: &Arc<Value>, seed: u64, units: f64) -> Result<Arc<Value>> {
     let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut all = numbers(value);

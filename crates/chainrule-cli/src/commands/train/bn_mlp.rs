@@ -33,7 +33,7 @@ const DEFAULTS: Defaults = Defaults {
 const SAMPLES: usize = 20;
 const SAMPLE_SEED: u64 = 7;
 
-/// After so many steps a model should have learned something.
+/// Steps after which a model should have learned something.
 const MANY_STEPS: u64 = 500;
 
 /// The table of the last step: parameters and intermediates.

@@ -1,5 +1,5 @@
 //! `adaptive_avg_pool1d`, `adaptive_avg_pool2d`: the mean of each window, where the windows divide
-//! the image into so many parts.
+//! the image into this many parts.
 
 use super::resample::Resample;
 use super::{as_given, as_images, even_window, expect_sizes, image_sizes, of_image};

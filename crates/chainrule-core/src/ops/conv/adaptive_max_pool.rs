@@ -1,5 +1,5 @@
 //! `adaptive_max_pool1d`, `adaptive_max_pool2d`: the largest element of each window, where the
-//! windows divide the image into so many parts.
+//! windows divide the image into this many parts.
 
 use super::max_pool::{MISTAKES, PoolMax};
 use super::{as_given, as_images, even_window, expect_sizes, image_sizes, of_image};

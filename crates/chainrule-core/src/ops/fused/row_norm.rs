@@ -15,9 +15,9 @@ use crate::tensor::op::Definition;
 /// Axes of a row.
 #[derive(Clone, Copy, Debug, Parameters)]
 pub(super) enum Over {
-    /// The last so many axes, each element of which is a channel.
+    /// The last this many axes, each element of which is a channel.
     Last(usize),
-    /// A group of the channels, which lie on axis 1, of a sample; so many groups.
+    /// A group of the channels, which lie on axis 1, of a sample; this many groups.
     Groups(usize),
 }
 

@@ -5,9 +5,9 @@ use crate::kernels::remap::{AxisMap, From, Run};
 use crate::ops::prelude::*;
 
 methods! {
-    /// The tensor so many times along each axis, as copies: `y[k] = x[k mod n]`. With more numbers
-    /// than axes, new axes come in front. PyTorch's `Tensor.repeat`; for single elements see
-    /// [`Tensor::repeat_interleave`], for axes of size 1 without a copy [`Tensor::expand`].
+    /// The tensor repeated along each axis, as copies: `y[k] = x[k mod n]`. With more
+    /// numbers than axes, new axes come in front. PyTorch's `Tensor.repeat`; for single elements
+    /// see [`Tensor::repeat_interleave`], for axes of size 1 without a copy [`Tensor::expand`].
     ///
     /// Errors for fewer numbers than axes. Any dtype. Gradient: the sum of the gradients of all
     /// copies.

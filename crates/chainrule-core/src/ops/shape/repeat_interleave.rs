@@ -3,7 +3,7 @@
 use crate::ops::prelude::*;
 
 methods! {
-    /// Each position of `axis` so many times in a row: `y[.., k, ..] = x[.., k / times, ..]`. For
+    /// Each position of `axis` repeated in a row: `y[.., k, ..] = x[.., k / times, ..]`. For
     /// other counts at each position see [`Tensor::repeat_interleave_with`]; for whole tensors one
     /// after the other [`Tensor::repeat`].
     ///

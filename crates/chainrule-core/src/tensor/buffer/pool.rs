@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::{BLOCK, Block, BufferMemory, Class};
 use crate::tensor::arena::ArenaPlace;
 
-/// A thread may always keep so many blocks, 256 MiB.
+/// Blocks that a thread may always keep: 256 MiB.
 const FLOOR: usize = (256 << 20) / BLOCK;
-/// Beyond that it keeps so many times what was in use at one time.
+/// Factor of the blocks in use at one time that it keeps beyond that.
 const TIMES: usize = 4;
-/// The share of all threads: one part in so many of the memory of the machine.
+/// Divisor of the machine's memory that gives the share of all threads.
 const SHARE: u64 = 4;
 /// The memory of a machine that does not tell it.
 const ASSUMED: u64 = 16 << 30;
-/// Threads take their part of the share in pieces of so many blocks, 16 MiB, so that they seldom
+/// Threads take their part of the share in pieces of this many blocks, 16 MiB, so that they seldom
 /// meet.
 const LEASE: usize = (16 << 20) / BLOCK;
-/// Between two looks for sizes that nobody asks for, new memory of so many blocks, 32 MiB, is
-/// taken, or so many buffers are used again.
+/// Between two looks for sizes that nobody asks for, new memory of this many blocks, 32 MiB, is
+/// taken, or this many buffers are used again.
 const GROWTH: usize = (32 << 20) / BLOCK;
 const USES: u64 = 1 << 16;
 
@@ -55,7 +55,7 @@ pub struct MemoryStatistics {
 /// Free blocks of one class.
 struct FreeList {
     free: Vec<Vec<Block>>,
-    /// The fewest there were since the last look: so many of them nobody asked for.
+    /// The fewest there were since the last look, which nobody asked for.
     fewest: usize,
 }
 
@@ -125,7 +125,7 @@ impl BufferPool {
         self.most_in_use = self.most_in_use.max(self.in_use);
     }
 
-    /// Notes that so many blocks came from the system, and gives back what nobody asked for since
+    /// Notes that this many blocks came from the system, and gives back what nobody asked for since
     /// the last time.
     pub fn grew(&mut self, blocks: usize) {
         self.fresh += 1;

@@ -9,7 +9,7 @@ use chainrule_lab::models::Gpt;
 pub struct How {
     /// Above 1 bolder, below 1 more careful, 0 always the likeliest.
     pub temperature: f64,
-    /// Only among so many of the likeliest.
+    /// Only among this many of the likeliest.
     pub top_k: Option<usize>,
 }
 
