@@ -6,22 +6,26 @@
 //! wrong versions of its backward rule. From the table come the reference page, the checks that
 //! every op goes through, and the catalogue of mistakes.
 //!
-//! To add an op: copy the nearest file of the family, change it, and add its name to the family's
-//! list. The tests generated from the table then check it.
+//! To add an op: copy the nearest file of the family, change it, and add its `mod` line to the
+//! family's `mod.rs`. The tests generated from the table then check it.
 
-/// The ops of a family, one name a line: each is the file of that name beside the list, and brings
-/// its `ENTRY` into the table.
+/// The table of a family and its ids, from the names of its ops. `build.rs` calls it with every
+/// module of the family's `mod.rs` whose file has an `ENTRY`; the `mod` lines themselves stand in
+/// the source, where rustfmt follows them.
 macro_rules! family {
     ($family:ident: $($(#[$meta:meta])* $op:ident)*) => {
-        $($(#[$meta])* pub(in crate::ops) mod $op;)*
-
         pub(super) const TABLE: &[&super::Entry] = &[$($(#[$meta])* &$op::ENTRY),*];
 
         /// The places in the table.
         #[allow(non_camel_case_types, reason = "the names are those of the files")]
         enum Places { $($(#[$meta])* $op),* }
 
-        #[allow(missing_docs, non_upper_case_globals, dead_code, reason = "the names are those of the files")]
+        #[allow(
+            missing_docs,
+            non_upper_case_globals,
+            dead_code,
+            reason = "the names are those of the files"
+        )]
         impl super::OpId {
             $($(#[$meta])*
             pub const $op: super::OpId =
@@ -83,16 +87,16 @@ pub struct Entry {
     pub name: &'static str,
     /// The family, which is the folder of its file.
     pub family: Family,
-    /// How it is called.
+    /// A call of the op.
     pub signature: &'static str,
     /// Its names in the Python package.
     #[doc(hidden)]
     pub python: &'static [Binding],
-    /// What it computes, as a formula.
+    /// The value as a formula.
     pub formula: &'static str,
     /// The reverse rule as a formula; empty for an op without gradients.
     pub gradient: &'static str,
-    /// What it does where it has no derivative or at the edge of its domain.
+    /// The gradient at points without derivative, and the value at the edge of the domain.
     pub at_kinks: &'static str,
     /// Inputs to check it on; the first argument draws the random ones.
     #[doc(hidden)]
@@ -156,7 +160,7 @@ type SampleCall = dyn Fn(&[Tensor]) -> Result<Tensor>;
 /// Inputs of an op and the call on them, in f64.
 #[doc(hidden)]
 pub struct Sample {
-    /// What is particular about it.
+    /// Note on its particular.
     pub note: &'static str,
     pub inputs: Vec<Tensor>,
     pub call: Rc<SampleCall>,
@@ -232,7 +236,7 @@ impl Sample {
 pub struct Mistake {
     /// A short name: "sign", "missing factor", "transposed operand".
     pub name: &'static str,
-    /// What was done instead of what.
+    /// The mistake in words: the wrong step, and the right one.
     pub what: &'static str,
     /// The wrong rule.
     pub rule: fn(&dyn Op, &Saved<'_>, &Tensor, Wanted) -> Result<Grads>,

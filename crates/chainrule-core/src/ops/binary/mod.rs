@@ -3,29 +3,29 @@
 //!
 //! The rules give gradients of the output's shape; the walker sums them over broadcast axes.
 
-family! { Binary:
-    add
-    atan2
-    bitwise
-    clamp_tensors
-    compare
-    copysign
-    div
-    floor_divide
-    fmod
-    hypot
-    isclose
-    lerp
-    logaddexp
-    logical
-    maximum
-    minimum
-    mul
-    pow
-    remainder
-    sub
-    where_
-}
+pub(super) mod add;
+pub(super) mod atan2;
+pub(super) mod bitwise;
+pub(super) mod clamp_tensors;
+pub(super) mod compare;
+pub(super) mod copysign;
+pub(super) mod div;
+pub(super) mod floor_divide;
+pub(super) mod fmod;
+pub(super) mod hypot;
+pub(super) mod isclose;
+pub(super) mod lerp;
+pub(super) mod logaddexp;
+pub(super) mod logical;
+pub(super) mod maximum;
+pub(super) mod minimum;
+pub(super) mod mul;
+pub(super) mod pow;
+pub(super) mod remainder;
+pub(super) mod sub;
+pub(super) mod where_;
+
+include!(concat!(env!("OUT_DIR"), "/binary.rs"));
 
 mod operators;
 #[cfg(test)]

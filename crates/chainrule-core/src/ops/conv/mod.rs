@@ -6,15 +6,15 @@
 //! linear resampling is another one, and a maximum passes its gradient to the place that it was
 //! taken from.
 
-family! { Conv:
-    adaptive_avg_pool
-    adaptive_max_pool
-    avg_pool
-    conv_transpose
-    convolution
-    interpolate
-    max_pool
-}
+pub(super) mod adaptive_avg_pool;
+pub(super) mod adaptive_max_pool;
+pub(super) mod avg_pool;
+pub(super) mod conv_transpose;
+pub(super) mod convolution;
+pub(super) mod interpolate;
+pub(super) mod max_pool;
+
+include!(concat!(env!("OUT_DIR"), "/conv.rs"));
 
 mod options;
 mod resample;
@@ -87,7 +87,7 @@ fn expect_range(op: &'static str, name: &str, values: &[usize], least: usize) ->
     Err(Error::argument(op, why))
 }
 
-/// How many windows of `reach` elements fit along an axis, as PyTorch counts them.
+/// Number of windows of `reach` elements along an axis, as PyTorch counts them.
 fn windows(
     op: &'static str,
     x: &Shape,
@@ -133,8 +133,8 @@ fn expect_sizes(op: &'static str, x: &Shape, input: &[usize], sizes: &[usize]) -
     Ok(())
 }
 
-/// Where window `i` of `count` windows begins and ends, that divide `size` elements about evenly
-/// and overlap where they do not come out even.
+/// Begin and end of window `i` of `count` windows that divide `size` elements about evenly and
+/// overlap where they do not come out even.
 fn even_window(size: usize, count: usize, i: usize) -> (usize, usize) {
     (i * size / count, ((i + 1) * size).div_ceil(count))
 }

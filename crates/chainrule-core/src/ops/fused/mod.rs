@@ -4,31 +4,31 @@
 //! The backward of each is one op with a kernel, too. It only ever runs unrecorded, since a
 //! recorded backward pass goes through the definition; so it has no rules of its own.
 
-family! { Fused:
-    attention
-    batch_norm
-    bce
-    bce_with_logits
-    cosine_embedding
-    cosine_similarity
-    cross_entropy
-    cross_entropy_probabilities
-    group_norm
-    hinge
-    hinge_embedding
-    huber
-    instance_norm
-    kl_div
-    l1_loss
-    layer_norm
-    linear
-    log_softmax
-    mse
-    nll_loss
-    rms_norm
-    smooth_l1
-    softmax
-}
+pub(super) mod attention;
+pub(super) mod batch_norm;
+pub(super) mod bce;
+pub(super) mod bce_with_logits;
+pub(super) mod cosine_embedding;
+pub(super) mod cosine_similarity;
+pub(super) mod cross_entropy;
+pub(super) mod cross_entropy_probabilities;
+pub(super) mod group_norm;
+pub(super) mod hinge;
+pub(super) mod hinge_embedding;
+pub(super) mod huber;
+pub(super) mod instance_norm;
+pub(super) mod kl_div;
+pub(super) mod l1_loss;
+pub(super) mod layer_norm;
+pub(super) mod linear;
+pub(super) mod log_softmax;
+pub(super) mod mse;
+pub(super) mod nll_loss;
+pub(super) mod rms_norm;
+pub(super) mod smooth_l1;
+pub(super) mod softmax;
+
+include!(concat!(env!("OUT_DIR"), "/fused.rs"));
 
 mod attention_options;
 mod classes;

@@ -3,23 +3,23 @@
 //! count negative ones from the end. An element that is picked several times gets the sum of its
 //! gradients, added up in the order of the indices; an index itself has no gradient.
 
-family! { Index:
-    embedding
-    gather
-    index
-    index_add
-    index_copy
-    index_put
-    index_select
-    masked_fill
-    masked_select
-    nonzero
-    one_hot
-    scatter
-    scatter_add
-    searchsorted
-    take
-}
+pub(super) mod embedding;
+pub(super) mod gather;
+pub(super) mod index;
+pub(super) mod index_add;
+pub(super) mod index_copy;
+pub(super) mod index_put;
+pub(super) mod index_select;
+pub(super) mod masked_fill;
+pub(super) mod masked_select;
+pub(super) mod nonzero;
+pub(super) mod one_hot;
+pub(super) mod scatter;
+pub(super) mod scatter_add;
+pub(super) mod searchsorted;
+pub(super) mod take;
+
+include!(concat!(env!("OUT_DIR"), "/index.rs"));
 
 mod place;
 mod wrap;

@@ -1,64 +1,64 @@
 //! Ops on one tensor, element by element.
 //!
-//! Where the backward is the gradient times a simple slope, `slope` makes one kernel of it.
+//! A backward that is the gradient times a simple slope becomes one kernel in `slope`.
 
-family! { Unary:
-    abs
-    acos
-    acosh
-    asin
-    asinh
-    atan
-    atanh
-    bitwise_not
-    celu
-    clamp
-    cos
-    cosh
-    dropout
-    elu
-    erf
-    erfc
-    erfinv
-    exp
-    exp2
-    expm1
-    frac
-    gelu
-    gelu_tanh
-    hardsigmoid
-    hardswish
-    hardtanh
-    isnan
-    leaky_relu
-    log
-    log10
-    log1p
-    log2
-    log_sigmoid
-    logical_not
-    mish
-    nan_to_num
-    neg
-    reciprocal
-    relu
-    relu6
-    round
-    rsqrt
-    selu
-    sigmoid
-    sign
-    silu
-    sin
-    sinh
-    softplus
-    softsign
-    sqrt
-    square
-    tan
-    tanh
-    to_dtype
-}
+pub(super) mod abs;
+pub(super) mod acos;
+pub(super) mod acosh;
+pub(super) mod asin;
+pub(super) mod asinh;
+pub(super) mod atan;
+pub(super) mod atanh;
+pub(super) mod bitwise_not;
+pub(super) mod celu;
+pub(super) mod clamp;
+pub(super) mod cos;
+pub(super) mod cosh;
+pub(super) mod dropout;
+pub(super) mod elu;
+pub(super) mod erf;
+pub(super) mod erfc;
+pub(super) mod erfinv;
+pub(super) mod exp;
+pub(super) mod exp2;
+pub(super) mod expm1;
+pub(super) mod frac;
+pub(super) mod gelu;
+pub(super) mod gelu_tanh;
+pub(super) mod hardsigmoid;
+pub(super) mod hardswish;
+pub(super) mod hardtanh;
+pub(super) mod isnan;
+pub(super) mod leaky_relu;
+pub(super) mod log;
+pub(super) mod log10;
+pub(super) mod log1p;
+pub(super) mod log2;
+pub(super) mod log_sigmoid;
+pub(super) mod logical_not;
+pub(super) mod mish;
+pub(super) mod nan_to_num;
+pub(super) mod neg;
+pub(super) mod reciprocal;
+pub(super) mod relu;
+pub(super) mod relu6;
+pub(super) mod round;
+pub(super) mod rsqrt;
+pub(super) mod selu;
+pub(super) mod sigmoid;
+pub(super) mod sign;
+pub(super) mod silu;
+pub(super) mod sin;
+pub(super) mod sinh;
+pub(super) mod softplus;
+pub(super) mod softsign;
+pub(super) mod sqrt;
+pub(super) mod square;
+pub(super) mod tan;
+pub(super) mod tanh;
+pub(super) mod to_dtype;
+
+include!(concat!(env!("OUT_DIR"), "/unary.rs"));
 
 mod slope;
 
