@@ -1,8 +1,8 @@
 """Times of single ops on small tensors and of a compiled step, as Python calls them: what the
 package costs beside the library.
 
-    python benches/calls.py                     # the installed package
-    python benches/calls.py OLD NEW             # packages in these folders in turns, with their ratio
+    python benches/calls.py             # the installed package
+    python benches/calls.py OLD NEW     # packages in these folders in turns, with their ratio
 
 A folder is one that `import chainrule` finds a built package in. Every time is the best of all
 rounds, in microseconds, on one thread.

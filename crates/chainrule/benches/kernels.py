@@ -3,7 +3,8 @@
 of the book.
 
     cargo bench -p chainrule --bench kernels --no-run
-    python crates/chainrule/benches/kernels.py target/release/deps/kernels-HASH > docs/src/kernel-speed.md
+    python crates/chainrule/benches/kernels.py target/release/deps/kernels-HASH \\
+        > docs/src/kernel-speed.md
 
 Needs numpy and torch. Every time is the best of all rounds.
 """

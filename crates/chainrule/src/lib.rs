@@ -92,6 +92,8 @@ mod book {
         tensors "tensors.md",
         ops "ops.md",
         adding_an_op "adding-an-op.md",
+        extending "extending.md",
+        public_surface "public-surface.md",
         autograd "autograd.md",
         open_backward "open-backward.md",
         custom_ops "custom-ops.md",

@@ -15,7 +15,8 @@ class Independent(Distribution):
     ```
     base = cr.distributions.Normal(cr.zeros(5, 3), cr.ones(5, 3))
     d = cr.distributions.Independent(base, 1)
-    assert d.batch_shape == (5,) and d.event_shape == (3,) and d.log_prob(cr.zeros(5, 3)).shape == (5,)
+    assert d.batch_shape == (5,) and d.event_shape == (3,)
+    assert d.log_prob(cr.zeros(5, 3)).shape == (5,)
     ```
     """
 

@@ -58,7 +58,8 @@ class DataLoader:
 
     - `shuffle=True` draws the order anew for each pass, number by number as PyTorch does: from
       `generator` if there is one, else by way of a seed from the generator of all.
-    - `sampler` gives indices, `batch_sampler` lists of them; `batch_size=None` gives single samples.
+    - `sampler` gives indices, `batch_sampler` lists of them; `batch_size=None` gives single
+      samples.
     - `collate_fn` makes a batch of a list of samples; by default `default_collate`.
     - `num_workers` processes fetch ahead, `prefetch_factor` batches each (2), with batches in the
       order of one process. `worker_init_fn(i)` runs in each first; `persistent_workers` keeps
