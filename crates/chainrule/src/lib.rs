@@ -94,6 +94,7 @@ mod book {
         adding_an_op "adding-an-op.md",
         extending "extending.md",
         public_surface "public-surface.md",
+        public_names "public-names.md",
         autograd "autograd.md",
         open_backward "open-backward.md",
         custom_ops "custom-ops.md",

@@ -39,7 +39,7 @@ const OPENINGS: &[&str] = &[
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
 /// Pages that the library writes.
-const GENERATED: [&str; 3] = ["ops.md", "mistakes.md", "why-wrong.md"];
+const GENERATED: [&str; 4] = ["ops.md", "mistakes.md", "why-wrong.md", "public-names.md"];
 
 /// A paragraph of prose: the line it begins on, and its text.
 type Paragraph = (usize, String);

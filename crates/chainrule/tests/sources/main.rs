@@ -3,6 +3,7 @@
 
 mod architecture;
 mod comments;
+mod surface;
 
 use std::fs;
 use std::path::{Path, PathBuf};
