@@ -1,10 +1,13 @@
-"""Times of common ops beside PyTorch's, on one thread each and in turns: their ratio is above 1 where ours is faster.
+"""Times of common ops beside PyTorch's, on one thread each and in turns: their ratio is above 1
+where ours is faster.
 
     python benches/beside_torch.py                # all
     python benches/beside_torch.py topk cdist     # those whose names have one of these words
 
-Each op is measured in rounds, ours and PyTorch's one right after the other, so that a busy machine slows both.
-What is printed are the medians in microseconds and the median of the rounds' ratios; PyTorch must be installed.
+Each op is measured in rounds, ours and PyTorch's one right after the other, so that a busy machine
+slows both.
+What is printed are the medians in microseconds and the median of the rounds' ratios; PyTorch must
+be installed.
 """
 
 from __future__ import annotations

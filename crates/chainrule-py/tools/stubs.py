@@ -62,6 +62,7 @@ import numpy as np
 
 from ._methods import ValuesIndices
 from ._size import Size
+from ._results import SVD, Frexp, MinMax, Solution
 from ._switches import Mode
 
 _Axes = int | Sequence[int] | None

@@ -24,6 +24,7 @@ from ._chainrule import (
     set_num_threads,
 )
 from ._methods import attach as _attach
+from ._methods import set_methods as _set_methods
 from ._filling import attach as _attach_filling
 from ._random import attach as _attach_to_generators
 from ._random import fork_rng, get_rng_state, initial_seed, seed, set_rng_state
@@ -43,15 +44,18 @@ from math import e, inf, nan, pi  # noqa: E402
 
 newaxis = None
 
-from . import _functions, _making, _ops  # noqa: E402
+from . import _elements, _functions, _making, _ops, _products, _shapes  # noqa: E402
+from ._elements import *  # noqa: E402, F403
 from ._functions import *  # noqa: E402, F403
 from ._making import *  # noqa: E402, F403
 from ._ops import *  # noqa: E402, F403
+from ._products import *  # noqa: E402, F403
+from ._shapes import *  # noqa: E402, F403
 from .autograd import checkpoint, enable_grad, no_grad, record_all, set_grad_enabled  # noqa: E402
 
 inference_mode = no_grad
 
-from . import autograd, distributions, func, linalg, memory, nn, optim, utils  # noqa: E402
+from . import autograd, distributions, func, linalg, memory, nn, optim, signal, special, utils  # noqa: E402
 from .io import load, save  # noqa: E402
 from .program import compile  # noqa: E402
 from .dlpack import from_dlpack  # noqa: E402
@@ -68,6 +72,8 @@ from .amp import autocast  # noqa: E402
 from .func import vmap  # noqa: E402
 
 _attach_older()
+for _part in (_elements, _products, _shapes):
+    _set_methods(_part.METHODS, _part.IN_PLACE)
 _attach_switches()
 globals().update(_typed(False))
 globals().update(_ABSENT)
@@ -91,9 +97,9 @@ def explain(loss: Tensor) -> str:
 
 
 __all__ = [
-    *_functions.__all__, *_making.__all__, *_ops.__all__, *_switches.__all__,
+    *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_switches.__all__,
     "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
     "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
     "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "memory", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
-    "pi", "record_all", "save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils", "vmap",
+    "pi", "record_all", "save", "seed", "signal", "special", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils", "vmap",
 ]

@@ -136,14 +136,20 @@ def searchsorted(
     sorted_sequence: Tensor, input: TensorLike, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None
 ) -> Tensor:
     """Positions of the values in a sorted sequence, or in one that `sorter` sorts."""
-    if out_int32:
-        raise TypeError("searchsorted: there is no int32; positions are int64")
     if side not in (None, "left", "right") or (right and side == "left"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', and right=True says 'right'; got side={side!r}, right={right}")
     if sorter is not None:
         sorted_sequence = sorted_sequence.gather(-1, sorter)
     values = _t(input, sorted_sequence)
-    return sorted_sequence._searchsorted(values, right or side == "right")
+    found = sorted_sequence._searchsorted(values, right or side == "right")
+    return found._to_dtype(_int32()) if out_int32 else found
+
+
+def _int32() -> dtype:
+    """The dtype that the package calls int32."""
+    from . import int32
+
+    return int32
 
 
 def bucketize(input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import _chainrule as _c
@@ -139,6 +140,41 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> 
     return self._assign((-(1 - u).log() / lambd)._to_dtype(self.dtype))
 
 
+def _uniform(self: Tensor, generator: Any) -> Tensor:
+    drawn: Tensor = _c._rand(self._dims, "float64", generator)
+    return drawn
+
+
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Tensor:
+    """Numbers whose logarithms are normal with this mean and standard deviation, in place; those of
+    PyTorch.
+    """
+    if std <= 0:
+        raise ValueError(f"log_normal_: std must be positive, got {std}")
+    # Pairs of normal numbers one after the other, as PyTorch draws few of them, also where there
+    # are many.
+    many = self.numel()
+    drawn = [_c._full((min(8, many - i),), 0.0, "float64").normal_(mean, std, generator=generator) for i in range(0, many, 8)]
+    return self._assign(_c._cat(drawn, 0).exp()._to_dtype(self.dtype).reshape(self.shape)) if drawn else self
+
+
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Numbers of Cauchy's distribution, in place: `median + sigma tan(pi (u - 1/2))`; those of
+    PyTorch.
+    """
+    if sigma <= 0:
+        raise ValueError(f"cauchy_: sigma must be positive, got {sigma}")
+    return self._assign((median + sigma * (math.pi * (_uniform(self, generator) - 0.5)).tan())._to_dtype(self.dtype))
+
+
+def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """Numbers of trials up to the first success of probability `p`, in place; those of PyTorch."""
+    if not 0 < p < 1:
+        raise ValueError(f"geometric_: p is between 0 and 1, got {p}")
+    drawn = (_uniform(self, generator).log() / math.log1p(-p)).ceil()
+    return self._assign(drawn._to_dtype(self.dtype))
+
+
 def new(self: Tensor, *args: Any) -> Any:
     """A tensor of the same dtype: of sizes, or of data."""
     return _typed("new", self.dtype, False)(*args)
@@ -198,7 +234,8 @@ def _false(what: str) -> Any:
 def attach() -> None:
     """Gives the native class the methods of this module."""
     methods: dict[str, Any] = {
-        "type_as": type_as, "random_": random_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "exponential_": exponential_, "new": new,
+        "type_as": type_as, "random_": random_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "exponential_": exponential_, "log_normal_": log_normal_, "cauchy_": cauchy_,
+        "geometric_": geometric_, "new": new,
         "apply_": apply_, "half": new_method("float16"), "bfloat16": new_method("bfloat16"), "byte": new_method("uint8"),
         "short": new_method("int16"), "char": new_method("int8"), "is_cuda": _false("CUDA"), "is_sparse": _false("sparse"),
         "is_quantized": _false("quantized"), "is_mps": _false("MPS"), "get_device": get_device, "pin_memory": pin_memory,

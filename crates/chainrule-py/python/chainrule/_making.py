@@ -153,6 +153,13 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
     return out if dtype is None else out._to_dtype(dtype)
 
 
+def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Integers from `low` up to, without, `high` in the same shape and dtype; with one bound from 0
+    up to it.
+    """
+    return randint(low, high, tuple(input._dims), generator=generator, dtype=dtype or input.dtype, device=device)
+
+
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers from 0 up to, without, `n` in random order."""
     _on(device)
@@ -199,5 +206,5 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None, requires_g
 
 __all__ = [
     "arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like", "linspace", "logspace",
-    "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "tensor", "zeros", "zeros_like",
+    "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "tensor", "zeros", "zeros_like",
 ]

@@ -173,9 +173,11 @@ def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: 
     """Another dtype. Devices are accepted and ignored where they are the processor."""
     from ._devices import dtype_of
 
-    if len(args) > 3:
-        raise TypeError(f"to: a device, a dtype, non_blocking and copy, not {args}")
-    copy = copy or (len(args) == 3 and bool(args[2]))
+    flags = [a for a in args if isinstance(a, bool)]
+    args = tuple(a for a in args if not isinstance(a, bool))
+    if len(flags) > 2 or len(args) > 2:
+        raise TypeError(f"to: a device, a dtype, non_blocking and copy, not {(*args, *flags)}")
+    copy = copy or (len(flags) == 2 and flags[1])
     dtype = dtype_of("to", args, {"dtype": dtype, "device": device})
     out = self if dtype is None else self._to_dtype(dtype)
     return self.clone() if copy and out is self else out
@@ -285,7 +287,7 @@ def new_tensor(self: Tensor, data: Any, dtype: Any = None, requires_grad: bool =
 
 
 def _cast(name: str, to: str) -> Any:
-    def method(self: Tensor) -> Tensor:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return self._to_dtype(to)
 
     method.__name__ = method.__qualname__ = name
@@ -381,7 +383,7 @@ def attach() -> None:
     }
     for name, value in list(globals().items()):
         if callable(value) and getattr(value, "__module__", None) == __name__ and not name.startswith("_"):
-            if name not in ("attach", "one_name", "ValuesIndices", "Storage", "type_"):
+            if name not in ("attach", "one_name", "set_methods", "ValuesIndices", "Storage", "type_"):
                 methods[name] = value
     for name in "histogram histc logit dist cross bucketize multinomial".split():
         methods[name] = _of_functions(name)
@@ -394,6 +396,15 @@ def attach() -> None:
         methods |= dict.fromkeys(aliases, method)
         if in_place:
             methods[op + "_"] = _in_place(op)
+    set_methods(methods, ())
+
+
+def set_methods(methods: dict[str, Any], in_place: Sequence[str]) -> None:
+    """Gives the native class methods, and of those with these names the ones that write their
+    result.
+    """
     for name, value in methods.items():
         if value is not None:
             setattr(Tensor, name, value)
+    for name in in_place:
+        setattr(Tensor, name + "_", _in_place(name))

@@ -71,6 +71,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
 
 trapz = trapezoid
 
+strided = "chainrule.strided"
+preserve_format, contiguous_format = "chainrule.preserve_format", "chainrule.contiguous_format"
+channels_last, channels_last_3d = "chainrule.channels_last", "chainrule.channels_last_3d"
+
 
 class Mode(NamedTuple):
     """The values that are there most often, and a place of each."""
@@ -81,20 +85,18 @@ class Mode(NamedTuple):
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Mode:
     """The value that is most often along an axis, the smallest of several, and the last place where
-    it stands. Without a gradient.
+    it stands, which gets the gradient.
     """
-    x = input.detach()
-    if x.ndim == 0:
-        return Mode(x.clone(), _c.tensor(0))
-    x = x.movedim(dim, -1)
+    if input.ndim == 0:
+        return Mode(input.clone(), _c.tensor(0))
+    x = input.detach().movedim(dim, -1)
     ordered = x.sort(-1).values
     times = (ordered.unsqueeze(-1) == ordered.unsqueeze(-2)).sum(-1)
     # The first of equal counts wins, which belongs to the smallest value.
     best = times.argmax(-1, keepdim=True)
-    values = ordered.gather(-1, best)
     places = _c._arange(0, x.shape[-1], 1, "int64")
-    at = _c._where(x == values, places, -1).amax(-1, keepdim=True)
-    values, at = values.movedim(-1, dim), at.movedim(-1, dim)
+    at = _c._where(x == ordered.gather(-1, best), places, -1).amax(-1, keepdim=True).movedim(-1, dim)
+    values = input.gather(dim, at)
     return Mode(values, at) if keepdim else Mode(values.squeeze(dim), at.squeeze(dim))
 
 
@@ -104,6 +106,6 @@ def attach() -> None:
 
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "is_inference_mode_enabled", "mode", "set_default_device",
-    "set_default_tensor_type", "set_float32_matmul_precision", "set_num_interop_threads", "trapezoid", "trapz", "use_deterministic_algorithms",
+    "are_deterministic_algorithms_enabled", "channels_last", "channels_last_3d", "contiguous_format", "get_float32_matmul_precision", "is_inference_mode_enabled", "mode", "preserve_format", "set_default_device",
+    "set_default_tensor_type", "set_float32_matmul_precision", "set_num_interop_threads", "strided", "trapezoid", "trapz", "use_deterministic_algorithms",
 ]

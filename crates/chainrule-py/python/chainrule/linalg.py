@@ -10,6 +10,10 @@ from ._chainrule import Tensor
 from ._decompositions import (
     SVD, Eigh, complete_qr, cond, eigh, eigvalsh, matrix_rank, norm_by_singular_values, pinv, svd, svdvals,
 )
+from ._factors import (
+    LU, LstSq, LUFactor, LUFactorEx, cholesky_ex, householder_product, inv_ex, lstsq, lu, lu_factor, lu_factor_ex, lu_solve,
+    permutation as permutation, solve_ex, solve_triangular, tensorinv, tensorsolve, unpacked as unpacked, vander,
+)
 from ._functions import broadcast_shapes, cat, cross, einsum
 from ._making import empty, eye
 
@@ -148,6 +152,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 __all__ = [
-    "Eigh", "QR", "SVD", "SlogDet", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "einsum", "inv", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "vecdot", "vector_norm",
+    "LU", "QR", "SVD", "Eigh", "LUFactor", "LUFactorEx", "LstSq", "SlogDet", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh",
+    "eigvalsh", "einsum", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
+    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]

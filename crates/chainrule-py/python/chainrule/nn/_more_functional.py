@@ -54,7 +54,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     if c % (r * r):
         raise ValueError(f"pixel_shuffle: shape {tuple(input.shape)}: {c} channels are no multiple of {r} squared")
     lead = tuple(input.shape[:-3])
-    x = input.reshape(-1, c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3)
+    x = input.reshape(math.prod(lead), c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3)
     return x.reshape(*lead, c // (r * r), h * r, w * r)
 
 
@@ -64,7 +64,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     if h % r or w % r:
         raise ValueError(f"pixel_unshuffle: shape {tuple(input.shape)}: height and width are no multiples of {r}")
     lead = tuple(input.shape[:-3])
-    x = input.reshape(-1, c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4)
+    x = input.reshape(math.prod(lead), c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4)
     return x.reshape(*lead, c * r * r, h // r, w // r)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _chainrule as _c
 from .._chainrule import Tensor
 
-LINEAR = {"linear": 1, "bilinear": 2}
+LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
+MODES = ("nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear")
 
 
 def interpolate(
@@ -20,24 +22,63 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """The last axes in another size, or by a factor: modes 'nearest', 'linear' for one axis and
-    'bilinear' for two.
+    """The axes after batch and channels in another size, or by a factor.
+
+    Modes are 'nearest', 'nearest-exact', 'area', and by the number of axes 'linear', 'bilinear',
+    'bicubic' and
+    'trilinear'; `antialias` is for 'bilinear' and 'bicubic'.
+
+    ```
+    x = cr.arange(4.0).reshape(1, 1, 2, 2)
+    assert cr.nn.functional.interpolate(x, scale_factor=2, mode="bicubic").shape == (1, 1, 4, 4)
+    ```
     """
     axes = input.ndim - 2
-    if mode not in ("nearest", *LINEAR) or LINEAR.get(mode, axes) != axes or axes not in (1, 2):
-        raise ValueError(f"interpolate: shape {tuple(input.shape)}: 'nearest' takes signals and images, 'linear' signals, 'bilinear' images; not '{mode}'")
-    if antialias or (align_corners is not None and mode == "nearest"):
-        raise ValueError("interpolate: antialias is not there, and align_corners is for the linear modes")
+    wanted = LINEAR.get(mode, 2 if mode == "bicubic" else axes)
+    if mode not in MODES or wanted != axes or axes not in (1, 2, 3):
+        raise ValueError(
+            f"interpolate: shape {tuple(input.shape)}, mode {mode!r}: modes are 'nearest', 'nearest-exact', 'area', 'linear' for one axis, "
+            "'bilinear' and 'bicubic' for two, and 'trilinear' for three, after batch and channels"
+        )
+    smooth = mode not in ("nearest", "nearest-exact", "area")
+    if (antialias and mode not in ("bilinear", "bicubic")) or (align_corners is not None and not smooth):
+        raise ValueError("interpolate: antialias is for 'bilinear' and 'bicubic', and align_corners for these and the other linear modes")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: give size or scale_factor, one of them")
-    corners = None if mode == "nearest" else bool(align_corners)
+    corners = bool(align_corners) if smooth else None
+    factors: list[float] | None = None
     if scale_factor is not None:
         factors = [float(scale_factor)] * axes if isinstance(scale_factor, (int, float)) else [float(s) for s in scale_factor]
-        if not recompute_scale_factor:
-            return _c._interpolate(input, None, factors, corners)
-        size = [int(n * s) for n, s in zip(input.shape[2:], factors)]
+        if len(factors) != axes:
+            raise ValueError(f"interpolate: {len(factors)} factors for {axes} axes")
+        size = [math.floor(n * s) for n, s in zip(input.shape[2:], factors)]
+        factors = None if recompute_scale_factor or mode == "area" else factors
     sizes = [size] * axes if isinstance(size, int) else [int(n) for n in size or ()]
-    return _c._interpolate(input, sizes, None, corners)
+    if len(sizes) != axes:
+        raise ValueError(f"interpolate: {len(sizes)} sizes for {axes} axes")
+    if axes < 3 and (mode == "nearest" or mode in LINEAR) and not antialias:
+        return _c._interpolate(input, None if factors else sizes, factors, corners)
+    if min((*sizes, *input.shape[2:])) < 1:
+        raise ValueError(f"interpolate: shape {tuple(input.shape)} and size {tuple(sizes)}: no axis may be empty")
+    from ._sampling import resized
+
+    kind = "linear" if mode in LINEAR else "cubic" if mode == "bicubic" else mode
+    return resized(input, sizes, factors or [None] * axes, kind, bool(corners), antialias)
+
+
+def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
+    """As `interpolate`, whose older name it is."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` to the nearest elements."""
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` in the mode 'bilinear' with aligned corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def _pair(x: Any) -> tuple[int, int]:
@@ -57,4 +98,4 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     return out if input.ndim == 4 else out.squeeze(0)
 
 
-__all__ = ["interpolate", "unfold"]
+__all__ = ["interpolate", "unfold", "upsample", "upsample_bilinear", "upsample_nearest"]

@@ -16,7 +16,12 @@ from ._pooling import (
     adaptive_max_pool2d as adaptive_max_pool2d, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, max_pool1d as max_pool1d,
     max_pool2d as max_pool2d,
 )
-from ._resizing import interpolate as interpolate, unfold as unfold
+from ._resizing import (
+    interpolate as interpolate, unfold as unfold, upsample as upsample, upsample_bilinear as upsample_bilinear, upsample_nearest as upsample_nearest,
+)
+from ._sampling import affine_grid as affine_grid, grid_sample as grid_sample
+from ._losses import *  # noqa: F403
+from ._volumes import *  # noqa: F403
 
 Sizes = int | Sequence[int]
 

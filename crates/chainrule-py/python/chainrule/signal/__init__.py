@@ -1,0 +1,5 @@
+"""Signals."""
+
+from . import windows
+
+__all__ = ["windows"]
