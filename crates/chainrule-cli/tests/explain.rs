@@ -13,7 +13,7 @@ fn a_formula_is_explained_from_the_trace_to_the_result() {
     let output = place.run("explain softmax-ce");
     let page = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let order = ["as traced", "What differentiation leaves", "d_logits", "The steps", "The result"];
+    let order = ["as traced", "The traced program", "d_logits", "The steps", "The result"];
     let places: Vec<_> = order.iter().map(|part| page.find(part)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{page}");
     assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");

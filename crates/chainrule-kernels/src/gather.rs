@@ -47,7 +47,7 @@ pub fn take_rows<T: Copy + Send + Sync>(
     }
 }
 
-/// Bytes of a table that is in the nearer caches most of the time.
+/// Bytes of a table that is in L1 and L2 most of the time.
 const NEAR: usize = 1 << 18;
 /// Rows of a larger table prefetched at a time, if they are no longer than a cache line; copying a
 /// longer row prefetches the rest of it soon enough.

@@ -321,8 +321,7 @@ fn add_blocks<T: Summed<Total = T>>(out: &mut [T], sums: &mut [T], inner: usize)
     }
 }
 
-/// Columns that are summed together when there are few rows: what they need stays in the nearest
-/// cache.
+/// Columns that are summed together when there are few rows: what they need stays in L1.
 const TILE: usize = 256;
 
 /// `totals` is all zero, and enough for `inner` totals and as many for each block of rows; if they
@@ -360,8 +359,8 @@ fn columns_body<const FMA: bool, T: Summed>(
     }
 }
 
-/// Whether the totals of columns stay in registers and the nearest cache, so that they need no
-/// memory of their own.
+/// Whether the totals of columns stay in registers and L1, so that they need no memory of their
+/// own.
 #[inline(always)]
 fn are_few(count: usize, inner: usize) -> bool {
     count <= BLOCK && inner <= TILE

@@ -1,8 +1,8 @@
 //! Copies of transposed matrices.
 //!
 //! A matrix that is read down its columns goes through blocks of 8 by 8 that are turned in
-//! registers, inside square tiles whose two sides stay in the nearer caches. Only bits are moved,
-//! so one loop serves every type of a size.
+//! registers, inside square tiles whose two sides stay in L1 and L2. Only bits are moved, so one
+//! loop serves every type of a size.
 
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, array, level, prefetch};

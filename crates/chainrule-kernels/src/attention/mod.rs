@@ -34,8 +34,8 @@ impl AttentionReal for f64 {}
 /// Queries of a tile: a multiple of the rows of a strip of the product, and few, so that a causal
 /// tile holds little of what it excludes.
 const QUERIES: usize = 24;
-/// Keys of a tile; with the queries of a tile and their scores they stay in the first cache. A
-/// multiple of every panel.
+/// Keys of a tile; with the queries of a tile and their scores they stay in L1. A multiple of every
+/// panel.
 const KEYS: usize = 128;
 
 /// Matrices for each of several heads, whose rows are contiguous.

@@ -7,9 +7,9 @@
 //! stride there is one for each set of input elements that meet the same taps, so that nothing is
 //! multiplied by zero.
 //!
-//! An image is computed in bands of rows that fit into the second cache with what they read. Bands,
-//! images and the order of all sums depend on the sizes alone, so the bits of a result do not
-//! depend on the number of threads.
+//! An image is computed in bands of rows that fit into L2 with what they read. Bands, images and
+//! the order of all sums depend on the sizes alone, so the bits of a result do not depend on the
+//! number of threads.
 
 mod plan;
 #[cfg(test)]
@@ -81,7 +81,7 @@ impl Conv {
     }
 }
 
-/// Length of a block of the common axis: what a panel reads of it stays in the first cache.
+/// Length of a block of k: what a panel reads of it stays in L1.
 const DEPTH: usize = 320;
 
 /// Bytes of a band and its inputs, about: part of L2.
@@ -181,7 +181,7 @@ struct Weights<'a, T> {
 }
 
 impl<T: ConvElement> Weights<'_, T> {
-    /// The matrix of each group as tiles read it: block of the common axis by block, tile by tile.
+    /// The matrix of each group as tiles read it: block of k by block, tile by tile.
     fn packed(&self, kernels: &ConvKernels<T>, groups: usize, places: &[usize]) -> Vec<T> {
         let depth = self.channels * places.len();
         let mut out = vec![T::default(); groups * self.rows * depth];

@@ -1,10 +1,10 @@
 //! Offsets of a convolution's patches in images that were copied once.
 //!
-//! An image is copied with the zeros around it, and where a patch steps by a stride, every
-//! so-manieth column (and row) goes to a plane of its own. Then neighbouring patches are neighbours
-//! in memory, whatever the stride, padding and dilation: tap `t` of the patch of output `p` is
-//! element `offset(t) + p`. Positions run on over the columns of padding; what is computed there is
-//! thrown away.
+//! An image is copied with the zeros around it, and where a patch steps by a stride, each phase of
+//! the columns (and rows) goes to a plane of its own. Then neighbouring patches are neighbours in
+//! memory, whatever the stride, padding and dilation: tap `t` of the patch of output `p` is element
+//! `offset(t) + p`. Positions run on over the columns of padding; what is computed there is thrown
+//! away.
 
 use super::tile::{ConvElement, ConvKernels};
 use super::{Band, Conv};
@@ -279,7 +279,7 @@ unsafe fn zero<T: ConvElement>(to: *mut T, n: usize) {
     }
 }
 
-/// Copies rows of which every so-manieth element is taken.
+/// Copies rows of `run` elements that lie `along` apart.
 unsafe fn every<T: ConvElement>(
     from: &[T],
     (rows, down): (usize, usize),

@@ -158,8 +158,7 @@ fn groups() {
     }
 }
 
-/// Several bands, several blocks of the common axis, several parts of the channels, and more images
-/// than tasks.
+/// Several bands, several blocks of k, several parts of the channels, and more images than tasks.
 #[test]
 fn cut_into_pieces() {
     let c = conv([33, 5], [60, 61], [3, 3], [1, 1], [1, 1], [1, 1]).unwrap();

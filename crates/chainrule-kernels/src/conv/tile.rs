@@ -1,16 +1,16 @@
 //! The inner loops of a convolution: two kinds of tile, and the rows that are copied before and
 //! after.
 //!
-//! Both tiles keep their sums in registers while the common axis runs, as those of a product do.
-//! They differ in that one operand is never laid out: a patch is the same image at other offsets,
-//! so its elements are read where they lie, by a table of offsets.
+//! Both tiles keep their sums in registers while k runs, as those of a product do. They differ in
+//! that one operand is never laid out: a patch is the same image at other offsets, so its elements
+//! are read where they lie, by a table of offsets.
 
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::vector::{F32x8, F32x16, F64x4, F64x8};
 use crate::gemm::vector::{Plain, Vector};
 use crate::simd::{Level, array};
 
-/// Some columns of a product whose right operand is read through a table: row `p` of it begins at
+/// Some columns of a product whose B is read through a table: row `p` of it begins at
 /// `b + offsets[p]`.
 pub(super) struct Shifted<T> {
     pub rows: usize,
@@ -25,7 +25,7 @@ pub(super) struct Shifted<T> {
     pub out_row: usize,
 }
 
-/// Some columns of a product whose left operand is read through a table: row `i` of it begins at
+/// Some columns of a product whose A is read through a table: row `i` of it begins at
 /// `a + offsets[i]`. It is added to `out`.
 pub(super) struct Gathered<T> {
     pub rows: usize,

@@ -13,7 +13,7 @@ use crate::gemm::drive::{Shared, run, threaded, with_buffer};
 use crate::gemm::tile::{GemmKernels as Packing, Source};
 use crate::simd::{Level, level};
 
-/// Positions that are summed up at a time: what they read stays in the first cache.
+/// Positions that are summed up at a time: what they read stays in L1.
 const DEPTH: usize = 256;
 
 /// Number of tasks, about, as long as there are images.

@@ -213,8 +213,7 @@ pub(super) unsafe fn laid_out<T: Copy>(
     !matches!(addend, Addend::Nothing)
 }
 
-/// A product of which the left operand is one row, and the right one has contiguous rows or
-/// columns.
+/// A product of which A is one row, and B has contiguous rows or columns.
 ///
 /// # Safety
 ///

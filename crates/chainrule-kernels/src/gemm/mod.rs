@@ -1,9 +1,9 @@
-//! Matrix products of strided operands.
+//! Matrix products of strided operands: `C = alpha A B` with A `[m, k]`, B `[k, n]`, C `[m, n]`.
 //!
-//! A left or right operand may be any view that strides can say: transposed, sliced, broadcast. The
-//! result has contiguous rows. Small products read their operands in place; larger ones pack them
-//! first and use the thread pool. The bits of a result depend on the sizes, the strides and the
-//! level of [`simd`](super::simd), never on the threads.
+//! An operand may be any view that strides can say: transposed, sliced, broadcast. The result has
+//! contiguous rows. Small products read their operands in place; larger ones pack them first and
+//! use the thread pool. The bits of a result depend on the sizes, the strides and the level of
+//! [`simd`](super::simd), never on the threads.
 //!
 //! `drive` says what a product is, `plan` cuts it, `tile` computes, `vector` names the registers.
 
@@ -76,9 +76,9 @@ pub enum Accum {
 pub struct Batch<'a> {
     /// The length of each axis.
     pub sizes: &'a [usize],
-    /// The strides of the left operand.
+    /// The strides of A.
     pub a_strides: &'a [isize],
-    /// The strides of the right operand.
+    /// The strides of B.
     pub b_strides: &'a [isize],
 }
 
@@ -251,7 +251,7 @@ fn products<T: GemmElement>(
         return;
     }
     if count > 1 && rows_continue(&a, &batch) {
-        // One right operand for all, and the left ones lie as the rows of one tall matrix.
+        // One B for all, and the As lie as the rows of one tall matrix.
         a.rows *= count;
         count = 1;
     }
@@ -313,8 +313,7 @@ fn operand<T>(mat: &Mat<'_, T>, offset: usize) -> Operand<T> {
     }
 }
 
-/// Whether the left operands follow each other as the rows of one matrix, and the right one is
-/// always the same.
+/// Whether the As follow each other as the rows of one matrix, and B is always the same.
 fn rows_continue<T>(a: &Mat<'_, T>, batch: &Batch<'_>) -> bool {
     let mut next = a.rows as isize * a.row_stride;
     for ((&size, &step), &b_step) in

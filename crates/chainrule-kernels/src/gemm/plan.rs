@@ -1,20 +1,19 @@
 //! The plan of a product: packing, order of the tiles, and tasks of the threads.
 //!
-//! The common axis is cut into blocks of `DEPTH`, always from its beginning; within a block an
-//! element of the result is one chain of multiply-adds, and the blocks are added in order. The
-//! tiles, the packing and the threads therefore cannot change a single bit: they only decide when
-//! and where an element is computed.
+//! The axis k is cut into blocks of `DEPTH`, always from its beginning; within a block an element
+//! of the result is one chain of multiply-adds, and the blocks are added in order. The tiles, the
+//! packing and the threads therefore cannot change a single bit: they only decide when and where an
+//! element is computed.
 //!
-//! A strip of the left operand, as many rows as a tile has and as deep as a block, stays in the
-//! nearest cache while the panels of the right operand, packed, stream by from the next one: 16
-//! bytes a cycle, which it can give. A tile of C is therefore touched once per block of k, and A is
-//! read once: in place, or packed before if its rows are strided and n is large enough to pay for
-//! it.
+//! A strip of A, as many rows as a tile has and as deep as a block, stays in L1 while the panels of
+//! B, packed, stream by from L2, which gives the 16 bytes a cycle that they need. A tile of C is
+//! therefore touched once per block of k, and A is read once: in place, or packed before if its
+//! rows are strided and n is large enough to pay for it.
 //!
-//! Each thread packs the right operand for itself, since numbers that another core has just written
-//! come slowly. B is near if a core's own cache holds it: a thread then packs all of it, once in a
-//! product, and tasks take whole rows, as the ops before and after do. A far B is packed by each
-//! task, only the columns it needs.
+//! Each thread packs B for itself, since numbers that another core has just written come slowly. B
+//! is near if a core's own cache holds it: a thread then packs all of it, once in a product, and
+//! tasks take whole rows, as the ops before and after do. A far B is packed by each task, only the
+//! columns it needs.
 
 use super::drive::{Addend, Finish, Operand, Room, Shared, TASK_WORK, Target, run, with_buffer};
 use super::tile::{Ahead, GemmElement, GemmKernels, Panel, STRETCH, Source};
@@ -44,7 +43,7 @@ const FINISHED_COLS: usize = 768;
 /// Rows and columns of one task at least.
 const LEAST_ROWS: usize = 64;
 const LEAST_COLS: usize = 192;
-/// Bytes of a far right operand that are packed at a time.
+/// Bytes of a far B packed at a time.
 const OWN: usize = 480 << 10;
 /// Columns of a task then, at most and at least, and rows at least.
 const OWN_COLS: usize = 240;
@@ -86,7 +85,7 @@ pub(super) struct Plan<'a, T: 'static> {
     finish: Option<Finish<'a>>,
     out: Shared<T>,
     parallel: bool,
-    /// Whether the left operand is packed.
+    /// Whether A is packed.
     pack: bool,
     right: Right,
 }
@@ -149,7 +148,7 @@ impl<'a, T: GemmElement> Plan<'a, T> {
         let (m, k) = (self.a.rows, self.a.cols);
         let (depth, rows, packed) = match self.pack {
             true => {
-                // A right operand that stays packed has all depths.
+                // A packed B that is kept has all of k.
                 let most = if self.right == Right::Far { DEPTH_GROUP } else { usize::MAX };
                 let (depth, rows) = (k.min(most), m.min(ROWS_GROUP));
                 (depth, rows, rows.next_multiple_of(self.kernels.rows) * depth)
@@ -209,7 +208,7 @@ fn few() -> usize {
     2 * threads::num_threads()
 }
 
-/// Some rows of a product, and some of the common axis: what is packed for all tasks at a time.
+/// Some rows of a product, and some of k: what is packed for all tasks at a time.
 struct RowGroup<'a, T: 'static> {
     plan: &'a Plan<'a, T>,
     row: usize,
@@ -220,7 +219,7 @@ struct RowGroup<'a, T: 'static> {
 }
 
 impl<T: GemmElement> RowGroup<'_, T> {
-    /// Packs the left operand, if that is how it is read.
+    /// Packs A, if that is how it is read.
     ///
     /// # Safety
     ///
@@ -301,7 +300,7 @@ struct ProductPart<'a, T: 'static> {
     cols: Range<usize>,
 }
 
-/// Some rows of the left operand and some of the common axis, as a task reads them.
+/// Some rows of A and some of k, as a task reads them.
 struct Left<T> {
     data: *const T,
     strip: usize,
@@ -354,8 +353,8 @@ impl<T: GemmElement> ProductPart<'_, T> {
     ///
     /// # Safety
     ///
-    /// As [`RowGroup::compute`]; if the right operand is packed, `packed` holds these columns, of a
-    /// near one of all depths, or has room for them and they are packed here.
+    /// As [`RowGroup::compute`]; if B is packed, `packed` holds these columns, of a near one of all
+    /// depths, or has room for them and they are packed here.
     unsafe fn columns(&self, cols: Range<usize>, packed: *mut T, packs: bool) {
         let RowGroup { plan, start, depth, .. } = *self.group;
         let Plan { kernels, ref b, right, .. } = *plan;
@@ -395,7 +394,7 @@ impl<T: GemmElement> ProductPart<'_, T> {
         Left { data, strip: kernels.rows * a.row, row: a.row, col: a.col, lines }
     }
 
-    /// Computes one block of the common axis.
+    /// Computes one block of k.
     ///
     /// # Safety
     ///

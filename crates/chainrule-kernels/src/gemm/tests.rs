@@ -182,8 +182,7 @@ fn products_of_the_examples_and_beyond_the_block_sizes() {
         (9, 1100, 50),
         (1700, 17, 60),
         (17, 30, 1700),
-        // The right operand is packed on the way: from the least rows on, and with each width of a
-        // last panel.
+        // B is packed on the way: from the least rows on, and with each width of a last panel.
         (17, 150, 113),
         (18, 129, 145),
         (25, 131, 161),

@@ -2,8 +2,7 @@
 //! pack an operand.
 //!
 //! Each is written once over `Vector` and compiled for each level. A panel is two or three vectors
-//! wide; down it go strips of up to `ROWS` rows, whose sums stay in registers while the common axis
-//! runs.
+//! wide; down it go strips of up to `ROWS` rows, whose sums stay in registers while k runs.
 
 #[cfg(target_arch = "x86_64")]
 use super::vector::{F32x8, F32x16, F64x4, F64x8};
@@ -18,13 +17,12 @@ use std::ops::{Add, Mul};
 pub(super) struct Panel<T> {
     pub rows: usize,
     pub k: usize,
-    /// Element `(i, p)` of the left operand is at
-    /// `a_strip * (i / ROWS) + a_row * (i % ROWS) + a_col * p`.
+    /// Element `(i, p)` of A is at `a_strip * (i / ROWS) + a_row * (i % ROWS) + a_col * p`.
     pub a: *const T,
     pub a_strip: usize,
     pub a_row: usize,
     pub a_col: usize,
-    /// Element `(p, j)` of the right operand is at `b_row * p + j`.
+    /// Element `(p, j)` of B is at `b_row * p + j`.
     pub b: *const T,
     pub b_row: usize,
     /// Destination where the first strip, which must be a full one, packs the rows of B for the
@@ -158,8 +156,7 @@ impl<T: Copy> GemmKernels<T> {
 
 /// A tile of `R` rows and `C` vectors. With `PART` only the lanes of `mask` exist of the one
 /// vector. The last of several begins earlier where it would not be full, and computes some
-/// elements once more: masks cost more than that. With `PACK` it packs the right operand on the
-/// way.
+/// elements once more: masks cost more than that. With `PACK` it packs B on the way.
 #[inline(always)]
 unsafe fn tile<V: Vector, const R: usize, const C: usize, const PART: bool, const PACK: bool>(
     panel: &Panel<V::Elem>,

@@ -11,7 +11,7 @@ use crate::math::Real;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Level, level};
 
-/// The most columns that a call takes: what belongs to them stays in the first cache.
+/// The most columns that a call takes: what belongs to them stays in L1.
 pub const COLUMNS: usize = 256;
 
 /// Rows summed in the type itself before the sum goes to f64.

@@ -1,9 +1,9 @@
 //! Layer, root-mean-square and group normalisation: each row by its own statistics, and the
 //! gradients.
 //!
-//! A row is read from memory once and then again from the first cache. Its mean is taken twice:
-//! what is left of it after the first, rounded one was subtracted corrects both the mean and the
-//! variance, so that rows far from zero lose no digits.
+//! A row is read from memory once and then again from L1. Its mean is taken twice: what is left of
+//! it after the first, rounded one was subtracted corrects both the mean and the variance, so that
+//! rows far from zero lose no digits.
 //!
 //! Sums along a row go into 32 lanes, which fold into f64 after a group of elements. Sums down the
 //! columns are taken in the type itself over pieces of 32 rows, and these in f64: the order is

@@ -4,7 +4,7 @@ use super::extremum::{self, Ranked};
 use super::{Summed, sum_columns};
 use crate::math::{self, Real};
 
-/// About how many exponentials are taken at once: few enough to stay in the first cache.
+/// About how many exponentials are taken at once: few enough to stay in L1.
 const TILE: usize = 2048;
 
 /// `out = log(sum(exp(x)))` over the middle axis of `[outer, count, inner]`. Over nothing it is

@@ -60,7 +60,7 @@ fn row<T: Summed<Total: Factor>>(x: &[T]) -> T::Total {
     acc[0]
 }
 
-/// Columns that are multiplied together: their totals stay in the nearest cache.
+/// Columns that are multiplied together: their totals stay in L1.
 const TILE: usize = 256;
 
 #[inline(always)]

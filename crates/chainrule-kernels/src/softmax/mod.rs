@@ -18,8 +18,7 @@ pub use rows::Row;
 
 use super::simd::{look_ahead, vectorized};
 
-/// A tile is the rows whose exponentials are taken at once: few enough elements to stay in the
-/// first cache.
+/// A tile is the rows whose exponentials are taken at once: few enough elements to stay in L1.
 const TILE: usize = 1024;
 /// The most rows in a tile: what is kept for each row of a tile stands in arrays of this length.
 const TILE_ROWS: usize = 64;

@@ -8,7 +8,7 @@ fn every_formula_can_be_explained_and_fits_the_page() {
         let program = formula.trace().unwrap();
         let explanation = program.explain(formula.what).unwrap();
         let text = explanation.to_string();
-        for heading in ["What differentiation leaves", "The steps", "The result"] {
+        for heading in ["The traced program", "The steps", "The result"] {
             assert!(text.contains(&format!("\n{heading}\n")), "{}", formula.name);
         }
         let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 100).collect();

@@ -175,7 +175,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     },
     Topic {
         title: "Dropout: mask or scale forgotten",
-        about: "What the forward pass dropped has no gradient, and what it kept was multiplied by 1 / (1 - p).",
+        about: "A dropped element has no gradient, and a kept one was multiplied by 1 / (1 - p).",
         signature: "no zeros where elements were dropped; or a ratio of 1 - p everywhere",
         fix: "multiply by the same mask and the same scale",
         members: &[
@@ -288,7 +288,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     },
     Topic {
         title: "Leaks through the mask of where or masked_fill",
-        about: "What was not taken has no influence on the result.",
+        about: "An element that was not taken has no influence on the result.",
         signature: "numbers where the right gradient has zeros; elsewhere it is right",
         fix: "g where the mask takes the branch, else 0. masked_fill is a where",
         members: &[("where", "leak through the mask"), ("where", "branches swapped")],

@@ -58,8 +58,8 @@ macro_rules! settable {
 }
 settable! {
     LeakyRelu(slope: f64 = 0.01 "The slope below 0.") try_leaky_relu "leaky_relu",
-    Elu(alpha: f64 = 1.0 "Where it goes to far below 0, with the other sign.") try_elu "elu",
-    Celu(alpha: f64 = 1.0 "Where it goes to far below 0, with the other sign.") try_celu "celu",
+    Elu(alpha: f64 = 1.0 "Limit far below 0, with the other sign.") try_elu "elu",
+    Celu(alpha: f64 = 1.0 "Limit far below 0, with the other sign.") try_celu "celu",
     Hardtanh(min: f64 = -1.0 "The smallest value.", max: f64 = 1.0 "The largest value.") try_hardtanh "hardtanh",
     Softplus(beta: f64 = 1.0 "How sharp the bend is.", threshold: f64 = 20.0 "Above this size of beta x it is x.") try_softplus "softplus",
     Softmax(axis: i64 = -1 "The axis whose elements sum to 1.") try_softmax "softmax",

@@ -24,7 +24,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.title)?;
         self.costs(f)?;
-        heading(f, "What differentiation leaves")?;
+        heading(f, "The traced program")?;
         self.listing(f, &self.traced)?;
         heading(f, "The steps")?;
         self.steps(f)?;

@@ -16,7 +16,7 @@ use super::member::{Kind, Member};
 use crate::Program;
 use crate::ir::Id;
 
-/// More members would need more room than the nearest cache has.
+/// More members would need more room than L1 has.
 const MOST: usize = 24;
 
 /// A set of clusters, as bits.

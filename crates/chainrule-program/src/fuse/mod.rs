@@ -3,8 +3,8 @@
 //!
 //! Each by itself reads whole arrays from memory and writes whole arrays. In a group the first
 //! instruction computes a few rows, then the second, and so on: what lies between two members stays
-//! in the nearest cache, and is never written to memory unless somebody outside wants it. The
-//! members run the same kernels as alone.
+//! in L1, and is never written to memory unless somebody outside wants it. The members run the same
+//! kernels as alone.
 //!
 //! A group is a stretch of the list of instructions, so that a listing, the checks and the other
 //! passes see its members as ever.

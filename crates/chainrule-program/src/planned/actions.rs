@@ -254,7 +254,7 @@ fn homes(
 }
 
 /// Largest product with memory of its own rather than tiles that are moved, in bytes: it stays in
-/// the nearest caches.
+/// L1 and L2.
 const MOVED: usize = 64 << 10;
 
 /// Whether the result of instruction `i` needs no memory if nobody outside its group wants it. A

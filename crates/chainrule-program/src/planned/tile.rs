@@ -34,7 +34,7 @@ struct Sums(*mut f64);
 unsafe impl Sync for Sums {}
 
 thread_local! {
-    /// Scratch buffer of the values that stay inside a group. Another room than that of products,
+    /// Scratch buffer of the values that stay inside a group. Another one than that of products,
     /// which call groups.
     static SCRATCH: Room = const { Room::new() };
     /// The sums of columns of the last group that this thread began.

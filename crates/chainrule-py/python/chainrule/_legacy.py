@@ -240,7 +240,7 @@ def attach() -> None:
         "short": new_method("int16"), "char": new_method("int8"), "is_cuda": _false("CUDA"), "is_sparse": _false("sparse"),
         "is_quantized": _false("quantized"), "is_mps": _false("MPS"), "get_device": get_device, "pin_memory": pin_memory,
         "is_pinned": is_pinned, "share_memory_": share_memory_, "is_shared": is_shared,
-        "device": property(lambda self: CPU, doc="Where the elements are: there is one device, the processor."),
+        "device": property(lambda self: CPU, doc="Device of the elements: there is one, the processor."),
         "layout": property(lambda self: "chainrule.strided", doc="How the elements lie in memory: there are strided tensors only."),
     }
     for name, value in methods.items():

@@ -376,7 +376,7 @@ def attach() -> None:
         "nelement": Tensor.numel,
         "float": _cast("float", "float32"), "double": _cast("double", "float64"), "long": _cast("long", "int64"), "int": _cast("int", "int64"),
         "bool": _cast("bool", "bool"),
-        "device": property(lambda self: "cpu", doc="Where the elements are: there is one device, the processor."),
+        "device": property(lambda self: "cpu", doc="Device of the elements: there is one, the processor."),
         "grad_fn": property(lambda self: self._op, doc="The name of the op that made the tensor, or None for a leaf."),
         "itemsize": property(lambda self: self.element_size(), doc="The size of an element in bytes."),
         "nbytes": property(lambda self: self.numel() * self.element_size(), doc="The size of all elements in bytes."),
