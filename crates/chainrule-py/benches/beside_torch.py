@@ -6,7 +6,7 @@ where ours is faster.
 
 Each op is measured in rounds, ours and PyTorch's one right after the other, so that a busy machine
 slows both.
-What is printed are the medians in microseconds and the median of the rounds' ratios; PyTorch must
+It prints the medians in microseconds and the median of the rounds' ratios; PyTorch must
 be installed.
 """
 

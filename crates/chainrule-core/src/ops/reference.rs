@@ -11,10 +11,10 @@ const HEAD: &str = "\
 <!-- Written by `ops::reference()` from the op table. Do not edit: change the op's `ENTRY`, then run the tests of the book
 with CHAINRULE_UPDATE_DOCS=1. -->
 
-This page is generated from the op table. So it cannot differ from the code: a test compares the two.
+This page is generated from the op table. It cannot differ from the code: a test compares the two.
 
 In the formulas `g` is the gradient that comes in from above, `y` the op's result, and `dx` the gradient that is passed on to the
-input `x`. Where an input was broadcast, its gradient is summed back to its shape afterwards, for all ops in the same way. *Edges* says
+input `x`. The gradient of a broadcast input is summed back to its shape afterwards, for all ops in the same way. *Edges* says
 what happens where there is no derivative, or at the border of the domain. A *classic mistake* is a wrong version of the gradient
 that people write; the tests plant each one and see that the checks catch it.
 
@@ -39,7 +39,7 @@ const FAMILIES: [(Family, &str, &str); 8] = [
     (
         Family::Shape,
         "Shapes",
-        "Elements keep their values and get other places. Where memory allows, the result is a view without a copy.",
+        "Elements keep their values and get other places. The result is a view without a copy if memory allows it.",
     ),
     (
         Family::Index,

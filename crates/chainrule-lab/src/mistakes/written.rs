@@ -48,7 +48,7 @@ impl Table {
         table(&mut out, "setting", settings.iter().map(|(name, c)| (name.clone(), *c)));
         let _ = writeln!(
             out,
-            "\nWhere nothing was planted the check was run at {} points, kinks among them: {}.",
+            "\nWithout a planted mistake the check was run at {} points, kinks among them: {}.",
             self.untouched_runs(),
             match self.false_alarms().len() {
                 0 => "no alarm".to_string(),

@@ -71,7 +71,7 @@ A file that is missing, cannot be imported or has no inputs is refused with one 
 ## Two programs, side by side
 
 There are two programs: the forward pass with its right gradients, and your backward. Both run at random inputs near yours, and every value in your lines is laid beside the values of the
-right passes. Where two are equal (perhaps up to a constant factor or the order of the elements) they are the same quantity, whatever they are called and however they were computed.
+right passes. Two that are equal (perhaps up to a constant factor or the order of the elements) are the same quantity, whatever they are called and however they were computed.
 
 ![The lines of a backward pass, each joined with the quantity that it computes](images/follow.svg)
 
@@ -87,8 +87,8 @@ The proof is that it works. Starting from the likeliest line, one expression at 
 - where the value that is due can be solved for, whatever product of the values at hand makes it.
 
 The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
-the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. Of random numbers of 16 digits none fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
-found, and each gets its own block. What no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
+the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. No random number of 16 digits fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
+found, and each gets its own block. A pass that no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
 
 It takes about a second for a model of some forty lines. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
 
@@ -126,7 +126,7 @@ corrected   let dw = x.t().matmul(dz);    all gradients are right with it
 ```
 
 Gradients that are written out beside a loss are given with their code, `check::compare_code(&loss, || { ...; Ok(vec![("h", dh), ("w", dw)]) })`: the report is that of `check::compare`, with the wrong
-line and its correction (`Comparison::corrections`). What draws random numbers, or reads elements out of tensors, cannot be followed and is judged by its gradients.
+line and its correction (`Comparison::corrections`). A pass that draws random numbers, or reads elements out of tensors, cannot be followed and is judged by its gradients.
 
 ## Gradients without code
 
@@ -149,10 +149,10 @@ println!("{verdict}");
 ```
 
 The engine replays the right backward pass with one classic mistake planted in one op at a time, and names the replay that gives your numbers: the op and
-its line, the mistake, a number that you can compute again, the right formula, and what to change. Where no classic mistake does, it edits the right pass itself: the gradient of another tensor of the same shape
+its line, the mistake, a number that you can compute again, the right formula, and what to change. If no classic mistake does, it edits the right pass itself: the gradient of another tensor of the same shape
 in the place of the one that comes into an op, another value of the forward pass in the place of one that the rule takes, two parts multiplied by numbers of their own, which are solved for; then
 rows, columns or elements of a gradient on the way that are multiplied by numbers (a dropped row, one class with another sign, a weight for each sample); then any one instruction of the right pass,
-and two of them (`Verdict::deviations`). What is solved for is believed only where there are far more numbers at hand than unknowns. Which gradients are right says where to look; a path that carries nothing, as that through
+and two of them (`Verdict::deviations`). A solution is believed only where there are far more numbers at hand than unknowns. The right gradients say where to look; a path that carries nothing, as that through
 a maximum which is subtracted, may be left out. `check::compare` asks for the verdict by itself where a gradient is wrong. A custom op is compared with the same function in
 the engine's ops by `check::explain`, and one of which there is no such function by `check::explain_opaque`, which reads the numbers alone. The same mistake in several ops of one path is one entry.
 
@@ -160,7 +160,7 @@ the engine's ops by `check::explain`, and one of which there is no such function
 
 Each table of numbers is the right gradient and the wrong one at the same element. The test of each is
 `chainrule check mistakes --op NAME`, which plants it and sees whether it is [detected and named](mistakes.md).
-Where every gradient is right and the model still does not learn, look at the [mistakes of the training loop](workflow.md).
+If every gradient is right and the model still does not learn, look at the [mistakes of the training loop](workflow.md).
 "#;
 
 const HARMLESS: &str = r#"
