@@ -103,6 +103,37 @@ fn modules_are_there() {
     }
 }
 
+#[test]
+fn files_of_the_page_on_extending_are_there() {
+    let page = read(&root().join("docs/src/extending.md"));
+    let paths: Vec<String> = ["crates", "docs"]
+        .iter()
+        .flat_map(|folder| files(&root().join(folder), &["rs", "py", "pyi", "md"]))
+        .map(|path| format!("/{}", short(&path)))
+        .collect();
+    let mut count = 0;
+    for name in names(&page) {
+        let is_file = [".rs", ".py", ".pyi"].iter().any(|end| name.ends_with(end));
+        if !is_file && !(name.contains('/') && !name.contains(' ')) {
+            continue;
+        }
+        count += 1;
+        let name = name.trim_end_matches('/');
+        // A module may be named without its folder `src`.
+        let inner = name.replacen('/', "/src/", 1);
+        let there = |name: &str| {
+            let whole = [format!("/{name}"), format!("-{name}")];
+            let parts = [format!("/{name}/"), format!("-{name}/"), format!("-{name}.")];
+            paths.iter().any(|path| {
+                whole.iter().any(|whole| path.ends_with(whole))
+                    || parts.iter().any(|part| path.contains(part))
+            })
+        };
+        assert!(there(name) || there(&inner), "there is no {name}");
+    }
+    assert!(count > 30, "{count} names");
+}
+
 fn is_test(path: &Path) -> bool {
     path.iter().any(|part| part.to_str().is_some_and(|part| part.contains("test")))
 }
