@@ -209,6 +209,37 @@ fn a_summary_lists_each_module_with_its_result() {
     assert!(summary(&net, &Tensor::zeros([7, 5])).is_err());
 }
 
+/// A struct begins where its first field does, and layers without fields take no room.
+#[test]
+fn a_summary_tells_apart_what_lies_at_one_address() {
+    #[derive(Module)]
+    struct Net {
+        first: Linear,
+        act: Tanh,
+        last: Linear,
+        again: Tanh,
+    }
+
+    impl Layer for Net {
+        fn compute(&self, x: &Tensor) -> chainrule::Result<Tensor> {
+            let x = self.act.try_forward(&self.first.try_forward(x)?)?;
+            self.again.try_forward(&self.last.try_forward(&x)?)
+        }
+    }
+
+    let g = &mut Generator::manual_seed(5);
+    let net =
+        Net { first: Linear::new(4, 6, g), act: Tanh, last: Linear::new(6, 2, g), again: Tanh };
+    let table = summary(&net, &Tensor::zeros([7, 4])).unwrap();
+    let output = |name: &str| table.rows.iter().find(|r| r.name == name).unwrap().output;
+    assert_eq!(output("").unwrap(), [7, 2]);
+    assert_eq!(output("first").unwrap(), [7, 6]);
+    assert_eq!(output("last").unwrap(), [7, 2]);
+    // Known or blank, never the other's.
+    assert!(output("act").is_none_or(|shape| shape == [7, 6]));
+    assert!(output("again").is_none_or(|shape| shape == [7, 2]));
+}
+
 #[test]
 fn frozen_parameters_stay_and_get_no_gradients() {
     let net = net();

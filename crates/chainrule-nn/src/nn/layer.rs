@@ -20,7 +20,7 @@ pub trait Layer: Module {
     /// The layer's result, or the error.
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
         let y = self.compute(x)?;
-        Watch::saw(std::ptr::from_ref(self).addr(), &y);
+        Watch::saw(|| (Place::of(self, self.kind()), y.shape()));
         Ok(y)
     }
 
@@ -50,9 +50,31 @@ impl Layer for Box<dyn Layer> {
     }
 }
 
+/// Where a module lies in memory, and as what: a struct begins where its first field does, and
+/// modules without fields may all lie at one address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    address: usize,
+    size: usize,
+    kind: &'static str,
+}
+
+impl Place {
+    /// The place of a module whose [`Module::kind`] is `kind`.
+    pub fn of<M: ?Sized>(module: &M, kind: &'static str) -> Place {
+        let address = std::ptr::from_ref(module).addr();
+        Place { address, size: size_of_val(module), kind }
+    }
+
+    /// Whether several modules of one kind can lie here.
+    pub fn is_shared(self) -> bool {
+        self.size == 0
+    }
+}
+
 thread_local! {
-    /// The results of layers, by the layers' addresses, while somebody watches.
-    static WATCHED: RefCell<Option<Vec<(usize, Shape)>>> = const { RefCell::new(None) };
+    /// The shapes of layers' results, while somebody watches.
+    static WATCHED: RefCell<Option<Vec<(Place, Shape)>>> = const { RefCell::new(None) };
 }
 
 /// Collects the shapes of the results of all layers that this thread calls.
@@ -64,17 +86,16 @@ impl Watch {
         Watch
     }
 
-    /// The address of each layer that was called and the shape of its result, in the order in which
-    /// they ended.
-    pub fn seen(self) -> Vec<(usize, Shape)> {
+    /// Each layer that was called and the shape of its result, in the order in which the calls ended.
+    pub fn seen(self) -> Vec<(Place, Shape)> {
         WATCHED.take().unwrap_or_default()
     }
 
     #[inline]
-    fn saw(address: usize, y: &Tensor) {
+    fn saw(call: impl FnOnce() -> (Place, Shape)) {
         WATCHED.with_borrow_mut(|all| {
             if let Some(all) = all {
-                all.push((address, y.shape()));
+                all.push(call());
             }
         });
     }

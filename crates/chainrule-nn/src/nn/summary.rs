@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::layer::{Layer, Watch};
+use super::layer::{Layer, Place, Watch};
 use super::module::{Module, fields::switches};
 use crate::error::Result;
 use crate::shape::Shape;
@@ -15,7 +15,8 @@ pub struct SummaryRow {
     pub name: String,
     /// Its type.
     pub kind: &'static str,
-    /// The shape of what it gave last; `None` if it was not called as a layer.
+    /// The shape of what it gave last; `None` if it was not called as a layer, or if it has no
+    /// fields and its calls cannot be told from those of others of its kind.
     pub output: Option<Shape>,
     /// Numbers in its own parameters, without those of the modules inside.
     pub own_parameters: usize,
@@ -56,14 +57,15 @@ pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
     let ran = no_grad(|| layer.try_forward(x));
     modes.iter().zip(before).for_each(|(m, on)| m.set(on));
     ran?;
-    let seen = watch.seen();
-    let row = |name: String, module: &dyn Module, address: usize| {
-        let output = seen.iter().rfind(|(a, _)| *a == address).map(|(_, shape)| *shape);
-        SummaryRow { name, kind: module.kind(), output, own_parameters: 0 }
-    };
-    let mut rows = vec![row(String::new(), layer, std::ptr::from_ref(layer).addr())];
-    for (name, module) in layer.named_modules() {
-        rows.push(row(name, module, std::ptr::from_ref(module).addr()));
+    let mut rows = Vec::new();
+    let mut places = Vec::new();
+    let whole: (String, &dyn Module) = (String::new(), layer);
+    for (name, module) in std::iter::once(whole).chain(layer.named_modules()) {
+        places.push(Place::of(module, module.kind()));
+        rows.push(SummaryRow { name, kind: module.kind(), output: None, own_parameters: 0 });
+    }
+    for (row, output) in rows.iter_mut().zip(outputs(&places, &watch.seen())) {
+        row.output = output;
     }
     for (name, parameter) in layer.named_parameters() {
         // A parameter belongs to the innermost module that its name leads through.
@@ -75,6 +77,19 @@ pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
         owner.expect("the whole owns what nothing else does").own_parameters += parameter.numel();
     }
     Ok(Summary { rows, parameters: layer.parameter_count(), trained: layer.trained_count() })
+}
+
+/// The last output of the module at each place. Of modules that share a place it is known only where
+/// each was called once and all gave the same shape: nothing else tells their calls apart.
+fn outputs(places: &[Place], calls: &[(Place, Shape)]) -> Vec<Option<Shape>> {
+    let output = |place: &Place| {
+        let here: Vec<Shape> =
+            calls.iter().filter(|(p, _)| p == place).map(|(_, shape)| *shape).collect();
+        let modules = places.iter().filter(|p| *p == place).count();
+        let alike = here.len() == modules && here.iter().all(|shape| *shape == here[0]);
+        if place.is_shared() && modules > 1 && !alike { None } else { here.last().copied() }
+    };
+    places.iter().map(output).collect()
 }
 
 impl fmt::Display for Summary {
