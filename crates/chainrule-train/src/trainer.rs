@@ -135,8 +135,16 @@ impl<'a> Trainer<'a> {
         self.rest.place.best
     }
 
-    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps
-    /// before.
+    /// The loss that one batch learned by heart ends at, where its labels are classes: their
+    /// [entropy](Batch::label_entropy). `None` without [`TrainerOptions::overfit_batch`].
+    pub fn overfit_floor(&self) -> Result<Option<f64>> {
+        match &self.rest.batch {
+            Some(batch) if self.rest.options.overfit_batch => batch.label_entropy(),
+            _ => Ok(None),
+        }
+    }
+
+    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps before.
     pub fn metrics(&self) -> &Metrics {
         &self.rest.last_metrics
     }

@@ -12,6 +12,7 @@ mod digits;
 mod error;
 mod file;
 mod idx;
+mod label_entropy;
 #[doc(hidden)]
 pub mod loader;
 mod moons;
