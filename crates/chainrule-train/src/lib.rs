@@ -57,6 +57,7 @@ use chainrule_program as program;
 mod best;
 mod event;
 mod explain;
+mod measure;
 mod range;
 mod saver;
 mod task;
@@ -64,6 +65,7 @@ mod trainer;
 
 pub use best::Best;
 pub use event::{End, Event, Listener, Listeners, StepEvent};
+pub use measure::{AverageMeter, ConfusionMatrix, accuracy};
 pub use range::{RangeFound, RangeOptions};
 pub use task::{Metrics, Task};
 pub use trainer::{Trainer, TrainerBuilder, TrainerOptions};

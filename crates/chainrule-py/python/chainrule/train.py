@@ -9,6 +9,7 @@ from typing import Any
 
 from ._chainrule import Generator, Tensor
 from ._making import randperm
+from ._measure import AverageMeter as AverageMeter, ConfusionMatrix as ConfusionMatrix, accuracy as accuracy
 from .autograd import no_grad
 from .progress import track
 
@@ -142,4 +143,4 @@ def fit(
     return history
 
 
-__all__ = ["Event", "History", "batches", "fit"]
+__all__ = ["AverageMeter", "ConfusionMatrix", "Event", "History", "accuracy", "batches", "fit"]
