@@ -3,6 +3,7 @@
 use super::stage::Stage;
 use super::term::{Base, BaseId, Before, Fun, ProductId, TermId, UNIT, Var};
 use crate::ir::Id;
+use crate::tensor::op::Kernel;
 
 /// Deeper parts are dots.
 const DEEPEST: usize = 3;
@@ -100,7 +101,7 @@ impl Stage {
     pub(super) fn base_text(&self, b: BaseId, depth: usize, tight: usize) -> String {
         match self.terms.get(b) {
             Base::Value { id, .. } => self.id_name(*id),
-            Base::Hot { index, .. } => format!("onehot({})", self.id_name(*index)),
+            Base::Hot { index, .. } => format!("onehot({})", self.id_name(self.viewed(*index))),
             Base::Sum(t) => self.inner(*t, depth + 1, tight),
             Base::Fn(f, t) => match self.base_name(b) {
                 Some(name) => name,
@@ -137,6 +138,26 @@ impl Stage {
 
     fn id_name(&self, id: Id) -> String {
         self.program.info(id).name.clone()
+    }
+
+    /// The named value that this one without a name shows, but for axes of length 1: the user's
+    /// `labels` and not the reshape that `gather` wants.
+    fn viewed(&self, id: Id) -> Id {
+        let without_ones = |id: Id| -> Vec<usize> {
+            let shape = &self.program.info(id).meta.shape;
+            shape.iter().copied().filter(|&size| size != 1).collect()
+        };
+        let base = || {
+            let mut all = self.program.list().iter();
+            let made = all.find(|instruction| instruction.result() == id)?;
+            let is_view = matches!(made.op.kernel(), Kernel::View(_));
+            let base = *made.inputs.first()?;
+            (is_view && without_ones(base) == without_ones(id)).then_some(base)
+        };
+        match base() {
+            Some(base) if !self.program.info(id).given => self.viewed(base),
+            _ => id,
+        }
     }
 
     fn sum_over(&self, vars: &[Var], all: &[Var]) -> String {
