@@ -161,6 +161,7 @@ pub struct Completions {
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "Examples:
   chainrule eval runs/names-0001
+  chainrule eval runs/names-0001 --split test
   chainrule eval runs/digits-0001 --data mnist --json")]
 pub struct Eval {
     /// Folder of a finished training run
@@ -172,9 +173,24 @@ pub struct Eval {
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
 
+    /// One part of the data that the model was trained on, split as the training did
+    #[arg(long, value_enum, value_name = "PART", conflicts_with = "data")]
+    pub split: Option<PartKind>,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// A part of a run's data
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PartKind {
+    /// The examples that it learned from
+    Train,
+    /// Those that settings are chosen by
+    Validation,
+    /// Those that nothing was chosen by
+    Test,
 }
 
 /// `chainrule bench`

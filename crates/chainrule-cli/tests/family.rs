@@ -51,6 +51,40 @@ fn digits_are_learned_measured_and_recognised() {
     assert!(place.refused("predict run names.txt", 1).contains("not an IDX file"));
 }
 
+/// The losses that a training printed come back from its folder, part by part.
+#[test]
+fn eval_measures_one_part_of_the_data() {
+    let place = Place::new();
+    let part = |run: &str, part: &str, what: &str| {
+        number(&place.json(&format!("eval {run} --split {part} --json")), what)
+    };
+    let names =
+        place.json("train names --data names.txt --hidden 20 --steps 50 --json --out names");
+    for (split, loss) in
+        [("train", "train_loss"), ("validation", "val_loss"), ("test", "test_loss")]
+    {
+        assert_eq!(part("names", split, "loss"), number(&names, loss), "{split}");
+    }
+    let sizes = ["train", "validation", "test"].map(|split| part("names", split, "names"));
+    assert_eq!(sizes.iter().sum::<f64>(), number(&place.json("eval names --json"), "names"));
+    let digits =
+        place.json("train digits --examples 200 --hidden 16 --steps 20 --json --out digits");
+    assert_eq!(part("digits", "test", "loss"), number(&digits, "test_loss"));
+    assert_eq!(part("digits", "train", "examples"), 200.0);
+    let refused = place.refused("eval digits --split validation", 1);
+    assert!(refused.contains("the parts train and test only"), "{refused}");
+    place.json("train names --model bigram --data names.txt --steps 30 --json --out bigram");
+    assert_eq!(part("bigram", "test", "loss"), number(&place.json("eval bigram --json"), "loss"));
+    assert!(part("bigram", "train", "names") > part("bigram", "test", "names"));
+    // Another list would be split into other parts.
+    let list = fs::read_to_string(place.path("names.txt")).unwrap();
+    fs::write(place.path("names.txt"), list + "zoe\n").unwrap();
+    for run in ["names", "bigram"] {
+        let refused = place.refused(&format!("eval {run} --split test"), 1);
+        assert!(refused.contains("not the data that the run learned from"), "{refused}");
+    }
+}
+
 /// The backward pass by hand gives autograd's losses to rounding; a program's are the tape's bits.
 #[test]
 fn explicit_layers_and_programs_give_autograds_losses() {
@@ -148,6 +182,13 @@ fn looks_before_training() {
     assert_eq!(place.files("lr"), ["lr.png", "lr.svg"]);
     let one = place.json("train moons --overfit-batch --steps 1500 --batch 8 --lr 0.05 --json");
     assert!(number(&one, "train_loss") < 0.01, "{one}");
+    // The same context goes on with several letters: the loss ends above zero, at the floor.
+    let letters = place.json(
+        "train names --model bigram --overfit-batch --steps 2000 --lr 0.1 --batch 8 --json --out letters",
+    );
+    let floor = number(&letters, "overfit_floor");
+    assert!(floor > 0.1, "{letters}");
+    assert!(number(&letters, "train_loss") >= floor, "{letters}");
     let stopped = place
         .json("train moons --steps 5000 --lr 1e-9 --eval-every 10 --patience 2 --points 20 --json");
     assert!(number(&stopped, "steps") <= 5000.0);

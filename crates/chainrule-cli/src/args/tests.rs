@@ -84,7 +84,10 @@ fn the_other_commands_are_read() {
     let Command::Eval(eval) = read("eval runs/a --data f").unwrap().command else {
         panic!("not eval")
     };
-    assert_eq!(eval, Eval { run: "runs/a".into(), data: Some("f".into()), json: false });
+    assert_eq!(
+        eval,
+        Eval { run: "runs/a".into(), data: Some("f".into()), split: None, json: false }
+    );
     let words = "bench mnist --mode eager --threads 2 --rounds 9 --fused";
     let Command::Bench(bench) = read(words).unwrap().command else { panic!("not bench") };
     assert_eq!((bench.workload, bench.mode), (Workload::Mnist, Mode::Eager));

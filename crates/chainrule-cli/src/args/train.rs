@@ -295,7 +295,7 @@ for wavenet 200,000 steps, sgd with rate 0.1 and a tenth of it in the last quart
 Examples:
   chainrule train names --model gru
   chainrule train names --model transformer --data names.txt
-  chainrule train names --resume runs/names-family-0001"
+  chainrule train names --resume runs/names-0001"
 )]
 pub struct TrainFamily {
     /// A text file with one name a line, letters a-z only [default: the built-in list]

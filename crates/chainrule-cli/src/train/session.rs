@@ -61,6 +61,8 @@ pub struct Ways {
     pub looks_at_the_last: bool,
     /// Whether the model is measured if nothing is said of it.
     pub measures: bool,
+    /// The name of the training in texts and folders.
+    pub label: &'static str,
 }
 
 impl<'a> Session<'a> {
@@ -94,7 +96,7 @@ impl<'a> Session<'a> {
             }
         };
         let Config { model: table, training: settings, .. } = config;
-        let ways = Ways { simplified: true, looks_at_the_last: false, measures: true };
+        let ways = Ways { simplified: true, looks_at_the_last: false, measures: true, label: kind };
         let session = Session {
             kind,
             args,
@@ -205,9 +207,10 @@ impl<'a> Session<'a> {
             _ => trainer.evaluate()?,
         };
         let best = trainer.best().value();
+        let overfit_floor = trainer.overfit_floor()?;
         save_model(&mut trainer, task, &folder)?;
         let [svg, png] = ["loss.svg", "loss.png"].map(|name| folder.file(name));
-        let title = format!("{}: loss over {}", self.kind, report::steps(steps));
+        let title = format!("{}: loss over {}", self.ways.label, report::steps(steps));
         plot::loss_curve(&losses.points, &title, &svg, &png)?;
         let epochs =
             per_epoch.map(|n| steps as f64 * self.settings.accumulate as f64 / n.max(1) as f64);
@@ -224,6 +227,7 @@ impl<'a> Session<'a> {
             seconds,
             numbers,
             best,
+            overfit_floor,
             parameters,
             json,
             lr,
@@ -296,7 +300,8 @@ impl<'a> Session<'a> {
         let every = self.settings.log_every.unwrap_or_else(|| stride(self.settings.steps));
         let losses = Losses::new(self.settings.steps);
         let Some(resumed) = self.resumed.take() else {
-            let folder = RunFolder::create(self.kind, self.args.out.as_deref(), self.args.force)?;
+            let folder =
+                RunFolder::create(self.ways.label, self.args.out.as_deref(), self.args.force)?;
             if folder.file(CONFIG_FILE).exists() {
                 folder.begin_beside()?;
             }
@@ -322,7 +327,7 @@ impl<'a> Session<'a> {
             }
             let _ = output::line(&format!(
                 "{}: {} parameters; {}{from}; results in {}",
-                self.kind,
+                self.ways.label,
                 report::count(task.module().parameter_count() as u64),
                 report::steps(self.settings.steps),
                 folder.path().display()
@@ -350,9 +355,9 @@ impl<'a> Session<'a> {
 
     fn find_lr(&self, mut trainer: Trainer<'_>) -> Result<Outcome> {
         let found = trainer.find_range(RangeOptions::default())?;
-        let folder = RunFolder::create(self.kind, self.args.out.as_deref(), self.args.force)?;
+        let folder = RunFolder::create(self.ways.label, self.args.out.as_deref(), self.args.force)?;
         let [svg, png] = ["lr.svg", "lr.png"].map(|name| folder.file(name));
-        let title = format!("{}: loss at growing learning rates", self.kind);
+        let title = format!("{}: loss at growing learning rates", self.ways.label);
         plot::range_curve(&found.points, found.steepest, &title, &svg, &png)?;
         let place = folder.path().display().to_string();
         if self.args.json {
@@ -478,6 +483,8 @@ pub struct Ran {
     /// The newest measurements.
     pub numbers: chainrule::train::Metrics,
     best: Option<f64>,
+    /// The least loss over the one batch that was learned by heart.
+    overfit_floor: Option<f64>,
     parameters: usize,
     json: bool,
     pub lr: f64,
@@ -499,6 +506,7 @@ impl Ran {
         all.insert("steps".into(), json!(self.steps));
         all.insert("parameters".into(), json!(self.parameters));
         all.insert("best".into(), json!(self.best));
+        all.extend(self.overfit_floor.map(|floor| ("overfit_floor".to_owned(), json!(floor))));
         all.extend(more);
         all.insert("interrupted".into(), json!(matches!(self.end, End::Stopped)));
         all.insert("folder".into(), json!(self.folder.path().display().to_string()));
@@ -526,7 +534,7 @@ impl Ran {
         let place = self.folder.path().display().to_string();
         let mut last = Map::from_iter([("final".to_owned(), json!(true))]);
         last.extend(summary.clone());
-        let Ran { metrics, steps, seconds, numbers, end, json, .. } = self;
+        let Ran { metrics, steps, seconds, numbers, end, overfit_floor, json, .. } = self;
         metrics.finish(&last)?;
         if json {
             output::json(&summary)?;
@@ -544,6 +552,11 @@ impl Ran {
             output::line(&format!("{steps} in {seconds:.1} s, {each} each"))?;
             if !numbers.is_empty() {
                 output::line(&numbers.join(", "))?;
+            }
+            if let Some(floor) = overfit_floor.filter(|floor| *floor > 0.0) {
+                output::line(&format!(
+                    "some equal inputs of the batch have different targets: its loss cannot go below {floor:.4}"
+                ))?;
             }
         }
         if let Some(error) = error {

@@ -316,6 +316,17 @@ impl Config {
         Ok(model)
     }
 
+    /// Errors if the data are not those that the run learned from, as far as it kept checksums.
+    pub fn check_data(&self, folder: &Path, now: &DataSums) -> Result<()> {
+        match self.data.as_ref().and_then(|then| now.changes_since(then)) {
+            None => Ok(()),
+            Some(changes) => bail!(
+                "{}: not the data that the run learned from: {changes}; restore them, or name other data with --data",
+                folder.display()
+            ),
+        }
+    }
+
     /// Reads the file of a run, which must be of that kind.
     pub fn read(folder: &Path, kind: &str) -> Result<Config> {
         Config::parse(&read_text(folder)?, kind).map_err(|why| broken(folder, &why))

@@ -7,14 +7,17 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chainrule::data::{DataLoader, Digits, LoaderOptions};
+use chainrule::train::ConfusionMatrix;
 use serde::Serialize;
 use serde_json::{Map, json};
 
 pub use self::model::{DigitsConfig, load};
 use self::model::{DigitsTask, Seen};
 use crate::args::train::{Backprop, DigitsModelKind, OptimizerKind, ScheduleKind, TrainDigits};
+use crate::args::{Eval, PartKind};
+use crate::commands::eval::choose;
 use crate::plot::{self, Mistake};
-use crate::train::{DataSums, Defaults, Outcome, Session, absolute};
+use crate::train::{Config, DataSums, Defaults, Outcome, Session, absolute};
 use crate::{output, report};
 
 pub const KIND: &str = "digits";
@@ -71,8 +74,7 @@ pub fn run(args: &TrainDigits) -> Result<ExitCode> {
     };
     let (mut session, model) = Session::open(KIND, &args.common, &defaults, model)?;
     let (train, test) = data(&model)?;
-    let sums = DataSums::new().digits("training pictures", &train);
-    session.set_data(sums.digits("test pictures", &test))?;
+    session.set_data(sums(&train, &test))?;
     let (train, test) = (Arc::new(train), Arc::new(test));
     let seed = session.settings.seed;
     let batch = session.settings.batch.min(train.len());
@@ -100,13 +102,17 @@ pub fn run(args: &TrainDigits) -> Result<ExitCode> {
     ];
     let more = [
         ("epochs", json!(ran.epochs.unwrap_or(0.0))),
-        ("confusion", json!(confusion)),
+        ("confusion", json!(confusion.rows())),
         ("backprop", json!(model.backprop)),
     ];
     ran.finish(
         more.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<Map<_, _>>(),
         &lines,
     )
+}
+
+fn sums(train: &Digits, test: &Digits) -> DataSums {
+    DataSums::new().digits("training pictures", train).digits("test pictures", test)
 }
 
 /// The digits to learn from and those to test on.
@@ -118,24 +124,15 @@ fn data(model: &DigitsConfig) -> Result<(Digits, Digits)> {
     })
 }
 
-/// Confusion matrix: the count of each digit (row) taken for each (column).
-fn confusion(seen: &[Seen]) -> Vec<Vec<u64>> {
-    let mut table = vec![vec![0; 10]; 10];
-    for seen in seen {
-        table[seen.is][seen.taken_for] += 1;
-    }
-    table
+/// The number of times each digit was taken for each.
+fn confusion(seen: &[Seen]) -> ConfusionMatrix {
+    let mut matrix = ConfusionMatrix::new(10);
+    seen.iter().for_each(|seen| matrix.add_answer(seen.is, seen.taken_for));
+    matrix
 }
 
-fn table(confusion: &[Vec<u64>]) -> String {
-    let mut out = "\nrows: what it is; columns: what it was taken for\n     ".to_owned();
-    out.extend((0..10).map(|digit| format!("{digit:>6}")));
-    for (digit, row) in confusion.iter().enumerate() {
-        let cells: String =
-            row.iter().map(|&n| if n == 0 { "     .".into() } else { format!("{n:>6}") }).collect();
-        out += &format!("\n{digit:>5}{cells}");
-    }
-    out
+fn table(confusion: &ConfusionMatrix) -> String {
+    format!("\nrows: the digit; columns: the answer\n{confusion}")
 }
 
 /// Draws the mistakes of which the model was surest; how many mistakes there are.
@@ -175,23 +172,30 @@ struct DigitsEvaluation<'a> {
     accuracy: f64,
 }
 
-/// `chainrule eval DIR [--data FOLDER]` for a run of digits.
-pub fn eval(run: &std::path::Path, folder: Option<&std::path::Path>, json: bool) -> Result<()> {
-    let (task, mut model) = load(run)?;
-    if let Some(folder) = folder {
+/// `chainrule eval DIR [--data FOLDER | --split PART]` for a run of digits.
+pub fn eval(args: &Eval) -> Result<()> {
+    let (task, mut model) = load(&args.run)?;
+    if let Some(folder) = &args.data {
         model.data = Some(absolute(folder));
     }
-    let (_, test) = data(&model)?;
-    let seen = task.see(&test)?;
+    let (train, test) = data(&model)?;
+    let part = match args.split {
+        None => test,
+        Some(part) => {
+            Config::read(&args.run, KIND)?.check_data(&args.run, &sums(&train, &test))?;
+            choose(part, [(PartKind::Train, train), (PartKind::Test, test)])?
+        }
+    };
+    let seen = task.see(&part)?;
     let (loss, accuracy) = model::measure(&seen);
     output::number("the loss", loss)?;
     let label = model.data.as_deref().unwrap_or("the digits that the program draws");
-    if json {
-        let model = run.display().to_string();
+    if args.json {
+        let model = args.run.display().to_string();
         return output::json(&DigitsEvaluation {
             model,
             data: label,
-            examples: test.len(),
+            examples: part.len(),
             loss,
             accuracy,
         });
@@ -199,7 +203,7 @@ pub fn eval(run: &std::path::Path, folder: Option<&std::path::Path>, json: bool)
     output::line(&table(&confusion(&seen)))?;
     output::line(&format!(
         "loss {loss:.4}, accuracy {accuracy:.4} on {} pictures of {label}",
-        report::count(test.len() as u64)
+        report::count(part.len() as u64)
     ))
 }
 

@@ -17,8 +17,9 @@ use chainrule_lab::models::NamesFamily;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use crate::args::Sample;
 use crate::args::train::{FamilyKind, OptimizerKind, ScheduleKind, TrainFamily};
+use crate::args::{Eval, PartKind, Sample};
+use crate::commands::eval::choose;
 use crate::train::{Checked, Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
@@ -122,6 +123,16 @@ impl FamilyConfig {
             order.iter().map(|&i| list.names()[i as usize].clone()).collect();
         let test = train.split_off(n - (n / 10).min(MOST_TESTED));
         Ok((train, test))
+    }
+
+    /// The part that the second list of [`FamilyConfig::split`] is.
+    fn held_out(&self) -> PartKind {
+        if self.model == FamilyKind::Wavenet { PartKind::Validation } else { PartKind::Test }
+    }
+
+    /// The checksums of the list and of its two parts.
+    fn sums(list: &NameList, train: &[String], test: &[String]) -> DataSums {
+        DataSums::names(list).texts("training names", train).texts("test names", test)
     }
 
     fn dataset(&self, names: &[String]) -> Result<Arc<dyn Dataset>> {
@@ -233,8 +244,8 @@ pub fn run(args: &TrainFamily) -> Result<ExitCode> {
     let seed = session.settings.seed;
     let list = model.list(None)?;
     let (train, test) = model.split(&list, seed)?;
-    let sums = DataSums::names(&list).texts("training names", &train).texts("test names", &test);
-    session.set_data(sums)?;
+    session.set_data(FamilyConfig::sums(&list, &train, &test))?;
+    session.ways.label = "names";
     let data = model.dataset(&train)?;
     let g = &mut Generator::manual_seed(seed);
     let task = FamilyTask::new(&model, Some(model.dataset(&test)?), g)?;
@@ -295,25 +306,31 @@ pub fn sample(args: &Sample) -> Result<()> {
     samples.iter().try_for_each(|name| output::line(name))
 }
 
-/// `chainrule eval DIR [--data FILE]`: the loss over the names that were not shown, or over all
-/// names of a file.
-pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
-    let (names, model, seed) = load(run)?;
-    let list = model.list(file)?;
-    let test = match file {
-        Some(_) => list.names().to_vec(),
-        None => model.split(&list, seed)?.1,
+/// `chainrule eval DIR [--data FILE | --split PART]`: the loss over the names that were not shown,
+/// over all names of a file, or over one part of the run's names.
+pub fn eval(args: &Eval) -> Result<()> {
+    let (task, model, seed) = load(&args.run)?;
+    let list = model.list(args.data.as_deref())?;
+    let names = match (&args.data, args.split) {
+        (Some(_), _) => list.names().to_vec(),
+        (None, None) => model.split(&list, seed)?.1,
+        (None, Some(part)) => {
+            let (train, held_out) = model.split(&list, seed)?;
+            let config = Config::read(&args.run, KIND)?;
+            config.check_data(&args.run, &FamilyConfig::sums(&list, &train, &held_out))?;
+            choose(part, [(PartKind::Train, train), (model.held_out(), held_out)])?
+        }
     };
-    let loss = output::number("the loss", names.mean_loss(&*model.dataset(&test)?)?)?;
-    if json {
-        let run = run.display().to_string();
+    let loss = output::number("the loss", task.mean_loss(&*model.dataset(&names)?)?)?;
+    if args.json {
+        let run = args.run.display().to_string();
         return output::json(
-            &json!({"model": run, "data": list.label(), "names": test.len(), "loss": loss}),
+            &json!({"model": run, "data": list.label(), "names": names.len(), "loss": loss}),
         );
     }
     output::line(&format!(
         "loss {loss:.4} over {} names of {}",
-        report::count(test.len() as u64),
+        report::count(names.len() as u64),
         list.label()
     ))
 }

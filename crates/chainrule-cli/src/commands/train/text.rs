@@ -13,8 +13,9 @@ use chainrule::data::{CharText, Dataset, RandomBatches, Sums};
 use serde_json::{Map, json};
 
 use self::model::{Corpus, TextConfig, TextTask};
-use crate::args::Sample;
 use crate::args::train::{OptimizerKind, ScheduleKind, TrainText};
+use crate::args::{Eval, PartKind, Sample};
+use crate::commands::eval::choose;
 use crate::train::{Config, DataSums, Defaults, Outcome, Session, absolute, load_weights};
 use crate::{output, report};
 
@@ -94,10 +95,7 @@ pub fn run(args: &TrainText) -> Result<ExitCode> {
         }
         None => {
             let (train, test) = Sums::split(model.digits, 1)?;
-            let lines = |sums: &Sums| sums.lines().collect::<Vec<_>>();
-            let sums = DataSums::new().texts("training sums", &lines(&train));
-            let sums = sums.texts("test sums", &lines(&test));
-            session.set_data(sums.chars("symbols", &Sums::SYMBOLS.iter().collect::<String>()))?;
+            session.set_data(sums_of_sums(&train, &test))?;
             (Corpus::sums(&test)?, Arc::new(train))
         }
     };
@@ -123,6 +121,15 @@ fn sums_of(text: &CharText) -> DataSums {
         .chars("symbols", &symbols)
         .wholes("training part", train.numbers())
         .wholes("held-out part", held_out.numbers())
+}
+
+/// The checksums of the sums to learn from and to test on, and their symbols.
+fn sums_of_sums(train: &Sums, test: &Sums) -> DataSums {
+    let lines = |sums: &Sums| sums.lines().collect::<Vec<_>>();
+    DataSums::new()
+        .texts("training sums", &lines(train))
+        .texts("test sums", &lines(test))
+        .chars("symbols", &Sums::SYMBOLS.iter().collect::<String>())
 }
 
 /// `chainrule sample DIR` for a run of text.
@@ -153,24 +160,44 @@ pub fn sample(args: &Sample) -> Result<()> {
     }
 }
 
-/// `chainrule eval DIR [--data FILE]` for a run of text: the loss over the whole held-out part, or
-/// over a whole file.
-pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
+/// `chainrule eval DIR [--data FILE]` for a run of text: the loss over the whole held-out part, or over a whole file.
+pub fn eval(args: &Eval) -> Result<()> {
+    let (run, file) = (&args.run, args.data.as_deref());
     let config = Config::read(run, KIND)?;
     let model: TextConfig = config.model(run)?;
     let symbols: Vec<char> = model.symbols.chars().collect();
     let path = file.or(model.data.as_deref().map(Path::new));
     let corpus = match path {
         Some(path) => {
-            let text = CharText::read(path)?.with_numbers_of(&symbols)?;
+            let text = CharText::read(path)?;
+            if args.split.is_some() {
+                config.check_data(run, &sums_of(&text))?;
+            }
+            let text = text.with_numbers_of(&symbols)?;
             let share = if file.is_some() { 0.0 } else { TRAIN_SHARE };
-            let held_out = text.split(share).1.with_context(model.context);
-            if held_out.is_empty() {
+            let (train, held_out) = text.split(share);
+            let part = match args.split {
+                None => held_out,
+                Some(part) => {
+                    choose(part, [(PartKind::Train, train), (PartKind::Validation, held_out)])?
+                }
+            };
+            let part = part.with_context(model.context);
+            if part.is_empty() {
                 bail!("{}: too short for a context of {}", path.display(), model.context);
             }
-            Corpus::text(text, &held_out, usize::MAX)?
+            Corpus::text(text, &part, usize::MAX)?
         }
-        None => Corpus::sums(&Sums::split(model.digits, 1)?.1)?,
+        None => {
+            let (train, test) = Sums::split(model.digits, 1)?;
+            Corpus::sums(&match args.split {
+                None => test,
+                Some(part) => {
+                    config.check_data(run, &sums_of_sums(&train, &test))?;
+                    choose(part, [(PartKind::Train, train), (PartKind::Test, test)])?
+                }
+            })?
+        }
     };
     let task = TextTask::new(&model, corpus, &mut Generator::manual_seed(0))?;
     load_weights(run, &task.gpt)?;
@@ -178,7 +205,7 @@ pub fn eval(run: &Path, file: Option<&Path>, json: bool) -> Result<()> {
     for (name, x) in &measures {
         output::number(&format!("the {}", name.replace('_', " ")), *x)?;
     }
-    if json {
+    if args.json {
         let mut all = Map::from_iter([("model".to_owned(), json!(run.display().to_string()))]);
         all.extend(measures.iter().map(|(name, x)| ((*name).to_owned(), json!(x))));
         return output::json(&all);
