@@ -42,6 +42,7 @@ pub mod compare;
 mod dot_product;
 #[cfg(test)]
 mod every_op;
+mod explicit;
 mod extrapolate;
 mod follow;
 mod gradcheck;
@@ -56,6 +57,7 @@ pub mod workflow;
 
 pub use compare::{Comparison, compare};
 pub use dot_product::{DotProduct, dot_product};
+pub use explicit::gradcheck_explicit;
 pub use follow::{Correction, Followed, backward, compare_code};
 pub use gradcheck::{
     Blame, Break, BrokenLaw, Directional, GradCheck, GradChecker, Judgement, Kink, Law, NotFinite,

@@ -125,3 +125,47 @@ fn the_digits_network_trains_as_with_autograd() {
         close("weights", a, &b, 1e-12);
     }
 }
+
+/// Each layer passes the check of its own backward pass, and keeps its parameters and gradients.
+#[test]
+fn each_layer_passes_its_check() {
+    use chainrule::check::gradcheck_explicit;
+    let g = &mut Generator::manual_seed(11);
+    let x = normal(&[6, 5], g);
+    let linear = || nn::Linear {
+        weight: normal(&[5, 5], &mut Generator::manual_seed(1)).parameter(),
+        bias: Some(normal(&[5], &mut Generator::manual_seed(2)).parameter()),
+    };
+    let kept = linear();
+    kept.weight.set_grad(Some(Tensor::ones([5, 5]).to_dtype(DType::F64))).unwrap();
+    let (weight, before) = (kept.weight.clone(), kept.weight.to_f64_vec());
+    let mut norm = nn::BatchNorm1d::new(5);
+    norm.gain = normal(&[5], g).parameter();
+    norm.bias = normal(&[5], g).parameter();
+    norm.running_mean = normal(&[5], g).buffer();
+    norm.running_var = (normal(&[5], g).abs() + 0.5).buffer();
+    for (what, report) in [
+        ("Relu", gradcheck_explicit(explicit::ExplicitRelu::default(), &x)),
+        ("Tanh", gradcheck_explicit(explicit::ExplicitTanh::default(), &x)),
+        ("Sigmoid", gradcheck_explicit(explicit::ExplicitSigmoid::default(), &x)),
+        ("Softmax", gradcheck_explicit(explicit::ExplicitSoftmax::default(), &x)),
+        ("LogSoftmax", gradcheck_explicit(explicit::ExplicitLogSoftmax::default(), &x)),
+        ("BatchNorm1d", gradcheck_explicit(explicit::ExplicitBatchNorm1d::from(norm), &x)),
+        ("Linear", gradcheck_explicit(explicit::ExplicitLinear::from(kept), &x)),
+        (
+            "Net",
+            gradcheck_explicit(
+                explicit::ExplicitNet::new()
+                    .with(explicit::ExplicitLinear::from(linear()))
+                    .with(explicit::ExplicitTanh::default())
+                    .with(explicit::ExplicitLinear::from(linear())),
+                &x,
+            ),
+        ),
+    ] {
+        let report = report.unwrap();
+        assert!(report.passed(), "{what}: {report}");
+    }
+    assert_eq!(weight.to_f64_vec(), before);
+    assert_eq!(weight.grad().unwrap().sum_all().item(), 25.0);
+}

@@ -36,8 +36,8 @@ use crate::error::{Error, Result, raise};
 use crate::rng::Generator;
 use crate::tensor::{Tensor, no_grad};
 
-/// A layer with a backward pass of its own.
-pub trait Explicit {
+/// A layer with a backward pass of its own. `check::gradcheck_explicit` tells whether it is right.
+pub trait Explicit: Send {
     /// The layer's result; what `backward` needs is kept.
     fn try_forward(&mut self, x: &Tensor) -> Result<Tensor>;
 
