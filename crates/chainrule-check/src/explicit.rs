@@ -94,7 +94,8 @@ impl<L: Explicit> Parts<L> {
         Ok(no_grad(|| self.layer.try_forward(&inputs[0]))?.detach())
     }
 
-    /// The gradients of the input and of the parameters; one that the layer does not set is missing.
+    /// The gradients of the input and of the parameters; one that the layer does not set is
+    /// missing.
     fn backward(&mut self, cotangent: &Tensor) -> Result<Vec<Option<Tensor>>> {
         for parameter in &self.parameters {
             parameter.set_grad(None)?;

@@ -96,7 +96,11 @@ impl ConfusionMatrix {
     /// Panics if one of them is not less than the number of classes.
     #[track_caller]
     pub fn add_answer(&mut self, label: usize, answer: usize) {
-        assert!(label < self.classes && answer < self.classes, "there are {} classes", self.classes);
+        assert!(
+            label < self.classes && answer < self.classes,
+            "there are {} classes",
+            self.classes
+        );
         self.counts[label * self.classes + answer] += 1;
     }
 
@@ -189,9 +193,10 @@ fn answers(scores: &Tensor, labels: &Tensor, classes: usize) -> Result<Vec<(usiz
         if let Some(nan) = row.iter().position(|score| score.is_nan()) {
             return Err(Error::argument(OP, format!("score [{i}, {nan}] is not a number")));
         }
-        let label = usize::try_from(label).ok().filter(|label| *label < classes).ok_or_else(|| {
-            Error::argument(OP, format!("label {label} at {i} is none of {classes} classes"))
-        })?;
+        let label =
+            usize::try_from(label).ok().filter(|label| *label < classes).ok_or_else(|| {
+                Error::argument(OP, format!("label {label} at {i} is none of {classes} classes"))
+            })?;
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let answer = row.iter().position(|&score| score == largest);
         out.push((label, answer.expect("a row with a label has a largest score")));

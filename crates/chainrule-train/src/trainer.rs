@@ -144,7 +144,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps before.
+    /// The newest measurements of the run; the first in it is `train_loss`, the mean over the steps
+    /// before.
     pub fn metrics(&self) -> &Metrics {
         &self.rest.last_metrics
     }

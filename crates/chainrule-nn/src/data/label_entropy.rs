@@ -11,12 +11,12 @@ impl Batch {
     /// The mean entropy of the labels given their inputs, in nats: `-mean ln(n(x, y) / n(x))` with
     /// `n` the numbers of occurrences in the batch.
     ///
-    /// No model's mean cross-entropy over the batch is less; one that learns the batch by heart ends
-    /// there. It is zero where equal inputs have equal labels.
+    /// No model's mean cross-entropy over the batch is less; one that learns the batch by heart
+    /// ends there. It is zero where equal inputs have equal labels.
     ///
     /// Labels are i64 of shape `[n]`, or `[n, t]` beside inputs of that shape, where the input of a
-    /// label is its row up to there, as a causal model sees it. Negative labels do not count. `None`
-    /// for labels of another kind, and where none count.
+    /// label is its row up to there, as a causal model sees it. Negative labels do not count.
+    /// `None` for labels of another kind, and where none count.
     ///
     /// ```
     /// use chainrule::Tensor;

@@ -86,7 +86,8 @@ impl Watch {
         Watch
     }
 
-    /// Each layer that was called and the shape of its result, in the order in which the calls ended.
+    /// Each layer that was called and the shape of its result, in the order in which the calls
+    /// ended.
     pub fn seen(self) -> Vec<(Place, Shape)> {
         WATCHED.take().unwrap_or_default()
     }

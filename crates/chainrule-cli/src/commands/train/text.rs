@@ -160,7 +160,8 @@ pub fn sample(args: &Sample) -> Result<()> {
     }
 }
 
-/// `chainrule eval DIR [--data FILE]` for a run of text: the loss over the whole held-out part, or over a whole file.
+/// `chainrule eval DIR [--data FILE | --split PART]` for a run of text: the loss over the whole
+/// held-out part, over a whole file, or over the training part.
 pub fn eval(args: &Eval) -> Result<()> {
     let (run, file) = (&args.run, args.data.as_deref());
     let config = Config::read(run, KIND)?;
