@@ -73,7 +73,7 @@ pub struct ConfusionMatrix {
 }
 
 impl ConfusionMatrix {
-    /// Of that many classes, without any example.
+    /// A matrix of this many classes, without any example.
     pub fn new(classes: usize) -> ConfusionMatrix {
         ConfusionMatrix { classes, counts: vec![0; classes * classes] }
     }

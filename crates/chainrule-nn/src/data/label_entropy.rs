@@ -61,7 +61,7 @@ impl Batch {
 struct Prefixes(HashMap<(usize, u64), usize>);
 
 impl Prefixes {
-    /// Of each row, or of each row up to each position.
+    /// The prefixes of each row, or of each row up to each position.
     fn of(x: &Tensor, by_position: bool) -> Result<Vec<usize>> {
         let rows = x.shape()[0];
         let bits: Vec<u64> = match x.dtype() {

@@ -50,8 +50,8 @@ impl Layer for Box<dyn Layer> {
     }
 }
 
-/// Where a module lies in memory, and as what: a struct begins where its first field does, and
-/// modules without fields may all lie at one address.
+/// Address, size and type of a module: a struct begins where its first field does, and modules
+/// without fields may all lie at one address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     address: usize,

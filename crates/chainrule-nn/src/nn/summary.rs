@@ -79,8 +79,8 @@ pub fn summary(layer: &impl Layer, x: &Tensor) -> Result<Summary> {
     Ok(Summary { rows, parameters: layer.parameter_count(), trained: layer.trained_count() })
 }
 
-/// The last output of the module at each place. Of modules that share a place it is known only
-/// where each was called once and all gave the same shape: nothing else tells their calls apart.
+/// The last output of the module at each place. The output of modules that share a place is known
+/// only if each was called once and all gave the same shape: nothing else tells their calls apart.
 fn outputs(places: &[Place], calls: &[(Place, Shape)]) -> Vec<Option<Shape>> {
     let output = |place: &Place| {
         let here: Vec<Shape> =
