@@ -55,11 +55,17 @@ def _parts(A: Tensor, name: str, compute: Callable[[Any], Sequence[Any]], rule: 
     shapes: list[tuple[int, ...]] = []
     batch = tuple(A.shape[:-2])
 
-    def forward(x: Tensor) -> Tensor:
+    def computed(x: Tensor) -> list[Any]:
         try:
-            found = [np.ascontiguousarray(part) for part in compute(x.detach().numpy())]
+            return [np.ascontiguousarray(part) for part in compute(x.detach().numpy())]
         except np.linalg.LinAlgError as error:
             raise ValueError(f"{name}: {error}") from None
+
+    if not (A.requires_grad and _c.is_grad_enabled()) and not _c._session_on():
+        return [_c.from_numpy(part) for part in computed(A)]
+
+    def forward(x: Tensor) -> Tensor:
+        found = computed(x)
         shapes[:] = [part.shape[len(batch) :] for part in found]
         return _c.from_numpy(np.concatenate([part.reshape((*batch, math.prod(s))) for part, s in zip(found, shapes)], -1))
 

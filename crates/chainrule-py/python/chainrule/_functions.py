@@ -264,10 +264,39 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, 
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
-    """The p-norms of the differences of all pairs of rows. They are always computed from the
-    differences, whatever `compute_mode` says.
+    """The p-norms of the differences of all pairs of rows.
+
+    Euclidean distances of many rows of float32 come from products in float64; pairs that are nearer
+    than rounding allows, and all others, come from the differences, unless `compute_mode` is
+    'donot_use_mm_for_euclid_dist', which takes the differences throughout.
     """
+    many = max(x1.shape[-2], x2.shape[-2]) > 25 and compute_mode != "donot_use_mm_for_euclid_dist"
+    if p == 2 and many and x1.dtype == x2.dtype == _FLOAT32 and not _c._session_on():
+        return _by_products(x1, x2)
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+
+
+_FLOAT32 = _c._dtype("float32")
+# The part of the squares of two rows below which the square of their distance loses digits of
+# float32 in float64.
+_NEAR = 1e-8
+
+
+def _by_products(x1: Tensor, x2: Tensor) -> Tensor:
+    a, b = x1.double(), x2.double()
+    squares = a.square().sum(-1, True) + b.square().sum(-1).unsqueeze(-2)
+    both = squares - 2.0 * (a @ b.mT)
+    near = both.detach() <= _NEAR * squares.detach()
+    found: Tensor = near.nonzero()
+    if not found.numel():
+        return both.sqrt().float()
+    # The slope of the root at 0 is infinite, and no product of the pairs there is asked for it.
+    out = both.masked_fill(near, 1.0).sqrt()
+    at = tuple(found.unbind(1))
+    batch = out.shape[:-2]
+    rows = a.expand(*batch, *a.shape[-2:])[at[:-1]]
+    columns = b.expand(*batch, *b.shape[-2:])[(*at[:-2], at[-1])]
+    return out.index_put(at, (rows - columns).norm(2.0, -1)).float()
 
 
 __all__ = [
