@@ -180,3 +180,24 @@ def test_embeddings_of_given_rows():
     assert cr.nn.Embedding.from_pretrained(cr.ones(3, 2), freeze=False).weight.requires_grad
     with pytest.raises(ValueError, match="padding_idx 3"):
         cr.nn.Embedding(3, 2, padding_idx=3)
+
+
+def test_layers_of_volumes_are_their_functions():
+    nn, f = cr.nn, cr.nn.functional
+    x = cr.randn(2, 2, 4, 4, 4)
+    conv, back = nn.Conv3d(2, 4, 3, 2, 1, groups=2), nn.ConvTranspose3d(2, 2, 3, 2, 1, 1)
+    assert conv(x).shape == (2, 4, 2, 2, 2) and back(x).shape == (2, 2, 8, 8, 8) and conv.weight.shape == (4, 1, 3, 3, 3)
+    assert cr.equal(nn.MaxPool3d(2)(x), f.max_pool3d(x, 2)) and cr.equal(nn.AvgPool3d(2, 1)(x), f.avg_pool3d(x, 2, 1))
+    values, at = f.max_pool3d(x, 2, return_indices=True)
+    assert cr.equal(f.max_pool3d(nn.MaxUnpool3d(2)(values - values.min(), at), 2), values - values.min())
+    norm = nn.BatchNorm3d(2)(x)
+    assert norm.mean((0, 2, 3, 4)).abs().max() < 1e-6
+    columns = f.unfold(x[:, :, 0], 2)
+    assert cr.equal(nn.Fold((4, 4), 2)(columns), f.fold(columns, (4, 4), 2))
+    assert cr.equal(nn.Dropout3d(0.5).eval()(x), x) and nn.AlphaDropout(0.5)(x).shape == x.shape
+    bags = nn.EmbeddingBag(5, 3, mode="sum")
+    ids = cr.tensor([[0, 1], [4, 4]])
+    assert cr.allclose(bags(ids), cr.stack([bags.weight[0] + bags.weight[1], 2 * bags.weight[4]]))
+    scores = cr.randn(5, 2, 4).log_softmax(2)
+    targets = cr.tensor([[1, 2], [3, 3]])
+    assert cr.equal(nn.CTCLoss(reduction="sum")(scores, targets, [5, 5], [2, 2]), f.ctc_loss(scores, targets, [5, 5], [2, 2], reduction="sum"))

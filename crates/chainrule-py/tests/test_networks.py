@@ -1,6 +1,7 @@
 """A U-Net and a ResNet, trained for some steps: eager, compiled, and beside PyTorch in float64.
 
-In float32 two libraries that sum in different orders drift apart within a few steps; in float64 they
+In float32 two libraries that sum in different orders drift apart within a few steps; in float64
+they
 agree to 12 digits, and what is left of a difference would be a mistake.
 """
 

@@ -52,18 +52,33 @@ def public(place, names):
     return [(place, n) for n in names if not n.startswith("_")]
 
 
+PLACES = (cr.Tensor, cr.nn.Module, cr.optim.Optimizer, cr.distributions.Distribution)
+MODULES = (
+    cr, cr.linalg, cr.special, cr.signal.windows, cr.nn.init, cr.nn.utils, cr.nn.utils.rnn, cr.optim, cr.optim.lr_scheduler, cr.distributions,
+    cr.autograd, cr.func, cr.utils.data, cr.memory,
+)
+
+
 @pytest.mark.parametrize(
     "place, name",
     [
-        *public(cr.Tensor, dir(cr.Tensor)),
-        *public(cr, cr.__all__),
+        *[pair for place in PLACES for pair in public(place, dir(place))],
+        *[pair for m in MODULES for pair in public(m, getattr(m, "__all__", dir(m)))],
         *public(F, [n for n in dir(F) if callable(getattr(F, n))]),
         *public(cr.nn, [n for n in dir(cr.nn) if isinstance(getattr(cr.nn, n), type)]),
     ],
 )
 def test_help_has_a_text(place, name):
     value = getattr(place, name)
-    if callable(value) or inspect.isdatadescriptor(value):
+    if getattr(value, "__module__", "").startswith(("typing", "collections")):
+        return
+    if isinstance(value, type):
+        # A class has a text of its own, not that of the class above it.
+        assert len((vars(value).get("__doc__") or "").strip()) > 10
+        for method, f in vars(value).items():
+            if not method.startswith("_") and inspect.isfunction(f):
+                assert inspect.getdoc(f) or any(hasattr(base, method) for base in value.__mro__[1:])
+    elif callable(value) or inspect.isdatadescriptor(value):
         assert value.__doc__ and len(value.__doc__.strip()) > 10
 
 

@@ -40,7 +40,7 @@ class Distribution:
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
+        """The mean of the distribution."""
         raise NotImplementedError(f"{type(self).__name__} has no mean")
 
     @property

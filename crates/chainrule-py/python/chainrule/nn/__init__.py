@@ -12,5 +12,7 @@ from .rnn import *  # noqa: F403
 from .rnn import __all__ as _recurrent
 from .transformer import *  # noqa: F403
 from .transformer import __all__ as _transformers
+from .volume_layers import *  # noqa: F403
+from .volume_layers import __all__ as _volumes
 
-__all__ = [*_layers, *_more, *_recurrent, *_attention, *_transformers, "Module", "Parameter", "functional", "init", "utils"]
+__all__ = [*_layers, *_more, *_volumes, *_recurrent, *_attention, *_transformers, "Module", "Parameter", "functional", "init", "utils"]

@@ -393,7 +393,11 @@ class ModuleList(Module):
         self.register_module(str(len(self._modules)), module)
         return self
 
-    extend = lambda self, modules: [self.append(m) for m in modules] and self or self  # noqa: E731
+    def extend(self, modules: Any) -> ModuleList:
+        """Adds modules at the end."""
+        for module in modules:
+            self.append(module)
+        return self
 
     def __setitem__(self, i: int, module: Module) -> None:
         self._modules[list(self._modules)[i]] = module

@@ -17,8 +17,8 @@ from .module import Module, Parameter
 
 
 class Upsample(Module):
-    """Images (or signals) in another `size`, or `scale_factor` times as large: modes 'nearest',
-    'linear', 'bilinear'.
+    """Images (or signals) in another `size`, or `scale_factor` times as large, in a mode of
+    `interpolate`.
 
     ```
     assert cr.nn.Upsample(scale_factor=2)(cr.ones(1, 3, 4, 4)).shape == (1, 3, 8, 8)

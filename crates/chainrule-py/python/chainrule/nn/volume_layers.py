@@ -1,0 +1,181 @@
+"""Layers over volumes, bags of embeddings, and layers of further functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _making as _m
+from .._chainrule import Tensor
+from . import functional as F
+from .layers import _BatchNorm, _Conv, _ConvTranspose, _of
+from .module import Module, Parameter
+from .more_layers import _ChannelDropout
+
+
+class Conv3d(_Conv):
+    """Convolution along three axes.
+
+    ```
+    assert cr.nn.Conv3d(2, 4, 3, padding=1)(cr.ones(1, 2, 5, 5, 5)).shape == (1, 4, 5, 5, 5)
+    ```
+    """
+
+    axes = 3
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        x, padding = self._padded(input)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of `Conv3d`."""
+
+    axes = 3
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        options = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        return F.conv_transpose3d(input, self.weight, self.bias, *options)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Mean 0 and variance 1 over the batch and the places of volumes."""
+
+
+class Dropout3d(_ChannelDropout):
+    """Channels of volumes set to 0 with probability `p` in training."""
+
+    function = staticmethod(F.dropout3d)
+
+
+class AlphaDropout(_ChannelDropout):
+    """Dropout for SELU in training: mean 0 and variance 1 stay."""
+
+    function = staticmethod(F.alpha_dropout)
+
+
+class FeatureAlphaDropout(_ChannelDropout):
+    """`AlphaDropout` of whole channels."""
+
+    function = staticmethod(F.feature_alpha_dropout)
+
+
+class RReLU(Module):
+    """`x` above 0, else `a x` with `a` drawn between the bounds in training, their mean else."""
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The rectified input."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
+class _MaxUnpool(Module):
+    function: Any = None
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The elements at their positions, zeros elsewhere."""
+        options = self.kernel_size, self.stride, self.padding, output_size
+        return type(self).function(input, indices, *options)  # type: ignore[no-any-return]
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The elements at the positions that `MaxPool1d` took them from, zeros elsewhere."""
+
+    function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The elements at the positions that `MaxPool2d` took them from, zeros elsewhere."""
+
+    function = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """The elements at the positions that `MaxPool3d` took them from, zeros elsewhere."""
+
+    function = staticmethod(F.max_unpool3d)
+
+
+class EmbeddingBag(Module):
+    """Sums, means or largest elements of bags of rows of a table.
+
+    ```
+    bags = cr.nn.EmbeddingBag(10, 3, mode="sum")
+    assert bags(cr.tensor([1, 2, 4]), cr.tensor([0, 2])).shape == (2, 3)
+    ```
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if scale_grad_by_freq or sparse:
+            raise ValueError("EmbeddingBag: there is no scale_grad_by_freq and no sparse gradient")
+        self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
+        drawn = _weight is None
+        weight = _m.randn(num_embeddings, embedding_dim, dtype=dtype, device=device) if _weight is None else _weight
+        self.weight = Parameter(weight)
+        if drawn and padding_idx is not None:
+            self.weight.data[padding_idx] = 0.0
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        """A row for each bag."""
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, False, self.mode, False, per_sample_weights,
+            self.include_last_offset, self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+
+
+class CTCLoss(Module):
+    """The negative logarithm of the probability that the steps spell the targets.
+
+    ```
+    steps = cr.randn(6, 1, 4).log_softmax(2)
+    assert cr.nn.CTCLoss()(steps, cr.tensor([[1, 2]]), [6], [2]).ndim == 0
+    ```
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__()
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        """The loss."""
+        lengths = input_lengths, target_lengths
+        return F.ctc_loss(log_probs, targets, *lengths, self.blank, self.reduction, self.zero_infinity)
+
+
+_POOL: dict[str, Any] = {"kernel_size": 2, "stride": None, "padding": 0}
+MaxPool3d = _of("MaxPool3d", F.max_pool3d, **_POOL, dilation=1, return_indices=False, ceil_mode=False)
+AvgPool3d = _of("AvgPool3d", F.avg_pool3d, **_POOL, ceil_mode=False, count_include_pad=True, divisor_override=None)
+AdaptiveAvgPool3d = _of("AdaptiveAvgPool3d", F.adaptive_avg_pool3d, output_size=1)
+AdaptiveMaxPool1d = _of("AdaptiveMaxPool1d", F.adaptive_max_pool1d, output_size=1, return_indices=False)
+AdaptiveMaxPool3d = _of("AdaptiveMaxPool3d", F.adaptive_max_pool3d, output_size=1, return_indices=False)
+LPPool1d = _of("LPPool1d", F.lp_pool1d, norm_type=2.0, kernel_size=2, stride=None, ceil_mode=False)
+LPPool2d = _of("LPPool2d", F.lp_pool2d, norm_type=2.0, kernel_size=2, stride=None, ceil_mode=False)
+Fold = _of("Fold", F.fold, output_size=None, kernel_size=None, dilation=1, padding=0, stride=1)
+ChannelShuffle = _of("ChannelShuffle", F.channel_shuffle, groups=1)
+MultiMarginLoss = _of("MultiMarginLoss", F.multi_margin_loss, p=1, margin=1.0, weight=None, reduction="mean")
+MultiLabelMarginLoss = _of("MultiLabelMarginLoss", F.multilabel_margin_loss, reduction="mean")
+
+_HERE = list(globals().items())
+__all__ = [
+    n for n, v in _HERE if isinstance(v, type) and issubclass(v, Module) and n[0] != "_" and n not in ("Module", "Parameter")
+]
