@@ -61,6 +61,12 @@ impl Program {
         self.instructions.iter().map(|i| self.cost_of(i)).fold(Cost::default(), |a, b| a + b)
     }
 
+    /// The part of [`Program::cost`] of the instruction at a place of [`Program::list`].
+    #[doc(hidden)]
+    pub fn cost_at(&self, at: usize) -> Cost {
+        self.cost_of(&self.instructions[at])
+    }
+
     /// The part of [`Program::cost`] that belongs to one phase.
     pub fn phase_cost(&self, phase: Phase) -> Cost {
         let part = self.instructions.iter().filter(|i| i.phase == phase);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::SECONDS;
+use super::WORK;
 use super::known::{Known, forward_values, names};
 use super::replay::{Replay, takes};
 use super::report::Writer;
@@ -89,7 +89,7 @@ pub fn compare_code<C: Into<ByHand>>(
     let takes = takes(&replay, &names);
     let close = Closeness::of(loss.dtype(), all);
     let points = vec![Point { run, due }];
-    let goal = Goal { points, close, ranks, open: vec![true; count], takes, seconds: SECONDS };
+    let goal = Goal { points, close, ranks, open: vec![true; count], takes, work: WORK };
     let found = Search::new(&replay, &goal, Some(&known)).run();
     let hits = if found.alone.is_empty() { &found.together[..] } else { &found.alone[..1] };
     let writer = Writer { replay: &replay, run: &goal.points[0].run, known: &known, names };

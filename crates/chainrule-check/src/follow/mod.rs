@@ -41,8 +41,9 @@ use replay::{Replay, takes};
 use report::Writer;
 use search::{Goal, Point, Search};
 
-/// Seconds that a search may take.
-pub(crate) const SECONDS: f64 = 1.0;
+/// How much work a search may be, in the units of [`replay::Replay::spent`]: about a second on an
+/// idle machine, and as much on a busy one.
+pub(crate) const WORK: u64 = 1_000_000_000;
 
 /// Whether the backward of a custom op gives the gradients of what its forward computes, at
 /// `inputs` and near them; if not, the line of the mistake and what it should be.
@@ -139,7 +140,7 @@ fn correct(
     let count = replay.program.list().len();
     let names = source::of_arguments(replay);
     let takes = takes(replay, &names);
-    let goal = Goal { points: at, close, ranks, open: vec![true; count], takes, seconds: SECONDS };
+    let goal = Goal { points: at, close, ranks, open: vec![true; count], takes, work: WORK };
     let found = Search::new(replay, &goal, Some(&known)).run();
     let writer = Writer { replay, run: &goal.points[0].run, known: &known, names };
     let hits = if found.alone.is_empty() { &found.together[..] } else { &found.alone[..1] };

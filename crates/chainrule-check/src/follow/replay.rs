@@ -38,8 +38,15 @@ pub(crate) struct Replay {
     pub reaches: Vec<Vec<bool>>,
     /// The instruction that makes each value.
     pub maker: Vec<Option<usize>>,
-    pub runs: Cell<usize>,
+    /// The work of each instruction, of the comparison of the results, and what was done so far.
+    work: Vec<u64>,
+    comparing: u64,
+    spent: Cell<u64>,
 }
+
+/// The work that an instruction is beside its numbers, and an edit before it runs: what the
+/// dispatch costs, in operations on numbers.
+const DISPATCH: u64 = 500;
 
 /// An instruction with something else at its right.
 #[derive(Clone)]
@@ -76,7 +83,26 @@ impl Replay {
             reaches.push(program.results().map(|id| dirty[id.index()]).collect());
             below.push(own);
         }
-        Ok(Replay { program, below, reaches, maker, runs: Cell::new(0) })
+        let of = |at: usize| {
+            let cost = program.cost_at(at);
+            DISPATCH + cost.flops / 4 + cost.bytes / 8
+        };
+        let work = (0..program.list().len()).map(of).collect();
+        let size = |id: Id| program.infos()[id.index()].meta.shape.numel() as u64;
+        let comparing = 4 * program.results().map(size).sum::<u64>();
+        let spent = Cell::new(0);
+        Ok(Replay { program, below, reaches, maker, work, comparing, spent })
+    }
+
+    /// The work done so far, in units of about a nanosecond. It is counted, not measured, so that
+    /// a search ends at the same place however busy the machine is.
+    pub fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
+    /// Counts edits that are written.
+    pub fn wrote(&self, edits: usize) {
+        self.spent.set(self.spent.get() + DISPATCH * edits as u64);
     }
 
     /// Whether instruction `later` depends on `at`, or is it.
@@ -118,13 +144,14 @@ impl Replay {
 
     /// As [`Replay::changed`], with all values that the changes reach, by id.
     pub fn changed_values(&self, run: &Run, changes: &[Change]) -> Option<Vec<Option<Arc<Value>>>> {
-        self.runs.set(self.runs.get() + 1);
         let mut over = Over { run, values: vec![None; run.values.len()] };
         let mut todo: Vec<usize> = changes.iter().flat_map(|c| self.below[c.at].clone()).collect();
         if changes.len() > 1 {
             todo.sort_unstable();
             todo.dedup();
         }
+        let work: u64 = todo.iter().map(|&k| self.work[k]).sum();
+        self.spent.set(self.spent.get() + DISPATCH + self.comparing + work);
         for k in todo {
             let instruction = &self.program.list()[k];
             if let Some(change) = changes.iter().find(|c| c.at == k) {

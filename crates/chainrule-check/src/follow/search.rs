@@ -1,7 +1,5 @@
 //! The search for the edits after which a recorded program gives what is due.
 
-use std::time::{Duration, Instant};
-
 use super::edits::{Edit, edits};
 use super::known::Known;
 use super::replay::{Change, Replay, Run};
@@ -28,7 +26,8 @@ pub(crate) struct Goal {
     pub open: Vec<bool>,
     /// The cost of each value that edits may take, by id.
     pub takes: Vec<Option<f64>>,
-    pub seconds: f64,
+    /// How much work the search may be, in the units of [`Replay::spent`].
+    pub work: u64,
 }
 
 /// The most cheap edits of which each is tried with each.
@@ -61,7 +60,7 @@ pub(crate) struct Search<'a> {
     known: Option<&'a Known>,
     base: Vec<Vec<f64>>,
     right: Vec<bool>,
-    until: Instant,
+    until: u64,
     /// The changes that stay.
     kept: Vec<Change>,
     tried: usize,
@@ -86,7 +85,7 @@ impl<'a> Search<'a> {
             known,
             base: Vec::new(),
             right: Vec::new(),
-            until: Instant::now() + Duration::from_secs_f64(goal.seconds),
+            until: replay.spent() + goal.work,
             kept: Vec::new(),
             tried: 0,
         };
@@ -103,7 +102,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_late(&self) -> bool {
-        Instant::now() > self.until
+        self.replay.spent() > self.until
     }
 
     /// Edits of one instruction, or else several that do together.
@@ -179,7 +178,9 @@ impl<'a> Search<'a> {
                 continue;
             }
             let takes = |id: Id| self.goal.takes[id.index()];
-            for edit in edits(self.replay, at, &takes) {
+            let all = edits(self.replay, at, &takes);
+            self.replay.wrote(all.len());
+            for edit in all {
                 let cost = edit.cost + self.goal.ranks[at];
                 if self.is_late() || hits.iter().any(|h| h.cost + 0.4 < cost) {
                     break;

@@ -336,6 +336,33 @@ fn nothing_is_named_that_does_not_give_the_numbers() {
     }
 }
 
+/// The search ends where its work is done, which is counted: on a busy machine it tries as much, and
+/// says the same.
+#[test]
+fn a_busy_machine_comes_to_the_same_verdict() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let model = Model::new();
+    let right = model.right();
+    let dw = &right[1] * (1.0 + 0.1 * random(&[3, 4], 70));
+    let dv = &right[2] * (1.0 + 0.1 * random(&[4, 5], 90));
+    let idle = model.verdict(&dw, &dv);
+    let done = AtomicBool::new(false);
+    let busy = std::thread::scope(|threads| {
+        for _ in 0..2 * std::thread::available_parallelism().map_or(4, usize::from) {
+            threads.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let text = model.verdict(&dw, &dv);
+        done.store(true, Ordering::Relaxed);
+        text
+    });
+    assert!(idle.contains("mistakes tried"), "{idle}");
+    assert_eq!(idle, busy);
+}
+
 #[test]
 fn gradients_of_an_edited_pass() {
     let model = Model::new();

@@ -26,7 +26,7 @@ pub(crate) struct Edited {
 
 /// The edits of the right backward pass, one or two together, after which it gives what was handed
 /// in; and how many were tried.
-pub(crate) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edited>>, usize)> {
+pub(crate) fn edited(case: &Case, work: u64) -> Result<(Vec<Vec<Edited>>, usize)> {
     let nothing = (Vec::new(), 0);
     // Values that no rule saved are at hand for an edit all the same.
     let computed = case.tape.computed();
@@ -44,7 +44,7 @@ pub(crate) fn edited(case: &Case, seconds: f64) -> Result<(Vec<Vec<Edited>>, usi
         ranks: vec![0.0; count],
         open: (0..count).map(wrong).collect(),
         takes: takes(&replay, &HashMap::new()),
-        seconds,
+        work,
     };
     let found = Search::new(&replay, &goal, None).run();
     let known = Known::of(&case.tape);

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::super::follow::{Edited, SECONDS, edited};
+use super::super::follow::{Edited, WORK, edited};
 use super::case::{Case, GradientChange, label};
 use super::evidence::short;
 use super::report::times;
@@ -111,7 +111,7 @@ pub(super) fn search(
 
 /// Edits of the instructions that the right backward pass is made of.
 fn instructions(case: &Case, effort: &mut Effort) -> Result<Vec<Deviation>> {
-    let (found, tried) = edited(case, SECONDS)?;
+    let (found, tried) = edited(case, WORK)?;
     effort.replays += tried;
     let one =
         |e: Edited| Deviation { op: e.op, tensor: String::new(), place: e.place, text: e.text };
