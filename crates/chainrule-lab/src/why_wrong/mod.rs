@@ -77,20 +77,25 @@ right passes. Two that are equal (perhaps up to a constant factor or the order o
 
 Three things order the lines: which gradients depend on the value of a line (a mistake reaches all wrong ones and spoils no right one), whether all that the line reads is
 known while its result is not, and whether its result is what its variable is named for (`dz` for the gradient of `z`). None of them is a proof: a line of a fused formula computes what no step of autograd
-does, and is right.
+does, and is right. A line that runs several times, in a loop or in a function that is called for each layer, has a value for each run; what the mistake of one run spoils, the next ones
+read, so of these runs only those count that read what is right.
 
 The proof is that it works. Starting from the likeliest line, one expression at a time is edited in the ways in which one expression is written for another:
 
 - another variable that fits, the two of a statement exchanged, a transposition, another axis, a kept axis, another index or slice, one step of time earlier or later;
-- another number: a sign, a factor that is solved for, `n - 1` for `n`, a power, a constant of the forward pass such as its epsilon;
+- another number: a sign or two, a factor that is solved for, `n - 1` for `n`, a power, a constant of the forward pass such as its epsilon or a bound;
 - a factor, a term or a call too many; a factor or a term too few; an assignment in place of an accumulation; an expression of the forward pass in the place of one here;
-- where the value that is due can be solved for, whatever product of the values at hand makes it.
+- where the value that is due can be solved for, for all runs of the line together, whatever product of the values at hand makes it, or sum of two; with what is due put there, so that
+  what comes after it in a recurrence is what it should be.
 
 The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
-the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. No random number of 16 digits fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
-found, and each gets its own block. A pass that no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
+the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. Of random numbers of 16 digits none fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
+found, and each gets its own block. An edit after which a variable is the gradient that it is named for is kept as well, even where the rest is still wrong. What no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
 
-It takes about a second for a model of some forty lines. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
+Gates and bounds may lie beyond the given inputs: `relu6`, `clamp`, a margin. Inputs that have both signs are therefore taken at larger values and with other signs, too; a backward that is right at
+the given inputs and wrong there is told so. Inputs of one sign keep it, and where a value leaves the function's domain nothing is concluded.
+
+It takes about a second for a model of some forty lines, and some seconds until nothing is found. Your backward runs a thousand times, so it should not write files. Source that is typed into `python -c` cannot be read, and is judged by its numbers alone.
 
 ## A backward pass in Rust
 

@@ -128,7 +128,7 @@ def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = N
     if backward is None:
         called = getattr(function, "apply", function)
         report = gradcheck(called, [x.double() if x.is_floating_point() else x for x in given])
-        return report if report.passed else _with_lines(report, called, given)
+        return _far_off(report, called, given) if report.passed else _with_lines(report, called, given)
     return _by_hand(function, backward, given, ours)
 
 
@@ -151,6 +151,17 @@ def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Repor
     if found is None:
         return Report(False, f"{head}\nunidentified: no small edit of one line, or of two, makes them right")
     return Report(False, head).with_lines([found])
+
+
+def _far_off(report: Report, function: Any, inputs: list[Any]) -> Report:
+    """The report, or where a `Function` is wrong at larger inputs that of its mistake."""
+    from ._follow.of_chainrule import beyond
+
+    names = beyond(function, inputs)
+    if not names:
+        return report
+    said = ", ".join(f"`{name}`" for name in names)
+    return _with_lines(Report(False, f"the gradients are wrong: of {said}, at larger inputs than those given, where bounds are reached that these do not reach"), function, inputs)
 
 
 def _with_lines(report: Report, function: Any, inputs: list[Any]) -> Report:

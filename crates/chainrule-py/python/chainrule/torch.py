@@ -95,14 +95,15 @@ def _followed(fn: Any, inputs: Any) -> list[Any]:
 
 
 def _named_line(report: check.Report, fn: Any, inputs: Any, lines: list[Any]) -> check.Report:
-    """The report with the line of the user's backward in which the mistake is, and its correction,
-    where these are found.
-    """
-    from ._follow.of_torch import lost
+    """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
+    from ._follow.of_torch import beyond, lost
 
     if report.outcome == "right" and (names := lost(fn, inputs)):
         said = ", ".join(f"`{name}`" for name in names)
         report = check.Report(False, f"the gradients are wrong: of {said}, which is so small that differences cannot see it", "wrong")
+    if report.outcome == "right" and (names := beyond(fn, inputs)):
+        said = ", ".join(f"`{name}`" for name in names)
+        report = check.Report(False, f"the gradients are wrong: of {said}, at larger inputs than those given, where bounds are reached that these do not reach", "wrong")
     if report.outcome != "wrong" or report.text.startswith("the gradients are not those of the function"):
         return report  # a path without a gradient has been told with its line
     if "is random" in report.text:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from .case import Array, Case, Point
-from .record import HOOK, Hook, hooked
+from .record import HOOK, Hook, hooked, observed
 from .units import Statement, Unit
 
 
@@ -80,8 +80,8 @@ class _Before(ast.NodeTransformer):
 
 
 def before(unit: Unit, statement: Statement, text: str) -> Any:
-    """The code of the unit with another statement before one."""
-    return unit.compiled(lambda node: ast.NodeTransformer.generic_visit(_Before(statement, text), node))
+    """The watched code of the unit with another statement before one."""
+    return unit.compiled(lambda node: ast.NodeTransformer.generic_visit(_Before(statement, text), observed(unit, node)), fix=True)
 
 
 def target_of(node: Any) -> str | None:
@@ -94,10 +94,19 @@ def target_of(node: Any) -> str | None:
     return target.id if isinstance(target, ast.Name) else None
 
 
+def targets_of(node: Any) -> list[str]:
+    """The variables that a statement assigns or changes: of `a, b = ...` both."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+        return [n.id for n in node.targets[0].elts if isinstance(n, ast.Name)]
+    target = target_of(node)
+    return [] if target is None else [target]
+
+
 WAIT = 30
-"""The longest that a search lasts, in times of its own: on a busy machine it must find what it
-finds on an idle one.
-"""
+"""The longest that a search lasts, in times of its own: on a busy machine it must find what it finds on an idle one."""
+RUNS = 600
+"""The runs that are granted for a second, should they take up to `SLOW` times as long: on a busy machine even the time of the thread alone grows."""
+SLOW = 3.0
 
 
 class Bench:
@@ -105,19 +114,24 @@ class Bench:
 
     def __init__(self, case: Case, point: Point, units: list[Unit], hook: Hook, seconds: float) -> None:
         self.case, self.point, self.units, self.hook = case, point, units, hook
-        self.until = time.thread_time() + seconds
-        self.latest = time.monotonic() + WAIT * seconds
-        self.runs = 0
+        self.runs = self.granted = 0
+        self.until = self.slowest = self.latest = 0.0
+        self.extend(seconds)
 
     def left(self) -> float:
-        """The seconds left, of this thread's own time: what else the machine does is not counted,
-        within limits.
-        """
-        return min(self.until - time.thread_time(), self.latest - time.monotonic())
+        """The seconds left, of this thread's own time: what else the machine does is not counted, within limits."""
+        now = time.thread_time()
+        own = self.until - now
+        if own <= 0 and self.runs < self.granted:
+            own = self.slowest - now
+        return min(own, self.latest - time.monotonic())
 
     def extend(self, seconds: float) -> None:
         """Sees to it that so many seconds are left."""
-        self.until = max(self.until, time.thread_time() + seconds)
+        now = time.thread_time()
+        self.until = max(self.until, now + seconds)
+        self.slowest = max(self.slowest, now + SLOW * seconds)
+        self.granted = max(self.granted, self.runs + int(RUNS * seconds))
         self.latest = max(self.latest, time.monotonic() + WAIT * seconds)
 
     def run(self, point: Point | None = None) -> list[Array] | None:

@@ -10,8 +10,15 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+FAR = 1e-6
+"""The relative error that is allowed far from the given inputs: sums cancel there that do not near them."""
+
 TINY = 1e-12
 """A gradient that is smaller than this beside the largest may be nothing but rounding."""
+
+
+FAR_SEED = 100
+"""The seeds of points far from the given inputs begin here."""
 
 
 @dataclass
@@ -38,6 +45,7 @@ class Point:
     """Each gradient's error is judged by this: its own size, unless it is but rounding of
     others."""
     quantities: list[Quantity] = field(default_factory=list)
+    seed: int = 0
 
 
 @dataclass
@@ -73,7 +81,31 @@ class Case:
         right, found = engine.reference(self, inputs, above, quantities)
         _, context = self.run_forward(inputs)
         scale = max([float(np.abs(r).max(initial=0.0)) for r in right], default=0.0) or 1.0
-        return Point(inputs, above, context, right, scale, self._sizes(inputs, above, right, scale), found)
+        return Point(inputs, above, context, right, scale, self._sizes(inputs, above, right, scale), found, seed)
+
+    def far(self) -> list[Point]:
+        """Points at which inputs that have both signs are larger and of other signs, so that bounds, gates and maxima are reached; those at which the function and its
+        gradients are finite and do not hang on the last bits of the inputs."""
+        out = []
+        for seed in (FAR_SEED, FAR_SEED + 1, FAR_SEED + 2):
+            try:
+                point = self.point(seed)
+                found = self.gradients(point)
+                shaken, _ = self.engine.reference(self, self._shaken(point.inputs, 3), point.above, False)
+            except Exception:
+                # Outside of the domain.
+                continue
+            whole = max([point.scale, *(float(np.abs(self.engine.array(g)).max(initial=0.0)) for g in point.above if g is not None)])
+            # Functions that have reached their bounds leave gradients of nearly nothing.
+            point.sizes = [max(s, 1e-6 * whole) for s in point.sizes]
+            if all(np.isfinite(a).all() for a in [*point.right, *found]) and whole < 1e6 and max(self.errors(point, shaken), default=0.0) < 1e-8:
+                out.append(point)
+        return out
+
+    def _shaken(self, inputs: list[Any], seed: int) -> list[Any]:
+        """The inputs changed in their last bits."""
+        engine, draw = self.engine, np.random.default_rng(seed)
+        return [engine.tensor(engine.array(x) * (1 + 1e-12 * draw.standard_normal(tuple(x.shape))), x) if engine.is_float(x) else x for x in inputs]
 
     def _sizes(self, inputs: list[Any], above: list[Any], right: list[Array], scale: float) -> list[float]:
         """The sizes of the gradients. One that is tiny beside the others, or beside what comes in,
@@ -92,9 +124,7 @@ class Case:
         once, as the function is the same at all points."""
         engine, stays = self.engine, [s > 0 for s in sizes]
         for seed in (3, 4):
-            draw = np.random.default_rng(seed)
-            shaken = [engine.tensor(engine.array(x) * (1 + 1e-12 * draw.standard_normal(tuple(x.shape))), x) if engine.is_float(x) else x for x in inputs]
-            again, _ = engine.reference(self, shaken, above, False)
+            again, _ = engine.reference(self, self._shaken(inputs, seed), above, False)
             stays = [stay and float(np.abs(a - b).max(initial=0.0)) <= 1e-6 * s for a, b, s, stay in zip(again, right, sizes, stays)]
         return stays
 
@@ -135,6 +165,10 @@ class Case:
             found = list(self.backward(engine.copied(point.context if context is None else context), [engine.copy(g) for g in point.above]))
         return [engine.as_gradient(found[i] if i < len(found) else None, point.inputs[i]) for i in self.graded]
 
+    def tolerance_at(self, point: Point) -> float:
+        """The relative error that is allowed at a point."""
+        return max(self.tolerance, FAR) if point.seed >= FAR_SEED else self.tolerance
+
     def errors(self, point: Point, found: list[Array]) -> list[float]:
         """Error of each gradient, relative to its own size."""
         out = []
@@ -171,13 +205,21 @@ def lost_gradients(case: Case) -> list[str]:
 
 
 def wrong_gradients(case: Case) -> list[str]:
-    """The names of the inputs whose gradients are wrong, at the given point or at one of two
-    others.
-    """
+    """The names of the inputs whose gradients are wrong, at the given point, at one of two others, or at larger inputs."""
     wrong: dict[int, None] = {}
     with case.engine.apart():
         for seed in (0, 1, 2):
             point = case.point(seed)
             errors = case.errors(point, case.gradients(point))
             wrong |= {i: None for i, e in enumerate(errors) if not e <= case.tolerance}
+    return [case.names[case.graded[i]] for i in sorted(wrong)] or wrong_far_off(case)
+
+
+def wrong_far_off(case: Case) -> list[str]:
+    """The names of the inputs whose gradients are wrong at larger inputs, where bounds and gates are reached."""
+    wrong: dict[int, None] = {}
+    with case.engine.apart():
+        for point in case.far():
+            errors = case.errors(point, case.gradients(point))
+            wrong |= {i: None for i, e in enumerate(errors) if not e <= max(case.tolerance, 100 * FAR)}
     return [case.names[case.graded[i]] for i in sorted(wrong)]

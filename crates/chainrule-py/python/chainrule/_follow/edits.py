@@ -10,72 +10,12 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from .scalars import Numbers
-from .texts import as_operand, bracketed, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, same_text, sign_of, tail_of, text_without, without_brackets
+from .edit import Edit, Scope
+from .pairs import Pairs
+from .texts import as_operand, fits, is_idle, name_of, number_of, of_texts, parsed_text, replaced, same_but_ones, sign_of, tail_of, text_without
 from .units import Statement, Unit
-
-
-@dataclass
-class Edit:
-    """Pieces of a statement's text replaced."""
-
-    unit: Unit
-    statement: Statement
-    pieces: list[tuple[Any, str]]
-    cost: float
-    what: str
-    site: Any = None
-    """The expression that was wrong."""
-    due: str = ""
-    """The corrected text, in words."""
-    whole: str | None = None
-    """The text of the whole statement, where it is more than pieces."""
-
-    def text(self, bare: bool = False) -> str:
-        """The statement's text with the edit."""
-        if self.whole is not None:
-            return self.whole
-        return replaced(self.unit, self.statement.node, [(n, t if bare or isinstance(n, ast.Slice) else bracketed(t)) for n, t in self.pieces])
-
-    def shown(self) -> str:
-        """The text without the brackets that it does not need."""
-        full, bare = self.text(), self.text(bare=True)
-        return without_brackets(bare if same_text(full, bare) else full, self.unit.text(self.statement.node))
-
-
-@dataclass
-class Scope:
-    """The variables and expressions in scope of a statement."""
-
-    engine: Any
-    names: dict[str, Any]
-    values: dict[int, list[Any]]
-    numbers: Numbers
-    constants: list[float]
-    functions: list[str] = field(default_factory=list)
-    masks: list[str] = field(default_factory=list)
-    slices: list[str] = field(default_factory=list)
-    transpose: str = ".T"
-    kinds: dict[str, bool] = field(default_factory=dict)
-    """Variables that are gradients, and values of the forward pass; others are neither."""
-    donors: list[tuple[str, Any]] = field(default_factory=list)
-    """Expressions of both passes that could stand here, with their values."""
-
-    def value(self, node: Any) -> Any:
-        seen = self.values.get(getattr(node, "number", -1))
-        return seen[0] if seen else None
-
-    def shape(self, node: Any) -> tuple[int, ...] | None:
-        v = self.value(node)
-        return tuple(v.shape) if self.engine.is_tensor(v) else None
-
-    def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for name, v in self.names.items():
-            if self.engine.is_tensor(v):
-                yield name, tuple(v.shape)
 
 
 _TWINS = {
@@ -96,15 +36,12 @@ _SWAPS: dict[type, list[tuple[str, float]]] = {
 _COMPARED = {ast.Gt: [">=", "<", "<="], ast.Lt: ["<=", ">", ">="], ast.GtE: [">", "<=", "<"], ast.LtE: ["<", ">=", ">"], ast.Eq: ["!="], ast.NotEq: ["=="]}
 
 
-class Edits:
+class Edits(Pairs):
     """The edits of one statement."""
 
     def __init__(self, unit: Unit, statement: Statement, scope: Scope) -> None:
         self.unit, self.statement, self.scope = unit, statement, scope
         self.calls = {id(n.func) for n in ast.walk(statement.node) if isinstance(n, ast.Call)}
-
-    def text(self, node: Any) -> str:
-        return self.unit.text(node)
 
     def sites(self) -> list[Any]:
         """The expressions of the statement that are read, outer ones first."""
@@ -120,8 +57,7 @@ class Edits:
         found = [*self._statement()]
         for node in self.sites():
             found += self._expression(node)
-        found += self._exchanged_variables()
-        found += self._everywhere()
+        found += self.all_pairs()
         idle = is_idle(parsed_text(self.unit.text(self.statement.node)))
         base, seen, out = ast.dump(parsed_text(self.unit.text(self.statement.node))), set(), []
         for e in sorted(found, key=lambda e: e.cost):
@@ -147,31 +83,6 @@ class Edits:
         if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Name) or len(edit.pieces) != 1:
             return False
         return edit.pieces[0][0] is node.value and edit.pieces[0][1].isidentifier()
-
-    def _exchanged_variables(self) -> Iterator[Edit]:
-        """Two variables of one shape, each in the place of the other."""
-        names = [n for n in self.sites() if isinstance(n, ast.Name) and self.scope.shape(n) is not None]
-        for i, a in enumerate(names):
-            for b in names[i + 1 :]:
-                if a.id != b.id and fits(self.scope.shape(a) or (), self.scope.shape(b) or ()):
-                    yield Edit(self.unit, self.statement, [(a, b.id), (b, a.id)], 1.6, f"`{a.id}` and `{b.id}` are exchanged", a)
-
-    def _everywhere(self) -> Iterator[Edit]:
-        """A variable that is read several times, another one in all these places."""
-        places: dict[str, list[Any]] = {}
-        for n in self.sites():
-            if isinstance(n, ast.Name) and self.scope.value(n) is not None:
-                places.setdefault(n.id, []).append(n)
-        for name, nodes in places.items():
-            shape, value = self.scope.shape(nodes[0]), self.scope.value(nodes[0])
-            if len(nodes) > 1 and isinstance(value, int) and not isinstance(value, bool):
-                for factor in (2, 3):
-                    yield Edit(self.unit, self.statement, [(n, f"{factor} * {name}") for n in nodes], 2.0, f"{factor} times `{name}` is due", nodes[0])
-            if len(nodes) < 2 or shape is None:
-                continue
-            for other, its in self.scope.tensors():
-                if other != name and fits(its, shape):
-                    yield Edit(self.unit, self.statement, [(n, other) for n in nodes], 1.05 + (0.0 if its == shape else 0.9), "another variable", nodes[0])
 
     def donated(self) -> list[Edit]:
         """Other expressions of the forward or the backward pass in the place of one here."""
@@ -293,6 +204,13 @@ class Edits:
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and not of_texts(node):
             for op in _COMPARED.get(type(node.ops[0]), []):
                 yield self._edit(node, f"{self.text(node.left)} {op} {self.text(node.comparators[0])}", 1.2, f"`{op}` is due in the comparison")
+            if shape is not None:
+                for c in self.scope.constants:
+                    for op, bound in (("<", c), (">", c), ("<", -c), (">", -c)):
+                        yield self._edit(node, f"({self.text(node)}) & ({self.text(node.left)} {op} {bound!r})", 1.9, f"the bound {bound!r} is missing")
+        if isinstance(node, ast.Name) and shape:
+            for c in self.scope.constants[:6]:
+                yield self._edit(node, f"{node.id}.clamp({-abs(c)!r}, {abs(c)!r})", 2.4, f"the bound {abs(c)!r} is missing")
         if isinstance(node, ast.Call):
             yield from self._call(node, shape)
         if isinstance(node, ast.Subscript):
@@ -358,6 +276,9 @@ class Edits:
             yield self._edit(node, f"{text}.transpose(0, 1)", 1.8, "the transposed one is due")
         if len(shape) == 2 and shape[0] == shape[1] and shape[0] > 1:
             yield self._edit(node, f"({text} + {text}{self.scope.transpose})", 1.9, "the transposed one is to be added")
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and number_of(node.left) == 2:
+                one = as_operand(self.text(node.right), node.right)
+                yield self._edit(node, f"({one} + {one}{self.scope.transpose})", 1.4, "the transposed one is to be added, which is twice as much only of what is symmetric")
         for d in range(len(shape)):
             yield self._edit(node, f"{text}.flip({d})", 3.2, f"the order along axis {d} is due the other way round")
             for f in ("sum", "mean"):
@@ -404,6 +325,8 @@ class Edits:
         if node is getattr(self.statement.node, "value", None):
             for name, _ in self.scope.tensors():
                 yield self._edit(node, name, 1.9, f"`{name}` for {x!r}")
+                if x != 1:
+                    yield self._edit(node, f"-{name}" if x == -1 else f"{x!r} * {name}", 2.1, f"the factor `{name}` is missing")
         if not isinstance(x, int) or abs(x) < 100:
             for name, v in self.scope.names.items():
                 if isinstance(v, (int, float)) and not isinstance(v, bool):
@@ -464,6 +387,12 @@ class Edits:
             # `1 - x` is seldom meant the other way round.
             literal = number_of(node.left) is not None or number_of(node.right) is not None
             yield self._edit(node, f"{b} {sign_of(node.op)} {a}", 1.35 if literal else 1.2, "the operands are exchanged")
+        if isinstance(node.op, ast.Pow) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, (ast.Add, ast.Sub)):
+            inner = node.left
+            yield self._edit(node, f"{self.text(inner.left)} {sign_of(inner.op)} {as_operand(self.text(inner.right), inner.right)} ** {b}", 1.3, "the power belongs to one term only")
+            yield self._edit(node, f"{as_operand(self.text(inner.left), inner.left)} ** {b} {sign_of(inner.op)} {self.text(inner.right)}", 1.3, "the power belongs to one term only")
+        if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Pow):
+            yield self._edit(node, f"({self.text(node.left)} {sign_of(node.op)} {self.text(node.right.left)}) ** {self.text(node.right.right)}", 1.4, "the power is that of the whole")
         if isinstance(node.op, (ast.Add, ast.Sub)):
             yield self._edit(node, f"-{a} + {b}" if isinstance(node.op, ast.Add) else f"-{a} - {b}", 1.3, f"the sign of `{self.text(node.left)}`")
         if isinstance(node.op, ast.MatMult):
@@ -516,6 +445,7 @@ class Edits:
             yield from self._exchanged(positional, 1.3)
         if name in _AXES:
             yield from self._axes(node, positional)
+            yield from self._regrouped(node, positional)
         if name in ("sum", "mean", "amax", "var") and not any(k.arg == "keepdim" for k in node.keywords) and node.args:
             inner = self.text(node)[:-1].rstrip().rstrip(",")
             yield self._edit(node, f"{inner}, keepdim=True)", 1.2, "the axis is to be kept")
@@ -524,6 +454,19 @@ class Edits:
         if name == "zeros_like" and positional:
             for other, _ in self.scope.tensors():
                 yield self._edit(node, f"{other}.clone()", 2.5, "")
+
+    def _regrouped(self, node: Any, positional: list[Any]) -> Iterator[Edit]:
+        """`x.view(a, b).sum(d)` with the sizes in another order, and the sum over another axis with it."""
+        inner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if not isinstance(inner, ast.Call) or name_of(inner) not in ("view", "reshape", "unflatten") or len(positional) != 1 or number_of(positional[0]) is None:
+            return
+        sizes, axis = list(inner.args), int(number_of(positional[0]) or 0)
+        for i, a in enumerate(sizes):
+            for b in sizes[i + 1 :]:
+                if self.text(a) != self.text(b):
+                    for d in range(len(sizes)):
+                        if d != axis % len(sizes):
+                            yield Edit(self.unit, self.statement, [(a, self.text(b)), (b, self.text(a)), (positional[0], str(d))], 1.8, "the sizes are in another order, and so is the axis", node)
 
     def _axes(self, node: Any, positional: list[Any]) -> Iterator[Edit]:
         base = self.scope.shape(node.func.value) if isinstance(node.func, ast.Attribute) else None
@@ -559,6 +502,11 @@ class Edits:
                         yield self._edit(p, f"range({n})", 1.1, "one element of each row is meant, not whole columns")
         if len(parts) > 1:
             yield from self._exchanged(parts, 1.5)
+        slices = [p for p in parts if isinstance(p, ast.Slice) and p.step is None and (p.lower is not None or p.upper is not None)]
+        for by, sign in ((1, "+"), (-1, "-")):
+            moved = [self._moved_slice(p, by, sign) for p in slices]
+            if moved and all(m is not None for m in moved):
+                yield Edit(self.unit, self.statement, [(p, m or "") for p, m in zip(slices, moved)], 1.5, "the part begins and ends one further" if by > 0 else "the part begins and ends one before", node)
         parts_of_index: Iterator[Any] = ast.walk(index)
         for n in parts_of_index:
             # In a target the index alone is read; a target's own sites are not among those of the
@@ -580,6 +528,18 @@ class Edits:
                     for name, other in self.scope.names.items():
                         if self.scope.engine.is_tensor(other) and name != self.text(n) and fits(tuple(other.shape), tuple(v.shape)):
                             yield self._edit(n, name, 1.3, "another index")
+
+    def _moved_slice(self, node: Any, by: int, sign: str) -> str | None:
+        """A slice that begins and ends one further or one before; None where it begins at the first one already."""
+
+        def bound(at: Any) -> str:
+            x = number_of(at)
+            return str(int(x) + by) if x is not None else f"{self.text(at)} {sign} 1"
+
+        if node.lower is None and by < 0 or number_of(node.lower) == 0 and by < 0:
+            return None
+        first = "1" if node.lower is None else bound(node.lower)
+        return f"{'' if first == '0' else first}:{'' if node.upper is None or number_of(node.upper) == -1 and by > 0 else bound(node.upper)}"
 
     def _slice(self, node: Any) -> Iterator[Edit]:
         mine = self.text(node) if hasattr(node, "lineno") else ":"

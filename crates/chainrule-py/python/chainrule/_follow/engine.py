@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .case import Array, Case, Quantity
+from .case import FAR_SEED, Array, Case, Quantity
 from .kinks import at_kink
 
 MOST = 3000
@@ -95,6 +95,10 @@ class Engine:
         if not self.is_float(x) or not seed:
             return self.copy(x)
         a, draw = self.array(x), np.random.default_rng(1000 * seed + i)
+        if seed >= FAR_SEED and a.size and (a.min() < 0 < a.max()):
+            # A part of the elements stays as near 0 as it was.
+            spread = float(np.abs(a).mean()) * np.where(draw.random(a.shape) < 0.3, 1.0, 20.0 if seed == FAR_SEED + 1 else 4.0)
+            return self.tensor(spread * draw.standard_normal(a.shape), x)
         size = float(np.abs(a).mean()) if a.size else 0.0
         near = a * (1 + 0.3 * (draw.random(a.shape) - 0.5))
         return self.tensor(np.where(a == 0, 0.3 * (size or 1.0) * draw.standard_normal(a.shape), near), x)

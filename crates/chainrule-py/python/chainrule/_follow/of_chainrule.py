@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd import Function
-from .case import Case
+from .case import Case, wrong_far_off
 from .engine_chainrule import Chainrule
 from .functions import of_function
 from .report import Followed, follow
@@ -33,6 +33,15 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
     finally:
         Function.apply = before  # type: ignore[method-assign]
     return [of_function(engine, cls, args) for cls, args in called.items()]
+
+
+def beyond(fn: Any, inputs: Sequence[Any]) -> list[str]:
+    """The inputs of a `Function` in `fn` whose gradients are right at the given inputs, and wrong at larger ones."""
+    try:
+        return [name for case in cases(fn, inputs) for name in wrong_far_off(case)]
+    except Exception:
+        # As below: the numbers have been judged without it.
+        return []
 
 
 def followed(fn: Any, inputs: Sequence[Any], seconds: float = 1.2) -> list[Followed]:

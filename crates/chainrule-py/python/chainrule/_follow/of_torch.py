@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .case import Case, lost_gradients
+from .case import Case, lost_gradients, wrong_far_off
 from .engine_torch import Torch
 from .functions import of_function
 from .report import Followed, follow
@@ -33,7 +33,8 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
     def apply(cls: Any, *args: Any, **options: Any) -> Any:
         if not cls.__module__.startswith("torch.") and not options:
             called.setdefault(cls, tuple(engine.copy(a) for a in args))
-        return before.__func__(cls, *args, **options)
+        # Written in Python or in C, by the version of PyTorch; bound to the class, both take the same.
+        return before.__get__(None, cls)(*args, **options)
 
     base.apply = classmethod(apply)
     try:
@@ -52,6 +53,16 @@ def lost(fn: Any, inputs: Any) -> list[str]:
     except Exception:
         # Running the forward pass in another way than the user does may fail; the numbers have been
         # judged without it.
+        return []
+
+
+def beyond(fn: Any, inputs: Any) -> list[str]:
+    """The inputs of a `Function` in `fn` whose gradients are right at the given inputs, and wrong at larger ones."""
+    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    try:
+        return [name for case in cases(fn, given) for name in wrong_far_off(case)]
+    except Exception:
+        # As above.
         return []
 
 

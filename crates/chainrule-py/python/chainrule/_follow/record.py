@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .units import Statement, Unit
@@ -21,6 +22,21 @@ class Moment:
 
     def __init__(self, statement: int, after: bool, names: dict[str, Any]) -> None:
         self.statement, self.after, self.names = statement, after, names
+
+
+PARTS = 24
+"""The most parts of a variable that are looked at."""
+
+
+def _parts_of(name: str, v: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a dictionary or of an object of the user's, with the text by which each is read."""
+    if type(v) is dict:
+        if 0 < len(v) <= PARTS:
+            yield from ((f'{name}["{k}"]', x) for k, x in v.items() if type(k) is str and k.isidentifier())
+    elif hasattr(v, "__dict__") and not isinstance(v, (type, FunctionType, ModuleType)) and not hasattr(v, "dtype") and type(v).__module__ != "builtins":
+        held = {k: x for k, x in vars(v).items() if not k.startswith("_") and k not in ("saved_tensors", "needs_input_grad")}
+        if len(held) <= PARTS:
+            yield from ((f"{name}.{k}", x) for k, x in held.items())
 
 
 class Hook:
@@ -38,7 +54,8 @@ class Hook:
         """The edited statement that runs."""
         self.c = 1.0
         """A number that is looked for."""
-        self.taken: Any = None
+        self.takes: list[Any] = []
+        """The values that the edited statement assigned, in each of its runs."""
         self._last: dict[int, tuple[Any, int, Any]] = {}
 
     def _kept(self, value: Any) -> Any:
@@ -66,17 +83,15 @@ class Hook:
         return value
 
     def take(self, value: Any) -> None:
-        self.taken = value
+        # A later run may write into it.
+        self.takes.append(self.keep(value))
 
     def at(self, statement: int, after: bool, names: dict[str, Any]) -> None:
         if self.recording:
             kept = {n: k for n, v in names.items() if (k := self._kept(v)) is not None}
             for n, v in names.items():
-                # The contents of a context are in scope by their names, too.
-                if n in ("ctx", "self") and hasattr(v, "__dict__"):
-                    for part, x in vars(v).items():
-                        if not part.startswith("_") and part not in ("saved_tensors", "needs_input_grad") and (k := self._kept(x)) is not None:
-                            kept[f"{n}.{part}"] = k
+                # Parts of a context, of a cache and of a layer are at hand by their names, too.
+                kept |= {text: k for text, x in _parts_of(n, v) if (k := self._kept(x)) is not None}
             self.moments.append(Moment(statement, after, kept))
 
 
@@ -142,9 +157,14 @@ class _Watch(ast.NodeTransformer):
         return new
 
 
+def observed(unit: Unit, node: Any) -> Any:
+    """The tree of the unit with its values watched."""
+    return _Watch(unit).visit(node)
+
+
 def watched(unit: Unit) -> Any:
     """The code of the unit with its values watched."""
-    return unit.compiled(lambda node: _Watch(unit).visit(node), fix=True)
+    return unit.compiled(lambda node: observed(unit, node), fix=True)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .case import Case
-from .edits import Edit
+from .edit import Edit
 from .texts import number_of
 from .known import Match
 from .picture import svg

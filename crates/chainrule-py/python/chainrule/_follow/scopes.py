@@ -6,7 +6,7 @@ import ast
 import builtins
 from typing import Any
 
-from .edits import Scope
+from .edit import Scope
 from .scalars import numbers_at_hand
 from .steps import Recording, Step
 

@@ -12,13 +12,14 @@ import numpy as np
 
 from .bench import target_of
 from .case import Array, Quantity
-from .edits import Edit, Edits, Scope
+from .edit import Edit, Scope
+from .edits import Edits
 from .texts import fits, name_of, number_of
 from .known import Match
 from .scopes import Scopes
 from .solve import Due, due
 from .steps import Step, gradient_names
-from .synthesis import deeper_proposals, insertions, partial_proposals, proposals
+from .synthesis import deeper_proposals, insertions, named_proposals, partial_proposals, proposals
 
 SHAPING = {"sum", "mean", "amax", "max", "min", "prod", "norm", "logsumexp", "unsqueeze", "squeeze", "view", "reshape", "expand", "einsum", "var", "std"}
 
@@ -54,23 +55,23 @@ class Search(Scopes):
         if found is None:
             return set(), math.inf
         errors = self.case.errors(self.point, found)
-        return {i for i, e in enumerate(errors) if e <= self.case.tolerance}, max(errors, default=0.0)
+        return {i for i, e in enumerate(errors) if e <= self.case.tolerance_at(self.point)}, max(errors, default=0.0)
 
     def try_edits(self, step: Step, edits: list[Edit]) -> list[Hit]:
         """The edits after which all gradients are right here and elsewhere; better ones than now
         are kept in `partial`.
         """
         hits: list[Hit] = []
+        # An edit that costs more by this than the best one would not be shown.
+        edits = [e for e in edits if e.cost + step.rank < self.cheapest + 1.0]
         before = set(range(len(self.base))) - set(self.wrong)
-        target = target_of(step.statement.node)
-        named = [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)] if target and not step.is_named else []
-        due_here = [] if len(step.results) != 1 else named
+        due_here = self.named_of(step)
         for chunk in _chunks(edits, 150):
             with self.bench.beside(step.unit, step.statement, [e.text() for e in chunk]) as valid:
                 for k, i in enumerate(valid, 1):
                     if self.bench.left() < 0:
                         break
-                    self.hook.k, self.hook.taken = k, None
+                    self.hook.k, self.hook.takes = k, []
                     found = self.bench.run()
                     if found is None:
                         continue
@@ -78,18 +79,28 @@ class Search(Scopes):
                     local = None
                     if len(right) == len(self.base) and not self._confirmed():
                         continue
-                    if len(right) < len(self.base) and right >= before and due_here and self.engine.is_float(self.hook.taken):
-                        local = self._is_one_of(due_here)
+                    if len(right) < len(self.base) and right >= before and due_here:
+                        local = self._is_one_of(due_here, step.judged)
                     hit = Hit(step, chunk[i], right, error, local)
                     if len(right) == len(self.base):
                         hits.append(hit)
+                        self.cheapest = min(self.cheapest, hit.cost)
                     elif right > before or (local is not None and right >= before):
                         self.partial.append(hit)
         return hits
 
-    def _is_one_of(self, quantities: list[Quantity]) -> Match | None:
-        """Whether the statement's result is one of these."""
-        x = self.engine.array(self.hook.taken).reshape(-1)
+    def named_of(self, step: Step) -> list[Quantity]:
+        """The gradients that a statement's variable is named for, where its result is none of them."""
+        target = target_of(step.statement.node)
+        if target is None or step.is_named or not step.results:
+            return []
+        return [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
+
+    def _is_one_of(self, quantities: list[Quantity], run: int) -> Match | None:
+        """Whether the statement's result is one of these, in the first run that reads what is right."""
+        if len(self.hook.takes) <= run or not self.engine.is_float(self.hook.takes[run]):
+            return None
+        x = self.engine.array(self.hook.takes[run]).reshape(-1)
         for q in quantities:
             known = q.value.reshape(-1)
             if known.shape == x.shape and np.abs(known - x).max(initial=0.0) <= 1e-9 * np.abs(known).max(initial=0.0):
@@ -103,27 +114,37 @@ class Search(Scopes):
                 return False
         return True
 
-    partial: list[Hit]
+    def start(self) -> None:
+        """Forgets what was found before."""
+        self.partial, self.cheapest, self._again = [], math.inf, set()
 
-    def one(self) -> list[Hit]:
-        """The corrections by one edit, the best first."""
-        self.partial = []
-        suspects = [s for s in self.steps if s.rank < 9]
+    _again: set[int]
+    partial: list[Hit]
+    cheapest: float = math.inf
+    """The cost of the best correction so far."""
+
+    def one(self, low: float = 0.0, high: float = 9.0, hits: list[Hit] | None = None) -> list[Hit]:
+        """The corrections by one edit of a statement between two ranks, the best first. With those that were found elsewhere only small edits are tried."""
+        suspects = [s for s in self.steps if low <= s.rank < high]
         # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
-        tiers = ((self._small, 0.9), (self._factors, 1.6), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._more, 2.2), (self._deeper, 2.4), (self._inserted, 2.6))
+        cheap = ((self._small, 0.9), (self._factors, 1.6))
+        tiers: tuple[tuple[Any, float], ...] = (*cheap, (self._more, 2.2), (self._joined, 2.2), (self._donated, 2.0), (self._large, 2.3), (self._deeper, 2.4), (self._inserted, 2.6))
         groups = [[s for s in suspects if low <= s.rank < high] for low, high in ((0, 0.12), (0.12, 0.28), (0.28, 0.45), (0.45, 0.65), (0.65, 1), (1, 9))]
-        hits: list[Hit] = []
+        tiers = cheap if hits else tiers
+        hits = list(hits or ())
+        for step in suspects:
+            for tier, least in cheap:
+                self._tier(tier, least, step, hits)
         for steps in groups:
-            for tier, least in tiers:
+            for tier, least in tiers[len(cheap) :]:
                 for step in steps:
-                    if self.bench.left() < 0 or hits and step.rank + least >= min(h.cost for h in hits):
-                        continue
-                    try:
-                        if tier == self._inserted or not self._is_elsewhere(step):
-                            hits += tier(step)
-                    except (ValueError, SyntaxError, RecursionError, np.linalg.LinAlgError):
-                        # One statement that cannot be edited so must not hide the others.
-                        continue
+                    if step.results:
+                        self._tier(tier, least, step, hits)
+        # A number, an index or an empty tensor that a statement makes is seldom off by more than a little.
+        for tier, least in tiers[len(cheap) :]:
+            for step in suspects:
+                if not step.results and not hits:
+                    self._tier(tier, least, step, hits)
         for h in hits:
             if h.sizes is None:
                 h.sizes = self._elsewhere_right(h) if h.cost < min(g.cost for g in hits) + 1.0 else 0
@@ -132,17 +153,32 @@ class Search(Scopes):
         hits.sort(key=lambda h: (h.cost + 1.0 * (most - (h.sizes or 0) > 0), h.step.order))
         return hits
 
-    def again(self) -> None:
-        """Tries small edits where none can make all gradients right: of several mistakes each makes
-        only some so.
-        """
+    def _tier(self, tier: Any, least: float, step: Step, hits: list[Hit]) -> None:
+        """One kind of edits of one statement."""
+        if self.bench.left() < 0 or hits and step.rank + least >= min(h.cost for h in hits):
+            return
+        if hits and tier not in (self._small, self._factors) and step.rank > min(h.step.rank for h in hits) + 0.1:
+            # A larger edit in a less likely place.
+            return
+        try:
+            if tier == self._inserted or not self._is_elsewhere(step):
+                hits += tier(step)
+        except (ValueError, SyntaxError, RecursionError, np.linalg.LinAlgError):
+            # One statement that cannot be edited so must not hide the others.
+            return
+
+    def again(self, high: float = 1.2) -> None:
+        """Tries small edits where none can make all gradients right: of several mistakes each makes only some so."""
         for step in self.steps:
-            if step.rank < 1.2 and self.bench.left() > 0 and self._is_elsewhere(step):
+            if step.rank < high and self.bench.left() > 0 and id(step) not in self._again and self._is_elsewhere(step):
+                self._again.add(id(step))
                 self._small(step)
                 self._factors(step)
                 self._joined(step)
+            if step.rank < high and step.is_named is False and self.bench.left() > 0:
+                self.try_edits(step, named_proposals(self, step, self.scope(step)))
         for step in self.steps:
-            if step.rank < 0.7 and self.bench.left() > 0:
+            if step.rank < min(high, 0.7) and self.bench.left() > 0:
                 self.try_edits(step, partial_proposals(self, step, self.scope(step)))
 
     def located(self) -> Step | None:
@@ -155,9 +191,9 @@ class Search(Scopes):
         return found[0] if len(found) == 1 and not open_ones else None
 
     def _elsewhere_right(self, hit: Hit) -> int:
-        """At how many points of other sizes the gradients are right with the edit."""
+        """The number of points of other sizes, or of larger inputs, at which the gradients are right with the edit."""
         if self._resized is None:
-            self._resized = self.case.resized()
+            self._resized = [*self.case.resized(), *self.case.far()]
         good = 0
         with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
             self.hook.k = 1
@@ -189,10 +225,10 @@ class Search(Scopes):
         hit = hits[0]
         with self.bench.beside(hit.step.unit, hit.step.statement, [hit.edit.text()]):
             for k in (0, 1):
-                self.hook.k, self.hook.taken = k, None
+                self.hook.k, self.hook.takes = k, []
                 self.bench.run()
-                if self.engine.is_float(self.hook.taken):
-                    taken = np.array(self.engine.array(self.hook.taken))
+                if len(self.hook.takes) > hit.step.judged and self.engine.is_float(self.hook.takes[hit.step.judged]):
+                    taken = np.array(self.engine.array(self.hook.takes[hit.step.judged]))
                     hit.before, hit.after = (taken, hit.after) if k == 0 else (hit.before, taken)
             errors = [hit.error]
             for point in self.others:
@@ -246,7 +282,9 @@ class Search(Scopes):
         for n in out:
             p = parents.get(id(n))
             # A factor of a factor is one of the product.
-            if p is None or isinstance(p, (ast.Call, ast.Tuple, ast.List)) or isinstance(p, ast.BinOp) and isinstance(p.op, (ast.Add, ast.Sub, ast.Pow)):
+            call = parents.get(id(p))
+            receiver = isinstance(p, ast.Attribute) and isinstance(call, ast.Call) and name_of(call) in SHAPING
+            if p is None or receiver or isinstance(p, (ast.Call, ast.Tuple, ast.List)) or isinstance(p, ast.BinOp) and isinstance(p.op, (ast.Add, ast.Sub, ast.Pow)):
                 keep.append(n)
         return keep
 
@@ -264,6 +302,11 @@ class Search(Scopes):
                     continue
                 new = _times(form, text, node)
                 edits.append(Edit(step.unit, step.statement, [(node, new)], 2.0 + 0.4 * cost, f"the factor {form} is missing", node))
+        root = getattr(step.statement.node, "value", None)
+        if step.is_named is False and root is not None and len(step.results) == 1 and (m := step.results[0]) is not None and m.factor != 1.0 and not m.reordered:
+            # A multiple of the gradient that its variable is named for, whatever else is wrong.
+            for cost, form in scope.numbers.texts(1 / m.factor)[:3]:
+                edits.append(Edit(step.unit, step.statement, [(root, _times(form, step.unit.text(root), root))], 2.0 + 0.4 * cost, f"the factor {form} is missing", root))
         for node in ast.walk(step.statement.node):
             x = number_of(node) if isinstance(node, ast.expr) else None
             if x is None or isinstance(node, ast.Constant) and isinstance(node.value, bool):
@@ -318,6 +361,8 @@ class Search(Scopes):
         """A factor or a term that is forgotten, of the variables at hand."""
         scope = self.scope(step)
         found = proposals(self, step, scope)
+        if not found and step.is_named is False and self.due_of(step) is None:
+            found = named_proposals(self, step, scope)
         if found:
             hits = self.try_edits(step, found)
             if hits:

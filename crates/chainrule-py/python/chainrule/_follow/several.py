@@ -10,7 +10,7 @@ from typing import Any
 
 from .bench import Bench, silent
 from .case import Case
-from .edits import Edit
+from .edit import Edit
 from .known import Match
 from .scalars import Numbers
 from .search import Hit, Search
@@ -64,10 +64,11 @@ def after(search: Search, hit: Hit) -> Iterator[Search | None]:
         new = copy.copy(search)
         new.units = [unit if u is hit.step.unit else u for u in search.units]
         new._tried, new._scopes, new._mentioned, new._given = {}, {}, None, None
-        new._codes, new._due, new._attributes, new.partial = {}, {}, None, []
-        new.bench = Bench(search.case, search.point, new.units, search.hook, search.bench.left())
+        new._codes, new._due, new._attributes = {}, {}, None
+        new.bench = Bench(search.case, search.point, new.units, search.hook, max(search.bench.left(), 1.0))
         new.base = search.case.gradients(search.point)
         new.wrong = new._wrong(new.base, new.point)
+        new.start()
         new.record()
         new.localise()
         yield new
@@ -100,7 +101,9 @@ def _two(search: Search, found: Found, depth: int) -> bool:
         with after(search, first) as rest:
             if rest is None:
                 continue
-            hits = rest.one()
+            hits = rest.one(high=LIKELY)
+            if not hits or hits[0].cost > LARGE:
+                hits = rest.one(low=LIKELY, hits=hits)
             if not hits and depth > 1 and _two(rest, found, depth - 1):
                 found.hits.insert(0, search.measured([first]))
                 return True
@@ -109,6 +112,21 @@ def _two(search: Search, found: Found, depth: int) -> bool:
                 found.error = hits[0].error
                 return True
     return False
+
+
+LIKELY = 0.28
+"""The rank below which a statement is likely the mistaken one: it reads what is right, and gives what is not."""
+
+
+LARGE = 1.8
+"""The cost above which a correction in a likely statement is laid beside small ones in others."""
+
+
+def _plain_pair(search: Search, found: Found, seconds: float) -> bool:
+    """Two mistakes, of which one is in a statement that surely is wrong and in which no value can make all gradients right."""
+    search.again(high=0.12)
+    search.bench.extend(0.5 * seconds)
+    return any(h.step.rank < 0.12 for h in _promising(search)) and _two(search, found, 1)
 
 
 def find(case: Case, seconds: float = 1.2) -> Found | None:
@@ -126,16 +144,25 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
         search.localise()
         # Recording has a time of its own, which the search does not pay.
         search.bench.extend(0.8 * seconds)
+        search.start()
         found.search, found.steps = search, search.steps
-        hits = search.one()
+        hits = search.one(high=LIKELY)
+        if not hits and _plain_pair(search, found, seconds):
+            found.runs = search.bench.runs
+            return found
+        search.bench.extend(1.5 * seconds)
+        if not hits or hits[0].cost > LARGE:
+            hits = search.one(low=LIKELY, hits=hits)
         if hits:
             found.hits.append(search.measured(hits))
             found.error = hits[0].error
         else:
+            search.bench.extend(0.6 * seconds)
             search.again()
             search.bench.extend(0.6 * seconds)
             if not _two(search, found, 2):
-                first = next((h for h in _promising(search) if len(h.right) > len(search.base) - len(search.wrong)), None)
+                # Half a correction is shown only where its statement reads what is right and gives what is not.
+                first = next((h for h in _promising(search) if h.step.rank < LIKELY and len(h.right) > len(search.base) - len(search.wrong)), None)
                 if first is not None:
                     found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0
                 else:

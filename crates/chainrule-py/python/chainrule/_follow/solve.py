@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .bench import before
-from .case import Array
+from .case import Array, Quantity
 from .record import HOOK, hooked
 
 if TYPE_CHECKING:
     from .search import Search
     from .steps import Step
+
+RUNS = 12
+"""The most runs of a statement whose values are solved for together."""
 
 MOST = 160
 """The most elements of a value that is solved for; where the gradients are no straight line in it,
@@ -29,13 +32,21 @@ class Due:
     to what no gradient depends on."""
 
     value: Array
+    """The value that the user's expression gives there; of several runs the values of all of them, one after the other."""
     wanted: Array
-    seen: Array
-    """The directions on which the gradients depend, a column for each, by how much they do."""
+    shapes: list[tuple[int, ...]]
+    """The shape of the value in each run."""
+    seen: Array | None
+    """The directions on which the gradients depend, a column for each, by how much they do; None for all."""
+    runs: list[dict[str, Any]]
+    """The variables before each run. Where there are several these are the variables of a backward with what is due in this place: what the mistake spoils in
+    one run, the next ones do not read."""
+    values: dict[int, list[Any]]
+    """The values of expressions in these runs."""
 
     def projected(self, rows: Array) -> Array:
-        """Observations of some values through the gradients, a row for each."""
-        out: Array = rows @ self.seen
+        """What the gradients see of some values, a row for each."""
+        out: Array = rows if self.seen is None else rows @ self.seen
         return out
 
 
@@ -45,46 +56,85 @@ def root_of(step: Step) -> Any:
     return node if step.statement.head else getattr(node, "value", None)
 
 
+def values_of(search: Search, step: Step, node: Any, among: dict[int, list[Any]] | None = None) -> list[Array] | None:
+    """The values of an expression, one for each run of its statement; None where they are no tensors of floats or runs are not told apart."""
+    seen = (search.values if among is None else among).get(getattr(node, "number", -1)) or []
+    if not seen or len(seen) != len(step.runs) or len(seen) > RUNS or not all(search.engine.is_float(v) for v in seen):
+        return None
+    return [search.engine.array(v) for v in seen]
+
+
+def joined(values: list[Array]) -> Array:
+    """The values of all runs as one."""
+    return values[0] if len(values) == 1 else np.concatenate([v.reshape(-1) for v in values])
+
+
 def due(search: Search, step: Step, node: Any = None) -> Due | bool | None:
     """The value due in the place of an expression's value (by default the statement's), if another
     value there can make all gradients right; False where none can."""
     node = root_of(step) if node is None else node
-    seen = search.values.get(getattr(node, "number", -1)) or []
-    if len(seen) != 1 or not search.engine.is_float(seen[0]):
+    values = values_of(search, step, node)
+    if values is None:
         return None
-    return _Place(search, step, search.watched_code(step.unit), node.number).solved(search.engine.array(seen[0]))
+    return _Place(search, step, search.watched_code(step.unit), node.number, values).solved()
 
 
 def due_for_some(search: Search, step: Step) -> Due | None:
     """The value due in the place of the statement's value so that some of the wrong gradients
     become right, and none that is right becomes wrong."""
     node = root_of(step)
-    seen = search.values.get(getattr(node, "number", -1)) or []
-    if len(seen) != 1 or not search.engine.is_float(seen[0]) or not 0 < search.engine.array(seen[0]).size <= MOST:
+    values = values_of(search, step, node)
+    if values is None or not 0 < sum(v.size for v in values) <= MOST:
         return None
-    return _Place(search, step, search.watched_code(step.unit), node.number).solved_for_some(np.array(search.engine.array(seen[0])))
+    return _Place(search, step, search.watched_code(step.unit), node.number, values).solved_for_some()
+
+
+def due_by_name(search: Search, step: Step, quantities: list[Quantity]) -> list[Due]:
+    """The values that may be due in a statement by the name of its variable, in the first run that reads what is right. Nothing is solved: other mistakes may be left, and the value may be
+    of any size."""
+    root = root_of(step)
+    values = values_of(search, step, root)
+    if values is None or not step.known:
+        return []
+    run = step.judged
+    own = np.ascontiguousarray(values[run], dtype=np.float64)
+    seen = {n: [v[run]] for n, v in search.values.items() if len(v) == len(step.runs)}
+    wanted = [q.value for q in quantities if q.value.shape == own.shape and not np.array_equal(q.value, own)]
+    return [Due(own, w, [own.shape], None, [step.runs[run]], seen) for w in wanted[:4]]
 
 
 def due_of_variable(search: Search, step: Step, name: str) -> Due | bool | None:
     """The value due in a variable from a statement on."""
     code = before(step.unit, step.statement, f"{name} = {HOOK}.see(-2, {name})")
-    return _Place(search, step, code, -2).solved(search.engine.array(step.names[name]))
+    values = [names.get(name) for names in step.runs]
+    if not all(search.engine.is_float(v) for v in values):
+        return None
+    return _Place(search, step, code, -2, [search.engine.array(v) for v in values]).solved()
 
 
 class _Place:
-    """A place in the backward pass, in which other values can stand."""
+    """A place in the backward pass, in which other values can stand: one for each of its runs."""
 
-    def __init__(self, search: Search, step: Step, code: Any, number: int) -> None:
+    def __init__(self, search: Search, step: Step, code: Any, number: int, values: list[Array]) -> None:
         self.search, self.step, self.code, self.number = search, step, code, number
         self.sizes = [search._size(i) for i in range(len(search.base))]
+        self.shapes = [v.shape for v in values]
+        self.ends = np.cumsum([0, *(v.size for v in values)])
+        self.value: Array = np.ascontiguousarray(joined(values), dtype=np.float64)
 
     def _flat(self, gradients: list[Array]) -> Array:
         return np.concatenate([g.reshape(-1) / s for g, s in zip(gradients, self.sizes)])
 
     def _with(self, value: Array) -> Array | None:
         """All gradients with this value in the place."""
-        engine, hook = self.search.engine, self.search.hook
-        hook.other = lambda v, _: engine.tensor(value, v)
+        engine, hook, flat = self.search.engine, self.search.hook, value.reshape(-1)
+
+        def other(v: Any, run: int) -> Any:
+            if run >= len(self.shapes):
+                raise ValueError("more runs than there were")
+            return engine.tensor(flat[self.ends[run] : self.ends[run + 1]].reshape(self.shapes[run]), v)
+
+        hook.other, hook.turn = other, 0
         hook.place = self.number
         try:
             found = self.search.bench.run()
@@ -93,6 +143,25 @@ class _Place:
         if found is None or any(f.shape != b.shape for f, b in zip(found, self.search.base)):
             return None
         return self._flat(found)
+
+    def _found(self, wanted: Array, seen: Array | None) -> Due | None:
+        """The value that is due, with all that is at hand beside it."""
+        hook = self.search.hook
+        if len(self.shapes) == 1:
+            return Due(self.value, wanted, self.shapes, seen, self.step.runs, self.search.values)
+        before = hook.values, hook.moments
+        hook.values, hook.moments, hook.recording = {}, [], True
+        try:
+            self._with(wanted)
+            values, moments = hook.values, hook.moments
+        finally:
+            hook.recording = False
+            hook.values, hook.moments = before
+        runs = [m.names for m in moments if m.statement == self.step.statement.number and not m.after]
+        own = values.get(self.number, [])
+        if len(runs) != len(self.shapes) or len(own) != len(runs) or [tuple(v.shape) for v in own] != self.shapes:
+            return None
+        return Due(joined([self.search.engine.array(v) for v in own]), wanted, self.shapes, seen, runs, values)
 
     def _slopes(self, value: Array, at: Array, step: float) -> Array | None:
         columns = []
@@ -106,13 +175,11 @@ class _Place:
         slopes = np.stack(columns, 1)
         return slopes if np.isfinite(slopes).all() else None
 
-    def solved(self, value: Array) -> Due | bool | None:
-        """By Newton's steps, of which one is enough where the gradients are a straight line in the
-        value.
-        """
+    def solved(self) -> Due | bool | None:
+        """By Newton's steps, of which one is enough where the gradients are a straight line in the value."""
+        value = self.value
         if not 0 < value.size <= MOST:
             return None
-        value = np.ascontiguousarray(value, dtype=np.float64)
         right = self._flat(self.search.point.right)
         with hooked([self.step.unit], [self.code], self.search.hook):
             at, now = self._flat(self.search.base), value.copy()
@@ -126,6 +193,13 @@ class _Place:
                 left, sizes, rows = np.linalg.svd(slopes, full_matrices=False)
                 rank = int((sizes > 1e-9 * sizes[0]).sum())
                 change = rows[:rank].T @ (left[:, :rank].T @ (right - at) / sizes[:rank])
+                if rank < value.size and len(self.shapes) > 1:
+                    # Several values would do. A mistake in a value that is carried shows from the second run on, so the first run keeps its
+                    # own; the values carried from there are then those of the right backward.
+                    later = slopes[:, self.ends[1] :]
+                    rest = np.linalg.lstsq(later, right - at, rcond=1e-9)[0]
+                    if np.abs(later @ rest - (right - at)).max() <= 1e-9:
+                        change = np.concatenate([np.zeros(self.ends[1]), rest])
                 reached = bool(np.abs(slopes @ change - (right - at)).max() <= 1e-7)
                 if turn == 0 and not reached and self._is_line(value, slopes, at):
                     return False
@@ -134,17 +208,16 @@ class _Place:
                 if found is None or not np.isfinite(found).all():
                     return None
                 if np.abs(found - right).max() <= 1e-9:
-                    # Values are compared by what the gradients see of them: a direction on which
-                    # these hardly depend counts as little.
-                    return Due(value, now, rows[:rank].T * (sizes[:rank] / sizes[0]))
+                    # Values are compared by what the gradients see of them: a direction on which these hardly depend counts as little.
+                    return self._found(now, rows[:rank].T * (sizes[:rank] / sizes[0]))
                 if value.size > 64 or np.abs(found - right).max() > 10 * np.abs(at - right).max():
                     return None
                 at = found
         return None
 
-    def solved_for_some(self, value: Array) -> Due | None:
+    def solved_for_some(self) -> Due | None:
         """For as many of the wrong gradients as can be right together; a straight line only."""
-        base, right = self.search.base, self.search.point.right
+        value, base, right = self.value, self.search.base, self.search.point.right
         ends = np.cumsum([0, *(b.size for b in base)])
         rows_of = [np.arange(ends[i], ends[i + 1]) for i in range(len(base))]
         with hooked([self.step.unit], [self.code], self.search.hook):
@@ -162,7 +235,7 @@ class _Place:
             change = rows[:rank].T @ (left[:, :rank].T @ rest[at] / sizes[:rank])
             if np.abs(slopes[at] @ change - rest[at]).max() > 1e-7:
                 return None
-            return Due(value, value + change.reshape(value.shape), rows[:rank].T * (sizes[:rank] / sizes[0]))
+            return Due(value, value + change.reshape(value.shape), self.shapes, rows[:rank].T * (sizes[:rank] / sizes[0]), self.step.runs, self.search.values)
 
         best: tuple[list[int], Due | None] = [], None
         # One gradient of as many elements is made right by some value in nearly any place; several
@@ -175,7 +248,10 @@ class _Place:
                     chosen, found = [*chosen, i], more
             if found is not None and len(chosen) > len(best[0]):
                 best = chosen, found
-        return best[1]
+        if best[1] is None or len(self.shapes) == 1:
+            return best[1]
+        with hooked([self.step.unit], [self.code], self.search.hook):
+            return self._found(best[1].wanted, best[1].seen)
 
     def _is_line(self, value: Array, slopes: Array, at: Array) -> bool:
         """Whether the gradients depend on the value as a straight line does, as far as one large
@@ -200,9 +276,8 @@ def operands(search: Search, step: Step) -> list[Any]:
     out = []
     parents = {id(c): p for p in ast.walk(root) for c in ast.iter_child_nodes(p)}
     for n in ast.walk(root):
-        seen = search.values.get(getattr(n, "number", -1)) or []
         parent = parents.get(id(n))
-        if n is root or len(seen) != 1 or not search.engine.is_float(seen[0]) or search.engine.array(seen[0]).size < 2:
+        if n is root or (seen := values_of(search, step, n)) is None or seen[0].size < 2:
             continue
         inner = isinstance(parent, ast.Call) or isinstance(parent, ast.Attribute) or isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.MatMult, ast.Pow, ast.Div)) and (n is parent.left or isinstance(parent.op, ast.MatMult))
         if inner:

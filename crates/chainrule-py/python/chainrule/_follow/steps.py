@@ -7,18 +7,21 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from .bench import Bench, target_of
+from .bench import Bench, target_of, targets_of
 from .case import Array, Case, Point, Quantity
-from .edits import Edit, Scope
+from .edit import Edit, Scope
 from .texts import number_of
 from .known import Known, Match
 from .record import Hook, hooked, watched
 from .units import Statement, Unit, called, unit_of
+
+RUNS = 12
+"""The most runs of one statement that are looked at."""
 
 
 @dataclass
@@ -28,12 +31,17 @@ class Step:
     unit: Unit
     statement: Statement
     order: int
-    names: dict[str, Any]
+    runs: list[dict[str, Any]]
+    """The variables before each of its runs: several in a loop, or in a function that is called several times."""
     results: list[Match | None]
-    """The quantity of each result, as far as it is known."""
+    """The quantity that each result is, as far as it is known; where it runs several times, of the runs that read what is right."""
     known: bool
-    """Whether all tensors that it reads are quantities of the right passes."""
+    """Whether all tensors that it reads are quantities of the right passes, in some run: in a recurrence the mistake of one run spoils what later ones read."""
+    judged: int = 0
+    """The first such run."""
     reads_parts: bool = False
+    is_local: bool = False
+    """Whether its result is the same whatever gradient comes in."""
     calls: bool = False
     """Whether another function of the user's runs in it: then the mistake is rather there."""
     is_named: bool | None = None
@@ -41,6 +49,11 @@ class Step:
     touches: set[int] = field(default_factory=set)
     """The gradients that depend on its value."""
     rank: float = 0.0
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The variables before its first run."""
+        return self.runs[0]
 
     @property
     def is_whole_gradient(self) -> bool:
@@ -65,6 +78,11 @@ class Recording:
         if not self.wrong and (given := self._wrong(case.gradients(self.others[1]), self.others[1])):
             self.point, self.wrong = case.point(0, quantities=True), given
             self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
+        if not self.wrong and (far := next((p for p in case.far() if self._wrong(case.gradients(p), p)), None)) is not None:
+            # Right near the given inputs, where no bound is reached.
+            self.point, self.others = case.point(far.seed, quantities=True), [case.point(2), case.point(0), *(p for p in case.far() if p.seed != far.seed)]
+            self.base = case.gradients(self.point)
+            self.wrong = self._wrong(self.base, self.point)
         self.engine = case.engine
         self.numbers = itertools.count()
         self._resized: list[Point] | None = None
@@ -82,7 +100,7 @@ class Recording:
         self.bench = Bench(case, self.point, self.units, self.hook, seconds)
 
     def _wrong(self, found: list[Array], point: Point) -> list[int]:
-        return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance]
+        return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance_at(point)]
 
     def _units(self, found: list[Any]) -> list[Unit]:
         units = [unit_of(functions, self.numbers) for functions in found]
@@ -109,12 +127,26 @@ class Recording:
         self.known = self._known(forward_names)
         self.constants = self._constants()
         self.still = self._still()
+        self.local = self._local()
         self.scaled: set[Any] = set()
         self.steps = self._steps(moments)
 
     def _still(self) -> set[Any]:
         """Values that are the same at another point: constants, which tell nothing."""
-        point = self.others[0]
+        return self._same_at(self.others[0])
+
+    def _local(self) -> set[Any]:
+        """Values that are the same whatever gradient comes in: what a line makes of the forward pass for the lines below. None, where the backward is that of the loss
+        itself and takes the gradient that comes in at its end."""
+        engine = self.engine
+        same = self._same_at(replace(self.point, above=[None if g is None else engine.tensor(2 * engine.array(g), g) for g in self.point.above]))
+        made = {key_of(engine.array(v)): v for _, v in self._named_floats(self.hook.moments)}
+        # A value that is none of the forward pass is a gradient, or on the way to one.
+        own = {key for key, v in made.items() if key not in self.still and ((m := self._match(v)) is None or m.quantity.is_gradient)}
+        return same if 2 * len(own & same) < len(own) else set()
+
+    def _same_at(self, point: Point) -> set[Any]:
+        """Values that are the same at another point."""
         hook = Hook(self.engine.keep)
         with hooked(self.units, [self.watched_code(u) for u in self.units], hook):
             self.bench.run(point)
@@ -191,51 +223,71 @@ class Recording:
             else:
                 first.setdefault(m.statement, m)
                 order.setdefault(m.statement, at)
+        before: dict[int, list[Any]] = {}
+        for m in moments:
+            if not m.after:
+                before.setdefault(m.statement, []).append(m)
         steps = []
         for unit in self.units:
             for s in unit.statements:
-                if s.number not in first:
-                    continue
-                names = first[s.number].names
-                runs = [m.names for m in moments if m.statement == s.number and not m.after][:12]
-                results = self._results(s, after.get(s.number, []))
-                if not results:
-                    results = self._constant_results(s, after.get(s.number, []))
-                steps.append(Step(unit, s, order[s.number], names, results, all(self._reads_known(s, n) for n in runs), any(self._reads_parts(s, n) for n in runs)))
+                if s.number in first:
+                    steps.append(self._step(unit, s, order[s.number], before[s.number], after.get(s.number, [])))
         owners = {s.number: unit for unit in self.units for s in unit.statements}
         for m, after_it in zip(moments, moments[1:]):
             if not m.after and owners[m.statement] is not owners[after_it.statement]:
                 for st in steps:
                     st.calls |= st.statement.number == m.statement and not after_it.after
-        last = {(st.unit, target_of(st.statement.node)): st for st in sorted(steps, key=lambda st: st.order)}
+        last = {(st.unit, t): st for st in sorted(steps, key=lambda st: st.order) for t in targets_of(st.statement.node)}
         for st in steps:
-            st.is_named = self._as_named(st) if last[st.unit, target_of(st.statement.node)] is st else None
+            st.is_named = self._as_named(st) if all(last[st.unit, t] is st for t in targets_of(st.statement.node)) else None
         return steps
 
-    def _as_named(self, step: Step) -> bool | None:
-        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`)
-        speaks of; None where it speaks of none.
-        """
-        target = target_of(step.statement.node)
-        if target is None or not step.results:
-            return None
-        named = [q.value for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
-        if not named:
-            return None
-        return all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named) for m in step.results)
+    def _step(self, unit: Unit, s: Statement, order: int, before: list[Any], after: list[Any]) -> Step:
+        """A statement with what is known of it. Of several runs those count that read what is right."""
+        count = len(before)
+        good = [i for i in range(min(count, RUNS)) if self._reads_known(s, before[i].names, i, count)]
+        chosen = good if 0 < len(good) < count else list(range(count))
+        results = self._results(s, after, chosen, count)
+        if not results:
+            results = self._constant_results(s, after)
+        runs = [m.names for m in before[:RUNS]]
+        parts = any(self._reads_parts(s, runs[i]) for i in chosen[:RUNS])
+        step = Step(unit, s, order, runs, results, bool(good), good[0] if good else 0, parts)
+        made = [m.names.get(t) for m in after[:RUNS] for t in targets_of(s.node)]
+        step.is_local = bool(made) and all(self.engine.is_float(v) and key_of(self.engine.array(v)) in self.local for v in made)
+        return step
 
-    def _results(self, s: Statement, after: list[Any]) -> list[Match | None]:
+    def _as_named(self, step: Step) -> bool | None:
+        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`) speaks of; None where it speaks of none."""
+        targets = targets_of(step.statement.node)
+        if not targets or not step.results:
+            return None
+        named = {t: [q.value for q in self.known.all if q.is_gradient and q.name and t in gradient_names(q.name)] for t in targets}
+        if not all(named.values()) or len(step.results) % len(targets):
+            return None
+        pairs = zip(step.results, targets * (len(step.results) // len(targets)))
+        return all(m is not None and m.exact and any(x.size == m.quantity.value.size and np.allclose(x.reshape(-1), m.quantity.value.reshape(-1), rtol=1e-9, atol=0) for x in named[t]) for m, t in pairs)
+
+    def _results(self, s: Statement, after: list[Any], chosen: list[int], count: int) -> list[Match | None]:
+        if isinstance(s.node, ast.AugAssign) and count > 1:
+            # A sum is a quantity when its last part is in; each part may be one, too.
+            parts = self.values.get(getattr(s.node.value, "number", -1), [])
+            each = [self._match(parts[i]) for i in chosen if self._telling(parts[i])] if len(parts) == count else []
+            whole = self._match(after[-1].names.get(target_of(s.node))) if after else None
+            if len(each) and len(chosen) < count and (whole is None or not whole.exact):
+                return each
         if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+            after = [after[i] for i in chosen] if len(after) == count and not isinstance(s.node, ast.AugAssign) else after[-1:] if isinstance(s.node, ast.AugAssign) else after
             target = target_of(s.node)
             if target is not None:
                 return [self._match(m.names[target]) for m in after if self._telling(m.names.get(target))]
-            if isinstance(s.node, ast.Assign) and isinstance(s.node.targets[0], ast.Tuple):
-                names = [n.id for n in s.node.targets[0].elts if isinstance(n, ast.Name)]
-                return [self._match(m.names[n]) for m in after for n in names if self._telling(m.names.get(n))]
-            return []
+            return [self._match(m.names[n]) for m in after for n in targets_of(s.node) if self._telling(m.names.get(n))]
         value = s.node.value if isinstance(s.node, ast.Return) else s.node
-        parts = value.elts if isinstance(value, ast.Tuple) else [value]
-        return [self._match(v) for p in parts for v in self.values.get(getattr(p, "number", -1), []) if self._telling(v)]
+        out: list[Match | None] = []
+        for part in value.elts if isinstance(value, ast.Tuple) else [value]:
+            seen = self.values.get(getattr(part, "number", -1), [])
+            out += [self._match(v) for v in ([seen[i] for i in chosen] if len(seen) == count else seen) if self._telling(v)]
+        return out
 
     def _constant_results(self, s: Statement, after: list[Any]) -> list[Match | None]:
         """The known quantity of a result that is the same for all inputs, as a gradient may be."""
@@ -252,10 +304,25 @@ class Recording:
         a = self.engine.array(v)
         return bool(a.size) and key_of(a) not in self.still and bool(a.any())
 
-    def _reads_known(self, s: Statement, names: dict[str, Any]) -> bool:
-        reads = {n.id for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        floats = [names[n] for n in reads if n in names and self.engine.is_float(names[n])]
-        return all((key := key_of(self.engine.array(v))) in self.still or key in self.scaled or (m := self._match(v)) is not None and m.exact for v in floats)
+    def _reads_known(self, s: Statement | ast.expr, names: dict[str, Any], run: int = 0, count: int = 1) -> bool:
+        """Whether all tensors that a statement, or an expression, reads in a run are quantities of the right passes, or come of such by an index."""
+
+        def value(n: Any) -> Any:
+            seen = self.values.get(getattr(n, "number", -1), [])
+            return seen[run] if len(seen) == count else names.get(n.id) if isinstance(n, ast.Name) else None
+
+        def good(n: Any) -> bool:
+            if isinstance(n, (ast.Name, ast.Subscript, ast.Attribute)):
+                v = value(n)
+                if self.engine.is_float(v):
+                    key = key_of(self.engine.array(v))
+                    if key in self.still or key in self.scaled or key in self.local or (m := self._match(v)) is not None and m.exact:
+                        return True
+                    return not isinstance(n, ast.Name) and self.engine.is_float(value(n.value)) and good(n.value)
+            return all(good(c) for c in ast.iter_child_nodes(n) if isinstance(c, (ast.expr, ast.keyword)))
+
+        root = s if isinstance(s, ast.AST) else s.node if isinstance(s.node, ast.expr) else getattr(s.node, "value", None)
+        return root is None or good(root)
 
     def _reads_parts(self, s: Statement, names: dict[str, Any]) -> bool:
         """Whether it reads what is but a part of a gradient, which may be due there or the whole of
@@ -307,7 +374,7 @@ class Recording:
             for step in self.steps:
                 self._rescaled(step, wrong)
         for step in self.steps if self.scaled else ():
-            step.known = step.known or self._reads_known(step.statement, step.names)
+            step.known = step.known or any(self._reads_known(step.statement, n, i, len(step.runs)) for i, n in enumerate(step.runs))
         self._spread(silent_steps)
         for step in self.steps:
             step.rank = self._rank(step, wrong)
@@ -334,7 +401,7 @@ class Recording:
         if found is None:
             return
         errors = self.case.errors(self.point, found)
-        if not any(errors[i] <= self.case.tolerance for i in wrong):
+        if not any(errors[i] <= self.case.tolerance_at(self.point) for i in wrong):
             step.is_named = True
             self.scaled.add(key_of(value))
 
@@ -368,6 +435,8 @@ class Recording:
         statement = step.statement
         if not step.touches & wrong or statement.head and isinstance(statement.owner, ast.If) and step.unit.is_setting(statement.node):
             return 9.0
+        if self._makes_one_wrong(step):
+            return 0.1
         rank = 0.0 if wrong <= step.touches else 0.7
         still = {i for i in step.touches - wrong if float(np.abs(self.point.right[i]).max(initial=0.0)) >= self.point.sizes[i]}
         if still and step.results:
@@ -375,7 +444,7 @@ class Recording:
             rank += 1.0
         if not step.results:
             rank += 0.25 if step.touches == wrong else 0.6
-        elif step.is_named:
+        elif step.is_named or self._is_of_forward(step):
             rank += 1.0
         elif step.right:
             # A right quantity, but perhaps not the one that is due.
@@ -386,10 +455,30 @@ class Recording:
             rank += 0.15
         elif any(m is not None for m in step.results):
             rank += 0.1
+        if step.is_local and not step.right:
+            # If an edit does in two lines, it is rather due in the one that makes a gradient.
+            rank += 0.2
         if step.is_named is False and step.known and not step.reads_parts:
             rank -= 0.2
         rank = max(rank, 0.0) + (0.6 if step.calls else 0.0)
         return rank
+
+    def _makes_one_wrong(self, step: Step) -> bool:
+        """Whether it returns or assigns several values and makes one of them there, of what is right, and that is not."""
+        node = step.statement.node
+        if not isinstance(node, (ast.Return, ast.Assign)) or not isinstance(node.value, ast.Tuple) or len(step.runs) != 1 or step.calls:
+            return False
+        for part in node.value.elts:
+            seen = self.values.get(getattr(part, "number", -1), [])
+            made = not isinstance(part, (ast.Name, ast.Constant)) and len(seen) == 1 and self._telling(seen[0])
+            if made and ((m := self._match(seen[0])) is None or not m.exact) and self._reads_known(part, step.names):
+                return True
+        return False
+
+    def _is_of_forward(self, step: Step) -> bool:
+        """Whether it computes a variable of the forward pass again, under its name."""
+        target = target_of(step.statement.node)
+        return target is not None and step.right and all(m is not None and m.quantity.name == target and not m.quantity.is_gradient for m in step.results)
 
     def _size(self, i: int) -> float:
         return self.point.sizes[i] or self.point.scale
@@ -419,10 +508,9 @@ def _derived(x: Array) -> list[tuple[str, Array]]:
 
 
 def _multiple(x: Array, of: Array) -> float | None:
-    """The factor by which one value is another, if it is one that a count may be: not of the other
-    sign, and not twice or half.
-    """
-    if x.shape != of.shape or not of.any():
+    """The factor by which one value is another, if it is one that a count may be: not of the other sign, and not twice or half."""
+    if x.shape != of.shape or x.size < 3 or not of.any():
+        # Any value of so few elements is a multiple of every other one.
         return None
     at = int(np.abs(of).argmax())
     factor = float(x.reshape(-1)[at] / of.reshape(-1)[at])

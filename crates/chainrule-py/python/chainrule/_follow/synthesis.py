@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,64 +16,122 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .case import Array
-from .edits import Edit, Scope
+from .edit import Edit, Scope
 from .texts import fits, stretches
 from .bench import target_of
-from .solve import Due, due, due_for_some, due_of_variable, operands, root_of
+from .solve import Due, due, due_by_name, due_for_some, due_of_variable, joined, operands, root_of, values_of
 
 if TYPE_CHECKING:
     from .search import Search
     from .steps import Step
 
+WORK = 2.5e8
+"""The products that are compared with one value, in units of about a nanosecond."""
+DISPATCH = 5e4
+
+
 @dataclass
 class Atom:
-    """A value with its text and what it costs to say."""
+    """A value with its text and what it costs to say; where the statement runs several times, the values of all runs, one after the other."""
 
     text: str
     value: Array
     cost: float
 
 
-def _atoms(search: Search, step: Step, scope: Scope, shape: tuple[int, ...]) -> list[Atom]:
-    """Variables and parts of the statement that fit a shape, and what one makes of them."""
-    plain: list[tuple[str, Array, float]] = []
+def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tuple[str, list[Array], float]]:
+    """Variables, parts of the statement and, where it runs once, expressions from elsewhere: with the value in each run, and a cost."""
+    plain: list[tuple[str, list[Array], float]] = []
     for name, v in scope.names.items():
         if search.engine.is_tensor(v):
-            plain.append((name, np.asarray(search.engine.array(v), dtype=np.float64), 0.0 if "." not in name else 0.1))
+            # Names from outside the function are the same in each run.
+            values = [names.get(name, v if name not in step.names else None) for names in solved.runs]
+            if all(search.engine.is_tensor(x) for x in values):
+                plain.append((name, [np.asarray(search.engine.array(x), dtype=np.float64) for x in values], 0.0 if "." not in name else 0.1))
     root = root_of(step)
     for node in ast.walk(root) if root is not None else ():
-        v = scope.value(node)
-        if isinstance(node, (ast.Call, ast.Subscript)) and search.engine.is_float(v):
-            plain.append((step.unit.text(node), search.engine.array(v), 0.2))
+        if isinstance(node, (ast.Call, ast.Subscript)) and (seen := values_of(search, step, node, solved.values)) is not None:
+            plain.append((step.unit.text(node), seen, 0.2))
     have = {text for text, _, _ in plain}
+    if len(step.runs) > 1:
+        return plain + [(text, seen, 0.2) for text, seen in _indexed(search, solved, scope) if text not in have]
     for text, v in scope.donors:
         if search.engine.is_float(v) and text not in have and len(text) < 60 and tuple(v.shape) and len(plain) < 60:
-            plain.append((text if text.endswith((")", "]")) and "(" in text and not text.startswith("-") and " " not in text.split("(")[0] else f"({text})", search.engine.array(v), 0.6))
+            plain.append((text if text.endswith((")", "]")) and "(" in text and not text.startswith("-") and " " not in text.split("(")[0] else f"({text})", [search.engine.array(v)], 0.6))
+    return plain
+
+
+def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, list[Array]]]:
+    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, with what they are in each run of a statement."""
+    for text, v in scope.donors:
+        if not search.engine.is_float(v) or not text.endswith("]") or "(" in text:
+            continue
+        try:
+            # The variables are those of the run, and an index changes nothing.
+            values = [eval(text, {"__builtins__": {}}, dict(names)) for names in solved.runs]
+        except Exception:
+            continue
+        if all(search.engine.is_float(x) for x in values):
+            yield text, [search.engine.array(x) for x in values]
+
+
+def _fitted(x: Array, shape: tuple[int, ...]) -> tuple[str, Array, float] | None:
+    """The way in which a value comes to fit a shape: the text after its own, the value, and the cost."""
+    if stretches(x.shape, shape):
+        return "", x, 0.0
+    if x.ndim + 1 == len(shape):
+        # One axis less: a value for each row.
+        rows = x[..., None]
+        return (".unsqueeze(-1)", rows, 0.3) if stretches(rows.shape, shape) else None
+    if x.ndim == 2 and len(shape) == 2 and stretches(x.T.shape, shape):
+        return "T", x.T, 0.3
+    return None
+
+
+def _atoms(search: Search, step: Step, scope: Scope, solved: Due) -> list[Atom]:
+    """Variables and parts of the statement that fit a shape, and what one makes of them."""
     out: list[Atom] = []
+    shapes = solved.shapes
     with np.errstate(all="ignore"):
-        for text, x, cost in plain:
-            if not stretches(x.shape, shape):
-                if x.ndim + 1 == len(shape):
-                    # One axis less: a value for each row.
-                    rows = x[..., None]
-                    if stretches(rows.shape, shape):
-                        text, x, cost = f"{text}.unsqueeze(-1)", rows, cost + 0.3
-                    else:
-                        continue
-                elif x.ndim == 2 and len(shape) == 2 and stretches(x.T.shape, shape):
-                    text, x, cost = f"{text}{scope.transpose}", x.T, cost + 0.3
-                else:
-                    continue
+        for text, values, cost in _at_hand(search, step, scope, solved):
+            fitted = [_fitted(v, shape) for v, shape in zip(values, shapes)] if len(values) == len(shapes) else [None]
+            first = fitted[0]
+            if first is None or any(f is None or f[0] != first[0] for f in fitted):
+                continue
+            text, cost = text + (scope.transpose if first[0] == "T" else first[0]), cost + first[2]
+            x = np.concatenate([np.broadcast_to(f[1], shape).reshape(-1) for f, shape in zip(fitted, shapes) if f is not None])
             out.append(Atom(text, x, cost))
             forms = [(f"(1 - {text})", 1 - x, 0.4), (f"(1 + {text})", 1 + x, 0.5), (f"(1 - {text} ** 2)", 1 - x * x, 0.4), (f"{text} * (1 - {text})", x * (1 - x), 0.5), (f"{text} ** 2", x * x, 0.4)]
             forms += [(f"1 / {text}", 1 / x, 0.4), (f"1 / {text} ** 2", 1 / (x * x), 0.5), (f"{text} ** 3", x**3, 0.6), (f"{text}.exp()", np.exp(x), 0.6), (f"{text}.log()", np.log(x), 0.6), (f"{text}.sqrt()", np.sqrt(x), 0.6), (f"{text}.sign()", np.sign(x), 0.6), (f"({text} > 0)", (x > 0) * 1.0, 0.6)]
+            if cost <= 0.2 and text.isidentifier():
+                forms += _gates(text, x, scope.constants)
             out += [Atom(t, v, cost + c) for t, v, c in forms if np.isfinite(v).all() and v.any()]
     return sorted(out, key=lambda a: a.cost)[:260]
 
 
-def _reductions(search: Search, scope: Scope, shape: tuple[int, ...]) -> Iterator[Atom]:
-    """Products of matrices and sums over an axis of this shape, of two variables."""
-    named = [(n, search.engine.array(v)) for n, v in scope.names.items() if search.engine.is_float(v) and n.isidentifier()][-24:]
+def _gates(text: str, x: Array, constants: list[float]) -> Iterator[tuple[str, Array, float]]:
+    """Masks of a value by a bound of either pass, and the value held within it."""
+    for c in [c for c in constants if x.min() < c < x.max() or x.min() < -c < x.max()][:4]:
+        yield f"{text}.clamp({-c!r}, {c!r})", np.clip(x, -abs(c), abs(c)), 0.7
+        yield f"({text}.abs() < {c!r})", (np.abs(x) < c) * 1.0, 0.8
+        for bound in (c, -c):
+            yield f"({text} > {bound!r})", (x > bound) * 1.0, 0.8
+            yield f"({text} < {bound!r})", (x < bound) * 1.0, 0.8
+
+
+def _reductions(search: Search, scope: Scope, solved: Due) -> Iterator[Atom]:
+    """Products of matrices and sums over an axis of this shape, of two variables; in the first run, then in the others."""
+    names = [n for n, v in scope.names.items() if search.engine.is_float(v) and n.isidentifier()][-24:]
+    runs = [[(n, search.engine.array(at.get(n, scope.names[n]))) for n in names if search.engine.is_float(at.get(n, scope.names[n]))] for at in solved.runs]
+    if len(runs) != len(solved.shapes) or any(len(r) != len(runs[0]) for r in runs):
+        return
+    found = [{a.text: a for a in _reductions_of(scope, named, shape)} for named, shape in zip(runs, solved.shapes)]
+    for text, atom in found[0].items():
+        if all(text in each for each in found):
+            yield Atom(text, np.concatenate([each[text].value.reshape(-1) for each in found]), atom.cost)
+
+
+def _reductions_of(scope: Scope, named: list[tuple[str, Array]], shape: tuple[int, ...]) -> Iterator[Atom]:
     for (a, x), (b, y) in itertools.product(named, named):
         for tx, ty in itertools.product((False, True), (False, True)):
             p, q = x.T if tx else x, y.T if ty else y
@@ -90,7 +147,7 @@ def _reductions(search: Search, scope: Scope, shape: tuple[int, ...]) -> Iterato
                     if total.shape == shape:
                         yield Atom(f"{text}.sum({axis}{', keepdim=True' if keep else ''})", total, 0.7)
                     elif stretches(total.shape, shape) and keep:
-                        yield Atom(f"{text}.sum({axis}, keepdim=True)", total, 0.9)
+                        yield Atom(f"{text}.sum({axis}, keepdim=True)", np.broadcast_to(total, shape), 0.9)
 
 
 class Fit:
@@ -100,14 +157,16 @@ class Fit:
         self.due = due
         self.target = due.projected(target.reshape(1, -1))[0]
         self.size = float(np.abs(self.target).max(initial=0.0))
-        self.factor = None if factor is None else np.broadcast_to(factor, target.shape).reshape(-1)
+        self.factor = None if factor is None else factor.reshape(-1)
         self.atoms = atoms
-        # Comparing is cheap beside running, but not for large values.
-        self.until = time.thread_time() + 0.25
-        self.rows = np.stack([np.broadcast_to(a.value, target.shape).reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
+        # Comparing is cheap beside running, but not for large values. Counted, not timed: a busy machine compares as much.
+        self.left = WORK
+        self.depth = 1.0 if due.seen is None else 1.0 + due.seen.shape[1]
+        self.rows = np.stack([a.value.reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
 
     def numbers(self, rows: Array) -> Iterator[tuple[int, float]]:
         """The rows that are the target up to a number, with the number."""
+        self.left -= DISPATCH + rows.size * self.depth
         rows = self.due.projected(rows if self.factor is None else rows * self.factor)
         with np.errstate(all="ignore"):
             square = np.einsum("ij,ij->i", rows, rows)
@@ -126,7 +185,7 @@ class Fit:
         if deepest < 2:
             return
         for i in range(len(atoms)):
-            if time.thread_time() > self.until:
+            if self.left < 0:
                 return
             for j, c in self.numbers(rows[i] * rows[i:]):
                 yield 0.3 + atoms[i].cost + atoms[i + j].cost, c, [atoms[i], atoms[i + j]]
@@ -134,7 +193,7 @@ class Fit:
             return
         cheap = [i for i, a in enumerate(atoms) if a.cost <= 0.75][:60]
         for n, i in enumerate(cheap):
-            if time.thread_time() > self.until:
+            if self.left < 0:
                 return
             for m, j in enumerate(cheap[n:], n):
                 for k, c in self.numbers((rows[i] * rows[j]) * rows[cheap[m:]]):
@@ -163,6 +222,13 @@ def proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     return _proposed(search, step, scope, root, solved, 3) if isinstance(solved, Due) else []
 
 
+def named_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
+    """Edits after which the statement's value is the gradient that its variable is named for."""
+    root = root_of(step)
+    found = [e for solved in due_by_name(search, step, search.named_of(step)) for e in _proposed(search, step, scope, root, solved, 2)]
+    return sorted(found, key=lambda e: e.cost)[:40]
+
+
 def partial_proposals(search: Search, step: Step, scope: Scope) -> list[Edit]:
     """Edits after which some of the wrong gradients are right."""
     solved = due_for_some(search, step)
@@ -185,14 +251,14 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
     value, wanted = solved.value, solved.wanted
     unit, statement = step.unit, step.statement
     text = unit.text(root)
-    atoms = _atoms(search, step, scope, value.shape)
+    atoms = _atoms(search, step, scope, solved)
     out: list[Edit] = []
 
     def add(node: Any, new: str, cost: float, what: str) -> None:
         out.append(Edit(unit, statement, [(node, new)], cost, what, node))
 
     missing = wanted - value
-    sums = list(_reductions(search, scope, value.shape))
+    sums = list(_reductions(search, scope, solved))
     shares = [Atom(f"1 / {a.text}", 1 / a.value, a.cost + 0.2) for a in sums if (a.value != 0).all()] + sums
     named = [a for a in atoms if a.cost <= 0.1][:24]
     projections = ((0.3 + a.cost + cost, c, [a, *parts]) for a in named for cost, c, parts in Fit(solved, missing, a.value, sums).products(1))
@@ -200,7 +266,7 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
         if (term := _term(scope, c, parts)) is not None:
             # A sum in the place of an operand is bracketed where it needs to be.
             add(root, f"{text} {'-' if c < 0 else '+'} {term[1]}", 2.2 + cost + term[0], f"the term `{'-' if c < 0 else ''}{term[1]}` is missing")
-    for node, at in _parts(search, root, value):
+    for node, at in _parts(search, step, root, solved):
         target = at[0] + at[1] * missing
         for cost, c, parts in itertools.chain(Fit(solved, target, at[0], atoms).products(2), Fit(solved, target, at[0], shares).products(1)):
             if (term := _term(scope, c, parts)) is not None:
@@ -213,8 +279,36 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
     for extra, (cost, c, parts) in itertools.chain(((0.2, p) for p in Fit(solved, wanted, None, sums).products(1)), ((0.0, p) for p in Fit(solved, wanted, None, atoms).products(2))):
         if (term := _term(scope, c, parts)) is not None:
             add(root, f"{'-' if c < 0 else ''}{term[1]}", 3.0 + extra + cost + term[0], "another expression")
+    if not out:
+        for first, second in _two_terms(Fit(solved, missing, None, [a for a in atoms if a.cost <= 0.3][:40])):
+            add(root, f"{text} {first} {second}", 3.4, f"the terms `{first.removeprefix('+ ')} {second}` are missing")
     out.sort(key=lambda e: e.cost)
     return out[:40]
+
+
+def _two_terms(fit: Fit) -> Iterator[tuple[str, str]]:
+    """Two products, each of one value or of two, that are the target together: those whose first elements add up are compared as a whole."""
+    n = len(fit.atoms)
+    if n == 0 or fit.size == 0.0 or fit.target.size < 2:
+        return
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    texts = [fit.atoms[i].text for i in range(n)] + [f"{fit.atoms[i].text} * {fit.atoms[j].text}" for i, j in pairs]
+    rows = np.concatenate([fit.rows, fit.rows[[i for i, _ in pairs]] * fit.rows[[j for _, j in pairs]]])
+    rows = fit.due.projected(rows)
+    good = np.isfinite(rows).all(1) & (np.abs(rows).max(1) > 1e-9 * fit.size)
+    rows, texts = rows[good], [t for t, g in zip(texts, good) if g]
+    signed = np.concatenate([rows, -rows])
+    order = np.argsort(signed[:, 0])
+    firsts = signed[order, 0]
+    slack = 1e-7 * fit.size
+    low = np.searchsorted(firsts, fit.target[0] - signed[:, 0] - slack)
+    high = np.searchsorted(firsts, fit.target[0] - signed[:, 0] + slack)
+    for i in np.flatnonzero(high > low):
+        for j in order[low[i] : high[i]]:
+            if i < j and np.abs(signed[i] + signed[j] - fit.target).max() <= slack:
+                a, b = (f"{'+' if k < len(rows) else '-'} {texts[k % len(rows)]}" for k in (i, j))
+                yield a, b
+                return
 
 
 def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
@@ -227,15 +321,14 @@ def insertions(search: Search, step: Step, scope: Scope) -> list[Edit]:
     out: list[Edit] = []
     reads = dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     for name in reads:
-        v = step.names.get(name)
         made = [s for s in search.steps if s.unit is step.unit and s.order < step.order and target_of(s.statement.node) == name]
         between = [s for s in search.steps if s.unit is step.unit and made and made[-1].order < s.order < step.order]
-        if not search.engine.is_float(v) or not made or not between or all(s.right for s in made[-1:]) and made[-1].is_whole_gradient:
+        if not search.engine.is_float(step.names.get(name)) or not made or not between or all(s.right for s in made[-1:]) and made[-1].is_whole_gradient:
             continue
         solved = due_of_variable(search, step, name)
         if not isinstance(solved, Due):
             continue
-        atoms = _atoms(search, step, scope, solved.value.shape)
+        atoms = _atoms(search, step, scope, solved)
         for cost, c, parts in Fit(solved, solved.wanted - solved.value, None, atoms).products(3):
             if (term := _term(scope, c, parts)) is not None:
                 new = f"{name} = {name} {'-' if c < 0 else '+'} {term[1]}"
@@ -249,16 +342,14 @@ def _factor_text(text: str, node: Any) -> str:
     return text if product or isinstance(node, (ast.Name, ast.Call, ast.Subscript)) else f"({text})"
 
 
-def _parts(search: Search, root: Any, value: Array) -> Iterator[tuple[Any, tuple[Array, float]]]:
+def _parts(search: Search, step: Step, root: Any, solved: Due) -> Iterator[tuple[Any, tuple[Array, float]]]:
     """The value and its terms, each with the sign with which it stands in the value."""
-    yield root, (value, 1.0)
+    yield root, (solved.value, 1.0)
     if isinstance(root, ast.BinOp) and isinstance(root.op, (ast.Add, ast.Sub)):
         for node, sign in ((root.left, 1.0), (root.right, -1.0 if isinstance(root.op, ast.Sub) else 1.0)):
-            seen = search.values.get(getattr(node, "number", -1)) or []
-            if len(seen) == 1 and search.engine.is_float(seen[0]):
-                at = search.engine.array(seen[0])
-                if at.shape == value.shape:
-                    yield node, (at, sign)
+            seen = values_of(search, step, node, solved.values)
+            if seen is not None and (at := joined(seen)).shape == solved.value.shape:
+                yield node, (at, sign)
 
 
-__all__ = ["deeper_proposals", "insertions", "partial_proposals", "proposals"]
+__all__ = ["deeper_proposals", "insertions", "named_proposals", "partial_proposals", "proposals"]

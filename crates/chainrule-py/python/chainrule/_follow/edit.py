@@ -1,0 +1,77 @@
+"""One edit of a statement, and the values at hand where it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .scalars import Numbers
+from .texts import bracketed, replaced, same_text, without_brackets
+from .units import Statement, Unit
+
+
+@dataclass
+class Edit:
+    """Pieces of a statement's text replaced."""
+
+    unit: Unit
+    statement: Statement
+    pieces: list[tuple[Any, str]]
+    cost: float
+    what: str
+    site: Any = None
+    """The expression that was wrong."""
+    due: str = ""
+    """What it should be, in words."""
+    whole: str | None = None
+    """The text of the whole statement, where it is more than pieces."""
+
+    def text(self, bare: bool = False) -> str:
+        """The statement's text with the edit."""
+        if self.whole is not None:
+            return self.whole
+        text = replaced(self.unit, self.statement.node, [(n, t if bare or isinstance(n, ast.Slice) else bracketed(t)) for n, t in self.pieces])
+        for turn in (".T", ".mT", ".t()"):
+            # Turned twice is as it was.
+            text = re.sub(rf"\(([\w.]+){re.escape(turn)}\){re.escape(turn)}|([\w\])]){re.escape(turn)}{re.escape(turn)}", r"\1\2", text)
+        return text
+
+    def shown(self) -> str:
+        """The text without the brackets that it does not need."""
+        full, bare = self.text(), self.text(bare=True)
+        return without_brackets(bare if same_text(full, bare) else full, self.unit.text(self.statement.node))
+
+
+@dataclass
+class Scope:
+    """What is at hand where a statement runs."""
+
+    engine: Any
+    names: dict[str, Any]
+    values: dict[int, list[Any]]
+    numbers: Numbers
+    constants: list[float]
+    functions: list[str] = field(default_factory=list)
+    masks: list[str] = field(default_factory=list)
+    slices: list[str] = field(default_factory=list)
+    transpose: str = ".T"
+    kinds: dict[str, bool] = field(default_factory=dict)
+    """Which variables are gradients, and which values of the forward pass; others are neither."""
+    donors: list[tuple[str, Any]] = field(default_factory=list)
+    """Expressions of both passes that could stand here, with their values."""
+
+    def value(self, node: Any) -> Any:
+        seen = self.values.get(getattr(node, "number", -1))
+        return seen[0] if seen else None
+
+    def shape(self, node: Any) -> tuple[int, ...] | None:
+        v = self.value(node)
+        return tuple(v.shape) if self.engine.is_tensor(v) else None
+
+    def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        for name, v in self.names.items():
+            if self.engine.is_tensor(v):
+                yield name, tuple(v.shape)
