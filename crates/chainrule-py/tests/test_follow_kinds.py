@@ -1,7 +1,9 @@
-"""Mistakes in recurrences, helpers, modules, bounds and pairs: the line, and a correction that makes the backward pass right.
+"""Mistakes in recurrences, helpers, modules, bounds and pairs: the line, and a correction that
+makes the backward pass right.
 
-A case is a forward and its right backward as two functions, and one of the backward's lines spoiled (or two). The corrected lines are put into the file, and the
-gradients of the mended backward are compared with those of PyTorch's autograd.
+A case is a forward and its right backward as two functions, and one of the backward's lines
+spoiled (or two). The corrected lines are put into the file, and the gradients of the mended
+backward are compared with those of PyTorch's autograd.
 """
 
 import importlib.util

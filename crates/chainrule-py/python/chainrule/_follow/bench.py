@@ -103,9 +103,13 @@ def targets_of(node: Any) -> list[str]:
 
 
 WAIT = 30
-"""The longest that a search lasts, in times of its own: on a busy machine it must find what it finds on an idle one."""
+"""The longest that a search lasts, in times of its own: on a busy machine it must find what it
+finds on an idle one.
+"""
 RUNS = 600
-"""The runs that are granted for a second, should they take up to `SLOW` times as long: on a busy machine even the time of the thread alone grows."""
+"""The runs that are granted for a second, should they take up to `SLOW` times as long: on a busy
+machine even the time of the thread alone grows.
+"""
 SLOW = 3.0
 
 
@@ -119,7 +123,9 @@ class Bench:
         self.extend(seconds)
 
     def left(self) -> float:
-        """The seconds left, of this thread's own time: what else the machine does is not counted, within limits."""
+        """The seconds left, of this thread's own time: what else the machine does is not counted,
+        within limits.
+        """
         now = time.thread_time()
         own = self.until - now
         if own <= 0 and self.runs < self.granted:

@@ -11,7 +11,9 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 FAR = 1e-6
-"""The relative error that is allowed far from the given inputs: sums cancel there that do not near them."""
+"""The relative error that is allowed far from the given inputs: sums cancel there that do not near
+them.
+"""
 
 TINY = 1e-12
 """A gradient that is smaller than this beside the largest may be nothing but rounding."""
@@ -84,7 +86,8 @@ class Case:
         return Point(inputs, above, context, right, scale, self._sizes(inputs, above, right, scale), found, seed)
 
     def far(self) -> list[Point]:
-        """Points at which inputs that have both signs are larger and of other signs, so that bounds, gates and maxima are reached; those at which the function and its
+        """Points at which inputs that have both signs are larger and of other signs, so that
+        bounds, gates and maxima are reached; those at which the function and its
         gradients are finite and do not hang on the last bits of the inputs."""
         out = []
         for seed in (FAR_SEED, FAR_SEED + 1, FAR_SEED + 2):
@@ -205,7 +208,9 @@ def lost_gradients(case: Case) -> list[str]:
 
 
 def wrong_gradients(case: Case) -> list[str]:
-    """The names of the inputs whose gradients are wrong, at the given point, at one of two others, or at larger inputs."""
+    """The names of the inputs whose gradients are wrong, at the given point, at one of two others,
+    or at larger inputs.
+    """
     wrong: dict[int, None] = {}
     with case.engine.apart():
         for seed in (0, 1, 2):
@@ -216,7 +221,9 @@ def wrong_gradients(case: Case) -> list[str]:
 
 
 def wrong_far_off(case: Case) -> list[str]:
-    """The names of the inputs whose gradients are wrong at larger inputs, where bounds and gates are reached."""
+    """The names of the inputs whose gradients are wrong at larger inputs, where bounds and gates
+    are reached.
+    """
     wrong: dict[int, None] = {}
     with case.engine.apart():
         for point in case.far():

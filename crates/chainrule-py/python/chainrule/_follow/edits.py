@@ -456,7 +456,9 @@ class Edits(Pairs):
                 yield self._edit(node, f"{other}.clone()", 2.5, "")
 
     def _regrouped(self, node: Any, positional: list[Any]) -> Iterator[Edit]:
-        """`x.view(a, b).sum(d)` with the sizes in another order, and the sum over another axis with it."""
+        """`x.view(a, b).sum(d)` with the sizes in another order, and the sum over another axis with
+        it.
+        """
         inner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if not isinstance(inner, ast.Call) or name_of(inner) not in ("view", "reshape", "unflatten") or len(positional) != 1 or number_of(positional[0]) is None:
             return
@@ -530,7 +532,9 @@ class Edits(Pairs):
                             yield self._edit(n, name, 1.3, "another index")
 
     def _moved_slice(self, node: Any, by: int, sign: str) -> str | None:
-        """A slice that begins and ends one further or one before; None where it begins at the first one already."""
+        """A slice that begins and ends one further or one before; None where it begins at the first
+        one already.
+        """
 
         def bound(at: Any) -> str:
             x = number_of(at)

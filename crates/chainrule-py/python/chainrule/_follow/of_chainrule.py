@@ -36,7 +36,9 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
 
 
 def beyond(fn: Any, inputs: Sequence[Any]) -> list[str]:
-    """The inputs of a `Function` in `fn` whose gradients are right at the given inputs, and wrong at larger ones."""
+    """The inputs of a `Function` in `fn` whose gradients are right at the given inputs, and wrong
+    at larger ones.
+    """
     try:
         return [name for case in cases(fn, inputs) for name in wrong_far_off(case)]
     except Exception:

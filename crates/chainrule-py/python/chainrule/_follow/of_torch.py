@@ -33,7 +33,8 @@ def cases(fn: Any, inputs: Sequence[Any]) -> list[Case]:
     def apply(cls: Any, *args: Any, **options: Any) -> Any:
         if not cls.__module__.startswith("torch.") and not options:
             called.setdefault(cls, tuple(engine.copy(a) for a in args))
-        # Written in Python or in C, by the version of PyTorch; bound to the class, both take the same.
+        # Written in Python or in C, by the version of PyTorch; bound to the class, both take the
+        # same.
         return before.__get__(None, cls)(*args, **options)
 
     base.apply = classmethod(apply)
@@ -57,7 +58,9 @@ def lost(fn: Any, inputs: Any) -> list[str]:
 
 
 def beyond(fn: Any, inputs: Any) -> list[str]:
-    """The inputs of a `Function` in `fn` whose gradients are right at the given inputs, and wrong at larger ones."""
+    """The inputs of a `Function` in `fn` whose gradients are right at the given inputs, and wrong
+    at larger ones.
+    """
     given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     try:
         return [name for case in cases(fn, given) for name in wrong_far_off(case)]

@@ -29,7 +29,8 @@ PARTS = 24
 
 
 def _parts_of(name: str, v: Any) -> Iterator[tuple[str, Any]]:
-    """The parts of a dictionary or of an object of the user's, with the text by which each is read."""
+    """The parts of a dictionary or of an object of the user's, with the text by which each is read.
+    """
     if type(v) is dict:
         if 0 < len(v) <= PARTS:
             yield from ((f'{name}["{k}"]', x) for k, x in v.items() if type(k) is str and k.isidentifier())

@@ -90,14 +90,17 @@ class Search(Scopes):
         return hits
 
     def named_of(self, step: Step) -> list[Quantity]:
-        """The gradients that a statement's variable is named for, where its result is none of them."""
+        """The gradients that a statement's variable is named for, where its result is none of them.
+        """
         target = target_of(step.statement.node)
         if target is None or step.is_named or not step.results:
             return []
         return [q for q in self.known.all if q.is_gradient and q.name and target in gradient_names(q.name)]
 
     def _is_one_of(self, quantities: list[Quantity], run: int) -> Match | None:
-        """Whether the statement's result is one of these, in the first run that reads what is right."""
+        """Whether the statement's result is one of these, in the first run that reads what is
+        right.
+        """
         if len(self.hook.takes) <= run or not self.engine.is_float(self.hook.takes[run]):
             return None
         x = self.engine.array(self.hook.takes[run]).reshape(-1)
@@ -124,7 +127,9 @@ class Search(Scopes):
     """The cost of the best correction so far."""
 
     def one(self, low: float = 0.0, high: float = 9.0, hits: list[Hit] | None = None) -> list[Hit]:
-        """The corrections by one edit of a statement between two ranks, the best first. With those that were found elsewhere only small edits are tried."""
+        """The corrections by one edit of a statement between two ranks, the best first. With those
+        that were found elsewhere only small edits are tried.
+        """
         suspects = [s for s in self.steps if low <= s.rank < high]
         # The least cost of an edit of each kind: what cannot beat the best hit is not tried.
         cheap = ((self._small, 0.9), (self._factors, 1.6))
@@ -140,7 +145,8 @@ class Search(Scopes):
                 for step in steps:
                     if step.results:
                         self._tier(tier, least, step, hits)
-        # A number, an index or an empty tensor that a statement makes is seldom off by more than a little.
+        # A number, an index or an empty tensor that a statement makes is seldom off by more than a
+        # little.
         for tier, least in tiers[len(cheap) :]:
             for step in suspects:
                 if not step.results and not hits:
@@ -168,7 +174,9 @@ class Search(Scopes):
             return
 
     def again(self, high: float = 1.2) -> None:
-        """Tries small edits where none can make all gradients right: of several mistakes each makes only some so."""
+        """Tries small edits where none can make all gradients right: of several mistakes each makes
+        only some so.
+        """
         for step in self.steps:
             if step.rank < high and self.bench.left() > 0 and id(step) not in self._again and self._is_elsewhere(step):
                 self._again.add(id(step))
@@ -191,7 +199,9 @@ class Search(Scopes):
         return found[0] if len(found) == 1 and not open_ones else None
 
     def _elsewhere_right(self, hit: Hit) -> int:
-        """The number of points of other sizes, or of larger inputs, at which the gradients are right with the edit."""
+        """The number of points of other sizes, or of larger inputs, at which the gradients are
+        right with the edit.
+        """
         if self._resized is None:
             self._resized = [*self.case.resized(), *self.case.far()]
         good = 0

@@ -115,7 +115,9 @@ def _two(search: Search, found: Found, depth: int) -> bool:
 
 
 LIKELY = 0.28
-"""The rank below which a statement is likely the mistaken one: it reads what is right, and gives what is not."""
+"""The rank below which a statement is likely the mistaken one: it reads what is right, and gives
+what is not.
+"""
 
 
 LARGE = 1.8
@@ -123,7 +125,9 @@ LARGE = 1.8
 
 
 def _plain_pair(search: Search, found: Found, seconds: float) -> bool:
-    """Two mistakes, of which one is in a statement that surely is wrong and in which no value can make all gradients right."""
+    """Two mistakes, of which one is in a statement that surely is wrong and in which no value can
+    make all gradients right.
+    """
     search.again(high=0.12)
     search.bench.extend(0.5 * seconds)
     return any(h.step.rank < 0.12 for h in _promising(search)) and _two(search, found, 1)
@@ -161,7 +165,8 @@ def find(case: Case, seconds: float = 1.2) -> Found | None:
             search.again()
             search.bench.extend(0.6 * seconds)
             if not _two(search, found, 2):
-                # Half a correction is shown only where its statement reads what is right and gives what is not.
+                # Half a correction is shown only where its statement reads what is right and gives
+                # what is not.
                 first = next((h for h in _promising(search) if h.step.rank < LIKELY and len(h.right) > len(search.base) - len(search.wrong)), None)
                 if first is not None:
                     found.hits, found.is_whole, found.error = [search.measured([first])], False, 0.0

@@ -32,14 +32,19 @@ class Due:
     to what no gradient depends on."""
 
     value: Array
-    """The value that the user's expression gives there; of several runs the values of all of them, one after the other."""
+    """The value that the user's expression gives there; of several runs the values of all of them,
+    one after the other.
+    """
     wanted: Array
     shapes: list[tuple[int, ...]]
     """The shape of the value in each run."""
     seen: Array | None
-    """The directions on which the gradients depend, a column for each, by how much they do; None for all."""
+    """The directions on which the gradients depend, a column for each, by how much they do; None
+    for all.
+    """
     runs: list[dict[str, Any]]
-    """The variables before each run. Where there are several these are the variables of a backward with what is due in this place: what the mistake spoils in
+    """The variables before each run. Where there are several these are the variables of a backward
+    with what is due in this place: what the mistake spoils in
     one run, the next ones do not read."""
     values: dict[int, list[Any]]
     """The values of expressions in these runs."""
@@ -57,7 +62,9 @@ def root_of(step: Step) -> Any:
 
 
 def values_of(search: Search, step: Step, node: Any, among: dict[int, list[Any]] | None = None) -> list[Array] | None:
-    """The values of an expression, one for each run of its statement; None where they are no tensors of floats or runs are not told apart."""
+    """The values of an expression, one for each run of its statement; None where they are no
+    tensors of floats or runs are not told apart.
+    """
     seen = (search.values if among is None else among).get(getattr(node, "number", -1)) or []
     if not seen or len(seen) != len(step.runs) or len(seen) > RUNS or not all(search.engine.is_float(v) for v in seen):
         return None
@@ -90,7 +97,8 @@ def due_for_some(search: Search, step: Step) -> Due | None:
 
 
 def due_by_name(search: Search, step: Step, quantities: list[Quantity]) -> list[Due]:
-    """The values that may be due in a statement by the name of its variable, in the first run that reads what is right. Nothing is solved: other mistakes may be left, and the value may be
+    """The values that may be due in a statement by the name of its variable, in the first run that
+    reads what is right. Nothing is solved: other mistakes may be left, and the value may be
     of any size."""
     root = root_of(step)
     values = values_of(search, step, root)
@@ -176,7 +184,9 @@ class _Place:
         return slopes if np.isfinite(slopes).all() else None
 
     def solved(self) -> Due | bool | None:
-        """By Newton's steps, of which one is enough where the gradients are a straight line in the value."""
+        """By Newton's steps, of which one is enough where the gradients are a straight line in the
+        value.
+        """
         value = self.value
         if not 0 < value.size <= MOST:
             return None
@@ -194,7 +204,8 @@ class _Place:
                 rank = int((sizes > 1e-9 * sizes[0]).sum())
                 change = rows[:rank].T @ (left[:, :rank].T @ (right - at) / sizes[:rank])
                 if rank < value.size and len(self.shapes) > 1:
-                    # Several values would do. A mistake in a value that is carried shows from the second run on, so the first run keeps its
+                    # Several values would do. A mistake in a value that is carried shows from the
+                    # second run on, so the first run keeps its
                     # own; the values carried from there are then those of the right backward.
                     later = slopes[:, self.ends[1] :]
                     rest = np.linalg.lstsq(later, right - at, rcond=1e-9)[0]
@@ -208,7 +219,8 @@ class _Place:
                 if found is None or not np.isfinite(found).all():
                     return None
                 if np.abs(found - right).max() <= 1e-9:
-                    # Values are compared by what the gradients see of them: a direction on which these hardly depend counts as little.
+                    # Values are compared by what the gradients see of them: a direction on which
+                    # these hardly depend counts as little.
                     return self._found(now, rows[:rank].T * (sizes[:rank] / sizes[0]))
                 if value.size > 64 or np.abs(found - right).max() > 10 * np.abs(at - right).max():
                     return None

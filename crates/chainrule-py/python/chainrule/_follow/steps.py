@@ -32,11 +32,17 @@ class Step:
     statement: Statement
     order: int
     runs: list[dict[str, Any]]
-    """The variables before each of its runs: several in a loop, or in a function that is called several times."""
+    """The variables before each of its runs: several in a loop, or in a function that is called
+    several times.
+    """
     results: list[Match | None]
-    """The quantity that each result is, as far as it is known; where it runs several times, of the runs that read what is right."""
+    """The quantity that each result is, as far as it is known; where it runs several times, of the
+    runs that read what is right.
+    """
     known: bool
-    """Whether all tensors that it reads are quantities of the right passes, in some run: in a recurrence the mistake of one run spoils what later ones read."""
+    """Whether all tensors that it reads are quantities of the right passes, in some run: in a
+    recurrence the mistake of one run spoils what later ones read.
+    """
     judged: int = 0
     """The first such run."""
     reads_parts: bool = False
@@ -136,7 +142,8 @@ class Recording:
         return self._same_at(self.others[0])
 
     def _local(self) -> set[Any]:
-        """Values that are the same whatever gradient comes in: what a line makes of the forward pass for the lines below. None, where the backward is that of the loss
+        """Values that are the same whatever gradient comes in: what a line makes of the forward
+        pass for the lines below. None, where the backward is that of the loss
         itself and takes the gradient that comes in at its end."""
         engine = self.engine
         same = self._same_at(replace(self.point, above=[None if g is None else engine.tensor(2 * engine.array(g), g) for g in self.point.above]))
@@ -243,7 +250,9 @@ class Recording:
         return steps
 
     def _step(self, unit: Unit, s: Statement, order: int, before: list[Any], after: list[Any]) -> Step:
-        """A statement with what is known of it. Of several runs those count that read what is right."""
+        """A statement with what is known of it. Of several runs those count that read what is
+        right.
+        """
         count = len(before)
         good = [i for i in range(min(count, RUNS)) if self._reads_known(s, before[i].names, i, count)]
         chosen = good if 0 < len(good) < count else list(range(count))
@@ -258,7 +267,9 @@ class Recording:
         return step
 
     def _as_named(self, step: Step) -> bool | None:
-        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`) speaks of; None where it speaks of none."""
+        """Whether a result is the gradient that the variable's name (`dx`, `grad_x`, `x_grad`)
+        speaks of; None where it speaks of none.
+        """
         targets = targets_of(step.statement.node)
         if not targets or not step.results:
             return None
@@ -305,7 +316,9 @@ class Recording:
         return bool(a.size) and key_of(a) not in self.still and bool(a.any())
 
     def _reads_known(self, s: Statement | ast.expr, names: dict[str, Any], run: int = 0, count: int = 1) -> bool:
-        """Whether all tensors that a statement, or an expression, reads in a run are quantities of the right passes, or come of such by an index."""
+        """Whether all tensors that a statement, or an expression, reads in a run are quantities of
+        the right passes, or come of such by an index.
+        """
 
         def value(n: Any) -> Any:
             seen = self.values.get(getattr(n, "number", -1), [])
@@ -464,7 +477,9 @@ class Recording:
         return rank
 
     def _makes_one_wrong(self, step: Step) -> bool:
-        """Whether it returns or assigns several values and makes one of them there, of what is right, and that is not."""
+        """Whether it returns or assigns several values and makes one of them there, of what is
+        right, and that is not.
+        """
         node = step.statement.node
         if not isinstance(node, (ast.Return, ast.Assign)) or not isinstance(node.value, ast.Tuple) or len(step.runs) != 1 or step.calls:
             return False
@@ -508,7 +523,9 @@ def _derived(x: Array) -> list[tuple[str, Array]]:
 
 
 def _multiple(x: Array, of: Array) -> float | None:
-    """The factor by which one value is another, if it is one that a count may be: not of the other sign, and not twice or half."""
+    """The factor by which one value is another, if it is one that a count may be: not of the other
+    sign, and not twice or half.
+    """
     if x.shape != of.shape or x.size < 3 or not of.any():
         # Any value of so few elements is a multiple of every other one.
         return None

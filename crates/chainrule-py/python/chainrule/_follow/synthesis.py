@@ -32,7 +32,9 @@ DISPATCH = 5e4
 
 @dataclass
 class Atom:
-    """A value with its text and what it costs to say; where the statement runs several times, the values of all runs, one after the other."""
+    """A value with its text and what it costs to say; where the statement runs several times, the
+    values of all runs, one after the other.
+    """
 
     text: str
     value: Array
@@ -40,7 +42,9 @@ class Atom:
 
 
 def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tuple[str, list[Array], float]]:
-    """Variables, parts of the statement and, where it runs once, expressions from elsewhere: with the value in each run, and a cost."""
+    """Variables, parts of the statement and, where it runs once, expressions from elsewhere: with
+    the value in each run, and a cost.
+    """
     plain: list[tuple[str, list[Array], float]] = []
     for name, v in scope.names.items():
         if search.engine.is_tensor(v):
@@ -62,7 +66,9 @@ def _at_hand(search: Search, step: Step, scope: Scope, solved: Due) -> list[tupl
 
 
 def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, list[Array]]]:
-    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, with what they are in each run of a statement."""
+    """Elements and parts of variables (`p[1]`, `z[:, :n]`) that either pass reads somewhere, with
+    what they are in each run of a statement.
+    """
     for text, v in scope.donors:
         if not search.engine.is_float(v) or not text.endswith("]") or "(" in text:
             continue
@@ -76,7 +82,9 @@ def _indexed(search: Search, solved: Due, scope: Scope) -> Iterator[tuple[str, l
 
 
 def _fitted(x: Array, shape: tuple[int, ...]) -> tuple[str, Array, float] | None:
-    """The way in which a value comes to fit a shape: the text after its own, the value, and the cost."""
+    """The way in which a value comes to fit a shape: the text after its own, the value, and the
+    cost.
+    """
     if stretches(x.shape, shape):
         return "", x, 0.0
     if x.ndim + 1 == len(shape):
@@ -120,7 +128,9 @@ def _gates(text: str, x: Array, constants: list[float]) -> Iterator[tuple[str, A
 
 
 def _reductions(search: Search, scope: Scope, solved: Due) -> Iterator[Atom]:
-    """Products of matrices and sums over an axis of this shape, of two variables; in the first run, then in the others."""
+    """Products of matrices and sums over an axis of this shape, of two variables; in the first run,
+    then in the others.
+    """
     names = [n for n, v in scope.names.items() if search.engine.is_float(v) and n.isidentifier()][-24:]
     runs = [[(n, search.engine.array(at.get(n, scope.names[n]))) for n in names if search.engine.is_float(at.get(n, scope.names[n]))] for at in solved.runs]
     if len(runs) != len(solved.shapes) or any(len(r) != len(runs[0]) for r in runs):
@@ -159,7 +169,8 @@ class Fit:
         self.size = float(np.abs(self.target).max(initial=0.0))
         self.factor = None if factor is None else factor.reshape(-1)
         self.atoms = atoms
-        # Comparing is cheap beside running, but not for large values. Counted, not timed: a busy machine compares as much.
+        # Comparing is cheap beside running, but not for large values. Counted, not timed: a busy
+        # machine compares as much.
         self.left = WORK
         self.depth = 1.0 if due.seen is None else 1.0 + due.seen.shape[1]
         self.rows = np.stack([a.value.reshape(-1) for a in atoms]) if atoms else np.zeros((0, target.size))
@@ -287,7 +298,9 @@ def _proposed(search: Search, step: Step, scope: Scope, root: Any, solved: Due, 
 
 
 def _two_terms(fit: Fit) -> Iterator[tuple[str, str]]:
-    """Two products, each of one value or of two, that are the target together: those whose first elements add up are compared as a whole."""
+    """Two products, each of one value or of two, that are the target together: those whose first
+    elements add up are compared as a whole.
+    """
     n = len(fit.atoms)
     if n == 0 or fit.size == 0.0 or fit.target.size < 2:
         return
