@@ -258,3 +258,57 @@ def test_one_sign_and_a_domain_are_kept():
 
     given = [torch.tensor([0.2, 0.7, 0.1]), torch.tensor([0.3, -0.5])]
     assert cr.check.backward(entropy, given, entropy_backward)
+
+
+ARRAYS = """
+import numpy as np
+
+def net(x, w, b, v):
+    y = np.tanh(x @ w + b) @ v
+    return (y ** 2).mean()
+
+def net_backward(g, x, w, b, v):
+    h = np.tanh(x @ w + b)
+    y = h @ v
+    dy = 2 * g * y / y.size
+    dv = h.T @ dy
+    dz = dy @ v.T * (1 - h ** 2)
+    dw = x.T @ dz
+    db = dz.sum(axis=0)
+    return dz @ w.T, dw, db, dv
+
+r = np.random.default_rng(0)
+inputs = [r.standard_normal(s) for s in ((5, 3), (3, 4), (4,), (4, 3))]
+"""
+
+
+@pytest.mark.parametrize("right, wrong", [("(1 - h ** 2)", "(1 - h)"), ("db = dz.sum(axis=0)", "db = dz.mean(axis=0)"), ("/ y.size", "/ len(y)"), ("dv = h.T @ dy", "dv = -h.T @ dy")])
+def test_arrays_of_numpy(right, wrong, tmp_path):
+    forward, backward, inputs = load(tmp_path / "arrays.py", ARRAYS)
+    assert cr.check.backward(forward, inputs, backward)
+    code = ARRAYS.replace(right, wrong)
+    path = tmp_path / "spoiled.py"
+    forward, backward, inputs = load(path, code)
+    text = str(cr.check.backward(forward, inputs, backward))
+    line = 3 + ARRAYS[: ARRAYS.index(right)].count("\n")
+    assert f"spoiled.py:{line} " in text, text
+    mended_code = mended(path, text).partition("torch.manual_seed(0)\n")[2]
+    _, again, inputs = load(tmp_path / "mended.py", mended_code)
+    assert cr.check.backward(forward, inputs, again), text
+
+
+def test_arrays_in_a_backward_of_tensors():
+    import numpy as np
+
+    def logistic(x, w):
+        return torch.sigmoid(x @ w)
+
+    def logistic_backward(g, x, w):
+        g, x, w = (t.numpy() for t in (g, x, w))
+        p = 1 / (1 + np.exp(-(x @ w)))
+        dz = g * p * (1 + p)
+        return torch.from_numpy(dz @ w.T), torch.from_numpy(x.T @ dz)
+
+    given = [torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.randn(3, 2, generator=torch.Generator().manual_seed(1))]
+    text = str(cr.check.backward(logistic, given, logistic_backward))
+    assert "dz = g * p * (1 - p)" in text, text

@@ -62,7 +62,7 @@ The same from a program: `chainrule.torch.gradcheck(Net, inputs)` for a `torch.a
 | what is given | what it must be |
 | --- | --- |
 | the function | a class with `forward(ctx, ...)` and `backward(ctx, ...)`, or two functions |
-| the inputs | tensors of any shape; floats are taken in f64, also f32 and bf16; integers stay as they are |
+| the inputs | tensors of any shape, for two functions also arrays of NumPy, by which a backward of tensors may compute, too; floats are taken in f64, also f32 and bf16; integers stay as they are |
 | the source | in a file or a notebook, in the user's own code: not in an installed package |
 | the file of the command | such classes, or functions `NAME` and `NAME_backward`; `example_inputs` of the class, or `inputs` of the file (a list, a dict by name, or a function that makes one) |
 

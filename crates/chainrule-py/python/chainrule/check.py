@@ -135,11 +135,20 @@ def backward(function: Any, inputs: Any, backward: Callable[..., Any] | None = N
 def _by_hand(forward: Any, backward: Any, given: list[Any], ours: bool) -> Report:
     from ._follow import beside_kinks, follow, of_forward_and_backward, wrong_gradients
 
+    engine: Any
     if ours:
-        from ._follow.engine_chainrule import Chainrule as Engine
+        from ._follow.engine_chainrule import Chainrule
+
+        engine = Chainrule()
+    elif any("numpy" in type(x).__module__ for x in given) and not any("torch" in type(x).__module__ for x in given):
+        from ._follow.engine_numpy import Numpy
+
+        engine = Numpy()
     else:
-        from ._follow.engine_torch import Torch as Engine  # type: ignore[assignment]
-    case = beside_kinks(of_forward_and_backward(Engine(), forward, backward, given))
+        from ._follow.engine_torch import Torch
+
+        engine = Torch()
+    case = beside_kinks(of_forward_and_backward(engine, forward, backward, given))
     wrong = wrong_gradients(case)
     if not wrong:
         where = "at the given inputs and at two others"

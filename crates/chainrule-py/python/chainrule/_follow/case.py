@@ -72,7 +72,7 @@ class Case:
     @property
     def graded(self) -> list[int]:
         """The inputs that have gradients."""
-        return [i for i, x in enumerate(self.inputs) if self.engine.is_float(x)]
+        return [i for i, x in enumerate(self.inputs) if self.engine.is_graded(x)]
 
     def point(self, seed: int, quantities: bool = False) -> Point:
         """The given inputs (seed 0), or others near them."""

@@ -13,6 +13,13 @@ from .texts import bracketed, replaced, same_text, without_brackets
 from .units import Statement, Unit
 
 
+def in_numpy(text: str) -> str:
+    """The text with the names that NumPy has for methods of tensors."""
+    text = text.replace("keepdim=", "keepdims=").replace(".unsqueeze(-1)", "[..., None]")
+    text = text.replace(".numel()", ".size")
+    return re.sub(r"([A-Za-z_][\w.]*)\.(tanh|exp|log|sqrt|sin|cos|abs|sign)\(\)", r"np.\2(\1)", text)
+
+
 @dataclass
 class Edit:
     """Pieces of a statement's text replaced."""
@@ -37,7 +44,7 @@ class Edit:
         for turn in (".T", ".mT", ".t()"):
             # Turned twice is as it was.
             text = re.sub(rf"\(([\w.]+){re.escape(turn)}\){re.escape(turn)}|([\w\])]){re.escape(turn)}{re.escape(turn)}", r"\1\2", text)
-        return text
+        return in_numpy(text) if self.unit.has_arrays else text
 
     def shown(self) -> str:
         """The text without the brackets that it does not need."""

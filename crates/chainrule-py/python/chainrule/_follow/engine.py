@@ -24,6 +24,10 @@ class Engine:
     def is_float(self, x: Any) -> bool:
         raise NotImplementedError
 
+    def is_graded(self, x: Any) -> bool:
+        """Whether it is an input that has a gradient."""
+        return self.is_float(x)
+
     def is_bool(self, x: Any) -> bool:
         raise NotImplementedError
 
@@ -92,7 +96,7 @@ class Engine:
         """An input near the given one; signs and integers stay, so that it is in the function's
         domain if that one was.
         """
-        if not self.is_float(x) or not seed:
+        if not self.is_graded(x) or not seed:
             return self.copy(x)
         a, draw = self.array(x), np.random.default_rng(1000 * seed + i)
         if seed >= FAR_SEED and a.size and (a.min() < 0 < a.max()):

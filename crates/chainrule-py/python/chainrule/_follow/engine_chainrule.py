@@ -13,12 +13,13 @@ from .._chainrule import Tensor
 from ..autograd import enable_grad, no_grad
 from .case import Array, Case, Quantity
 from .engine import Engine
+from .engine_numpy import WithArrays
 from .record import Hook, hooked, watched
 from .units import called, unit_of
 
 
-class Chainrule(Engine):
-    """The engine of chainrule."""
+class _Tensors(Engine):
+    """Tensors of chainrule."""
 
     def is_tensor(self, x: Any) -> bool:
         return isinstance(x, Tensor)
@@ -101,3 +102,7 @@ class Chainrule(Engine):
             if g is not None:
                 known.append(Quantity("the gradient of a value of the forward pass", self.array(g), True))
         return right, known
+
+
+class Chainrule(WithArrays, _Tensors):
+    """The engine of chainrule."""

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from .case import Array, Case, Quantity
 from .engine import Engine
+from .engine_numpy import WithArrays
 
 
 class _Ops(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
@@ -48,8 +49,8 @@ class _Ops(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         return out
 
 
-class Torch(Engine):
-    """The engine of PyTorch."""
+class _Tensors(Engine):
+    """Tensors of PyTorch."""
 
     def is_tensor(self, x: Any) -> bool:
         return isinstance(x, torch.Tensor)
@@ -128,3 +129,7 @@ class Torch(Engine):
             if g is not None:
                 known.append(Quantity(f"a part of a gradient, by way of `{name}`", self.array(g), True))
         return right, known
+
+
+class Torch(WithArrays, _Tensors):
+    """The engine of PyTorch."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .case import Array, Point, Quantity
+from .scalars import np_prod
 
 NEAR = 1e-9
 
@@ -46,7 +47,7 @@ class Known:
         self._tables: dict[int, tuple[Array, Array]] = {}
         self.all = [*given, *point.quantities]
         above = [g for g in point.above if g is not None]
-        one = float(np.asarray(above[0].reshape(-1)[0].item())) if len(above) == 1 and above[0].numel() == 1 else 1.0
+        one = float(np.asarray(above[0].reshape(-1)[0].item())) if len(above) == 1 and np_prod(above[0].shape) == 1 else 1.0
         if one != 1.0:
             # A backward pass may be that of the loss itself, with the factor from above at its end.
             self.all += [Quantity(q.words, q.value / one, True, q.name) for q in self.all if q.is_gradient]

@@ -128,6 +128,9 @@ class Recording:
             self.wrong = self._wrong(self.base, self.point)
         engine, moments = self.engine, hook.moments
         self.values = hook.values
+        for unit in self.units:
+            nodes: Iterator[Any] = ast.walk(unit.node)
+            unit.has_arrays = any(isinstance(v, np.ndarray) for n in nodes for v in hook.values.get(n.number, [])[:1])
         for name, v in self._named_floats(moments):
             forward_names.setdefault(key_of(engine.array(v)), name)
         self.known = self._known(forward_names)

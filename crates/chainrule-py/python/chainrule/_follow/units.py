@@ -50,6 +50,8 @@ class Unit:
         self.functions, self.node, self.lines = functions, node, lines
         self.original: CodeType = functions[0].__code__
         self.file = self.original.co_filename
+        self.has_arrays = False
+        """Whether arrays of NumPy run in it."""
         self.statements: list[Statement] = []
         for part in ast.walk(node):
             part.number = next(numbers)  # type: ignore[attr-defined]
@@ -148,7 +150,7 @@ class Unit:
         for node in parts:
             if type(node) is type(self.node) and (node.lineno, node.col_offset) == (self.node.lineno, self.node.col_offset):
                 unit = Unit(self.functions, copy.deepcopy(node), lines, numbers)
-                unit.original = self.original
+                unit.original, unit.has_arrays = self.original, self.has_arrays
                 return unit
         return None
 
