@@ -122,7 +122,7 @@ SPOILED = {
     "another bound": (BOUND, [("(a < 2.5)", "(a < 2)")]),
 }  # fmt: skip
 ONE_LINE_ONLY = {"two terms"}
-"""Where no edit need be found, only the line."""
+"""Kinds for which no edit need be found, only the line."""
 
 
 def load(path, code):

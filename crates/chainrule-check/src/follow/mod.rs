@@ -41,8 +41,8 @@ use replay::{Replay, takes};
 use report::Writer;
 use search::{Goal, Point, Search};
 
-/// How much work a search may be, in the units of [`replay::Replay::spent`]: about a second on an
-/// idle machine, and as much on a busy one.
+/// Largest work of a search, in the units of [`replay::Replay::spent`]: about a second on an idle
+/// machine, and as much on a busy one.
 pub(crate) const WORK: u64 = 1_000_000_000;
 
 /// Whether the backward of a custom op gives the gradients of what its forward computes, at

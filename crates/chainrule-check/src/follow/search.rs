@@ -26,7 +26,7 @@ pub(crate) struct Goal {
     pub open: Vec<bool>,
     /// The cost of each value that edits may take, by id.
     pub takes: Vec<Option<f64>>,
-    /// How much work the search may be, in the units of [`Replay::spent`].
+    /// Largest work of the search, in the units of [`Replay::spent`].
     pub work: u64,
 }
 

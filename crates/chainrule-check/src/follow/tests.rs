@@ -336,8 +336,8 @@ fn nothing_is_named_that_does_not_give_the_numbers() {
     }
 }
 
-/// The search ends where its work is done, which is counted: on a busy machine it tries as much, and
-/// says the same.
+/// The search ends where its work is done, which is counted: on a busy machine it tries as much,
+/// and says the same.
 #[test]
 fn a_busy_machine_comes_to_the_same_verdict() {
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -89,8 +89,8 @@ The proof is that it works. Starting from the likeliest line, one expression at 
   what comes after it in a recurrence is what it should be.
 
 The edited backward runs. An edit after which every gradient is right, here and at two other points, and if the forward takes them also at other sizes (so that an 8 that is the batch is not taken for a constant), is a correction;
-the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. Of random numbers of 16 digits none fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
-found, and each gets its own block. An edit after which a variable is the gradient that it is named for is kept as well, even where the rest is still wrong. What no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
+the smallest one is shown, with the factor by which the line was off where there is one: `7/8 = (n - 1) / n`. No random number of 16 digits fits by chance. If an edit brings some of the wrong gradients right, it is kept and the search goes on from there: so two mistakes are
+found, and each gets its own block. An edit after which a variable is the gradient that it is named for is kept as well, even where the rest is still wrong. A pass that no edit of one line or of two makes right is called unidentified: nothing is named that was not seen to work.
 
 Gates and bounds may lie beyond the given inputs: `relu6`, `clamp`, a margin. Inputs that have both signs are therefore taken at larger values and with other signs, too; a backward that is right at
 the given inputs and wrong there is told so. Inputs of one sign keep it, and where a value leaves the function's domain nothing is concluded.

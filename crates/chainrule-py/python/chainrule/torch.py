@@ -95,7 +95,9 @@ def _followed(fn: Any, inputs: Any) -> list[Any]:
 
 
 def _named_line(report: check.Report, fn: Any, inputs: Any, lines: list[Any]) -> check.Report:
-    """The report with the line of the user's backward in which the mistake is, and its correction, where these are found."""
+    """The report with the line of the user's backward in which the mistake is, and its correction,
+    where these are found.
+    """
     from ._follow.of_torch import beyond, lost
 
     if report.outcome == "right" and (names := lost(fn, inputs)):

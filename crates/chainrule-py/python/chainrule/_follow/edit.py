@@ -32,7 +32,7 @@ class Edit:
     site: Any = None
     """The expression that was wrong."""
     due: str = ""
-    """What it should be, in words."""
+    """The corrected text, in words."""
     whole: str | None = None
     """The text of the whole statement, where it is more than pieces."""
 
@@ -54,7 +54,7 @@ class Edit:
 
 @dataclass
 class Scope:
-    """What is at hand where a statement runs."""
+    """The variables and expressions in scope of a statement."""
 
     engine: Any
     names: dict[str, Any]
@@ -66,7 +66,7 @@ class Scope:
     slices: list[str] = field(default_factory=list)
     transpose: str = ".T"
     kinds: dict[str, bool] = field(default_factory=dict)
-    """Which variables are gradients, and which values of the forward pass; others are neither."""
+    """Variables that are gradients, and values of the forward pass; others are neither."""
     donors: list[tuple[str, Any]] = field(default_factory=list)
     """Expressions of both passes that could stand here, with their values."""
 

@@ -43,14 +43,13 @@ class Due:
     for all.
     """
     runs: list[dict[str, Any]]
-    """The variables before each run. Where there are several these are the variables of a backward
-    with what is due in this place: what the mistake spoils in
-    one run, the next ones do not read."""
+    """The variables before each run. Several are the variables of a backward with the value due in
+    this place: the next runs do not read what the mistake spoils in one."""
     values: dict[int, list[Any]]
     """The values of expressions in these runs."""
 
     def projected(self, rows: Array) -> Array:
-        """What the gradients see of some values, a row for each."""
+        """Observations of some values through the gradients, a row for each."""
         out: Array = rows if self.seen is None else rows @ self.seen
         return out
 

@@ -253,8 +253,7 @@ class Recording:
         return steps
 
     def _step(self, unit: Unit, s: Statement, order: int, before: list[Any], after: list[Any]) -> Step:
-        """A statement with what is known of it. Of several runs those count that read what is
-        right.
+        """A statement with what is known of it. The runs whose operands are right count.
         """
         count = len(before)
         good = [i for i in range(min(count, RUNS)) if self._reads_known(s, before[i].names, i, count)]
