@@ -37,6 +37,8 @@ mod clipped;
 mod descent;
 mod ema;
 mod group;
+#[doc(hidden)]
+pub mod keras;
 mod lion;
 mod muon;
 mod rms_prop;
