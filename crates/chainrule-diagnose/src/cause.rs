@@ -1,0 +1,104 @@
+//! The named causes.
+
+use crate::description::{Named, words};
+
+words! {
+    /// Why a program does not learn.
+    Cause: "cause" {
+        /// The last layer cannot give what the loss or the targets need.
+        OutputActivation = "output_activation",
+        /// The loss is one for other targets.
+        Loss = "loss",
+        /// There are too few or too many units for the targets.
+        OutputUnits = "output_units",
+        /// The loss compares each output with each target.
+        LossBroadcast = "loss_broadcast",
+        /// The softmax goes along the wrong axis.
+        Axis = "axis",
+        /// The loss is a sum, so that the step grows with the batch.
+        LossReduction = "loss_reduction",
+        /// The loss takes logarithms of 0.
+        LossNumerics = "loss_numerics",
+        /// The steps go uphill.
+        LrSign = "lr_sign",
+        /// Hidden layers do not bend, or let nothing through.
+        HiddenActivation = "hidden_activation",
+        /// Weights begin too small or too large.
+        InitScale = "init_scale",
+        /// Weights begin equal.
+        InitConstant = "init_constant",
+        /// The rate is too high.
+        LrHigh = "lr_high",
+        /// The rate is too low.
+        LrLow = "lr_low",
+        /// Another optimizer is needed.
+        Optimizer = "optimizer",
+        /// The training is too short.
+        EpochsFew = "epochs_few",
+        /// Batches are too small or too large.
+        BatchSize = "batch_size",
+        /// Inputs are not scaled.
+        InputScale = "input_scale",
+        /// Targets are not scaled.
+        TargetScale = "target_scale",
+        /// Labels do not belong to their inputs.
+        Labels = "labels",
+        /// The inputs say nothing of the targets, or are damaged.
+        Data = "data",
+        /// Rows are in an order that training or validation must not have.
+        DataOrder = "data_order",
+        /// The validation measures something else.
+        Validation = "validation",
+        /// A class has far more rows than another.
+        Unbalanced = "unbalanced",
+        /// Dropout or decay holds the model down.
+        Regularisation = "regularisation",
+        /// Layers are too narrow.
+        Capacity = "capacity",
+        /// Layers are in the wrong order.
+        Architecture = "architecture",
+    }
+}
+
+impl Cause {
+    /// The cause in a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Cause::OutputActivation => {
+                "the last layer cannot give what the loss and the targets need"
+            }
+            Cause::Loss => "the loss is one for other targets",
+            Cause::OutputUnits => "the output has the wrong number of units",
+            Cause::LossBroadcast => "the loss compares each output with each target",
+            Cause::Axis => "the softmax goes over the batch instead of the classes",
+            Cause::LossReduction => {
+                "the loss is a sum over rows, so that steps grow with the batch"
+            }
+            Cause::LossNumerics => "the loss takes logarithms of numbers that become 0",
+            Cause::LrSign => "the rate is negative: steps go uphill",
+            Cause::HiddenActivation => "the activations of hidden layers hold the signal back",
+            Cause::InitScale => "the weights begin with the wrong size",
+            Cause::InitConstant => "the weights of a layer begin equal",
+            Cause::LrHigh => "the learning rate is too high",
+            Cause::LrLow => "the learning rate is too low",
+            Cause::Optimizer => "the optimizer does not get there",
+            Cause::EpochsFew => "the training is too short",
+            Cause::BatchSize => "the batch has the wrong size",
+            Cause::InputScale => "the inputs are not scaled",
+            Cause::TargetScale => "the targets are not scaled",
+            Cause::Labels => "the labels do not belong to their inputs",
+            Cause::Data => "the inputs say nothing of the targets",
+            Cause::DataOrder => "the rows are in an order that splits classes apart",
+            Cause::Validation => "the rows of the validation are among those trained on",
+            Cause::Unbalanced => "the classes are unbalanced",
+            Cause::Regularisation => "dropout or weight decay holds the model down",
+            Cause::Capacity => "a layer is too narrow",
+            Cause::Architecture => "the layers are in the wrong order",
+        }
+    }
+
+    /// The word of the JSON output.
+    pub fn kind(self) -> &'static str {
+        self.word()
+    }
+}

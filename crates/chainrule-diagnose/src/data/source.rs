@@ -1,0 +1,115 @@
+//! Origin of arrays: an `.npz` file beside the description, or its NumPy text, which is run
+//! by `python3`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::npz::{self, Arrays};
+use super::{Array, Table};
+use crate::description::Program;
+use crate::error::{Result, wrong};
+
+/// The text that runs a description's own, once for each seed, and writes the arrays.
+const RUN: &str = include_str!("run_numpy.py");
+
+/// Note to the user on how the data were made.
+pub type Told = Option<String>;
+
+/// Gives the data of a program for a seed.
+#[derive(Clone, Debug)]
+pub struct Source {
+    folder: PathBuf,
+    generator: Option<PathBuf>,
+    runs_code: bool,
+}
+
+impl Source {
+    /// For a description in this folder. Text that it carries is run if `runs_code`.
+    pub fn new(folder: &Path, generator: Option<&Path>, runs_code: bool) -> Source {
+        Source {
+            folder: folder.to_path_buf(),
+            generator: generator.map(Path::to_path_buf),
+            runs_code,
+        }
+    }
+
+    /// The tables for these seeds, and what to tell of it. A file has the same for all.
+    pub fn tables(&self, program: &Program, seeds: &[u64]) -> Result<(Vec<Table>, Told)> {
+        if let Some(file) = &program.data.file {
+            let path = self.folder.join(file);
+            let bytes = std::fs::read(&path)
+                .map_err(|e| wrong(format!("cannot read the data of {}: {e}", path.display())))?;
+            let mut arrays = npz::parse(&bytes)?;
+            return Ok((vec![table(&mut arrays, "")?], None));
+        }
+        let Some(code) = &program.data.numpy else {
+            return Err(wrong("`data` has neither `file` nor `numpy`"));
+        };
+        if !self.runs_code {
+            return Err(wrong(
+                "the data are Python text, which was not to be run; convert them to a file, or leave --no-data-code out",
+            ));
+        }
+        let mut arrays = self.run(code, seeds)?;
+        let tables = seeds.iter().map(|seed| table(&mut arrays, &format!("_{seed}")));
+        let told = "the data were made by running the description's NumPy text with python3";
+        Ok((tables.collect::<Result<_>>()?, Some(told.to_string())))
+    }
+
+    /// The folder of the generator module `gen.py`: that of the description or one above it, then
+    /// the same from the working directory.
+    fn generator(&self) -> Option<PathBuf> {
+        if let Some(path) = &self.generator {
+            return match path.is_file() {
+                true => path.parent().map(Path::to_path_buf),
+                false => Some(path.clone()),
+            };
+        }
+        let own = self.folder.canonicalize().ok();
+        let working = std::env::current_dir().ok();
+        let starts = [own, working];
+        let above = starts.iter().flatten().flat_map(|p| p.ancestors());
+        above.map(Path::to_path_buf).find(|p| p.join("gen.py").is_file())
+    }
+
+    fn run(&self, code: &str, seeds: &[u64]) -> Result<Arrays> {
+        let job = serde_json::json!({
+            "code": code, "seeds": seeds,
+            "generator": self.generator().map(|p| p.display().to_string()),
+        });
+        let missing = |e: std::io::Error| {
+            wrong(format!("the data need python3 with NumPy, which cannot be run: {e}"))
+        };
+        let mut child = Command::new("python3")
+            .args(["-c", RUN])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(missing)?;
+        let mut stdin = child.stdin.take().ok_or_else(|| wrong("python3 takes no input"))?;
+        // A child that ends early closes the pipe; its own words say why.
+        let _ = stdin.write_all(job.to_string().as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().map_err(missing)?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no message");
+            return Err(wrong(format!("the data could not be made: {}", last.trim())));
+        }
+        npz::parse(&output.stdout)
+    }
+}
+
+fn table(arrays: &mut Arrays, suffix: &str) -> Result<Table> {
+    let mut take = |name: &str| arrays.remove(&format!("{name}{suffix}"));
+    let need = |array: Option<Array>, name: &str| {
+        array.ok_or_else(|| wrong(format!("the data have no `{name}`")))
+    };
+    let (x, y) = (need(take("X"), "X")?, need(take("y"), "y")?);
+    let validation = take("Xv").zip(take("yv"));
+    let table = Table { x, y, validation };
+    table.check()?;
+    Ok(table)
+}

@@ -1,0 +1,118 @@
+//! Detectors: each looks at the description, the data or a watched run, and suspects causes. A
+//! suspicion is no verdict: experiments decide.
+
+mod course;
+mod start;
+mod statement;
+mod table;
+
+use crate::cause::Cause;
+use crate::change::Change;
+use crate::data::{Prepared, Targets};
+use crate::description::Program;
+use crate::run::Outcome;
+use crate::watch::Watch;
+
+pub(crate) use table::{
+    constant_loss, information, is_split_by_class, not_finite, share_of_copies,
+};
+
+/// A suspected cause.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The cause.
+    pub cause: Cause,
+    /// From 0 to 1. At 1 the description alone shows that something is wrong.
+    pub strength: f64,
+    /// The place in the description, as a path.
+    pub place: String,
+    /// The step since when.
+    pub since: usize,
+    /// Evidence, with numbers.
+    pub text: String,
+    /// The changes that would mend it, best first.
+    pub remedies: Vec<Change>,
+}
+
+/// Findings in the making: of each cause the strongest.
+#[derive(Default)]
+pub(crate) struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub(crate) fn add(
+        &mut self,
+        cause: Cause,
+        strength: f64,
+        place: impl Into<String>,
+        text: impl Into<String>,
+        remedies: &[Change],
+    ) {
+        self.since(cause, strength, place, 0, text, remedies);
+    }
+
+    pub(crate) fn since(
+        &mut self,
+        cause: Cause,
+        strength: f64,
+        place: impl Into<String>,
+        since: usize,
+        text: impl Into<String>,
+        remedies: &[Change],
+    ) {
+        let new = Finding {
+            cause,
+            strength,
+            place: place.into(),
+            since,
+            text: text.into(),
+            remedies: remedies.to_vec(),
+        };
+        match self.0.iter_mut().find(|f| f.cause == cause) {
+            Some(old) if old.strength >= strength => {
+                let mut more = new.remedies;
+                more.retain(|r| !old.remedies.contains(r));
+                old.remedies.extend(more);
+            }
+            Some(old) => *old = new,
+            None => self.0.push(new),
+        }
+    }
+
+    pub(crate) fn has(&self, cause: Cause) -> bool {
+        self.0.iter().any(|f| f.cause == cause)
+    }
+}
+
+/// Everything that detectors look at.
+pub(crate) struct Seen<'a> {
+    pub program: &'a Program,
+    pub data: &'a Prepared,
+    pub watch: &'a Watch,
+    pub run: &'a Outcome,
+    /// The loss of the best constant answer, where there is such a number.
+    pub base: Option<f64>,
+}
+
+/// All suspicions, the strongest first.
+pub(crate) fn findings(seen: &Seen<'_>) -> Vec<Finding> {
+    let mut all = Findings::default();
+    statement::look(seen, &mut all);
+    table::look(seen, &mut all);
+    start::look(seen, &mut all);
+    course::look(seen, &mut all);
+    // The sort is stable: of equals the one that was looked for first.
+    all.0.sort_by(|a, b| b.strength.total_cmp(&a.strength));
+    all.0
+}
+
+/// The smallest, the largest and the mean size of the targets' numbers.
+pub(crate) fn target_range(y: &Targets) -> (f64, f64) {
+    match y {
+        Targets::Classes(_) => (0.0, 1.0),
+        Targets::Numbers { numbers, .. } => {
+            numbers.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &v| {
+                (a.min(v.into()), b.max(v.into()))
+            })
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The description alone: the last layer against the loss, the loss against the task.
+
+use super::{Findings, Seen, target_range};
+use crate::cause::Cause;
+use crate::change::Change::{self, *};
+use crate::data::Targets;
+use crate::description::{Activation, Layer, Loss, Named, Task};
+
+/// Range of an activation.
+fn range(a: Activation) -> Option<(f64, f64)> {
+    match a {
+        Activation::Sigmoid | Activation::Softmax => Some((0.0, 1.0)),
+        Activation::Relu | Activation::Softplus => Some((0.0, f64::INFINITY)),
+        Activation::Tanh => Some((-1.0, 1.0)),
+        Activation::Elu => Some((-1.0, f64::INFINITY)),
+        _ => None,
+    }
+}
+
+const OUTPUT: &[Change] = &[OutputFit, OutputPair];
+
+pub(super) fn look(seen: &Seen<'_>, all: &mut Findings) {
+    output(seen, all);
+    loss(seen, all);
+    layers(seen, all);
+    optimizer(seen, all);
+}
+
+fn output(seen: &Seen<'_>, all: &mut Findings) {
+    let program = seen.program;
+    let (a, units, loss) = (program.output_activation(), program.output_units(), program.loss);
+    let place = format!("layers/{}/activation", program.last().unwrap_or(0));
+    let (word, name) = (a.word(), loss.word());
+    if a == Activation::Softmax && units == 1 {
+        let text = "a softmax over one unit is 1 for every input";
+        all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+    }
+    let numbers = match &seen.data.y {
+        Targets::Numbers { numbers, .. } => &numbers[..],
+        Targets::Classes(_) => &[],
+    };
+    if let Some((low, high)) = range(a).filter(|_| !loss.takes_logits()) {
+        let outside = |v: &&f32| f64::from(**v) < low - 1e-6 || f64::from(**v) > high + 1e-6;
+        let share = numbers.iter().filter(outside).count() as f64 / numbers.len().max(1) as f64;
+        if share > 0.01 {
+            let text =
+                format!("{:.0} % of the targets lie outside the range of {word}", 100.0 * share);
+            all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+        }
+    }
+    let open = matches!(
+        a,
+        Activation::Linear
+            | Activation::Relu
+            | Activation::Tanh
+            | Activation::Elu
+            | Activation::LeakyRelu
+            | Activation::Selu
+            | Activation::Softplus
+    );
+    if loss.takes_probabilities() && open {
+        let text = format!("{name} takes probabilities, and the output is {word}");
+        all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+    }
+    if loss.takes_logits() && !matches!(a, Activation::Linear) {
+        let text = format!("{name} takes logits, and the output is {word}");
+        all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+    }
+    if matches!(loss, Loss::CceProbs | Loss::CeClip32) && a == Activation::Sigmoid {
+        let text = "cross-entropy over classes of sigmoids, which do not compete";
+        all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+    }
+    if program.task == Task::Multilabel && a == Activation::Softmax {
+        let text = "a softmax for labels of which several can hold";
+        all.add(Cause::OutputActivation, 1.0, &place, text, OUTPUT);
+    }
+    if a == Activation::Relu && loss == Loss::Mse {
+        let text = "ReLU at the end: an output below 0 has no gradient";
+        let strength = if program.task.is_classes() { 1.0 } else { 0.7 };
+        all.add(Cause::OutputActivation, strength, &place, text, OUTPUT);
+    }
+}
+
+fn loss(seen: &Seen<'_>, all: &mut Findings) {
+    let program = seen.program;
+    let (units, loss, task) = (program.output_units(), program.loss, program.task);
+    let place = "loss/name";
+    let name = loss.word();
+    let (low, high) = target_range(&seen.data.y);
+    if matches!(loss, Loss::BceProbs | Loss::BceLogits | Loss::BceRawSum)
+        && (low < -1e-6 || high > 1.0 + 1e-6)
+    {
+        let text =
+            format!("{name} with targets from {low:.3} to {high:.3}, which are no probabilities");
+        // A class with a number above 1 is a matter of units.
+        let strength = if task == Task::Multiclass { 0.9 } else { 1.0 };
+        all.add(Cause::Loss, strength, place, text, &[OutputPair]);
+    }
+    if loss == Loss::Poisson && low < 0.0 {
+        all.add(
+            Cause::Loss,
+            1.0,
+            place,
+            format!("a Poisson loss with targets down to {low:.3}"),
+            &[OutputPair],
+        );
+    }
+    let unit_place = format!("layers/{}/units", program.last().unwrap_or(0));
+    if matches!(loss, Loss::CceProbs | Loss::CceLogits) && units == 1 {
+        all.add(
+            Cause::OutputUnits,
+            1.0,
+            &unit_place,
+            "a loss over classes with one unit",
+            &[OutputPair],
+        );
+    }
+    if task == Task::Multiclass && units == 1 {
+        all.add(
+            Cause::OutputUnits,
+            1.0,
+            &unit_place,
+            "one unit for several classes",
+            &[OutputPair],
+        );
+    }
+    if let Targets::Classes(classes) = &seen.data.y {
+        let most = classes.iter().max().copied().unwrap_or(0);
+        if most >= units && units > 1 {
+            let text = format!("class {most} has no unit: there are {units}");
+            all.add(Cause::OutputUnits, 1.0, &unit_place, text, &[OutputPair]);
+        }
+    }
+    if task.is_numbers() && loss.is_for_classes() {
+        all.add(
+            Cause::Loss,
+            1.0,
+            place,
+            format!("{name} is a loss for classes, the targets are numbers"),
+            &[OutputPair],
+        );
+    }
+    let columns = seen.data.y.columns();
+    let last = &program.layers[program.last().unwrap_or(0)];
+    if matches!(&seen.data.y, Targets::Numbers { .. })
+        && matches!(last, Layer::Dense { .. })
+        && units != columns
+    {
+        let text = format!("{units} outputs for {columns} targets");
+        all.add(Cause::OutputUnits, 0.8, &unit_place, text, &[OutputPair]);
+    }
+    match loss {
+        Loss::MseBroadcast => {
+            let text = "[n, 1] - [n] is [n, n]: each output is pulled to the mean of all targets";
+            all.add(Cause::LossBroadcast, 1.0, place, text, &[LossForm]);
+        }
+        Loss::CceSoftmaxAxis0 => {
+            let text = "the softmax runs over the rows of the batch";
+            all.add(Cause::Axis, 1.0, place, text, &[LossForm]);
+        }
+        Loss::BceRawSum | Loss::CeClip32 => {
+            let text = format!("{name} takes logarithms without a guard");
+            all.add(Cause::LossNumerics, 0.6, place, text, &[LossForm]);
+        }
+        Loss::CeSumClip => {
+            all.add(Cause::LossReduction, 0.7, place, "the loss is a sum over rows", &[LossForm]);
+        }
+        Loss::MseSoftmax => {
+            let text = "the squared error of a softmax is flat where it is most wrong";
+            all.add(Cause::Loss, 0.9, place, text, &[LossForm]);
+        }
+        _ if loss.is_sum() => {
+            let batch = program.batch;
+            let text =
+                format!("the loss is a sum over {batch} rows: so many times the rate of a mean");
+            all.add(Cause::LossReduction, 0.9, place, text, &[LossForm]);
+        }
+        Loss::Mse | Loss::Mae if task.is_classes() => {
+            all.add(
+                Cause::Loss,
+                0.5,
+                place,
+                format!("{name} for classes is flat where it is most wrong"),
+                &[OutputPair],
+            );
+        }
+        _ => {}
+    }
+}
+
+fn layers(seen: &Seen<'_>, all: &mut Findings) {
+    let program = seen.program;
+    let hidden = program.hidden();
+    let of = |a: Activation| {
+        hidden
+            .iter()
+            .copied()
+            .filter(move |&i| program.hidden_activation(i) == a)
+            .collect::<Vec<_>>()
+    };
+    if let [first, ..] = of(Activation::Softmax)[..] {
+        let text = format!("layer {first} is a softmax inside the network: its outputs sum to 1");
+        all.add(
+            Cause::HiddenActivation,
+            1.0,
+            format!("layers/{first}/activation"),
+            text,
+            &[ReluHidden],
+        );
+    }
+    let linear = of(Activation::Linear);
+    if let [first, ..] = linear[..] {
+        let text = format!("the layers {linear:?} have no activation, so they are one linear map");
+        all.add(
+            Cause::HiddenActivation,
+            0.6,
+            format!("layers/{first}/activation"),
+            text,
+            &[ReluHidden],
+        );
+    }
+    let last = program.last().unwrap_or(0);
+    let late = program.layers[last + 1..]
+        .iter()
+        .position(|l| matches!(l, Layer::Dropout(rate) if *rate > 0.0));
+    if let Some(at) = late {
+        let place = format!("layers/{}", last + 1 + at);
+        all.add(
+            Cause::Architecture,
+            1.0,
+            place,
+            "dropout after the last layer sets answers to 0",
+            &[NoRegularisation],
+        );
+    }
+    let rates = || {
+        program.layers.iter().enumerate().filter_map(|(i, l)| match l {
+            Layer::Dropout(rate) => Some((i, *rate)),
+            _ => None,
+        })
+    };
+    let narrow =
+        hidden.iter().filter_map(|&i| program.layers[i].width()).min().unwrap_or(usize::MAX);
+    if let Some((i, rate)) = rates().find(|(_, rate)| *rate > 0.5 || (*rate >= 0.5 && narrow < 8)) {
+        let text = format!("dropout of {rate} beside layers of {narrow} units");
+        all.add(Cause::Regularisation, 0.8, format!("layers/{i}/rate"), text, &[NoRegularisation]);
+    }
+    let decays: Vec<f64> = program.layers.iter().map(Layer::l2).filter(|&l| l > 0.0).collect();
+    let most = decays.iter().copied().fold(0.0, f64::max);
+    if most >= 0.05 || decays.iter().filter(|&&l| l >= 0.005).count() >= 3 {
+        let at = program.layers.iter().position(|l| l.l2() == most).unwrap_or(0);
+        let text = format!("squared weights enter the loss with {most} in {} layers", decays.len());
+        all.add(Cause::Regularisation, 0.8, format!("layers/{at}/l2"), text, &[NoRegularisation]);
+    }
+    if narrow <= 4 && program.task != Task::Autoencoder {
+        let at = hidden
+            .iter()
+            .copied()
+            .find(|&i| program.layers[i].width() == Some(narrow))
+            .unwrap_or(0);
+        let text = format!("layer {at} has {narrow} units");
+        all.add(Cause::Capacity, 0.45, format!("layers/{at}/units"), text, &[Wider]);
+    }
+}
+
+fn optimizer(seen: &Seen<'_>, all: &mut Findings) {
+    let program = seen.program;
+    let lr = program.optimizer.lr;
+    if lr < 0.0 {
+        let text = format!("the rate is {lr}: each step goes uphill");
+        all.add(Cause::LrSign, 1.0, "optimizer/lr", text, &[UsualRate, Adam]);
+    }
+    if lr == 0.0 {
+        all.add(Cause::LrLow, 1.0, "optimizer/lr", "the rate is 0", &[UsualRate, Adam]);
+    }
+    let batch = program.batch.min(seen.data.rows);
+    if batch <= 4 && seen.data.rows > 100 {
+        let text = format!("batches of {batch} rows: each step follows a few rows");
+        all.add(Cause::BatchSize, 0.4, "batch", text, &[Batch32]);
+    }
+    if program.batch >= 500 && seen.data.rows >= 500 {
+        let text =
+            format!("batches of {batch} rows, {} steps an epoch", seen.data.rows.div_ceil(batch));
+        all.add(Cause::BatchSize, 0.4, "batch", text, &[Batch32]);
+    }
+}

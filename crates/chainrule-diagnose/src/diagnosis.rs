@@ -1,0 +1,504 @@
+//! From findings and experiments to a report.
+
+use std::time::Instant;
+
+use chainrule_nn::optim::keras::KerasRule;
+use serde_json::{Value, json};
+
+use crate::cause::Cause;
+use crate::change::Change;
+use crate::data::{Prepared, prepare};
+use crate::description::edit;
+use crate::detect::{self, Finding, Seen};
+use crate::error::Result;
+use crate::lab::Bench;
+use crate::run::Outcome;
+use crate::search::{Found, Search};
+use crate::watch::Watch;
+
+/// A gain below which a program counts as learning, where the description shows no mistake.
+const GAIN: f64 = 0.12;
+/// The same for a program that does something, where the changes are of length and size alone.
+const SOFT_GAIN: f64 = 0.25;
+
+/// A cause, with its proof.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The cause.
+    pub cause: Cause,
+    /// The place in the description, as a path.
+    pub place: String,
+    /// The step since when; 0 for the description itself.
+    pub since: usize,
+    /// From 0 to 1.
+    pub confidence: f64,
+    /// Observation, and result of the experiment.
+    pub evidence: String,
+    /// The edits of the description that mend it.
+    pub edit: Vec<Value>,
+    /// Skill with the other changes but not this one.
+    pub before: f64,
+    /// Skill with it.
+    pub after: f64,
+}
+
+/// Result of a diagnosis.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The program.
+    pub id: String,
+    /// Whether it learns what it can.
+    pub learns: bool,
+    /// The causes, the likeliest first.
+    pub causes: Vec<Verdict>,
+    /// Skill of the program as it is.
+    pub skill: f64,
+    /// The best skill that any experiment had.
+    pub best: f64,
+    /// Skill with all edits of the causes.
+    pub after: f64,
+    /// Other sets of changes that do as well.
+    pub alternatives: Vec<String>,
+    /// Training runs.
+    pub runs: usize,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// Number of runs at a time.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
+
+/// Diagnoses the program on the bench.
+pub fn diagnose(bench: &Bench) -> Result<Report> {
+    let start = Instant::now();
+    let program = bench.program();
+    let whole = prepare(program, &bench.table(0).x, &bench.table(0).y)?;
+    let watched = bench.watched(0);
+    let (train, own, run, watch) = match watched {
+        Ok(w) => (w.train, w.own, w.run, w.watch),
+        Err(_) => (whole.clone(), None, nothing(), Watch::default()),
+    };
+    let base = detect::constant_loss(program.loss, &train.y);
+    let seen = Seen { program, data: &train, watch: &watch, run: &run, base };
+    let findings = detect::findings(&seen);
+    if std::env::var_os("CHAINRULE_DIAGNOSE_DEBUG").is_some() {
+        for f in &findings {
+            eprintln!(
+                "  {:<18} {:.2} {} [{}] {:?}",
+                f.cause.kind(),
+                f.strength,
+                f.text,
+                f.place,
+                f.remedies
+            );
+        }
+    }
+    let damaged = detect::not_finite(&whole);
+    let (certain, suspects) = remedies(&findings);
+    let search = Search::new(bench, bench.budget(), threads());
+    let fits = |changes: &[Change]| bench.edited(changes).is_some();
+    let found = match damaged.is_none() {
+        true => search.run(&certain, &suspects, &fits),
+        false => {
+            let none = f64::NEG_INFINITY;
+            Found { base: -1.0, ceiling: -1.0, after: -1.0, everything: none, ..Found::default() }
+        }
+    };
+    let mut causes = proved(bench, &seen, &findings, &found);
+    if let Some(text) = damaged {
+        causes.push(Verdict {
+            cause: Cause::Data,
+            place: "data".to_string(),
+            since: 0,
+            confidence: 0.95,
+            evidence: text,
+            edit: Vec::new(),
+            before: found.base,
+            after: found.after,
+        });
+    }
+    causes.extend(of_data(bench, &whole, own.as_ref(), &run, &findings, &found, causes.is_empty()));
+    // A program at chance is not called healthy because time ran out.
+    let unknown = !found.repaired && found.base < 0.3;
+    if causes.is_empty() && (unknown || found.base < 0.5 * found.goal()) {
+        causes.extend(unproved(&findings, &found));
+    }
+    let words = |set: &[Change]| set.iter().map(|c| c.text()).collect::<Vec<_>>().join(" and ");
+    let alternatives = match causes.is_empty() {
+        true => Vec::new(),
+        false => found.alternatives.iter().map(|(s, v)| format!("{} ({v:.2})", words(s))).collect(),
+    };
+    Ok(Report {
+        id: program.id.clone(),
+        learns: causes.is_empty() && !unknown,
+        causes,
+        skill: found.base,
+        best: found.ceiling.max(found.after),
+        after: found.after,
+        alternatives,
+        runs: bench.runs(),
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+fn nothing() -> Outcome {
+    Outcome {
+        losses: Vec::new(),
+        fit: -1.0,
+        held: None,
+        own: None,
+        finite: false,
+        planned: 0,
+        late: false,
+    }
+}
+
+/// The remedies of what the description itself shows, and of all findings, best first.
+fn remedies(findings: &[Finding]) -> (Vec<Change>, Vec<Change>) {
+    let mut certain = Vec::new();
+    let mut all: Vec<Change> = Vec::new();
+    for finding in findings {
+        if finding.strength >= 1.0 {
+            certain.extend(finding.remedies.first());
+        }
+        if let Some(first) = finding.remedies.first().filter(|r| !all.contains(r)) {
+            all.push(*first);
+        }
+    }
+    // Second thoughts come after the first ones of all findings.
+    for remedy in findings.iter().flat_map(|f| f.remedies.iter().skip(1)) {
+        if !all.contains(remedy) {
+            all.push(*remedy);
+        }
+    }
+    // Any model fits better when it is wider, so that comes last.
+    all.sort_by_key(|r| *r == Change::Wider);
+    (certain, all)
+}
+
+const OF_OUTPUT: &[Cause] = &[
+    Cause::OutputActivation,
+    Cause::Loss,
+    Cause::OutputUnits,
+    Cause::LossBroadcast,
+    Cause::Axis,
+    Cause::LossReduction,
+    Cause::LossNumerics,
+];
+
+/// The cause that a change mends.
+fn cause_of(change: Change, seen: &Seen<'_>, findings: &[Finding]) -> Cause {
+    let strength =
+        |cause: Cause| findings.iter().find(|f| f.cause == cause).map_or(0.0, |f| f.strength);
+    match change {
+        Change::OutputFit | Change::OutputPair | Change::LossForm => {
+            let asks = |f: &&Finding| OF_OUTPUT.contains(&f.cause) && f.remedies.contains(&change);
+            let default =
+                if change == Change::OutputFit { Cause::OutputActivation } else { Cause::Loss };
+            findings.iter().find(asks).map_or(default, |f| f.cause)
+        }
+        Change::ScaleX => Cause::InputScale,
+        Change::ScaleY => Cause::TargetScale,
+        Change::ReluHidden => Cause::HiddenActivation,
+        Change::Init if strength(Cause::InitConstant) > 0.0 => Cause::InitConstant,
+        Change::Init => Cause::InitScale,
+        Change::NoRegularisation if strength(Cause::Architecture) > 0.0 => Cause::Architecture,
+        Change::NoRegularisation => Cause::Regularisation,
+        Change::Wider => Cause::Capacity,
+        Change::Batch32 => Cause::BatchSize,
+        Change::Shuffle => Cause::DataOrder,
+        Change::UsualRate => Cause::LrSign,
+        Change::Down10 | Change::Down100 => Cause::LrHigh,
+        Change::Up10 | Change::Up100 => Cause::LrLow,
+        Change::Longer => Cause::EpochsFew,
+        Change::Adam | Change::AdamFast => {
+            let now = seen.program.optimizer;
+            let new = if change == Change::Adam { 0.001 } else { 0.01 };
+            if now.lr <= 0.0 {
+                Cause::LrSign
+            } else if strength(Cause::LrHigh)
+                > strength(Cause::LrLow).max(strength(Cause::EpochsFew))
+            {
+                Cause::LrHigh
+            } else if now.rule != KerasRule::Sgd && now.lr > new {
+                Cause::LrHigh
+            } else {
+                Cause::LrLow
+            }
+        }
+    }
+}
+
+/// The causes whose remedies repaired the program.
+fn proved(bench: &Bench, seen: &Seen<'_>, findings: &[Finding], found: &Found) -> Vec<Verdict> {
+    let gain = found.after - found.base;
+    let mistaken = findings.iter().any(|f| f.strength >= 1.0);
+    let soft = found.base > 0.3
+        && !mistaken
+        && found.changes.iter().all(|c| {
+            c.is_of_rate()
+                || matches!(
+                    c,
+                    Change::Longer
+                        | Change::Wider
+                        | Change::Init
+                        | Change::Batch32
+                        | Change::NoRegularisation
+                )
+        });
+    let least = if soft { SOFT_GAIN } else { GAIN };
+    if found.changes.is_empty() || gain < least {
+        return Vec::new();
+    }
+    let mut ranked: Vec<(f64, Change, Cause, f64)> = found
+        .changes
+        .iter()
+        .map(|&change| {
+            let cause = cause_of(change, seen, findings);
+            let finding = findings.iter().find(|f| f.cause == cause);
+            let strength = finding.map_or(0.2, |f| f.strength);
+            let without = found.without.iter().find(|w| w.0 == change).map_or(found.base, |w| w.1);
+            let share = ((found.after - without) / gain.max(0.1)).clamp(0.0, 1.0);
+            let certain = if strength >= 1.0 { 0.6 } else { 0.0 };
+            (strength + certain + 0.7 * share, change, cause, without)
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let order: Vec<Change> = ranked.iter().map(|r| r.1).collect();
+    let edits = bench.edits_of_each(&order);
+    let mut out: Vec<Verdict> = Vec::new();
+    for ((_, change, cause, without), edit) in ranked.into_iter().zip(edits) {
+        if let Some(same) = out.iter_mut().find(|v| v.cause == cause) {
+            same.edit.extend(edit);
+            continue;
+        }
+        let finding = findings.iter().find(|f| f.cause == cause);
+        let seen_text = finding.map(|f| format!("{}; ", f.text)).unwrap_or_default();
+        let proof =
+            format!("with {}: skill {:.2} in place of {without:.2}", change.text(), found.after);
+        let strength = finding.map_or(0.2, |f| f.strength);
+        let reached = if found.repaired { 0.1 } else { 0.0 };
+        let confidence = 0.45 + 0.25 * strength + reached + 0.2 * (gain / 0.5).min(1.0);
+        out.push(Verdict {
+            cause,
+            place: place_of(finding, &edit),
+            since: finding.map_or(0, |f| f.since),
+            confidence: confidence.min(0.99),
+            evidence: format!("{seen_text}{proof}"),
+            edit,
+            before: without,
+            after: found.after,
+        });
+    }
+    out.extend(certain_beside(findings, &out, found));
+    out
+}
+
+fn place_of(finding: Option<&Finding>, edits: &[Value]) -> String {
+    let edited = || edits.first().and_then(|e| e["path"].as_str()).unwrap_or("").to_string();
+    finding.map_or_else(edited, |f| f.place.clone())
+}
+
+/// Plain mistakes beside the causes that had to be mended.
+fn certain_beside(findings: &[Finding], said: &[Verdict], found: &Found) -> Vec<Verdict> {
+    let beside =
+        findings.iter().filter(|f| f.strength >= 0.9 && !said.iter().any(|v| v.cause == f.cause));
+    beside
+        .map(|f| Verdict {
+            cause: f.cause,
+            place: f.place.clone(),
+            since: f.since,
+            confidence: 0.4,
+            evidence: format!("{}; the skill comes back without mending it", f.text),
+            edit: Vec::new(),
+            before: found.after,
+            after: found.after,
+        })
+        .collect()
+}
+
+/// Causes in the data, which no change of the training mends.
+fn of_data(
+    bench: &Bench,
+    whole: &Prepared,
+    own: Option<&Prepared>,
+    run: &Outcome,
+    findings: &[Finding],
+    found: &Found,
+    alone: bool,
+) -> Vec<Verdict> {
+    let program = bench.program();
+    let verdict = |cause, confidence, evidence: String| Verdict {
+        cause,
+        place: "data".to_string(),
+        since: 0,
+        confidence,
+        evidence,
+        edit: Vec::new(),
+        before: found.base,
+        after: found.after,
+    };
+    let mut out = Vec::new();
+    for f in findings.iter().filter(|f| f.strength >= 1.0 && f.cause == Cause::Labels) {
+        if alone {
+            out.push(verdict(f.cause, 0.95, f.text.clone()));
+        }
+    }
+    if let Some(own) = own {
+        let missing = detect::is_split_by_class(whole, own);
+        if missing > 0.3 && program.task.is_classes() {
+            let text = format!(
+                "{:.0} % of the validation's rows are of classes that are rare in training",
+                100.0 * missing
+            );
+            let skill = run
+                .own
+                .map(|s| format!("; skill there {s:.2}, on the training rows {:.2}", run.fit))
+                .unwrap_or_default();
+            out.push(verdict(Cause::DataOrder, 0.9, format!("{text}{skill}")));
+        }
+        let copies = detect::share_of_copies(own, whole);
+        if copies > 0.5 {
+            let text = format!(
+                "{:.0} % of the validation's rows are among those trained on",
+                100.0 * copies
+            );
+            out.push(verdict(Cause::Validation, 0.6, text));
+        }
+    }
+    // Something was tried, and even that came to nothing.
+    let tried = found.everything.is_finite();
+    let low = tried && found.ceiling.max(found.after) < 0.25 && whole.rows >= 100;
+    if low && out.is_empty() {
+        if let Some(says) = detect::information(whole, program.task).filter(|&i| i < 0.1) {
+            let text = format!(
+                "nearest neighbours and a ridge fit predict rows that were kept back no better than a constant ({says:.2}), and so does every model that was tried (at most {:.2})",
+                found.ceiling.max(found.after)
+            );
+            let cause = if program.task.is_numbers() { Cause::Data } else { Cause::Labels };
+            out.push(verdict(cause, 0.7, text));
+        }
+    }
+    let unbalanced = findings.iter().find(|f| f.cause == Cause::Unbalanced);
+    if let (Some(f), true) = (unbalanced, alone) {
+        let mut v = verdict(Cause::Unbalanced, 0.5, f.text.clone());
+        if let Some(code) = &program.data.numpy {
+            v.edit.push(edit("data/numpy", format!("{}\n{BALANCED}", code.trim_end())));
+        }
+        out.push(v);
+    }
+    out
+}
+
+/// Draws the rows of each class to the number of the largest.
+const BALANCED: &str = "_c = y if y.ndim == 1 else (y.argmax(1) if y.shape[1] > 1 else y[:, 0])
+_k, _n = np.unique(_c, return_counts=True)
+_i = np.concatenate([rng.choice(np.flatnonzero(_c == k), _n.max()) for k in _k])
+X, y = X[_i], y[_i]
+";
+
+/// The suspicions, where nothing repaired a program that stays at chance.
+fn unproved(findings: &[Finding], found: &Found) -> Vec<Verdict> {
+    let strong = findings.iter().filter(|f| f.strength >= 0.5).take(3);
+    strong
+        .map(|f| Verdict {
+            cause: f.cause,
+            place: f.place.clone(),
+            since: f.since,
+            confidence: 0.2 + 0.2 * f.strength,
+            evidence: format!("{}; no change that was tried repaired the program", f.text),
+            edit: Vec::new(),
+            before: found.base,
+            after: found.after,
+        })
+        .collect()
+}
+
+/// Two places, without a minus at zero.
+fn short(x: f64) -> f64 {
+    let short = (x * 1e4).round() / 1e4;
+    if short == 0.0 || !short.is_finite() { 0.0 } else { short }
+}
+
+impl Verdict {
+    /// As the command prints it with `--json`.
+    pub fn json(&self) -> Value {
+        json!({
+            "kind": self.cause.kind(), "where": self.place, "since": self.since,
+            "confidence": short(self.confidence), "evidence": self.evidence, "edit": self.edit,
+            "skill_before": short(self.before), "skill_after": short(self.after),
+        })
+    }
+}
+
+impl Report {
+    /// As the command prints it with `--json`.
+    pub fn json(&self) -> Value {
+        json!({
+            "id": self.id, "learns": self.learns,
+            "causes": self.causes.iter().map(Verdict::json).collect::<Vec<_>>(),
+            "skill": short(self.skill), "best": short(self.best), "after": short(self.after),
+            "alternatives": self.alternatives, "runs": self.runs,
+            "seconds": (self.seconds * 1e3).round() / 1e3,
+        })
+    }
+
+    /// As people read it.
+    pub fn text(&self) -> String {
+        let mut out = Vec::new();
+        if self.causes.is_empty() && !self.learns {
+            let (id, skill, runs) = (&self.id, self.skill, self.runs);
+            return format!(
+                "{id}: skill {skill:.2}, and none of {runs} runs with changes says why."
+            );
+        }
+        if self.causes.is_empty() {
+            out.push(format!(
+                "{}: it learns. Skill {:.2} (0 is the best constant answer, 1 perfect); the best of {} runs with changes came to {:.2}.",
+                self.id, self.skill, self.runs, self.best
+            ));
+            return out.join("\n");
+        }
+        let known = self.causes.iter().any(|v| !v.edit.is_empty());
+        out.push(match known {
+            true => format!(
+                "{}: skill {:.2}, and {:.2} with the edits below.",
+                self.id, self.skill, self.after
+            ),
+            false => format!("{}: skill {:.2}.", self.id, self.skill),
+        });
+        for (i, v) in self.causes.iter().enumerate() {
+            let since = match v.since {
+                0 => "from the start".to_string(),
+                step => format!("since step {step}"),
+            };
+            out.push(format!(
+                "\n{}. {} ({:.0} % sure): {}.",
+                i + 1,
+                v.cause.kind(),
+                100.0 * v.confidence,
+                v.cause.sentence()
+            ));
+            out.push(format!("   where: {}, {since}", v.place));
+            out.push(format!("   seen:  {}", v.evidence));
+            for e in &v.edit {
+                let value = match e["value"].as_str() {
+                    Some(text) if text.contains('\n') => "text, see --json".to_string(),
+                    _ => e["value"].to_string(),
+                };
+                let (op, path) = (e["op"].as_str().unwrap_or(""), e["path"].as_str().unwrap_or(""));
+                out.push(match op {
+                    "set" => format!("   edit:  {path} = {value}"),
+                    _ => format!("   edit:  {op} {path} {value}"),
+                });
+            }
+        }
+        if !self.alternatives.is_empty() {
+            out.push(format!("\nJust as good: {}.", self.alternatives.join("; ")));
+        }
+        out.push(format!("\n{} runs in {:.1} s.", self.runs, self.seconds));
+        out.join("\n")
+    }
+}

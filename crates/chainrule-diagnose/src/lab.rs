@@ -1,0 +1,254 @@
+//! The bench of experiments on one program: its data for several seeds, and runs with changes.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use chainrule_core::rng::Generator;
+use serde_json::Value;
+
+use crate::change::{Change, TargetShape};
+use crate::data::{Prepared, Table, Targets};
+use crate::description::{Program, apply};
+use crate::detect;
+use crate::error::Result;
+use crate::run::{self, Limits, Outcome, Rows};
+use crate::watch::Watch;
+
+/// Skills of a training run, as a search compares them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// Skill on the rows that were trained on: 0 for the best constant answer, 1 for a perfect one.
+    pub fit: f64,
+    /// Skill on rows that were kept back; none where there are too few rows.
+    pub held: Option<f64>,
+}
+
+/// Largest lead of the skill on rows trained on over that on rows kept back; more is memory.
+const MEMORY: f64 = 0.1;
+
+impl Trial {
+    /// The skill that counts: memorised rows do not.
+    pub fn value(&self) -> f64 {
+        self.held.map_or(self.fit, |held| self.fit.min(held + MEMORY))
+    }
+}
+
+/// Something that can be trained with changes. The engine of the search knows no more of a program.
+pub trait Experiment: Sync {
+    /// Trains with these changes, from this seed; none where a change does not apply or run.
+    fn run(&self, changes: &[Change], seed: usize) -> Option<Trial>;
+
+    /// Seeds that there are: `seed` is below it.
+    fn seeds(&self) -> usize;
+
+    /// Whether single runs say little, since the model and the table are tiny.
+    fn is_chancy(&self) -> bool;
+}
+
+/// Rows from which on some are kept back.
+const ENOUGH: usize = 40;
+/// Rows kept back at most.
+const MOST_HELD: usize = 1000;
+/// Multiplications of one run: some seconds.
+const WORK: f64 = 2.5e10;
+/// Steps of one run at most.
+const MOST_STEPS: usize = 4500;
+/// Multiplications of all runs of a search.
+const ALL_WORK: f64 = 2e11;
+/// Runs of a search at most.
+const MOST_RUNS: usize = 120;
+
+/// A described program on the bench.
+pub struct Bench {
+    program: Program,
+    tables: Vec<Table>,
+    /// The seed of the first run.
+    seed: u64,
+    deadline: Option<Instant>,
+    shape: TargetShape,
+    known: Mutex<HashMap<(Vec<Change>, usize), Option<Trial>>>,
+}
+
+/// Result of the watched run.
+pub(crate) struct Watched {
+    pub train: Prepared,
+    pub own: Option<Prepared>,
+    pub run: Outcome,
+    pub watch: Watch,
+}
+
+impl Bench {
+    /// A program with its tables, one for each seed, or one for all.
+    pub fn new(
+        program: Program,
+        tables: Vec<Table>,
+        seed: u64,
+        deadline: Option<Instant>,
+    ) -> Bench {
+        let shape = target_shape(&program, &tables[0]);
+        Bench { program, tables, seed, deadline, shape, known: Mutex::default() }
+    }
+
+    /// The program as it is.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Rows of the table.
+    pub fn rows(&self) -> usize {
+        self.tables[0].x.rows()
+    }
+
+    pub(crate) fn table(&self, seed: usize) -> &Table {
+        &self.tables[seed.min(self.tables.len() - 1)]
+    }
+
+    /// Runs so far.
+    pub fn runs(&self) -> usize {
+        self.known().len()
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(Vec<Change>, usize), Option<Trial>>> {
+        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The edits that make these changes, in order, and the program they make; none where one of
+    /// them changes nothing.
+    pub fn edited(&self, changes: &[Change]) -> Option<(Vec<Value>, Program)> {
+        let mut sorted = changes.to_vec();
+        sorted.sort();
+        let steps = self.in_order(&sorted)?;
+        let program = steps.last().map_or_else(|| self.program.clone(), |(_, p)| p.clone());
+        Some((steps.into_iter().flat_map(|(edits, _)| edits).collect(), program))
+    }
+
+    /// The edits of each change and the program after them, in the order given.
+    fn in_order(&self, changes: &[Change]) -> Option<Vec<(Vec<Value>, Program)>> {
+        let mut program = self.program.clone();
+        let mut out = Vec::new();
+        for change in changes {
+            let new = change.edits(&program, &self.shape, self.rows())?;
+            program = Program::of(apply(&program.value, &new).ok()?).ok()?;
+            out.push((new, program.clone()));
+        }
+        Some(out)
+    }
+
+    /// The edits of each of the changes, which make the same program when applied one after
+    /// another in the order given. The first has all if another order makes another program.
+    pub fn edits_of_each(&self, changes: &[Change]) -> Vec<Vec<Value>> {
+        let Some((all, program)) = self.edited(changes) else { return Vec::new() };
+        let steps = self.in_order(changes).unwrap_or_default();
+        if steps.last().is_some_and(|(_, p)| p.value == program.value) {
+            return steps.into_iter().map(|(edits, _)| edits).collect();
+        }
+        let mut out = vec![Vec::new(); changes.len()];
+        out[0] = all;
+        out
+    }
+
+    fn limits(&self, program: &Program, rows: usize) -> Limits {
+        let step = 6.0 * (program.work().max(1) * program.batch.min(rows).max(1)) as f64;
+        let steps = ((WORK / step) as usize).clamp(30, MOST_STEPS);
+        Limits { steps, deadline: self.deadline }
+    }
+
+    /// The data of a seed: rows to train on, rows kept back, and the program's own validation.
+    fn data(
+        &self,
+        program: &Program,
+        seed: usize,
+    ) -> Result<(Prepared, Option<Prepared>, Option<Prepared>)> {
+        let (all, own) = crate::data::both(program, self.table(seed))?;
+        if all.rows < ENOUGH {
+            return Ok((all, None, own));
+        }
+        let order = Generator::manual_seed(11 + seed as u64).randperm(all.rows);
+        let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
+        let (held, kept) = order.split_at((all.rows / 4).min(MOST_HELD));
+        let mut kept = kept.to_vec();
+        // The order of the rows is part of the program where it does not shuffle.
+        kept.sort_unstable();
+        Ok((all.pick(&kept), Some(all.pick(held)), own))
+    }
+
+    /// Runs that a search may take: fewer of programs of which each takes long.
+    pub fn budget(&self) -> usize {
+        let rows = self.rows();
+        let step = 6.0 * (self.program.work().max(1) * self.program.batch.min(rows).max(1)) as f64;
+        let steps = self.program.steps(rows).min(self.limits(&self.program, rows).steps);
+        ((ALL_WORK / (step * steps as f64)) as usize).clamp(14, MOST_RUNS)
+    }
+
+    /// Whether the run is the whole one: it was not cut short for its work.
+    pub fn is_whole(&self, program: &Program) -> bool {
+        let rows = self.rows();
+        program.steps(rows) <= self.limits(program, rows).steps
+    }
+
+    /// The program as it is, watched.
+    pub(crate) fn watched(&self, seed: usize) -> Result<Watched> {
+        let (train, held, own) = self.data(&self.program, seed)?;
+        let planned = self.program.steps(self.rows());
+        let rows = Rows { train: &train, held: held.as_ref(), own: own.as_ref(), planned };
+        let mut watch = Watch::default();
+        let limits = self.limits(&self.program, self.rows());
+        let run =
+            run::train(&self.program, &rows, self.seed + seed as u64, limits, Some(&mut watch))?;
+        let trial = Trial { fit: run.fit, held: run.held };
+        self.known().insert((Vec::new(), seed), Some(trial));
+        Ok(Watched { train, own, run, watch })
+    }
+
+    fn try_run(&self, changes: &[Change], seed: usize) -> Option<Trial> {
+        let (_, program) = self.edited(changes)?;
+        let (train, held, _) = self.data(&program, seed).ok()?;
+        let planned = program.steps(self.rows());
+        let rows = Rows { train: &train, held: held.as_ref(), own: None, planned };
+        let limits = self.limits(&program, self.rows());
+        let run = run::train(&program, &rows, self.seed + seed as u64, limits, None).ok()?;
+        // A run that was stopped by the clock says nothing.
+        if run.late {
+            return None;
+        }
+        Some(Trial { fit: run.fit, held: run.held })
+    }
+}
+
+/// The shape of the targets as the program codes them.
+fn target_shape(program: &Program, table: &Table) -> TargetShape {
+    match crate::data::prepare(program, &table.x, &table.y).map(|d| d.y) {
+        Ok(Targets::Classes(c)) => {
+            let classes = c.into_iter().max().unwrap_or(0) + 1;
+            TargetShape { columns: None, classes, negative: false }
+        }
+        Ok(y) => {
+            let most = y.classes().into_iter().max().unwrap_or(0).max(0) as usize;
+            let negative = detect::target_range(&y).0 < 0.0;
+            TargetShape { columns: Some(y.columns()), classes: most + 1, negative }
+        }
+        Err(_) => TargetShape { columns: None, classes: 2, negative: false },
+    }
+}
+
+impl Experiment for Bench {
+    fn run(&self, changes: &[Change], seed: usize) -> Option<Trial> {
+        let mut key = changes.to_vec();
+        key.sort();
+        if let Some(known) = self.known().get(&(key.clone(), seed)) {
+            return *known;
+        }
+        let trial = self.try_run(&key, seed);
+        self.known().insert((key, seed), trial);
+        trial
+    }
+
+    fn seeds(&self) -> usize {
+        3
+    }
+
+    fn is_chancy(&self) -> bool {
+        self.rows() < ENOUGH || self.program.weights() < 100
+    }
+}

@@ -1,0 +1,28 @@
+//! Why a training program does not learn.
+
+#![forbid(unsafe_code)]
+
+mod cause;
+mod change;
+pub mod data;
+pub mod description;
+mod detect;
+mod diagnosis;
+mod error;
+mod lab;
+mod model;
+pub mod run;
+mod script;
+mod search;
+mod watch;
+
+pub use cause::Cause;
+pub use change::Change;
+pub use diagnosis::{Report, Verdict, diagnose};
+pub use error::Result;
+pub use lab::{Bench, Experiment, Trial};
+pub use script::script;
+pub use search::{Found, Search};
+
+#[cfg(test)]
+mod tests;

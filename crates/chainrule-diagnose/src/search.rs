@@ -1,0 +1,385 @@
+//! The search for the smallest set of changes that repairs a program.
+//!
+//! A ceiling says what can be reached: a run with everything changed at once. From the suspects
+//! changes are added one at a time; if that does not get there, everything is changed and the
+//! changes are taken back one at a time, those that nobody suspected first. A change that can be
+//! left out is left out, and the rest is tried on other seeds.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::change::Change::{self, *};
+use crate::lab::Experiment;
+
+/// A gain below which two runs count as equal.
+const EVEN: f64 = 0.03;
+/// A skill above every goal.
+const ENOUGH: f64 = 0.92;
+/// Sets of changes that are tried before the best of them is looked for; the same on all machines.
+const TOGETHER: usize = 2;
+/// Everything at once, but for the rate.
+const ALL: &[Change] =
+    &[ScaleX, ScaleY, OutputPair, ReluHidden, Init, NoRegularisation, Wider, Shuffle, Longer];
+/// Changes to try if the suspects do not repair, in this order.
+const OTHERS: &[Change] = &[
+    ScaleX,
+    AdamFast,
+    OutputPair,
+    ScaleY,
+    Init,
+    Up10,
+    Longer,
+    Wider,
+    ReluHidden,
+    Down10,
+    Adam,
+    NoRegularisation,
+    Batch32,
+    Shuffle,
+];
+
+/// Result of a search.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Skill of the program as it is, over seeds.
+    pub base: f64,
+    /// Skill with everything changed at once.
+    pub ceiling: f64,
+    /// Skill of the run with everything changed; minus infinity if there was none.
+    pub everything: f64,
+    /// The changes that repair it, none if none do or if there is nothing to repair.
+    pub changes: Vec<Change>,
+    /// Skill with them, over seeds.
+    pub after: f64,
+    /// Skill with all of them but one, for each.
+    pub without: Vec<(Change, f64)>,
+    /// Single changes that do as well.
+    pub alternatives: Vec<(Vec<Change>, f64)>,
+    /// Whether the skill that was aimed at is reached.
+    pub repaired: bool,
+}
+
+impl Found {
+    /// The skill that a repair must reach.
+    pub fn goal(&self) -> f64 {
+        goal(self.ceiling)
+    }
+}
+
+fn goal(ceiling: f64) -> f64 {
+    (0.9 * ceiling).max(ceiling - 0.08)
+}
+
+/// The search over one program.
+pub struct Search<'a> {
+    bench: &'a dyn Experiment,
+    /// Runs at most.
+    budget: usize,
+    threads: usize,
+    runs: AtomicUsize,
+    tried: Mutex<BTreeMap<Vec<Change>, f64>>,
+}
+
+fn median(mut x: Vec<f64>) -> f64 {
+    x.sort_by(f64::total_cmp);
+    x.get(x.len() / 2).copied().unwrap_or(f64::NEG_INFINITY)
+}
+
+/// Whether two changes are of one thing, so that they cannot stand together.
+fn clash(a: Change, b: Change) -> bool {
+    let output = |c| matches!(c, OutputFit | OutputPair);
+    let form = |c| matches!(c, LossForm | OutputPair);
+    a == b || (a.is_of_rate() && b.is_of_rate()) || (output(a) && output(b)) || (form(a) && form(b))
+}
+
+impl<'a> Search<'a> {
+    /// A search with so many runs at most, so many at a time.
+    pub fn new(bench: &'a dyn Experiment, budget: usize, threads: usize) -> Search<'a> {
+        Search { bench, budget, threads, runs: AtomicUsize::new(0), tried: Mutex::default() }
+    }
+
+    fn spent(&self) -> bool {
+        self.runs.load(Ordering::Relaxed) >= self.budget
+    }
+
+    /// The skills of these sets of changes over so many seeds; the same whatever the threads are.
+    fn values(&self, sets: &[Vec<Change>], seeds: usize) -> Vec<Option<f64>> {
+        let jobs: Vec<(usize, usize)> =
+            (0..sets.len()).flat_map(|set| (0..seeds).map(move |seed| (set, seed))).collect();
+        let results = Mutex::new(vec![None; jobs.len()]);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(&(set, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let trial = self.bench.run(&sets[set], seed);
+                let at = set * seeds + seed;
+                results.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[at] = trial;
+            }
+        };
+        self.runs.fetch_add(jobs.len(), Ordering::Relaxed);
+        match self.threads.min(jobs.len()) {
+            0 | 1 => work(),
+            threads => std::thread::scope(|scope| {
+                (0..threads).for_each(|_| {
+                    scope.spawn(work);
+                })
+            }),
+        }
+        let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        sets.iter()
+            .zip(results.chunks(seeds))
+            .map(|(set, trials)| {
+                let each: Option<Vec<f64>> =
+                    trials.iter().map(|t| t.as_ref().map(|t| t.value())).collect();
+                let value = each.map(median);
+                if let Some(value) = value {
+                    let mut key = set.clone();
+                    key.sort();
+                    tried.insert(key, value);
+                }
+                value
+            })
+            .collect()
+    }
+
+    fn seeds(&self) -> usize {
+        if self.bench.is_chancy() { self.bench.seeds() } else { 1 }
+    }
+
+    fn value(&self, set: &[Change]) -> Option<f64> {
+        self.values(&[set.to_vec()], self.seeds())[0]
+    }
+
+    /// The changes of a list that change something, one after another.
+    fn fitting(&self, wanted: &[Change], fits: &dyn Fn(&[Change]) -> bool) -> Vec<Change> {
+        let mut out = Vec::new();
+        for &change in wanted {
+            out.push(change);
+            if !fits(&out) {
+                out.pop();
+            }
+        }
+        out
+    }
+
+    /// The skill of the program as it is, over all seeds.
+    pub fn base(&self) -> f64 {
+        self.values(&[Vec::new()], self.bench.seeds())[0].unwrap_or(-1.0)
+    }
+
+    /// The best of the sets that change everything, and its skill.
+    fn ceiling(&self, fits: &dyn Fn(&[Change]) -> bool) -> (Vec<Change>, f64) {
+        let mut best = (Vec::new(), f64::NEG_INFINITY);
+        for rate in [AdamFast, Adam] {
+            let set = self.fitting(&[ALL, &[rate]].concat(), fits);
+            match self.value(&set) {
+                Some(value) if value > best.1 => best = (set, value),
+                _ => {}
+            }
+            if best.1 >= ENOUGH {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Searches. `certain` are the changes that the description itself asks for, `suspects` those
+    /// that findings propose, best first; `fits` says whether changes can stand together.
+    pub fn run(
+        &self,
+        certain: &[Change],
+        suspects: &[Change],
+        fits: &dyn Fn(&[Change]) -> bool,
+    ) -> Found {
+        let mut found = Found { base: self.base(), ..Found::default() };
+        found.everything = f64::NEG_INFINITY;
+        (found.ceiling, found.after) = (found.base, found.base);
+        if found.base >= ENOUGH {
+            found.repaired = true;
+            return found;
+        }
+        let mut now = (Vec::new(), self.value(&[]).unwrap_or(-1.0));
+        self.start(certain, ENOUGH, fits, &mut now);
+        let mut everything = Vec::new();
+        if now.1 < ENOUGH {
+            (everything, found.everything) = self.ceiling(fits);
+        }
+        found.ceiling = found.everything.max(found.base).max(now.1);
+        let goal = found.goal();
+        if found.base >= goal {
+            found.repaired = found.everything.is_finite();
+            return found;
+        }
+        self.climb(suspects, goal, fits, &mut now);
+        if now.1 < goal {
+            self.descend(&everything, found.everything, suspects, goal, &mut now);
+        }
+        if now.1 < goal {
+            self.climb(OTHERS, goal, fits, &mut now);
+        }
+        self.trim(certain, suspects, goal, &mut now);
+        self.confirm(&mut found, goal, fits, now);
+        found
+    }
+
+    /// Applies the changes that the description asks for, together.
+    fn start(
+        &self,
+        certain: &[Change],
+        goal: f64,
+        fits: &dyn Fn(&[Change]) -> bool,
+        now: &mut (Vec<Change>, f64),
+    ) {
+        let mut wanted: Vec<Change> = Vec::new();
+        for &change in certain {
+            if !wanted.iter().any(|&w| clash(w, change)) {
+                wanted.push(change);
+            }
+        }
+        let first = self.fitting(&wanted, fits);
+        if first.is_empty() {
+            return;
+        }
+        // A mistake that is plain to see is mended first, also where that alone does not help.
+        if let Some(value) = self.value(&first).filter(|&v| v > now.1 - EVEN) {
+            *now = (first.clone(), value);
+        }
+        if now.1 < goal && first.contains(&OutputFit) {
+            let pair: Vec<Change> =
+                first.iter().map(|&c| if c == OutputFit { OutputPair } else { c }).collect();
+            if let Some(value) = self.value(&pair).filter(|&v| v > now.1 + EVEN) {
+                *now = (pair, value);
+            }
+        }
+    }
+
+    /// Adds the change that helps most, again and again, until the goal is reached.
+    fn climb(
+        &self,
+        changes: &[Change],
+        goal: f64,
+        fits: &dyn Fn(&[Change]) -> bool,
+        now: &mut (Vec<Change>, f64),
+    ) {
+        while now.1 < goal && !self.spent() && now.0.len() < 6 {
+            let with = |c: Change| {
+                let kept = now.0.iter().copied().filter(|&n| !clash(n, c));
+                kept.chain([c]).collect::<Vec<Change>>()
+            };
+            let sets = changes.iter().filter(|c| !now.0.contains(c)).map(|&c| with(c));
+            let sets: Vec<Vec<Change>> = sets.filter(|s| fits(s)).collect();
+            let mut best: Option<(Vec<Change>, f64)> = None;
+            for part in sets.chunks(TOGETHER) {
+                for (set, value) in part.iter().zip(self.values(part, self.seeds())) {
+                    let Some(value) = value else { continue };
+                    // The first suspect wins among those that get there.
+                    if best.as_ref().is_none_or(|b| b.1 < goal && value > b.1) {
+                        best = Some((set.clone(), value));
+                    }
+                }
+                if self.spent() || best.as_ref().is_some_and(|b| b.1 >= goal) {
+                    break;
+                }
+            }
+            match best.filter(|b| b.1 > now.1 + EVEN) {
+                Some(best) => *now = best,
+                None => break,
+            }
+        }
+    }
+
+    /// From everything changed at once down to what is needed.
+    fn descend(
+        &self,
+        everything: &[Change],
+        ceiling: f64,
+        suspects: &[Change],
+        goal: f64,
+        now: &mut (Vec<Change>, f64),
+    ) {
+        if ceiling < now.1 + 0.05 {
+            return;
+        }
+        let suspected = everything.iter().copied().filter(|c| suspects.contains(c));
+        let few: Vec<Change> = suspected.collect();
+        *now = match self.value(&few).filter(|&v| v >= goal && few.len() < everything.len()) {
+            Some(value) => (few, value),
+            None => (everything.to_vec(), ceiling),
+        };
+    }
+
+    /// Leaves out what is not needed, the least suspected first. A change that the description
+    /// itself asks for goes only where nothing at all is lost without it.
+    fn trim(
+        &self,
+        certain: &[Change],
+        suspects: &[Change],
+        goal: f64,
+        now: &mut (Vec<Change>, f64),
+    ) {
+        let rank = |c: &Change| suspects.iter().position(|s| s == c).unwrap_or(usize::MAX);
+        let mut order = now.0.clone();
+        order.sort_by_key(|c| (std::cmp::Reverse(rank(c)), std::cmp::Reverse(*c)));
+        for change in order {
+            if now.0.len() < 2 {
+                break;
+            }
+            let rest: Vec<Change> = now.0.iter().copied().filter(|&c| c != change).collect();
+            let enough = match certain.contains(&change) {
+                true => now.1 - 0.005,
+                false => (now.1 - EVEN).min(goal.max(now.1 - 2.0 * EVEN)),
+            };
+            if let Some(value) = self.value(&rest).filter(|&v| v >= enough) {
+                *now = (rest, value);
+            }
+        }
+    }
+
+    /// Tries the changes on all seeds, and adds to them where that is not enough.
+    fn confirm(
+        &self,
+        found: &mut Found,
+        goal: f64,
+        fits: &dyn Fn(&[Change]) -> bool,
+        now: (Vec<Change>, f64),
+    ) {
+        if now.0.is_empty() {
+            return;
+        }
+        let seeds = self.bench.seeds();
+        let over = |set: &[Change]| self.values(&[set.to_vec()], seeds)[0].unwrap_or(-1.0);
+        let mut set = now.0;
+        let mut value = over(&set);
+        if value < goal - EVEN {
+            let more: Vec<Vec<Change>> = [Longer, Wider, Init, ScaleX, AdamFast, Adam]
+                .iter()
+                .filter(|c| !set.iter().any(|&s| clash(s, **c)))
+                .map(|&c| [&set[..], &[c]].concat())
+                .filter(|s| fits(s))
+                .collect();
+            let values = self.values(&more, seeds);
+            let best = more.into_iter().zip(values).filter_map(|(s, v)| Some((s, v?)));
+            let best = best.fold((set.clone(), value), |a, b| if b.1 > a.1 + EVEN { b } else { a });
+            (set, value) = best;
+        }
+        if set.len() > 1 {
+            let rests: Vec<Vec<Change>> =
+                set.iter().map(|&c| set.iter().copied().filter(|&s| s != c).collect()).collect();
+            let values = self.values(&rests, self.seeds());
+            found.without =
+                set.iter().zip(values).map(|(&c, v)| (c, v.unwrap_or(found.base))).collect();
+        } else {
+            found.without = vec![(set[0], found.base)];
+        }
+        let tried = self.tried.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let as_good = |(s, v): &(&Vec<Change>, &f64)| {
+            **v >= value - EVEN && **s != set && s.len() <= set.len() && !s.is_empty()
+        };
+        found.alternatives =
+            tried.iter().filter(as_good).map(|(s, v)| (s.clone(), *v)).take(3).collect();
+        found.repaired = value >= goal - EVEN;
+        found.after = value;
+        found.changes = set;
+    }
+}
