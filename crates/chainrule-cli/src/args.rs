@@ -58,6 +58,8 @@ pub enum Command {
     /// Check gradients, and exit with status 1 if one is wrong
     #[command(subcommand)]
     Check(Check),
+    /// Say why a training program does not learn, and prove it by short experiments
+    Diagnose(Diagnose),
     /// Fetch data sets
     #[command(subcommand)]
     Data(data::Data),
@@ -145,6 +147,46 @@ pub struct Predict {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `chainrule diagnose`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "Examples:
+  chainrule diagnose program.json
+  chainrule diagnose program.json --json | tail -1
+
+The page `diagnosis` of the book describes the format of a program. If its data are NumPy text, that text is run
+with python3, as a training script would be; give only programs that you would run.")]
+pub struct Diagnose {
+    /// The description of a training program
+    #[arg(value_name = "PROGRAM.json")]
+    pub program: PathBuf,
+
+    /// Print the report as one line of JSON too, as the last line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Begin no experiment after so many seconds
+    #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
+    #[arg(allow_negative_numbers = true)]
+    pub seconds: f64,
+
+    /// Seed of data, weights and batches; the same seed gives the same report
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
+    #[arg(allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// Print the program as a PyTorch script instead
+    #[arg(long)]
+    pub python: bool,
+
+    /// Do not run the NumPy text of a description
+    #[arg(long)]
+    pub no_data_code: bool,
+
+    /// The module `gen.py` of that text; by default one beside the description or in a folder above
+    #[arg(long, value_name = "FILE")]
+    pub generator: Option<PathBuf>,
 }
 
 /// `chainrule completions`
@@ -327,6 +369,13 @@ fn learning_rate(text: &str) -> Result<f64, String> {
 fn seed(text: &str) -> Result<u64, String> {
     // The largest number that a TOML file can hold.
     whole(text, "the seed", 0, i64::MAX as u64)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(t) if (0.0..=86_400.0).contains(&t) => Ok(t),
+        _ => Err("the seconds must be a number from 0 to 86400, such as 60".into()),
+    }
 }
 
 fn points(text: &str) -> Result<usize, String> {

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => commands::eval::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => commands::bench::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => commands::check::run(&check),
+        Command::Diagnose(args) => commands::diagnose::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => commands::explain::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match done {

@@ -102,6 +102,7 @@ mod book {
         invariants "invariants.md",
         workflow "workflow.md",
         why_wrong "why-wrong.md",
+        diagnosis "diagnosis.md",
         mistakes "mistakes.md",
         random "random.md",
         modules "modules.md",

@@ -1,0 +1,45 @@
+//! `chainrule diagnose`: why a training program does not learn, with the experiments that prove it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use chainrule_diagnose::data::Source;
+use chainrule_diagnose::description::Program;
+use chainrule_diagnose::{Bench, script};
+
+use crate::args::Diagnose;
+use crate::output;
+
+/// Bytes of a description beyond which it is taken for another file.
+const MOST: u64 = 64 << 20;
+
+/// Runs the command.
+pub fn run(args: &Diagnose) -> Result<()> {
+    let start = Instant::now();
+    let path = &args.program;
+    let about = || format!("{}", path.display());
+    let size = fs::metadata(path).with_context(about)?.len();
+    if size > MOST {
+        bail!("{}: {size} bytes are too many for a description", path.display());
+    }
+    let text = fs::read_to_string(path).with_context(about)?;
+    let program = Program::parse(&text).with_context(about)?;
+    if args.python {
+        return output::line(script(&program).trim_end());
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let source = Source::new(folder, args.generator.as_deref(), !args.no_data_code);
+    let seeds: Vec<u64> = (0..3).map(|i| args.seed + i).collect();
+    let (tables, told) = source.tables(&program, &seeds).with_context(about)?;
+    if let Some(told) = told {
+        output::complain(&format!("note: {told}"));
+    }
+    let deadline = Instant::now() + Duration::from_secs_f64(args.seconds);
+    let bench = Bench::new(program, tables, args.seed, Some(deadline));
+    let mut report = chainrule_diagnose::diagnose(&bench).with_context(about)?;
+    report.seconds = start.elapsed().as_secs_f64();
+    output::line(&report.text())?;
+    if args.json { output::json(&report.json()) } else { Ok(()) }
+}
