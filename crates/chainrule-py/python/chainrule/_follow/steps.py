@@ -84,11 +84,8 @@ class Recording:
         if not self.wrong and (given := self._wrong(case.gradients(self.others[1]), self.others[1])):
             self.point, self.wrong = case.point(0, quantities=True), given
             self.base, self.others = case.gradients(self.point), [case.point(0), self.others[0]]
-        if not self.wrong and (far := next((p for p in case.far() if self._wrong(case.gradients(p), p)), None)) is not None:
-            # Right near the given inputs, where no bound is reached.
-            self.point, self.others = case.point(far.seed, quantities=True), [case.point(2), case.point(0), *(p for p in case.far() if p.seed != far.seed)]
-            self.base = case.gradients(self.point)
-            self.wrong = self._wrong(self.base, self.point)
+        if not self.wrong:
+            self._begin_elsewhere()
         self.engine = case.engine
         self.numbers = itertools.count()
         self._resized: list[Point] | None = None
@@ -104,6 +101,22 @@ class Recording:
         backward, forward = called(lambda: case.gradients(self.point), lambda: case.run_forward(self.point.inputs))
         self.units, self.forwards = self._units(backward), self._units(forward)
         self.bench = Bench(case, self.point, self.units, self.hook, seconds)
+
+    def _begin_elsewhere(self) -> None:
+        """Begins at another point, where the backward is right near the given inputs: at one at
+        which a gate or a bound is reached.
+        """
+        case = self.case
+        points = itertools.chain((case.point(seed) for seed in (2, 6, 7, 8)), case.far())
+        odd = next((p for p in points if self._wrong(case.gradients(p), p)), None)
+        if odd is None:
+            return
+        self.point = case.point(odd.seed, quantities=True)
+        self.point.sizes = odd.sizes
+        far = [p for p in case.far() if p.seed != odd.seed]
+        self.others = [case.point(0), case.point(1), *far]
+        self.base = case.gradients(self.point)
+        self.wrong = self._wrong(self.base, self.point)
 
     def _wrong(self, found: list[Array], point: Point) -> list[int]:
         return [i for i, e in enumerate(self.case.errors(point, found)) if not e <= self.case.tolerance_at(point)]
