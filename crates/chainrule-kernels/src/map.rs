@@ -188,7 +188,10 @@ pub trait Function2: Copy {
 
 #[inline(always)]
 fn function_body<const FMA: bool, T: Real, F: Function>(x: &[T], out: &mut [T], f: F) {
-    unary_body::<FMA, T, T, _>(x, out, |x| f.at::<FMA, T>(x));
+    // A loop of its own: a closure may stay a call, which no instruction set of the caller reaches.
+    for (o, &x) in out.iter_mut().zip(x) {
+        *o = f.at::<FMA, T>(x);
+    }
 }
 
 vectorized! {
@@ -203,7 +206,9 @@ fn function_pairs_body<const FMA: bool, T: Real, F: Function2>(
     out: &mut [T],
     f: F,
 ) {
-    pairs_body::<FMA, T, T, _>(a, b, out, &|a, b| f.at::<FMA, T>(a, b));
+    for ((o, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *o = f.at::<FMA, T>(a, b);
+    }
 }
 
 vectorized! {
