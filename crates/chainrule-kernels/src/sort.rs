@@ -107,6 +107,10 @@ impl Part {
         match self {
             Part::All => keys.sort_unstable(),
             Part::First(0, _) => return &[],
+            Part::First(k, _) if k <= FEW && k < keys.len() / 8 => {
+                smallest(keys, k);
+                return &keys[..k];
+            }
             Part::First(k, sorted) => {
                 if k < keys.len() {
                     keys.select_nth_unstable(k - 1);
@@ -119,6 +123,23 @@ impl Part {
             Part::At(n) => return std::slice::from_ref(keys.select_nth_unstable(n).1),
         }
         keys
+    }
+}
+
+/// The largest number of elements that are kept in their order while the others pass by.
+const FEW: usize = 16;
+
+/// Brings the `k` smallest keys to the front, in their order. Most of the others are only compared
+/// with the last of them.
+fn smallest<P: Packed>(keys: &mut [P], k: usize) {
+    let (front, others) = keys.split_at_mut(k);
+    front.sort_unstable();
+    for &key in &*others {
+        if key < front[k - 1] {
+            let at = front.partition_point(|&f| f < key);
+            front.copy_within(at..k - 1, at + 1);
+            front[at] = key;
+        }
     }
 }
 
