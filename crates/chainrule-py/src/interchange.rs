@@ -16,6 +16,12 @@ use crate::tensor::{Outside, PyTensor};
 #[expect(dead_code, reason = "both are held")]
 struct Keeper(Memory, Option<Arc<()>>);
 
+/// The address of the first element.
+fn first_of(array: &Bound<'_, PyUntypedArray>) -> usize {
+    // SAFETY: the array is alive, and its head does not change while it is read.
+    unsafe { (*array.as_array_ptr()).fields.data.expose_provenance() }
+}
+
 /// A tensor of an array, without a copy where its type is one of ours.
 pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = x.py();
@@ -54,14 +60,11 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         )));
     }
     let odd = array.strides().iter().any(|s| s % size != 0);
-    let address: usize =
-        array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
-    let array = match odd || !address.is_multiple_of(to.size()) {
+    let array = match odd || !first_of(&array).is_multiple_of(to.size()) {
         false => array,
         true => array.call_method0("copy")?.cast_into::<PyUntypedArray>()?,
     };
-    let address: usize =
-        array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
+    let address = first_of(&array);
     let strides: Vec<isize> = array.strides().iter().map(|s| s / size).collect();
     let shape = array.shape().to_vec();
     let owner: Py<PyAny> = array.into_any().unbind();
