@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chainrule::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
@@ -393,6 +394,8 @@ impl PyTensor {
     /// Calls `hook` with the gradient of this tensor in each backward pass; what it returns
     /// replaces the gradient.
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<Handle> {
+        let held = Arc::new(hook);
+        let hook = held.clone();
         let call = move |g: &Tensor| {
             Python::attach(|py| {
                 let called = Py::new(py, PyTensor::from(g.clone()))
@@ -411,10 +414,33 @@ impl PyTensor {
             })
         };
         let t = self.tensor();
-        let handle = run(|| t.register_hook(call))?;
+        let handle = run(|| t.register_hook_holding(call, held))?;
         // Programs from before know nothing of it.
         let counter = t.is_changeable().then(|| self.replaced());
         Ok(Handle { hook: Mutex::new(Some(handle)), counter })
+    }
+
+    /// Objects that the handle keeps alive: other handles, an array, and hooks that nobody else
+    /// has.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A lock that is held is held by this thread or by one that runs Python, for the whole of a
+        // collection: what is not seen once is not seen at all, and kept.
+        let Ok(inner) = self.cell.try_lock() else { return Ok(()) };
+        inner.alias.as_ref().map_or(Ok(()), |alias| alias.link.traverse(&visit))?;
+        if let Some(rest) = &inner.rest {
+            visit.call(&rest.grad)?;
+            rest.past.iter().try_for_each(|past| past.traverse(&visit))?;
+            rest.outside.as_ref().map_or(Ok(()), |outside| visit.call(&outside.array))?;
+        }
+        let mut outcome = Ok(());
+        inner.tensor.visit_held(&mut |held| {
+            if let Some(hook) = held.downcast_ref::<Py<PyAny>>()
+                && outcome.is_ok()
+            {
+                outcome = visit.call(hook);
+            }
+        });
+        outcome
     }
 
     // Types

@@ -226,6 +226,30 @@ fn a_hook_sees_the_whole_gradient_once() {
 }
 
 #[test]
+fn what_hooks_hold_is_seen_by_the_sole_owner() {
+    fn count(t: &Tensor) -> usize {
+        let mut seen = 0;
+        t.visit_held(&mut |_| seen += 1);
+        seen
+    }
+    let x = Tensor::scalar(1.0f64).parameter();
+    let handle = x.register_hook_holding(|_| None, Arc::new(1u8)).unwrap();
+    // The handle that removes the hook has the leaf, too.
+    assert_eq!(count(&x), 0);
+    drop(handle);
+    assert_eq!(count(&x), 1);
+    let y = (&x * 2.0).exp();
+    y.register_hook_holding(|_| None, Arc::new(2u8)).unwrap();
+    assert_eq!((count(&x), count(&y)), (0, 1));
+    drop(x);
+    assert_eq!(count(&y), 2);
+    let other = y.clone();
+    assert_eq!(count(&y), 0);
+    drop(other);
+    assert_eq!(count(&y), 2);
+}
+
+#[test]
 fn hooks_on_leaves_and_their_errors() {
     let x = Tensor::from([1.0f64, 2.0]).parameter();
     let _first = x.register_hook(|g| Some(g * 3.0)).unwrap();

@@ -21,6 +21,7 @@ pub mod value;
 pub mod watch;
 pub mod work;
 
+use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +30,7 @@ use crate::dtype::{DType, Element, Stored};
 use crate::error::{Error, Result, raise};
 use crate::param::{Param, Parameters};
 use crate::shape::{IntoShape, Shape};
-use node::{Hook, Mode, Notes, Source, next_number};
+use node::{HeldObject, Hook, Mode, Notes, Registered, Source, next_number};
 use value::{Meta, Value};
 
 pub use convert::{Elements, IntoTensor};
@@ -334,6 +335,27 @@ impl Tensor {
         &self,
         hook: impl Fn(&Tensor) -> Option<Tensor> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
+        self.registered(Arc::new(hook), None)
+    }
+
+    /// As [`Tensor::register_hook`], for a hook that holds an object of another language.
+    #[doc(hidden)]
+    pub fn register_hook_holding(
+        &self,
+        hook: impl Fn(&Tensor) -> Option<Tensor> + Send + Sync + 'static,
+        held: Arc<dyn Any + Send + Sync>,
+    ) -> Result<HookHandle> {
+        self.registered(Arc::new(hook), Some(held))
+    }
+
+    /// Calls `visit` with each object that a hook holds and that is gone when this tensor is: for
+    /// the collector of another language.
+    #[doc(hidden)]
+    pub fn visit_held(&self, visit: &mut dyn FnMut(&Arc<dyn Any + Send + Sync>)) {
+        self.source.visit_held(visit);
+    }
+
+    fn registered(&self, hook: Hook, held: Option<HeldObject>) -> Result<HookHandle> {
         let number = next_number();
         let Some(mut notes) = self.source.notes() else {
             return Err(Error::gradient(
@@ -341,8 +363,7 @@ impl Tensor {
                 "a constant gets no gradient; call parameter() first",
             ));
         };
-        let hook: Hook = Arc::new(hook);
-        notes.get_or_insert_default().hooks.push((number, hook));
+        notes.get_or_insert_default().hooks.push(Registered::new(number, hook, held));
         drop(notes);
         Ok(HookHandle { source: self.source.clone(), number })
     }
@@ -503,7 +524,7 @@ impl HookHandle {
         if let Some(mut notes) = self.source.notes()
             && let Some(notes) = notes.as_mut()
         {
-            notes.hooks.retain(|(n, _)| *n != self.number);
+            notes.hooks.retain(|h| h.number != self.number);
         }
     }
 }
@@ -553,6 +574,6 @@ pub fn record_all<R>(f: impl FnOnce() -> R) -> R {
 impl Notes {
     /// The hooks, to be called without the lock held.
     pub(crate) fn hooks(&self) -> Vec<Hook> {
-        self.hooks.iter().map(|(_, hook)| hook.clone()).collect()
+        self.hooks.iter().map(|h| h.hook.clone()).collect()
     }
 }

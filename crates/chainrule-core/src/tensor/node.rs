@@ -4,9 +4,10 @@
 //! numbering: whatever an op takes has a smaller number than its result, so walking down the
 //! numbers is walking backward in a valid order.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -69,10 +70,65 @@ impl Source {
     pub fn name(&self) -> Option<String> {
         self.notes()?.as_ref()?.name.clone()
     }
+
+    /// Whether this is the only one that holds the leaf or the node.
+    fn is_sole(&self) -> bool {
+        match self {
+            Source::None => false,
+            Source::Leaf(leaf) => Arc::strong_count(leaf) == 1,
+            Source::Node(node) => Arc::strong_count(node) == 1,
+        }
+    }
+
+    /// Objects that hooks hold, of this source and of those above it, as far as nobody else holds
+    /// them.
+    pub fn visit_held(&self, visit: &mut dyn FnMut(&HeldObject)) {
+        if HELD.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut next = vec![self];
+        while let Some(source) = next.pop() {
+            if !source.is_sole() {
+                continue;
+            }
+            if let Some(notes) = source.notes().as_deref().and_then(Option::as_ref) {
+                notes.hooks.iter().filter_map(|h| h.held.as_ref()).for_each(&mut *visit);
+            }
+            if let Source::Node(node) = source {
+                next.extend(&node.inputs);
+            }
+        }
+    }
 }
 
 /// A function that sees a gradient and may replace it.
 pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Option<Tensor> + Send + Sync>;
+
+/// An object of another language that a hook calls, for its collector.
+pub type HeldObject = Arc<dyn Any + Send + Sync>;
+
+/// A hook with the number by which it is removed.
+pub struct Registered {
+    pub number: u64,
+    pub hook: Hook,
+    pub held: Option<HeldObject>,
+}
+
+/// Count of hooks that hold an object: without one nothing is to be looked for.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+impl Registered {
+    pub fn new(number: u64, hook: Hook, held: Option<HeldObject>) -> Registered {
+        HELD.fetch_add(held.is_some().into(), Ordering::Relaxed);
+        Registered { number, hook, held }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.held.is_some().into(), Ordering::Relaxed);
+    }
+}
 
 /// Rarely used parts of a tensor: a name, a kept gradient, hooks.
 #[derive(Default)]
@@ -84,8 +140,7 @@ pub struct Notes {
     /// Whether a program used the gradient up without giving it back: it is not none, but nobody
     /// has it.
     pub lost: bool,
-    /// Hooks with the numbers by which they are removed.
-    pub hooks: Vec<(u64, Hook)>,
+    pub hooks: Vec<Registered>,
     /// The value of an intermediate, inside `record_all`.
     pub value: Option<Arc<Value>>,
 }

@@ -18,6 +18,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use chainrule::Tensor;
 use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use self::path::Path;
@@ -41,6 +42,17 @@ pub enum Link {
     View { root: Root, path: Path },
     Over { memory: Py<PyTensor> },
     Grad { leaf: Tensor },
+}
+
+impl Link {
+    /// The handles that it keeps alive.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Link::View { root, .. } => root.traverse(visit),
+            Link::Over { memory } => visit.call(memory),
+            Link::Grad { .. } => Ok(()),
+        }
+    }
 }
 
 /// The memory that a handle shows, and how far the handle has followed it.

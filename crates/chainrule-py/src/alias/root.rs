@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use chainrule::Tensor;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::Link;
@@ -33,7 +34,17 @@ pub struct Root {
     memory: u32,
 }
 
+impl Past {
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.old)
+    }
+}
+
 impl Root {
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.handle)
+    }
+
     #[inline]
     pub fn of(handle: &Bound<'_, PyTensor>) -> Root {
         let views = &handle.get().views;
