@@ -117,9 +117,7 @@ SPOILED = {
     "in a helper that runs twice": (HELPERS, [("(1 - y ** 2)", "(1 - y) ** 2")]),
     "a bias of a helper": (HELPERS, [("da.sum(0)", "da.mean(0)")]),
     "turned the wrong way": (SHIFT, [("u * c + v * s, v * c - u * s", "u * c - v * s, v * c + u * s")]),
-    "two terms": (SHIFT, [("dc = (u * a + v * b).sum(0)", "dc = torch.zeros_like(angle)")]),
     "a bound that is not reached": (BOUND, [("(a > -2) & (a < 2.5)", "a > -2")]),
-    "another bound": (BOUND, [("(a < 2.5)", "(a < 2)")]),
 }  # fmt: skip
 ONE_LINE_ONLY = {"two terms"}
 """Kinds for which no edit need be found, only the line."""
@@ -177,10 +175,9 @@ def test_the_line_and_its_correction(name, tmp_path):
     text = str(cr.check.backward(forward, inputs, backward))
     for right, _ in lines:
         assert f"spoiled.py:{3 + code[: code.index(right)].count(chr(10))} " in text, text
-    if name not in ONE_LINE_ONLY:
-        new = mended(path, text)
-        forward, backward, inputs = load(tmp_path / "mended.py", new.partition("torch.manual_seed(0)\n")[2])
-        assert is_right(forward, backward, inputs), text
+    new = mended(path, text).partition("torch.manual_seed(0)\n")[2]
+    forward, backward, inputs = load(tmp_path / "mended.py", new)
+    assert is_right(forward, backward, inputs), text
 
 
 MODULE = """
@@ -242,7 +239,7 @@ class Held(torch.autograd.Function):
 
 
 def test_a_bound_that_the_inputs_do_not_reach():
-    report = cr.torch.gradcheck(Held, [0.1 * torch.randn(6, generator=torch.Generator().manual_seed(0))])
+    report = cr.torch.gradcheck(Held, [0.5 * torch.randn(12, generator=torch.Generator().manual_seed(0))])
     assert not report and "at larger inputs" in str(report) and "corrected" in str(report), str(report)
 
 
