@@ -13,6 +13,7 @@
 //! interface promises nothing.
 
 pub mod attention;
+pub mod cast;
 pub mod chain;
 pub mod conv;
 pub mod copy;

@@ -222,10 +222,19 @@ impl Parameters for String {
 impl Parameters for DType {
     fn parameters(&self) -> Param {
         Param::Word(match self {
+            DType::Bool => "Bool",
+            DType::U8 => "U8",
+            DType::I8 => "I8",
+            DType::U16 => "U16",
+            DType::I16 => "I16",
+            DType::U32 => "U32",
+            DType::I32 => "I32",
+            DType::U64 => "U64",
+            DType::I64 => "I64",
+            DType::F16 => "F16",
+            DType::BF16 => "BF16",
             DType::F32 => "F32",
             DType::F64 => "F64",
-            DType::I64 => "I64",
-            DType::Bool => "Bool",
         })
     }
 }

@@ -114,6 +114,7 @@ pub(super) fn number(value: &Value) -> String {
         DType::F64 => format!("{:?}", value.first::<f64>()),
         DType::I64 => value.first::<i64>().to_string(),
         DType::Bool => (value.first::<u8>() != 0).to_string(),
+        other => unreachable!("no program holds {other}"),
     }
 }
 

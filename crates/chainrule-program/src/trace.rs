@@ -231,6 +231,14 @@ impl Builder {
             };
             self.program.outputs.push(Out { name, id });
         }
+        if let Some(small) = self.program.values.iter().find(|v| v.meta.dtype.is_widened()) {
+            let why = format!(
+                "{} is of a dtype that programs do not have: they compute in bool, i64, f32 and \
+                 f64; convert with to_dtype before the program, or run the function as it is",
+                small.name
+            );
+            return Err(Error::dtype("program", &[small.meta.dtype], why));
+        }
         self.program.check()?;
         Ok(self.program)
     }

@@ -99,7 +99,7 @@ pub fn get_default_dtype() -> PyDType {
 /// Sets the dtype of tensors made from floats of Python: float32 or float64.
 #[pyfunction]
 pub fn set_default_dtype(d: DTypeArg) -> PyResult<()> {
-    if !d.0.is_float() {
+    if !matches!(d.0, DType::F32 | DType::F64) {
         return Err(PyTypeError::new_err(
             "set_default_dtype: only float32 and float64 can be the default",
         ));
@@ -137,12 +137,7 @@ impl PyDType {
     /// The name that NumPy has for it.
     #[getter]
     pub fn name(&self) -> &'static str {
-        match self.0 {
-            DType::Bool => "bool",
-            DType::I64 => "int64",
-            DType::F32 => "float32",
-            DType::F64 => "float64",
-        }
+        self.0.numpy_name()
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
@@ -153,6 +148,12 @@ impl PyDType {
 #[pyfunction]
 pub fn _dtype(x: DTypeArg) -> PyDType {
     PyDType(x.0)
+}
+
+/// The dtype that two tensors of these become.
+#[pyfunction]
+pub fn _promoted(a: DTypeArg, b: DTypeArg) -> PyDType {
+    PyDType(a.0.promote(b.0))
 }
 
 /// A dtype given as an object, a name, a Python type or a dtype of NumPy.
@@ -183,19 +184,21 @@ impl<'py> FromPyObject<'_, 'py> for DTypeArg {
                 .map(|n| n.to_string())
                 .unwrap_or_default(),
         };
-        Ok(DTypeArg(match name.as_str() {
-            "bool" | "bool_" => DType::Bool,
-            "int64" | "i64" | "long" => DType::I64,
-            "float32" | "f32" | "float" => DType::F32,
-            "float64" | "f64" | "double" => DType::F64,
-            _ => {
-                let why = format!(
-                    "there is no dtype {}; there are bool, int64, float32 and float64",
-                    x.to_owned()
-                );
-                return Err(PyTypeError::new_err(why));
-            }
-        }))
+        let alias = match name.as_str() {
+            "bool_" => Some(DType::Bool),
+            "long" => Some(DType::I64),
+            "int" => Some(DType::I32),
+            "short" => Some(DType::I16),
+            "half" => Some(DType::F16),
+            "float" => Some(DType::F32),
+            "double" => Some(DType::F64),
+            _ => None,
+        };
+        let named = |d: &DType| [d.numpy_name(), d.name()].contains(&name.as_str());
+        alias.or_else(|| DType::ALL.into_iter().find(named)).map(DTypeArg).ok_or_else(|| {
+            let names = crate::interchange::names();
+            PyTypeError::new_err(format!("there is no dtype {}; there are {names}", x.to_owned()))
+        })
     }
 }
 

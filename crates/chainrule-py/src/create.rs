@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chainrule::rng::{self, GeneratorState};
 use chainrule::{DType, Generator, Indexing, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 
@@ -21,6 +21,8 @@ struct Flat {
     floats: Vec<f64>,
     /// The widest kind so far: bool, integer, float, and f64 of another array.
     kind: Option<DType>,
+    /// Whether an integer is too large for i64.
+    large: bool,
 }
 
 impl Flat {
@@ -44,7 +46,11 @@ impl Flat {
             self.see(DType::Bool);
             self.put(b.is_true() as i64);
         } else if x.cast::<PyInt>().is_ok() {
-            let i = x.extract::<i64>()?;
+            let i = x.extract::<i64>().or_else(|error| {
+                self.large = true;
+                // The bits of a u64: `tensor` sees to it that it becomes one.
+                x.extract::<u64>().map(u64::cast_signed).map_err(|_| error)
+            })?;
             self.see(DType::I64);
             self.put(i);
         } else {
@@ -52,10 +58,9 @@ impl Flat {
             let x = run(|| t.try_item())?;
             self.see(t.dtype());
             match t.dtype() {
-                DType::F32 | DType::F64 => self.floats.push(x),
-                _ => {
-                    self.put(if t.dtype() == DType::I64 { t.to_vec::<i64>()[0] } else { x as i64 })
-                }
+                float if float.is_float() => self.floats.push(x),
+                whole if whole.is_integer() => self.put(t.to_vec::<i64>()[0]),
+                _ => self.put(x as i64),
             }
         }
         Ok(())
@@ -114,6 +119,10 @@ impl Flat {
     fn tensor(self, dtype: Option<DType>) -> PyResult<Tensor> {
         let (shape, kind) = (self.shape, self.kind.unwrap_or(default_float()));
         let to = dtype.unwrap_or(kind);
+        if self.large && (to != DType::U64 || kind.is_float()) {
+            let why = format!("tensor: an integer is too large for {}", to.numpy_name());
+            return Err(PyOverflowError::new_err(why));
+        }
         run(|| {
             if !kind.is_float() && to == kind && kind == DType::Bool {
                 let bools: Vec<bool> = self.ints.iter().map(|&i| i != 0).collect();
@@ -211,6 +220,11 @@ pub fn _full(
     value: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
 ) -> PyResult<PyTensor> {
+    if dtype.as_ref().is_some_and(|d| d.0 == DType::U64) && value.cast::<PyInt>().is_ok() {
+        // Not by way of i64, which lacks the upper half.
+        let one = from_data(value, Some(DType::U64))?;
+        return run(|| one.try_expand(&shape.0[..])?.try_copied()).map(PyTensor::from);
+    }
     let value = value.extract::<Operand>()?;
     if let (Some(x), Some(to)) = (value.number(), &dtype)
         && to.0.is_float()
@@ -228,13 +242,14 @@ pub fn _full(
     run(|| {
         let value = value.detach().try_to_dtype(to)?;
         match to {
-            DType::I64 => {
+            whole if whole.is_integer() => {
                 let n: usize =
                     shape.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).unwrap_or(usize::MAX);
                 if n > 1 << 20 {
                     return Tensor::try_full(&shape.0[..], 0.0, to)?.try_add(&value);
                 }
-                Tensor::try_from_slice(&vec![value.to_vec::<i64>()[0]; n], &shape.0[..])
+                Tensor::try_from_slice(&vec![value.to_vec::<i64>()[0]; n], &shape.0[..])?
+                    .try_to_dtype(to)
             }
             _ => Tensor::try_full(&shape.0[..], value.try_item()?, to),
         }
@@ -261,7 +276,7 @@ pub fn _arange(
     }
     let n = count as usize;
     room("arange", n)?;
-    if whole || to == DType::I64 {
+    if whole || to.is_integer() {
         // Not by way of floats, which large integers do not survive. As in PyTorch the start and
         // the step are cut to whole numbers.
         let exact = |x: &Bound<'_, PyAny>, float: f64| match x.cast::<PyInt>() {

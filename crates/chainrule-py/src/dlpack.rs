@@ -3,7 +3,9 @@
 
 use chainrule::{DType, Lent, Tensor};
 use dlpark::allocation::dynamic::Allocation;
-use dlpark::ffi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::ffi::{
+    DLDataType, DLDataTypeCode, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
+};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase, python};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,12 +13,17 @@ use pyo3::prelude::*;
 use crate::error::{GradientError, run};
 use crate::tensor::{PyTensor, copied};
 
-const TYPES: [(DType, DLDataType); 4] = [
-    (DType::F32, DLDataType::F32),
-    (DType::F64, DLDataType::F64),
-    (DType::I64, DLDataType::I64),
-    (DType::Bool, DLDataType::BOOL),
-];
+/// The type of DLPack for a dtype.
+fn in_dlpack(dtype: DType) -> DLDataType {
+    let code = match dtype {
+        DType::Bool => DLDataTypeCode::BOOL,
+        DType::BF16 => DLDataTypeCode::BFLOAT,
+        float if float.is_float() => DLDataTypeCode::FLOAT,
+        signed if signed.is_signed() => DLDataTypeCode::INT,
+        _ => DLDataTypeCode::UINT,
+    };
+    DLDataType { code, bits: 8 * dtype.size() as u8, lanes: 1 }
+}
 
 fn refused(error: impl std::fmt::Display) -> PyErr {
     PyBufferError::new_err(format!("__dlpack__: {error}"))
@@ -36,7 +43,7 @@ fn managed<M: ManagedTensorBase>(
     let all = sizes.chain(memory.strides().iter().map(|&s| s as i64));
     allocation.extra_mut().iter_mut().zip(all).for_each(|(to, n)| *to = n);
     let address = memory.address();
-    let (_, dtype) = TYPES[TYPES.iter().position(|(d, _)| *d == memory.dtype()).unwrap_or(0)];
+    let dtype = in_dlpack(memory.dtype());
     // A copy that nobody else has may be written to.
     let keeper: Box<dyn Send + Sync> = match shared {
         true => Box::new(Lent::new(memory)),
@@ -120,7 +127,7 @@ pub fn _from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyTens
     if view.device() != DLDevice::CPU {
         return Err(wrong(&"the memory is not that of the processor"));
     }
-    let Some((dtype, _)) = TYPES.iter().find(|(_, d)| *d == view.dtype()) else {
+    let Some(dtype) = DType::ALL.into_iter().find(|d| in_dlpack(*d) == view.dtype()) else {
         return Err(PyTypeError::new_err("from_dlpack: the elements have no counterpart here"));
     };
     let shape: Vec<usize> = view.shape().iter().map(|&n| n as usize).collect();
@@ -129,6 +136,6 @@ pub fn _from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyTens
     let first = view.data_ptr().cast::<u8>().wrapping_add(view.byte_offset() as usize);
     // SAFETY: the producer keeps the memory until what it gave is dropped. The documentation of
     // `from_dlpack` asks that nobody writes to it meanwhile.
-    run(|| unsafe { Tensor::from_foreign(first, &shape[..], &strides, *dtype, Box::new(imported)) })
+    run(|| unsafe { Tensor::from_foreign(first, &shape[..], &strides, dtype, Box::new(imported)) })
         .map(PyTensor::from)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chainrule::{DType, Memory, Tensor};
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, dtype};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -33,21 +33,31 @@ pub fn tensor_of(x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     };
     crate::session::array_read(array.as_any())?;
     let descr = array.dtype();
-    let (to, native) = match (descr.kind(), descr.itemsize()) {
-        (b'f', 4) => (DType::F32, "float32"),
-        (b'f', 8) => (DType::F64, "float64"),
-        (b'i', 8) => (DType::I64, "int64"),
-        (b'b', 1) => (DType::Bool, "bool"),
-        // Without loss.
-        (b'f', 2) => (DType::F32, "float32"),
-        (b'i', _) | (b'u', 1 | 2 | 4) => (DType::I64, "int64"),
+    let to = match (descr.kind(), descr.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        (b'i', 1) => DType::I8,
+        (b'i', 2) => DType::I16,
+        (b'i', 4) => DType::I32,
+        (b'i', 8) => DType::I64,
+        (b'u', 1) => DType::U8,
+        (b'u', 2) => DType::U16,
+        (b'u', 4) => DType::U32,
+        (b'u', 8) => DType::U64,
+        // NumPy has none of its own; that of ml_dtypes goes by its name.
+        (_, 2) if descr.getattr("name")?.eq(DType::BF16.numpy_name())? => DType::BF16,
         _ => {
             return Err(PyTypeError::new_err(format!(
-                "an array of dtype {descr} has no counterpart; there are bool, int64, float32 and float64: convert it with astype"
+                "an array of dtype {descr} has no counterpart; there are {}: convert it \
+                 with astype",
+                names()
             )));
         }
     };
-    let same = descr.itemsize() == to.size() && descr.byteorder() != b'>' && (descr.kind() != b'u');
+    let same = descr.byteorder() != b'>';
+    let native = to.numpy_name();
     let array = match same {
         true => array,
         false => array.call_method1("astype", (native,))?.cast_into::<PyUntypedArray>()?,
@@ -110,6 +120,25 @@ pub fn is_held(array: &Bound<'_, PyAny>, own: isize) -> PyResult<bool> {
     }
 }
 
+/// The names of all dtypes.
+pub fn names() -> String {
+    DType::ALL.map(DType::numpy_name).join(", ")
+}
+
+/// NumPy's dtype. That of bfloat16 is in the package ml_dtypes, if it is installed.
+fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
+    let name = dtype.numpy_name();
+    if dtype != DType::BF16 {
+        return PyArrayDescr::new(py, name);
+    }
+    let lacking = |_| {
+        PyTypeError::new_err(
+            "numpy: NumPy has no bfloat16; install ml_dtypes, or convert with x.float()",
+        )
+    };
+    PyArrayDescr::new(py, py.import("ml_dtypes").map_err(lacking)?.getattr(name)?)
+}
+
 /// An array over the memory of a tensor, which cannot be written to.
 fn array_of<'py>(
     py: Python<'py>,
@@ -122,12 +151,7 @@ fn array_of<'py>(
     let mut strides: Vec<isize> = memory.strides().iter().map(|s| s * size).collect();
     let address = memory.address();
     address.expose_provenance();
-    let descr = match memory.dtype() {
-        DType::F32 => dtype::<f32>(py),
-        DType::F64 => dtype::<f64>(py),
-        DType::I64 => dtype::<i64>(py),
-        DType::Bool => dtype::<bool>(py),
-    };
+    let descr = numpy_dtype(py, memory.dtype())?;
     let keeper = Bound::new(py, Keeper(memory, shown))?;
     // SAFETY: dims and strides are those of the memory, which the keeper holds as the base of the
     // array; without the flag nobody may write.
@@ -195,7 +219,10 @@ impl PyTensor {
 
     /// The elements as nested lists of numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.tensor().detach();
+        let mut t = self.tensor().detach();
+        if t.dtype().is_half() {
+            t = run(|| t.try_to_dtype(DType::F32))?;
+        }
         array_of(py, &t, None)?.call_method0("tolist")
     }
 }

@@ -63,7 +63,7 @@ fn _chainrule(m: &Bound<'_, PyModule>) -> PyResult<()> {
         ($($module:ident: $($name:ident)*;)*) => {$($(m.add_function(wrap_pyfunction!($module::$name, m)?)?;)*)*};
     }
     functions! {
-        args: _dtype get_default_dtype set_default_dtype;
+        args: _dtype _promoted get_default_dtype set_default_dtype;
         session: _session_begin _session_end _session_on _session_stepped _session_walked _uses_begin _uses_end;
         tensor: _set_grad_enabled is_grad_enabled _set_record_all;
         create: tensor _full _arange _linspace _manual_seed _rng_state _set_rng_state _rand _randn _randint _randperm _multinomial _dropout _cat _stack _meshgrid

@@ -207,7 +207,8 @@ impl PyTensor {
         run(|| t.try_item())?;
         Ok(match t.dtype() {
             DType::Bool => t.to_vec::<bool>()[0].into_pyobject(py)?.to_owned().into_any(),
-            DType::I64 => t.to_vec::<i64>()[0].into_pyobject(py)?.into_any(),
+            DType::U64 => t.to_vec::<u64>()[0].into_pyobject(py)?.into_any(),
+            whole if whole.is_integer() => t.to_vec::<i64>()[0].into_pyobject(py)?.into_any(),
             _ => t.item().into_pyobject(py)?.into_any(),
         })
     }
@@ -219,7 +220,7 @@ impl PyTensor {
     fn __int__(&self) -> PyResult<i64> {
         let t = self.tensor();
         let x = run(|| t.try_item())?;
-        if t.dtype() == DType::I64 {
+        if t.dtype().is_integer() {
             return Ok(t.to_vec::<i64>()[0]);
         }
         if x.is_nan() || x.is_infinite() {
@@ -545,9 +546,6 @@ impl PyTensor {
 
 /// The same elements in memory of their own.
 pub fn copied(t: &Tensor) -> chainrule::Result<Tensor> {
-    fn again<E: chainrule::Element>(t: &Tensor) -> chainrule::Result<Tensor> {
-        Tensor::try_from_slice(&t.try_to_vec::<E>()?, t.shape())
-    }
     if !has_room(t.numel()) {
         let bytes = t.numel().saturating_mul(t.dtype().size());
         return Err(chainrule::Error::OutOfMemory { op: "copy", shape: t.shape(), bytes });
@@ -555,12 +553,9 @@ pub fn copied(t: &Tensor) -> chainrule::Result<Tensor> {
     match t.dtype() {
         // A program cannot read elements; what it computes is new anyway.
         DType::Bool if session::is_any() => t.try_logical_or(t),
-        DType::I64 if session::is_any() => t.try_mul(1),
+        whole if whole.is_integer() && session::is_any() => t.try_mul(1),
         _ if session::is_any() => chainrule::no_grad(|| t.detach().try_mul(1.0)),
-        DType::F32 => again::<f32>(t),
-        DType::F64 => again::<f64>(t),
-        DType::I64 => again::<i64>(t),
-        DType::Bool => again::<bool>(t),
+        _ => t.try_copied(),
     }
 }
 

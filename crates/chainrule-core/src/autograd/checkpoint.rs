@@ -212,6 +212,10 @@ impl Op for Checkpoint {
         Ok(self.meta)
     }
 
+    fn takes_stored(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }

@@ -290,6 +290,10 @@ impl Op for Custom {
         Kernel::Whole(self)
     }
 
+    fn takes_stored(&self) -> bool {
+        true
+    }
+
     fn saves(&self, _: Wanted) -> Saves {
         Saves::ALL
     }

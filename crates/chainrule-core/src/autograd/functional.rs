@@ -6,7 +6,7 @@ use super::backward::upstream;
 use super::walk::{Walk, reachable};
 use crate::error::{Error, Result};
 use crate::tensor::node::{Mode, Source, lock};
-use crate::tensor::op::Saved;
+use crate::tensor::op::{Saved, shown, shown_meta};
 use crate::tensor::{Tensor, enable_grad};
 
 /// The gradients of a single element `y` with respect to `inputs`, which may be leaves or
@@ -208,13 +208,19 @@ pub fn push_forward_all(
     let lowest = known.keys().copied().min().unwrap_or(u64::MAX);
     for node in reachable(ys.iter().map(Tensor::source), lowest) {
         let of = |input: &Source| known.get(&input.number()).cloned();
-        let tangents: Vec<Option<Tensor>> = node.inputs.iter().map(of).collect();
+        let mut tangents: Vec<Option<Tensor>> = node.inputs.iter().map(of).collect();
         if tangents.iter().all(Option::is_none) || known.contains_key(&node.number) {
             continue;
         }
         let saved = lock(&node.saved).clone();
         let at = Saved::new(&node, &saved, link);
-        let tangent = node.op.jvp(&at, &tangents)?;
+        for tangent in tangents.iter_mut().flatten() {
+            *tangent = shown(&*node.op, tangent.clone())?;
+        }
+        let mut tangent = node.op.jvp(&at, &tangents)?;
+        if tangent.meta() == shown_meta(&*node.op, node.meta) {
+            tangent = tangent.try_to_dtype(node.meta.dtype)?;
+        }
         if tangent.meta() != node.meta {
             let why = "its forward rule gave a tangent of another shape or dtype";
             return Err(Error::shape(node.op.name(), &[&node.meta.shape, &tangent.shape()], why));

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::raise;
 use crate::tensor::node::{Source, lock};
 use crate::tensor::value::Value;
-use crate::tensor::{Tensor, log};
+use crate::tensor::{Tensor, log, widen};
 
 /// The first op of a computation whose result is not finite. Its `Display` is one line.
 #[derive(Clone, Debug)]
@@ -109,6 +109,10 @@ fn non_finite(value: &Value) -> Option<f64> {
             value.copy_to(&mut all);
             all.into_iter().find(|x| !x.is_finite())
         }
-        DType::I64 | DType::Bool => None,
+        DType::F16 | DType::BF16 => {
+            let wide = widen::cast(value, DType::F32).unwrap_or_else(|e| raise(e));
+            non_finite(&wide)
+        }
+        _ => None,
     }
 }

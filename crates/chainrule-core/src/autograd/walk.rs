@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::ops::{SliceOp, add_values, join, sum_to};
 use crate::tensor::node::{Mode, Node, Notes, SavedValues, Source, lock};
-use crate::tensor::op::{Grads, Op, Saved, Wanted};
+use crate::tensor::op::{Grads, Op, Saved, Wanted, shown, shown_meta};
 use crate::tensor::value::Meta;
 use crate::tensor::{Tensor, log};
 
@@ -200,7 +200,8 @@ impl Walk<'_> {
                 let Some(meta) = input.meta().filter(|_| input.requires_grad()) else {
                     continue;
                 };
-                let part = self.fit(&node, i, part, meta)?;
+                let wide = shown_meta(&*node.op, meta);
+                let part = self.fit(&node, i, part, wide)?.try_to_dtype(meta.dtype)?;
                 if let Some(observer) = &mut self.observer {
                     observer.pass(&node, i, &part);
                 }
@@ -286,6 +287,7 @@ impl Walk<'_> {
         let _cause = log::is_on().then(|| log::enter(rule()));
         let saved = self.saved(node)?;
         let at = Saved::new(node, &saved, self.create_graph);
+        let gradient = shown(op, gradient)?;
         if let Some(planted) = self.planted
             && let Some(grads) = planted.rule(node, op, &at, &gradient, wanted)
         {

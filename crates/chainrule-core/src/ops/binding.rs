@@ -619,7 +619,7 @@ pub fn meet(a: Tensor, b: Tensor) -> Result<(Tensor, Tensor)> {
     if da == db || (a.rank() == 0) == (b.rank() == 0) {
         return Ok((a, b));
     }
-    let kind = |d: DType| [DType::Bool, DType::I64].iter().position(|&k| k == d).unwrap_or(2);
+    let kind = |d: DType| u8::from(d != DType::Bool) + u8::from(d.is_float());
     let (scalar, other) = if a.rank() == 0 { (da, db) } else { (db, da) };
     if kind(scalar) > kind(other) || scalar.promote(other) == other {
         return Ok((a, b));

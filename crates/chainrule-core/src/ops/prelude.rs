@@ -50,11 +50,7 @@ pub(crate) fn float_inputs(op: &'static str, inputs: &[Meta]) -> Result<DType> {
         ));
     }
     if !dtype.is_float() {
-        return Err(Error::dtype(
-            op,
-            &[dtype],
-            "defined for f32 and f64; convert with to_dtype first",
-        ));
+        return Err(Error::dtype(op, &[dtype], "defined for floats; convert with to_dtype first"));
     }
     Ok(dtype)
 }
@@ -125,7 +121,7 @@ pub(crate) fn apply_promoted(op: impl Op, a: &Tensor, b: impl IntoTensor) -> Res
 pub(crate) fn apply_promoted_float(op: impl Op, a: &Tensor, b: impl IntoTensor) -> Result<Tensor> {
     let b = b.into_tensor(a)?;
     let (da, db) = (a.dtype(), b.dtype());
-    let dtype = da.promote(db).promote(DType::F32);
+    let dtype = da.promote(db).to_float();
     if da == dtype && db == dtype {
         return apply(op, &[a, &b]);
     }

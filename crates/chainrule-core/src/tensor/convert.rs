@@ -1,7 +1,10 @@
 //! Tensors from nested arrays and vectors.
 
-use super::Tensor;
-use crate::dtype::Element;
+use half::{bf16, f16};
+
+use super::value::Value;
+use super::{Tensor, widen};
+use crate::dtype::{DType, Element};
 use crate::error::{Result, raise};
 use crate::shape::{MAX_RANK, Shape};
 
@@ -29,7 +32,7 @@ macro_rules! elements {
         }
     )*};
 }
-elements!(f32 f64 i64 i32 bool);
+elements!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool);
 
 impl<T: Elements, const N: usize> Elements for [T; N] {
     type Element = T::Element;
@@ -98,10 +101,10 @@ impl IntoTensor for f64 {
     /// With an integer or bool tensor a float scalar is an f32.
     #[inline]
     fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
-        Ok(if other.dtype() == crate::DType::F64 {
-            Tensor::scalar(self)
-        } else {
-            Tensor::scalar(self as f32)
+        Ok(match other.dtype() {
+            DType::F64 => Tensor::scalar(self),
+            half if half.is_half() => Tensor::try_full((), self, half)?,
+            _ => Tensor::scalar(self as f32),
         })
     }
 }
@@ -120,9 +123,14 @@ macro_rules! integer_scalars {
             #[inline]
             fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
                 Ok(match other.dtype() {
-                    crate::DType::F32 => Tensor::scalar(self as f32),
-                    crate::DType::F64 => Tensor::scalar(self as f64),
-                    _ => Tensor::scalar(self as i64),
+                    DType::F32 => Tensor::scalar(self as f32),
+                    DType::F64 => Tensor::scalar(self as f64),
+                    DType::I64 | DType::Bool => Tensor::scalar(self as i64),
+                    // Beside a smaller integer it wraps around to that.
+                    narrow => {
+                        let value = widen::cast(&Value::scalar(self as i64), narrow)?;
+                        Tensor::constant(value)
+                    }
                 })
             }
         }

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::node::{Mode, Source};
-use super::value::{Layout, Meta, Value};
+use super::value::{Layout, Meta, Value, by_size};
 use super::{Tensor, log, watch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -33,12 +33,7 @@ impl Memory {
             let all = value.strided::<T>();
             all[first.min(all.len())..].as_ptr().cast()
         }
-        match self.value.dtype() {
-            DType::F32 => at::<f32>(&self.value, first),
-            DType::F64 => at::<f64>(&self.value, first),
-            DType::I64 => at::<i64>(&self.value, first),
-            DType::Bool => at::<u8>(&self.value, first),
-        }
+        by_size!(self.value.dtype(), |T| at::<T>(&self.value, first))
     }
 
     /// The sizes of the axes.

@@ -267,6 +267,7 @@ fn run_rows(
         DType::F64 => run!(f64, F64),
         DType::I64 => run!(i64, I64),
         DType::Bool => run!(u8, Bool),
+        other => unreachable!("{other} is widened before a kernel sees it"),
     }
     failed.into_inner().map_or(Ok(()), Err)
 }
@@ -353,6 +354,7 @@ fn input<'a>(value: &'a Value, w: &RowWindow, row: usize, first: usize, n: usize
         DType::F64 => Input::F64(rows(value, w, row, first, n)),
         DType::I64 => Input::I64(rows(value, w, row, first, n)),
         DType::Bool => Input::Bool(rows(value, w, row, first, n)),
+        other => unreachable!("{other} is widened before a kernel sees it"),
     }
 }
 

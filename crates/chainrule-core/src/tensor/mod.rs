@@ -19,6 +19,7 @@ pub mod reading;
 pub mod run;
 pub mod value;
 pub mod watch;
+pub(crate) mod widen;
 pub mod work;
 
 use std::any::Any;
@@ -29,9 +30,9 @@ use std::sync::atomic::Ordering;
 use crate::dtype::{DType, Element, Stored};
 use crate::error::{Error, Result, raise};
 use crate::param::{Param, Parameters};
-use crate::shape::{IntoShape, Shape};
+use crate::shape::{IntoShape, MAX_RANK, Shape};
 use node::{HeldObject, Hook, Mode, Notes, Registered, Source, next_number};
-use value::{Meta, Value};
+use value::{Layout, Meta, Value};
 
 pub use convert::{Elements, IntoTensor};
 pub use leaf::LeafGuard;
@@ -373,9 +374,15 @@ impl Tensor {
         Tensor::from_parts(self.value(), Source::None)
     }
 
+    /// In the dtype that kernels compute with: itself, for most.
+    pub(crate) fn widened(&self) -> Result<Tensor> {
+        self.try_to_dtype(self.dtype().computing())
+    }
+
     // Elements
 
-    /// The elements in row-major order. Panics if `E` does not match the dtype.
+    /// The elements in row-major order. Panics if `E` does not match the dtype; i64, i32 and usize
+    /// read every integer.
     #[track_caller]
     pub fn to_vec<E: Element>(&self) -> Vec<E> {
         match self.try_to_vec() {
@@ -389,7 +396,7 @@ impl Tensor {
         let value = self.value_ref();
         log::check_read("to_vec", &value)?;
         watch::read(&value);
-        if value.dtype() != E::DTYPE {
+        if !E::reads(value.dtype()) {
             let why = format!(
                 "the elements are not {}; convert with to_dtype first",
                 std::any::type_name::<E>()
@@ -397,7 +404,10 @@ impl Tensor {
             return Err(Error::dtype("to_vec", &[value.dtype()], why));
         }
         let mut out = vec![E::Stored::default(); value.numel()];
-        value.copy_to::<E::Stored>(&mut out);
+        match value.dtype() == E::DTYPE {
+            true => value.copy_to::<E::Stored>(&mut out),
+            false => widen::cast(&value, E::DTYPE)?.copy_to::<E::Stored>(&mut out),
+        }
         Ok(out.into_iter().map(E::load).collect())
     }
 
@@ -409,17 +419,15 @@ impl Tensor {
             raise(e)
         }
         watch::read(&value);
-        fn all<T: Stored>(value: &Value, f: impl Fn(T) -> f64) -> Vec<f64> {
-            let mut out = vec![T::default(); value.numel()];
-            value.copy_to(&mut out);
-            out.into_iter().map(f).collect()
-        }
+        let mut out = vec![0.0; value.numel()];
         match value.dtype() {
-            DType::F32 => all::<f32>(&value, |x| x as f64),
-            DType::F64 => all::<f64>(&value, |x| x),
-            DType::I64 => all::<i64>(&value, |x| x as f64),
-            DType::Bool => all::<u8>(&value, |x| x as f64),
+            DType::F64 => value.copy_to(&mut out),
+            _ => match widen::cast(&value, DType::F64) {
+                Ok(wide) => wide.copy_to(&mut out),
+                Err(e) => raise(e),
+            },
         }
+        out
     }
 
     /// The only element as an f64, whatever the dtype. Panics if there is not exactly one.
@@ -448,6 +456,7 @@ impl Tensor {
             DType::F64 => value.first::<f64>(),
             DType::I64 => value.first::<i64>() as f64,
             DType::Bool => value.first::<u8>() as f64,
+            _ => widen::cast(&value, DType::F64)?.first::<f64>(),
         })
     }
 
@@ -463,12 +472,21 @@ impl Tensor {
         if index.len() != shape.rank() || index.iter().zip(shape.iter()).any(|(i, d)| i >= d) {
             raise(Error::shape("at", &[&shape], format!("there is no element {index:?}")));
         }
-        if value.dtype() != E::DTYPE {
+        if !E::reads(value.dtype()) {
             raise(Error::dtype("at", &[value.dtype()], "convert with to_dtype first"));
         }
         let layout = value.layout();
         let step: isize = index.iter().zip(layout.strides).map(|(&i, s)| i as isize * s).sum();
-        E::load(value.strided::<E::Stored>()[(layout.offset as isize + step) as usize])
+        let at = (layout.offset as isize + step) as usize;
+        if value.dtype() != E::DTYPE {
+            let element = Layout { offset: at, strides: [0; MAX_RANK] };
+            let element = Value::view(&value, Shape::SCALAR, element);
+            return match widen::cast(&element, E::DTYPE) {
+                Ok(wide) => E::load(wide.first()),
+                Err(e) => raise(e),
+            };
+        }
+        E::load(value.strided::<E::Stored>()[at])
     }
 
     /// A tensor from its elements in row-major order.
@@ -497,18 +515,68 @@ impl Tensor {
             );
             return Err(Error::shape("from_slice", &[&shape], why));
         }
-        Value::build::<E::Stored>("from_slice", shape, |out| {
-            for (o, &x) in out.iter_mut().zip(elements) {
-                *o = x.store();
-            }
-        })
-        .map(Tensor::constant)
+        let mut value = Value::uninit("from_slice", Meta::new(shape, E::DTYPE))?;
+        for (o, &x) in value.elements_mut::<E::Stored>().iter_mut().zip(elements) {
+            *o = x.store();
+        }
+        Ok(Tensor::constant(value))
+    }
+
+    /// The elements in row-major order as bytes, the low ones first; a bool is a byte of 0 or 1.
+    ///
+    /// ```
+    /// use chainrule::Tensor;
+    /// assert_eq!(Tensor::from([1u16, 258]).try_to_bytes()?, [1, 0, 2, 1]);
+    /// # Ok::<(), chainrule::Error>(())
+    /// ```
+    pub fn try_to_bytes(&self) -> Result<Vec<u8>> {
+        let value = self.value_ref();
+        log::check_read("to_bytes", &value)?;
+        watch::read(&value);
+        let mut bytes = value.row_major()?.bytes().to_vec();
+        low_first(&mut bytes, value.dtype());
+        Ok(bytes)
+    }
+
+    /// A tensor of elements that lie in these bytes, as [`Tensor::try_to_bytes`] gives them. Errors
+    /// if there are not as many as the shape takes. A bool is true for every byte but 0.
+    pub fn try_from_bytes(bytes: &[u8], shape: impl IntoShape, dtype: DType) -> Result<Tensor> {
+        let shape = shape.into_shape("from_bytes")?;
+        let count = shape.checked_numel().and_then(|n| n.checked_mul(dtype.size()));
+        if count != Some(bytes.len()) {
+            let why = format!("the shape does not take {} bytes of {dtype}", bytes.len());
+            return Err(Error::shape("from_bytes", &[&shape], why));
+        }
+        let mut value = Value::uninit("from_bytes", Meta::new(shape, dtype))?;
+        let out = value.bytes_mut();
+        out.copy_from_slice(bytes);
+        match dtype {
+            DType::Bool => out.iter_mut().for_each(|b| *b = u8::from(*b != 0)),
+            _ => low_first(out, dtype),
+        }
+        Ok(Tensor::constant(value))
+    }
+
+    /// A constant of the same elements in memory of its own.
+    #[doc(hidden)]
+    pub fn try_copied(&self) -> Result<Tensor> {
+        let value = self.value_ref();
+        log::check_read("copy", &value)?;
+        watch::read(&value);
+        value.copied().map(Tensor::constant)
     }
 
     /// A constant of one element and no axes.
     #[inline]
     pub fn scalar<E: Element>(x: E) -> Tensor {
         Tensor::constant(Value::scalar(x))
+    }
+}
+
+/// Turns elements of this machine to those whose low bytes come first, and back.
+fn low_first(bytes: &mut [u8], dtype: DType) {
+    if cfg!(target_endian = "big") {
+        bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
     }
 }
 

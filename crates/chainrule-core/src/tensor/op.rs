@@ -16,7 +16,7 @@ use super::Tensor;
 use super::node::{Node, SavedValues, Source};
 use super::reading::{Linear, Reading};
 use super::value::{Layout, Meta, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, raise};
 use crate::kernels::chain::Arithmetic;
 use crate::kernels::gemm::Finish;
 use crate::kernels::map::Rows;
@@ -164,6 +164,18 @@ pub trait Op: Parameters + fmt::Debug + Send + Sync + Any {
     /// that it takes.
     fn parts(&self) -> SmallVec<[SeparateResult; 3]> {
         SmallVec::new()
+    }
+
+    /// Whether its kernel and its rules take every dtype as it is stored, rather than widened to
+    /// the one that kernels compute with (`tensor/widen.rs`).
+    fn takes_stored(&self) -> bool {
+        false
+    }
+
+    /// Whether it does no more with integers than to compare and to choose among them: u64, which
+    /// the computing dtype does not hold, is then brought there in its order.
+    fn orders(&self) -> bool {
+        false
     }
 
     /// Whether gradients flow through it at all.
@@ -452,6 +464,10 @@ impl Saves {
 
 /// The forward pass as a rule sees it. With `link` the tensors are connected to the tape, so that
 /// the rule's own operations are recorded.
+///
+/// Dtypes that are stored only are shown widened ([`DType::computing`](crate::DType::computing)),
+/// unless the op takes them as they are ([`Op::takes_stored`]): a rule computes in f32 for halves,
+/// and its gradients are rounded once.
 pub struct Saved<'a> {
     pub(super) node: &'a Arc<Node>,
     pub(super) values: &'a SavedValues,
@@ -469,7 +485,7 @@ impl<'a> Saved<'a> {
         let value =
             value.unwrap_or_else(|| panic!("{}: input {i} was not saved", self.node.op.name()));
         let source = if self.link { self.node.inputs[i].clone() } else { Source::None };
-        Tensor::from_parts(value.clone(), source)
+        self.shown(Tensor::from_parts(value.clone(), source))
     }
 
     /// All inputs as they were.
@@ -483,7 +499,7 @@ impl<'a> Saved<'a> {
         let value =
             value.unwrap_or_else(|| panic!("{}: the output was not saved", self.node.op.name()));
         let source = if self.link { Source::Node(self.node.clone()) } else { Source::None };
-        Tensor::from_parts(value.clone(), source)
+        self.shown(Tensor::from_parts(value.clone(), source))
     }
 
     /// Extra result `i` of the kernel; a constant for differentiation.
@@ -498,12 +514,13 @@ impl<'a> Saved<'a> {
 
     /// Shape and dtype of input `i`, which must be one whose gradient is wanted (or that is saved).
     pub fn input_meta(&self, i: usize) -> Meta {
-        match self.node.inputs[i].meta() {
+        let meta = match self.node.inputs[i].meta() {
             Some(meta) => meta,
             None => {
                 self.values.inputs[i].as_ref().expect("a constant input that was not saved").meta
             }
-        }
+        };
+        shown_meta(&*self.node.op, meta)
     }
 
     /// The shape of input `i`.
@@ -513,8 +530,25 @@ impl<'a> Saved<'a> {
 
     /// Shape and dtype of the result.
     pub fn output_meta(&self) -> Meta {
-        self.node.meta
+        shown_meta(&*self.node.op, self.node.meta)
     }
+
+    /// A tensor as rules see it.
+    fn shown(&self, t: Tensor) -> Tensor {
+        shown(&*self.node.op, t).unwrap_or_else(|e| raise(e))
+    }
+}
+
+/// A tensor as the rules of `op` see it: widened, if it is of a dtype that is stored only.
+#[inline]
+pub fn shown(op: &dyn Op, t: Tensor) -> Result<Tensor> {
+    if t.dtype().is_widened() && !op.takes_stored() { t.widened() } else { Ok(t) }
+}
+
+/// Shape and dtype of a tensor as the rules of `op` see it.
+#[inline]
+pub fn shown_meta(op: &dyn Op, meta: Meta) -> Meta {
+    if op.takes_stored() { meta } else { Meta::new(meta.shape, meta.dtype.computing()) }
 }
 
 /// Runs the arm whose dtypes match those of the inputs and the output, with the loops of

@@ -13,9 +13,12 @@
 
 use std::fmt;
 
+use half::{bf16, f16};
+
 use super::Tensor;
 use super::node::Source;
 use super::value::Value;
+use super::widen;
 use crate::dtype::{DType, Stored};
 use crate::shape::Shape;
 
@@ -40,8 +43,15 @@ impl fmt::Display for Tensor {
         text += &match value.dtype() {
             DType::F32 => elements(&value, |shown: &[f32]| floats(shown, digits)),
             DType::F64 => elements(&value, |shown: &[f64]| floats(shown, digits)),
-            DType::I64 => elements(&value, integers),
+            DType::I64 => elements(&value, |shown: &[i64]| integers(shown)),
             DType::Bool => elements(&value, |shown: &[u8]| bools(shown, value.shape())),
+            DType::F16 => elements(&value, |shown: &[f16]| halves(shown, digits)),
+            DType::BF16 => elements(&value, |shown: &[bf16]| halves(shown, digits)),
+            DType::U64 => elements(&value, |shown: &[u64]| integers(shown)),
+            _ => match widen::cast(&value, DType::I64) {
+                Ok(wide) => elements(&wide, |shown: &[i64]| integers(shown)),
+                Err(_) => return Err(fmt::Error),
+            },
         };
         let extras = extras(self);
         if !extras.is_empty() {
@@ -76,7 +86,7 @@ fn extras(tensor: &Tensor) -> String {
     if numel > THRESHOLD || numel == 0 && shape != [0] {
         extras.push(format!("shape={shape}"));
     }
-    if dtype == DType::F64 || numel == 0 && dtype != DType::F32 {
+    if dtype == DType::F64 || dtype.is_widened() || numel == 0 && dtype != DType::F32 {
         extras.push(format!("dtype={dtype}"));
     }
     match tensor.source() {
@@ -182,8 +192,8 @@ fn row(items: &[String], axis: usize, indent: &str, out: &mut String) {
     }
 }
 
-fn integers(shown: &[i64]) -> Vec<String> {
-    align(shown.iter().map(i64::to_string).collect())
+fn integers<T: ToString>(shown: &[T]) -> Vec<String> {
+    align(shown.iter().map(T::to_string).collect())
 }
 
 fn bools(shown: &[u8], shape: &Shape) -> Vec<String> {
@@ -225,6 +235,75 @@ impl Float for f64 {
     fn ratio(a: f64, b: f64) -> f64 {
         a / b
     }
+}
+
+/// A half, printed in the fewest digits that are rounded to it.
+#[derive(Clone, Copy)]
+struct Shortest<H>(H);
+
+impl<H: Copy + Into<f32>> From<Shortest<H>> for f64 {
+    fn from(x: Shortest<H>) -> f64 {
+        x.0.into().into()
+    }
+}
+
+impl<H: Half> Shortest<H> {
+    /// In scientific notation. Five digits after the first tell all halves apart.
+    fn digits(self) -> String {
+        let x: f32 = self.0.into();
+        let mut texts = (0..6).map(|digits| format!("{x:.digits$e}"));
+        let same = |text: &String| text.parse().is_ok_and(|read| H::round(read) == self.0);
+        texts.find(same).unwrap_or_else(|| format!("{x:e}"))
+    }
+}
+
+/// A 16-bit float.
+trait Half: Copy + Into<f32> + PartialEq {
+    /// The nearest to a number.
+    fn round(x: f32) -> Self;
+}
+
+impl Half for f16 {
+    fn round(x: f32) -> f16 {
+        f16::from_f32(x)
+    }
+}
+
+impl Half for bf16 {
+    fn round(x: f32) -> bf16 {
+        bf16::from_f32(x)
+    }
+}
+
+impl<H: Half> fmt::LowerExp for Shortest<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match f.precision() {
+            Some(_) => fmt::LowerExp::fmt(&self.0.into(), f),
+            None => f.write_str(&self.digits()),
+        }
+    }
+}
+
+impl<H: Half> fmt::Display for Shortest<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (f.precision(), self.digits().parse::<f64>()) {
+            (None, Ok(short)) => write!(f, "{short}"),
+            _ => fmt::Display::fmt(&self.0.into(), f),
+        }
+    }
+}
+
+impl<H: Half> Float for Shortest<H> {
+    const LARGE: f64 = 1e3;
+    const SMALL: f64 = 1e-4;
+    fn ratio(a: f64, b: f64) -> f64 {
+        a / b
+    }
+}
+
+fn halves<H: Half>(shown: &[H], digits: usize) -> Vec<String> {
+    let shown: Vec<Shortest<H>> = shown.iter().map(|&x| Shortest(x)).collect();
+    floats(&shown, digits)
 }
 
 /// A number cut in its parts: sign and digits before the point, those after it, and the exponent.

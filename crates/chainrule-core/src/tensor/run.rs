@@ -9,7 +9,7 @@ use super::map::map;
 use super::node::{Mode, Node, Source};
 use super::op::{Array, Extent, Extra, Kernel, Op, Outcome, Output, ReduceKernel};
 use super::value::{Layout, Meta, Value};
-use super::{Tensor, log, watch};
+use super::{Tensor, log, watch, widen};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{Axes, MAX_RANK, Shape};
@@ -131,6 +131,15 @@ pub fn compute(op: &dyn Op, values: &[Arc<Value>]) -> Result<Outcome> {
 
 /// The result of `op`, which is known to be of this shape and dtype.
 pub fn compute_as(op: &dyn Op, values: &[Arc<Value>], out: Meta) -> Result<Outcome> {
+    if widen::concerns(values, out) {
+        return widen::compute(op, values, out);
+    }
+    compute_widened(op, values, out)
+}
+
+/// As [`compute_as`], of values in dtypes that kernels compute with (or of any, if the op is a
+/// view).
+pub(super) fn compute_widened(op: &dyn Op, values: &[Arc<Value>], out: Meta) -> Result<Outcome> {
     match op.kernel() {
         Kernel::Map(kernel) => map(op.name(), kernel, values, out).map(Outcome::from),
         Kernel::Reduce(axes, kernel) => {
@@ -202,6 +211,7 @@ pub fn array(value: &Value) -> Array<'_> {
         DType::F64 => Array::F64(value.elements()),
         DType::I64 => Array::I64(value.elements()),
         DType::Bool => Array::Bool(value.elements()),
+        other => unreachable!("{other} is widened before a kernel sees it"),
     }
 }
 
@@ -213,5 +223,6 @@ pub fn output(value: &mut Value) -> Output<'_> {
         DType::F64 => Output::F64(value.elements_mut()),
         DType::I64 => Output::I64(value.elements_mut()),
         DType::Bool => Output::Bool(value.elements_mut()),
+        other => unreachable!("{other} is widened before a kernel sees it"),
     }
 }

@@ -30,6 +30,31 @@ impl Meta {
     }
 }
 
+/// The expression with `T` as the unsigned integer that has the size of the dtype, for copies.
+macro_rules! by_size {
+    ($dtype:expr, |$T:ident| $run:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $T = u8;
+                $run
+            }
+            2 => {
+                type $T = u16;
+                $run
+            }
+            4 => {
+                type $T = u32;
+                $run
+            }
+            _ => {
+                type $T = u64;
+                $run
+            }
+        }
+    };
+}
+pub(crate) use by_size;
+
 /// Elements with a shape; never changed once others can see it.
 pub struct Value {
     pub meta: Meta,
@@ -247,18 +272,13 @@ impl Value {
         fn first<T: Stored>(value: &Value) -> *const u8 {
             value.strided::<T>()[value.start()..].as_ptr().cast()
         }
-        match self.dtype() {
-            DType::F32 => first::<f32>(self),
-            DType::F64 => first::<f64>(self),
-            DType::I64 => first::<i64>(self),
-            DType::Bool => first::<u8>(self),
-        }
+        by_size!(self.dtype(), |T| first::<T>(self))
     }
 
     /// The elements in row-major order, if they lie so.
     #[inline]
     pub fn slice<T: Stored>(&self) -> Option<&[T]> {
-        debug_assert_eq!(T::DTYPE, self.dtype());
+        debug_assert!(T::stores(self.dtype()));
         match &self.storage {
             Storage::Own(buffer) => Some(buffer.as_slice(self.numel())),
             Storage::Foreign(memory) => Some(memory.slice(self.numel())),
@@ -278,10 +298,20 @@ impl Value {
         self.slice().expect("the array was made contiguous")
     }
 
+    /// The bytes of the elements of a value that was made contiguous.
+    pub fn bytes(&self) -> &[u8] {
+        by_size!(self.dtype(), |T| bytemuck::cast_slice(self.elements::<T>()))
+    }
+
+    /// The bytes of a value that was just made, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        by_size!(self.dtype(), |T| bytemuck::cast_slice_mut(self.elements_mut::<T>()))
+    }
+
     /// All elements of the owner, in which [`Value::layout`] finds this value's.
     #[inline]
     pub fn strided<T: Stored>(&self) -> &[T] {
-        debug_assert_eq!(T::DTYPE, self.dtype());
+        debug_assert!(T::stores(self.dtype()));
         match &self.storage {
             Storage::Own(_) | Storage::Foreign(_) => self.owned(),
             Storage::View { base, .. } => base.owned(),
@@ -300,7 +330,7 @@ impl Value {
     /// The elements of a value that was just made, to write.
     #[inline]
     pub fn elements_mut<T: Stored>(&mut self) -> &mut [T] {
-        debug_assert_eq!(T::DTYPE, self.dtype());
+        debug_assert!(T::stores(self.dtype()));
         let numel = self.numel();
         match &mut self.storage {
             Storage::Own(buffer) => buffer.as_mut_slice(numel),
@@ -345,12 +375,7 @@ impl Value {
     /// A copy of the elements in row-major order.
     pub fn copied(&self) -> Result<Value> {
         let mut out = Value::uninit("copy", self.meta)?;
-        match self.dtype() {
-            DType::F32 => self.copy_to::<f32>(out.elements_mut()),
-            DType::F64 => self.copy_to::<f64>(out.elements_mut()),
-            DType::I64 => self.copy_to::<i64>(out.elements_mut()),
-            DType::Bool => self.copy_to::<u8>(out.elements_mut()),
-        }
+        by_size!(self.dtype(), |T| self.copy_to::<T>(out.elements_mut()));
         Ok(out)
     }
 

@@ -21,8 +21,8 @@ use crate::tensor::Tensor;
 /// The largest file that is read, 16 GiB: a longer one is no set of weights for this library.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Reads all tensors of a file. F32, F64, I64 and BOOL are taken as they are; other dtypes are an
-/// error that names the tensor.
+/// Reads all tensors of a file, each in its dtype. The 8-bit floats and complex numbers of the
+/// format are an error that names the tensor.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     let path = path.as_ref();
     let error = |why: String| Error::File { path: path.to_owned(), why };
@@ -118,22 +118,31 @@ pub fn serialize_checked(
     Ok(bytes)
 }
 
+/// The dtypes, and their names in a file.
+const DTYPES: [(DType, Dtype); DType::ALL.len()] = [
+    (DType::Bool, Dtype::BOOL),
+    (DType::U8, Dtype::U8),
+    (DType::I8, Dtype::I8),
+    (DType::U16, Dtype::U16),
+    (DType::I16, Dtype::I16),
+    (DType::U32, Dtype::U32),
+    (DType::I32, Dtype::I32),
+    (DType::U64, Dtype::U64),
+    (DType::I64, Dtype::I64),
+    (DType::F16, Dtype::F16),
+    (DType::BF16, Dtype::BF16),
+    (DType::F32, Dtype::F32),
+    (DType::F64, Dtype::F64),
+];
+
 fn tensor(name: &str, view: &TensorView<'_>) -> Result<Tensor> {
-    fn elements<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
-        let (chunks, _) = bytes.as_chunks::<N>();
-        chunks.iter().map(|&c| from(c)).collect()
-    }
-    let (shape, bytes) = (view.shape(), view.data());
-    match view.dtype() {
-        Dtype::F32 => Tensor::try_from_slice(&elements(bytes, f32::from_le_bytes), shape),
-        Dtype::F64 => Tensor::try_from_slice(&elements(bytes, f64::from_le_bytes), shape),
-        Dtype::I64 => Tensor::try_from_slice(&elements(bytes, i64::from_le_bytes), shape),
-        Dtype::BOOL => Tensor::try_from_slice(&elements(bytes, |[b]: [u8; 1]| b != 0), shape),
-        other => {
-            let why = format!("`{name}` has dtype {other:?}; f32, f64, i64 and bool can be read");
-            Err(Error::argument("safetensors", why))
-        }
-    }
+    let found = DTYPES.into_iter().find(|(_, in_file)| *in_file == view.dtype());
+    let Some((dtype, _)) = found else {
+        let known = DType::ALL.map(DType::name).join(", ");
+        let why = format!("`{name}` has dtype {:?}; {known} can be read", view.dtype());
+        return Err(Error::argument("safetensors", why));
+    };
+    Tensor::try_from_bytes(view.data(), view.shape(), dtype)
 }
 
 /// The bytes of a file with these tensors and, in its header, this text by name.
@@ -160,18 +169,9 @@ pub fn serialize(tensors: &StateDict, metadata: &BTreeMap<String, String>) -> Re
 }
 
 fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<u8>)> {
-    Ok(match t.dtype() {
-        DType::F32 => {
-            (Dtype::F32, t.try_to_vec::<f32>()?.iter().flat_map(|x| x.to_le_bytes()).collect())
-        }
-        DType::F64 => {
-            (Dtype::F64, t.try_to_vec::<f64>()?.iter().flat_map(|x| x.to_le_bytes()).collect())
-        }
-        DType::I64 => {
-            (Dtype::I64, t.try_to_vec::<i64>()?.iter().flat_map(|x| x.to_le_bytes()).collect())
-        }
-        DType::Bool => (Dtype::BOOL, t.try_to_vec::<bool>()?.iter().map(|&b| b as u8).collect()),
-    })
+    let at = DTYPES.iter().position(|(dtype, _)| *dtype == t.dtype());
+    let (_, in_file) = DTYPES[at.expect("the table has every dtype")];
+    Ok((in_file, t.try_to_bytes()?))
 }
 
 /// Writes the tensors to a file with a checksum ([`serialize_checked`]), all or nothing: a full
@@ -202,6 +202,10 @@ mod tests {
             ("mask".to_string(), Tensor::from([true, false])),
             ("scalar".to_string(), Tensor::scalar(std::f64::consts::PI)),
             ("view".to_string(), Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]).t()),
+            ("pixels".to_string(), Tensor::from([[0u8, 128], [255, 7]]).t()),
+            ("i32".to_string(), Tensor::from([-1i64, 1 << 30]).to_dtype(DType::I32)),
+            ("half".to_string(), Tensor::from([0.1f32, -65504.0]).to_dtype(DType::F16)),
+            ("bf16".to_string(), Tensor::from([1e-30f32, 3e38]).to_dtype(DType::BF16)),
         ])
     }
 
@@ -258,9 +262,10 @@ mod tests {
         };
         let overlap = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#;
         let lies = r#"{"a":{"dtype":"F32","shape":[18446744073709551615,2],"data_offsets":[0,8]}}"#;
-        let half = r#"{"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}}"#;
+        let quarter = r#"{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}"#;
         let rank = r#"{"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}}"#;
-        for (json, data) in [(overlap, 12), (lies, 8), (half, 4), (rank, 4), ("{", 0), ("[]", 0)] {
+        for (json, data) in [(overlap, 12), (lies, 8), (quarter, 4), (rank, 4), ("{", 0), ("[]", 0)]
+        {
             assert!(parse(&header(json, data)).is_err(), "{json}");
         }
         assert!(load("/nowhere/at/all").unwrap_err().to_string().contains("no such file"));

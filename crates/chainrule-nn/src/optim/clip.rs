@@ -122,7 +122,8 @@ fn check(op: &'static str, max_norm: f64, p: f64) -> Result<()> {
 fn grad_norm(op: &'static str, parameters: &[Tensor], max_norm: f64, p: f64) -> Result<f64> {
     check(op, max_norm, p)?;
     let gradients = unique(parameters.to_vec()).into_iter().filter_map(|t| t.grad());
-    let gradients: Vec<_> = gradients.map(|g| g.value()).collect();
+    let wide = |g: Tensor| Ok(g.try_to_dtype(g.dtype().computing())?.value());
+    let gradients = gradients.map(wide).collect::<Result<Vec<_>>>()?;
     norm_of(&gradients, p)
 }
 
@@ -175,6 +176,9 @@ fn change(
         p.set_grad(None)?;
         p.set_grad(Some(match g.dtype() {
             DType::F32 => one(g, &single)?,
+            half if half.is_half() => {
+                one(g.try_to_dtype(DType::F32)?, &single)?.try_to_dtype(half)?
+            }
             _ => one(g, &double)?,
         }))?;
     }

@@ -230,6 +230,12 @@ fn update<R: Rule>(p: &Tensor, state: &mut State, rule: &R, lr: f64) -> Result<b
     match p.dtype() {
         DType::F32 => update_as::<f32, R>(p, &g, state, rule, lr)?,
         DType::F64 => update_as::<f64, R>(p, &g, state, rule, lr)?,
+        half if half.is_half() => {
+            // In f32, as is what is kept from step to step; the parameter alone is rounded.
+            let wide = p.detach().try_to_dtype(DType::F32)?.try_parameter()?;
+            update_as::<f32, R>(&wide, &g.try_to_dtype(DType::F32)?, state, rule, lr)?;
+            p.try_set(&wide.detach().try_to_dtype(half)?)?;
+        }
         _ => unreachable!("only floats have gradients"),
     }
     Ok(true)

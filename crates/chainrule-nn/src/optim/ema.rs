@@ -73,6 +73,12 @@ impl Ema {
         for (p, average) in self.parameters.iter().zip(&self.averages) {
             match p.dtype() {
                 DType::F32 => blend::<f32>(average, p, 1.0 - decay)?,
+                half if half.is_half() => {
+                    let wide = |t: &Tensor| t.detach().try_to_dtype(DType::F32);
+                    let blended = wide(average)?.buffer();
+                    blend::<f32>(&blended, &wide(p)?, 1.0 - decay)?;
+                    average.try_set(&blended.detach().try_to_dtype(half)?)?;
+                }
                 _ => blend::<f64>(average, p, 1.0 - decay)?,
             }
         }

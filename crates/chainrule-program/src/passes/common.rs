@@ -108,5 +108,6 @@ fn bits(value: &Arc<Value>) -> Bits {
         DType::F64 => all!(f64, f64::to_bits),
         DType::I64 => all!(i64, |x: i64| x as u64),
         DType::Bool => all!(u8, u64::from),
+        other => unreachable!("no program holds {other}"),
     })
 }

@@ -371,5 +371,6 @@ fn copy(from: &Value, to: &mut Value, layout: &Layout) {
         DType::F64 => write::<f64>(from, to, layout),
         DType::I64 => write::<i64>(from, to, layout),
         DType::Bool => write::<u8>(from, to, layout),
+        other => unreachable!("no program holds {other}"),
     }
 }

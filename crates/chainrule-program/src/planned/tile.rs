@@ -303,6 +303,7 @@ impl Tile<'_> {
             DType::F64 => rows!(f64, F64),
             DType::I64 => rows!(i64, I64),
             DType::Bool => rows!(u8, Bool),
+            other => unreachable!("no program holds {other}"),
         }
     }
 
@@ -334,6 +335,7 @@ impl Tile<'_> {
             DType::F64 => rows!(f64, F64),
             DType::I64 => rows!(i64, I64),
             DType::Bool => rows!(u8, Bool),
+            other => unreachable!("no program holds {other}"),
         }
     }
 }

@@ -15,6 +15,7 @@ pub(super) fn dtype(dtype: DType) -> &'static str {
         DType::F64 => "np.float64",
         DType::I64 => "np.int64",
         DType::Bool => "np.bool_",
+        other => unreachable!("no program holds {other}"),
     }
 }
 
@@ -105,6 +106,7 @@ fn elements_of(value: &Value, count: usize) -> Vec<String> {
         DType::F64 => all!(f64, |x: f64| format!("{x:?}")),
         DType::I64 => all!(i64, |x: i64| x.to_string()),
         DType::Bool => all!(u8, |x: u8| (x != 0).to_string()),
+        other => unreachable!("no program holds {other}"),
     }
 }
 
@@ -122,5 +124,6 @@ fn bytes(value: &Value) -> Vec<u8> {
         DType::F64 => all!(f64),
         DType::I64 => all!(i64),
         DType::Bool => all!(u8),
+        other => unreachable!("no program holds {other}"),
     }
 }

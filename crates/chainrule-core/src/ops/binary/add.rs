@@ -98,7 +98,7 @@ pub fn add_values(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
         && match a.dtype() {
             DType::F32 => in_place::<f32>(&mut a, &value),
             DType::F64 => in_place::<f64>(&mut a, &value),
-            DType::I64 | DType::Bool => false,
+            _ => false,
         };
     if done { Ok(a) } else { a.try_add(b) }
 }

@@ -47,7 +47,7 @@ impl Op for Bitwise {
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
         let shape = broadcast_shapes(self.name(), inputs)?;
         let why = match inputs[0].dtype {
-            DType::I64 => return Ok(Meta::new(shape, DType::I64)),
+            dtype if dtype.is_integer() => return Ok(Meta::new(shape, dtype)),
             DType::Bool if !self.is_shift() => return Ok(Meta::new(shape, DType::Bool)),
             _ if self.is_shift() => "defined for i64; convert with to_dtype first",
             _ => "defined for i64 and bool; convert with to_dtype first",
@@ -135,7 +135,15 @@ methods! {
     /// assert_eq!(Tensor::from([13i64, -9]).bitwise_right_shift(2).to_vec::<i64>(), [3, -3]);
     /// ```
     pub fn bitwise_right_shift / try_bitwise_right_shift<T: IntoTensor>(&self, places: T) -> Tensor {
-        apply_promoted(Bitwise::RightShift, self, places)
+        let places = places.into_tensor(self)?;
+        if self.dtype().promote(places.dtype()) != DType::U64 {
+            return apply_promoted(Bitwise::RightShift, self, &places);
+        }
+        // Kernels shift the sign of an i64 in; after the first place there is none.
+        let x = self.try_to_dtype(DType::U64)?;
+        let first = apply_promoted(Bitwise::RightShift, &x, 1)?.try_bitwise_and(i64::MAX)?;
+        let rest = apply_promoted(Bitwise::RightShift, &first, &places.try_sub(1)?)?;
+        places.try_eq(0)?.try_where(&x, &rest)
     }
 }
 

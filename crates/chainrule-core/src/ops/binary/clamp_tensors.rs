@@ -32,6 +32,10 @@ impl Op for ClampTensors {
         infer_number_binary(self.name(), inputs)
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Map(self)
     }

@@ -59,6 +59,10 @@ impl Op for Compare {
         Ok(Meta::new(broadcast_shapes(self.name(), inputs)?, DType::Bool))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Map(self)
     }

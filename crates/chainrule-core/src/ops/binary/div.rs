@@ -95,7 +95,7 @@ pub(super) const ENTRY: Entry = Entry {
                     Some("floor") => x.try_floor_divide(&y),
                     Some(_) => match x.dtype().promote(y.dtype()) {
                         // Exact for integers, which a float quotient is not.
-                        DType::I64 => x.try_sub(&x.try_fmod(&y)?)?.try_floor_divide(&y),
+                        d if d.is_integer() => x.try_sub(&x.try_fmod(&y)?)?.try_floor_divide(&y),
                         dtype => x.try_div(&y)?.try_trunc()?.try_to_dtype(dtype),
                     },
                     None => x.try_div(&y),

@@ -43,9 +43,9 @@ pub(super) fn divisible<T: IntoTensor>(
     let b = b.into_tensor(a)?;
     let dtype = a.dtype().promote(b.dtype());
     let (a, b) = (a.try_to_dtype(dtype)?, b.try_to_dtype(dtype)?);
-    if dtype == DType::I64 && a.numel() != 0 {
+    if dtype.is_integer() && a.numel() != 0 {
         log::check_read(op, &b.value_ref())?;
-        let divisors = b.value().contiguous()?;
+        let divisors = b.widened()?.value().contiguous()?;
         let divisors = divisors.slice::<i64>().expect("made contiguous");
         if divisors.contains(&0) {
             let why =
@@ -85,6 +85,22 @@ fn floored_integer(a: i64, b: i64) -> i64 {
     if rest != 0 && (rest < 0) != (b < 0) { whole - 1 } else { whole }
 }
 
+/// The quotient of u64, of which kernels know the lower half as i64: that of half the dividend,
+/// doubled, and 1 more where the rest allows it. A divisor of the upper half goes once or not at
+/// all.
+pub(super) fn unsigned_quotient(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let half = apply(FloorDivide, &[&a.try_bitwise_right_shift(1)?, b])?;
+    let low = b.try_le(i64::MAX)?;
+    let whole = low.try_where(&half.try_mul(2)?, 0)?;
+    let rest = a.try_sub(&whole.try_mul(b)?)?;
+    whole.try_add(&rest.try_ge(b)?.try_to_dtype(DType::U64)?)
+}
+
+/// The rest that [`unsigned_quotient`] leaves.
+pub(super) fn unsigned_rest(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    a.try_sub(&unsigned_quotient(a, b)?.try_mul(b)?)
+}
+
 impl MapKernel for FloorDivide {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
         tile!(inputs, n, out;
@@ -108,6 +124,9 @@ methods! {
     /// ```
     pub fn floor_divide / try_floor_divide<T: IntoTensor>(&self, other: T) -> Tensor {
         let (a, b) = divisible("floor_divide", self, other)?;
+        if a.dtype() == DType::U64 {
+            return unsigned_quotient(&a, &b);
+        }
         apply(FloorDivide, &[&a, &b])
     }
 }

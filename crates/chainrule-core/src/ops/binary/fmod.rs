@@ -1,6 +1,6 @@
 //! `fmod`: what division with rounding towards 0 leaves, with the sign of the dividend.
 
-use super::floor_divide::divisible;
+use super::floor_divide::{divisible, unsigned_rest};
 use crate::ops::prelude::*;
 
 #[derive(Debug, Parameters)]
@@ -84,6 +84,9 @@ methods! {
     /// ```
     pub fn fmod / try_fmod<T: IntoTensor>(&self, other: T) -> Tensor {
         let (a, b) = divisible("fmod", self, other)?;
+        if a.dtype() == DType::U64 {
+            return unsigned_rest(&a, &b);
+        }
         apply(Fmod, &[&a, &b])
     }
 }

@@ -31,6 +31,10 @@ impl Op for Extremum {
         infer_number_binary(self.name(), inputs)
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Map(self)
     }

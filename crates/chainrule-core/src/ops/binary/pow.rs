@@ -279,7 +279,7 @@ methods! {
     /// ```
     pub fn pow / try_pow<T: IntoTensor>(&self, exponent: T) -> Tensor {
         let b = exponent.into_tensor(self)?;
-        if self.dtype().promote(b.dtype()) == DType::I64 && any_negative(&b) {
+        if self.dtype().promote(b.dtype()).is_integer() && any_negative(&b) {
             let why = "integers take no negative exponent; convert with to_dtype, or give a float exponent";
             return Err(Error::argument("pow", why));
         }
@@ -288,7 +288,7 @@ methods! {
 }
 
 fn any_negative(exponents: &Tensor) -> bool {
-    exponents.dtype() == DType::I64 && exponents.to_f64_vec().iter().any(|&e| e < 0.0)
+    exponents.dtype().is_integer() && exponents.to_f64_vec().iter().any(|&e| e < 0.0)
 }
 
 pub(super) const ENTRY: Entry = Entry {

@@ -2,7 +2,7 @@
 
 use std::ops::Rem;
 
-use super::floor_divide::divisible;
+use super::floor_divide::{divisible, unsigned_rest};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
@@ -101,6 +101,9 @@ methods! {
     /// ```
     pub fn remainder / try_remainder<T: IntoTensor>(&self, other: T) -> Tensor {
         let (a, b) = divisible("remainder", self, other)?;
+        if a.dtype() == DType::U64 {
+            return unsigned_rest(&a, &b);
+        }
         apply(Remainder, &[&a, &b])
     }
 }

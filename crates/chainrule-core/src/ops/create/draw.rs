@@ -3,6 +3,7 @@
 
 use crate::ops::prelude::*;
 use crate::rng::Stream;
+use crate::tensor::widen;
 
 /// Distribution of a draw.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,15 @@ impl Draw {
     }
 
     fn value(self, meta: Meta, stream: &mut Stream) -> Result<Value> {
+        if meta.dtype.is_half() {
+            let wide = self.value(Meta::new(meta.shape, DType::F32), stream)?;
+            return widen::cast(&wide, meta.dtype);
+        }
+        let floats = matches!(self, Draw::Uniform | Draw::Normal);
+        if floats && !meta.dtype.is_float() {
+            let why = "random floats are of a float dtype; for integers use randint";
+            return Err(Error::dtype(self.name(), &[meta.dtype], why));
+        }
         let mut out = Value::uninit(self.name(), meta)?;
         match (self, output(&mut out)) {
             (Draw::Uniform, Output::F32(out)) => stream.fill_uniform_f32(out),
@@ -59,10 +69,6 @@ impl Draw {
             }
             (Draw::Seed, Output::I64(out)) => {
                 out.iter_mut().for_each(|o| *o = stream.random_u64().cast_signed());
-            }
-            (Draw::Uniform | Draw::Normal, _) => {
-                let why = "random floats are f32 or f64; for integers use randint";
-                return Err(Error::dtype(self.name(), &[meta.dtype], why));
             }
             _ => unreachable!("the callers in this library ask for the one dtype that there is"),
         }

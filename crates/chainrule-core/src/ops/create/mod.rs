@@ -6,8 +6,8 @@ use crate::dtype::DType;
 use crate::error::{Result, raise};
 use crate::rng::Generator;
 use crate::shape::IntoShape;
-use crate::tensor::Tensor;
-use crate::tensor::value::{Meta, Value};
+use crate::tensor::value::{Meta, Value, by_size};
+use crate::tensor::{Tensor, widen};
 pub(super) use draw::Draw;
 
 impl Tensor {
@@ -45,6 +45,14 @@ impl Tensor {
             DType::F64 => Value::build("full", shape, |out| out.fill(value)),
             DType::I64 => Value::build("full", shape, |out| out.fill(value as i64)),
             DType::Bool => Value::build("full", shape, |out| out.fill((value != 0.0) as u8)),
+            _ => {
+                let one = widen::cast(&Value::scalar(value), dtype)?;
+                let fill = |mut out: Value| {
+                    by_size!(dtype, |T| out.elements_mut::<T>().fill(one.first::<T>()));
+                    out
+                };
+                Value::uninit("full", Meta::new(shape, dtype)).map(fill)
+            }
         }
         .map(Tensor::constant)
     }

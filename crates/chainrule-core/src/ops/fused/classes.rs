@@ -166,7 +166,7 @@ pub(super) fn without_classes(x: &Tensor) -> Shape {
 
 /// Fails unless `targets` are class numbers in the shape of `x` without the classes.
 pub(super) fn expect_class_numbers(op: &'static str, x: &Tensor, targets: &Tensor) -> Result<()> {
-    if targets.dtype() != DType::I64 {
+    if !targets.dtype().is_integer() {
         let why = "the targets must be class numbers in i64; convert with to_dtype";
         return Err(Error::dtype(op, &[targets.dtype()], why));
     }

@@ -38,7 +38,7 @@ use crate::tensor::value::Meta;
 
 /// The error for indices that are no integers.
 fn expect_indices(op: &'static str, indices: &Meta) -> Result<()> {
-    if indices.dtype != DType::I64 {
+    if !indices.dtype.is_integer() {
         let why = "the indices must be i64; convert with to_dtype";
         return Err(Error::dtype(op, &[indices.dtype], why));
     }

@@ -19,7 +19,7 @@ pub(super) fn places(x: &Tensor) -> Result<Vec<i64>> {
         out
     }
     log::check_read("nonzero", &x.value_ref())?;
-    let value = x.value().contiguous()?;
+    let value = x.widened()?.value().contiguous()?;
     Ok(match array(&value) {
         Array::F32(x) => find(x),
         Array::F64(x) => find(x),

@@ -82,7 +82,7 @@ impl Target {
         if log::is_on() {
             return apply(staying, &[indices]).map(Some);
         }
-        let list = indices.value().contiguous()?;
+        let list = indices.widened()?.value().contiguous()?;
         let stay = staying.value(list.slice().expect("made contiguous"), &indices.shape())?;
         let all = stay.slice::<u8>().is_some_and(|s| !s.contains(&0));
         Ok((!all).then(|| Tensor::constant(stay)))

@@ -35,6 +35,10 @@ impl Op for SearchSorted {
         Ok(Meta::new(values, DType::I64))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }

@@ -26,6 +26,8 @@ pub(super) fn wrapped(
     what: impl Into<String>,
 ) -> Result<Tensor> {
     expect_indices(op, &indices.meta())?;
+    // In a small dtype there may be no room for the position that is meant.
+    let indices = &indices.try_to_dtype(DType::I64)?;
     let wrap = Wrap { op, size, what: what.into() };
     if log::is_on() {
         return apply(wrap, &[indices]);

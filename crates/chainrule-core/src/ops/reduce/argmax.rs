@@ -39,6 +39,10 @@ impl Op for ArgExtreme {
         Ok(Meta::new(self.axes.reduce(&shape, self.keepdim), DType::I64))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Reduce(self.axes, self)
     }

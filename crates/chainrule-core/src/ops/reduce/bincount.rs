@@ -19,14 +19,14 @@ methods! {
     /// ```
     pub fn bincount / try_bincount(&self, weights: Option<&Tensor>, minlength: usize) -> Tensor {
         const OP: &str = "bincount";
-        if self.dtype() != DType::I64 {
+        if !self.dtype().is_integer() {
             return Err(Error::dtype(OP, &[self.dtype()], "defined for i64; convert with to_dtype"));
         }
         if self.rank() != 1 {
             return Err(Error::shape(OP, &[&self.shape()], "defined for one axis; flatten it first"));
         }
         log::check_read("bincount", &self.value_ref())?;
-        let x = self.value().contiguous()?;
+        let x = self.widened()?.value().contiguous()?;
         let x: &[i64] = x.slice().expect("made contiguous");
         if let Some(&negative) = x.iter().find(|x| **x < 0) {
             return Err(Error::argument(OP, format!("{negative} cannot be counted: numbers start at 0")));
@@ -45,7 +45,7 @@ methods! {
         }
         let dtype = if weights.dtype().is_float() { weights.dtype() } else { DType::F64 };
         log::check_read(OP, &weights.value_ref())?;
-        let weights = weights.detach().try_to_dtype(dtype)?.value().contiguous()?;
+        let weights = weights.detach().try_to_dtype(dtype.computing())?.value().contiguous()?;
         let totals = Value::build(OP, shape, |out: &mut [f64]| {
             out.fill(0.0);
             match array(&weights) {

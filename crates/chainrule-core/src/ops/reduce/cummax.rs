@@ -39,6 +39,10 @@ impl Op for CumExtreme {
         Ok(inputs[0])
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }

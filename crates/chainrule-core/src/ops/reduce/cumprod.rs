@@ -108,10 +108,7 @@ methods! {
     pub fn cumprod / try_cumprod(&self, axis: i64) -> Tensor {
         let axis = self.shape().axis("cumprod", axis)?;
         let op = CumProd { axis, way: Direction { reverse: false, exclusive: false } };
-        match self.dtype() {
-            DType::Bool => apply(op, &[&self.try_to_dtype(DType::I64)?]),
-            _ => apply(op, &[self]),
-        }
+        apply(op, &[&self.try_to_dtype(self.dtype().of_sum())?])
     }
 }
 
@@ -120,7 +117,7 @@ pub(super) const ENTRY: Entry = Entry {
     family: Family::Reduce,
     signature: "x.cumprod(axis)",
     python: &[Binding::with("cumprod", &[ALONG, Parameter::dtype().by_name()], |x, a| {
-        along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_cumprod(a.int(0)))
+        a.cast(1, &along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_cumprod(a.int(0)))?)
     })],
     formula: "y[i] = x[0] * ... * x[i]",
     gradient: "dx[i] = sum over k >= i of g[k] * the product of x[0] to x[k] without x[i]",

@@ -85,10 +85,7 @@ methods! {
     pub fn cumsum / try_cumsum(&self, axis: i64) -> Tensor {
         let axis = self.shape().axis("cumsum", axis)?;
         let op = CumSum { axis, way: Direction { reverse: false, exclusive: false } };
-        match self.dtype() {
-            DType::Bool => apply(op, &[&self.try_to_dtype(DType::I64)?]),
-            _ => apply(op, &[self]),
-        }
+        apply(op, &[&self.try_to_dtype(self.dtype().of_sum())?])
     }
 }
 
@@ -97,7 +94,7 @@ pub(super) const ENTRY: Entry = Entry {
     family: Family::Reduce,
     signature: "x.cumsum(axis)",
     python: &[Binding::with("cumsum", &[ALONG, Parameter::dtype().by_name()], |x, a| {
-        along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_cumsum(a.int(0)))
+        a.cast(1, &along_axis(&a.cast(1, x)?, a.int(0), |x| x.try_cumsum(a.int(0)))?)
     })],
     formula: "y[i] = x[0] + ... + x[i]",
     gradient: "dx[i] = g[i] + ... + g[n - 1]",

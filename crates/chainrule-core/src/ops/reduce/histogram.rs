@@ -56,12 +56,16 @@ methods! {
             return Err(Error::argument("histogram", "0 bins hold nothing; ask for one at least"));
         }
         log::check_read("histogram", &self.value_ref())?;
-        let x = self.value().contiguous()?;
+        if self.dtype().is_half() {
+            let (counts, edges) = self.widened()?.try_histogram(bins, range)?;
+            return Ok((counts.try_to_dtype(self.dtype())?, edges.try_to_dtype(self.dtype())?));
+        }
+        let x = self.widened()?.value().contiguous()?;
         match array(&x) {
             Array::F32(x) => counted(x, bins, range),
             Array::F64(x) => counted(x, bins, range),
             _ => {
-                let why = "defined for f32 and f64; for integers use bincount, or convert with to_dtype";
+                let why = "defined for floats; for integers use bincount, or convert with to_dtype";
                 Err(Error::dtype("histogram", &[self.dtype()], why))
             }
         }

@@ -47,6 +47,10 @@ impl Op for Extreme {
         Ok(Meta::new(self.axes.reduce(&x.shape, self.keepdim), x.dtype))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Reduce(self.axes, self)
     }

@@ -49,6 +49,10 @@ impl Op for ExtremeAt {
         Ok(Meta::new(axes.reduce(&x.shape, self.keepdim), x.dtype))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }

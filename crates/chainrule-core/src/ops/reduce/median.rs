@@ -40,6 +40,10 @@ impl Op for Median {
         Ok(Meta::new(axes.reduce(&x.shape, self.keepdim), x.dtype))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }

@@ -137,10 +137,7 @@ methods! {
     /// ```
     pub fn prod / try_prod<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("prod", &self.shape())?;
-        match self.dtype() {
-            DType::Bool => apply(Prod { axes, keepdim }, &[&self.try_to_dtype(DType::I64)?]),
-            _ => apply(Prod { axes, keepdim }, &[self]),
-        }
+        apply(Prod { axes, keepdim }, &[&self.try_to_dtype(self.dtype().of_sum())?])
     }
 
     /// The product of all elements, a 0-d tensor: [`Tensor::prod`] over all axes.
@@ -155,7 +152,7 @@ pub(super) const ENTRY: Entry = Entry {
     signature: "x.prod(axes, keepdim)",
     python: &[Binding::reduction("prod", |x, a| {
         let (x, axes, keepdim) = a.reduced(x)?;
-        x.try_prod(axes, keepdim)
+        a.cast(2, &x.try_prod(axes, keepdim)?)
     })],
     formula: "product of x over the axes",
     gradient: "dx = g * the product of the other elements",

@@ -46,6 +46,10 @@ impl Op for Sort {
         Ok(Meta::new(shape, inputs[0].dtype))
     }
 
+    fn orders(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Whole(self)
     }

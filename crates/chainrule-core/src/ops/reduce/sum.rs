@@ -82,10 +82,7 @@ methods! {
     /// ```
     pub fn sum / try_sum<A: IntoAxes>(&self, axes: A, keepdim: bool) -> Tensor {
         let axes = axes.into_axes("sum", &self.shape())?;
-        match self.dtype() {
-            DType::Bool => apply(Sum { axes, keepdim }, &[&self.try_to_dtype(DType::I64)?]),
-            _ => apply(Sum { axes, keepdim }, &[self]),
-        }
+        apply(Sum { axes, keepdim }, &[&self.try_to_dtype(self.dtype().of_sum())?])
     }
 
     /// The sum of all elements, a 0-d tensor: [`Tensor::sum`] over all axes.
@@ -113,7 +110,7 @@ pub(super) const ENTRY: Entry = Entry {
     signature: "x.sum(axes, keepdim)",
     python: &[Binding::reduction("sum", |x, a| {
         let (x, axes, keepdim) = a.reduced(x)?;
-        x.try_sum(axes, keepdim)
+        a.cast(2, &x.try_sum(axes, keepdim)?)
     })],
     formula: "sum of x over the axes",
     gradient: "dx = g, expanded over the axes",

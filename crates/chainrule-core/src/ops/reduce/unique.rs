@@ -2,6 +2,7 @@
 
 use crate::kernels::sort::{self, Part, Sorted};
 use crate::ops::prelude::*;
+use crate::tensor::widen;
 
 fn parts<T: Sorted + Stored>(x: &[T], shape: Shape) -> Result<(Tensor, Tensor, Tensor)> {
     let mut order = vec![0; x.len()];
@@ -34,13 +35,20 @@ methods! {
     /// ```
     pub fn unique / try_unique(&self) -> (Tensor, Tensor, Tensor) {
         log::check_read("unique", &self.value_ref())?;
-        let x = self.value().contiguous()?;
-        match array(&x) {
+        if self.dtype() == DType::U64 {
+            let turned = widen::turned(&self.value(), DType::I64)?;
+            let (values, inverse, counts) = Tensor::constant(turned).try_unique()?;
+            let values = widen::turned(&values.value(), DType::U64)?;
+            return Ok((Tensor::constant(values), inverse, counts));
+        }
+        let x = self.widened()?.value().contiguous()?;
+        let (values, inverse, counts) = match array(&x) {
             Array::F32(x) => parts(x, self.shape()),
             Array::F64(x) => parts(x, self.shape()),
             Array::I64(x) => parts(x, self.shape()),
             Array::Bool(x) => parts(x, self.shape()),
-        }
+        }?;
+        Ok((values.try_to_dtype(self.dtype())?, inverse, counts))
     }
 }
 

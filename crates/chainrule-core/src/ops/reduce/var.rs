@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn integers_have_no_variance() {
         let error = Tensor::from([1i64, 2]).try_var(0, 1, false).unwrap_err();
-        let want = "var: dtype i64: defined for f32 and f64; convert with to_dtype first";
+        let want = "var: dtype i64: defined for floats; convert with to_dtype first";
         assert_eq!(error.kind().to_string(), want);
     }
 }

@@ -50,7 +50,7 @@ methods! {
         let name = "repeat_interleave";
         let shape = self.shape();
         let axis = shape.axis(name, axis)?;
-        if times.dtype() != DType::I64 {
+        if !times.dtype().is_integer() {
             return Err(Error::dtype(name, &[times.dtype()], "the counts must be i64; convert with to_dtype"));
         }
         if times.shape() != [shape[axis]] {

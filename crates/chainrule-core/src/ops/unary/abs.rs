@@ -92,7 +92,10 @@ methods! {
     /// assert_eq!(Tensor::from([1.5f32, -2.0]).abs().to_vec::<f32>(), [1.5, 2.0]);
     /// ```
     pub fn abs / try_abs(&self) -> Tensor {
-        apply(Abs, &[self])
+        match self.dtype() {
+            d if d.is_integer() && !d.is_signed() => Ok(self.clone()),
+            _ => apply(Abs, &[self]),
+        }
     }
 }
 

@@ -119,7 +119,7 @@ fn held(x: &Tensor, a: &Arguments<'_>, min: Option<usize>, max: Option<usize>) -
     let bound = |at: Option<usize>| at.filter(|&i| !a.is_none(i)).map(|i| a.operand(i));
     let (min, max) = (bound(min), bound(max));
     let each = |holds: fn(&Argument) -> bool| [min, max].into_iter().flatten().all(holds);
-    let whole = x.dtype() == DType::I64 && each(Argument::is_whole);
+    let whole = x.dtype().is_integer() && each(Argument::is_whole);
     if min.is_none() && max.is_none() {
         return Err(Error::argument("clamp", "at least one of min and max must be given"));
     }

@@ -24,7 +24,7 @@ methods! {
             return Err(Error::argument("hardtanh", why));
         }
         let whole = |x: f64| x.fract() == 0.0;
-        if self.dtype() == DType::I64 && !(whole(min) && whole(max)) {
+        if self.dtype().is_integer() && !(whole(min) && whole(max)) {
             let why = "integers take whole bounds; convert with to_dtype, or give whole numbers";
             return Err(Error::argument("hardtanh", why));
         }
@@ -43,7 +43,7 @@ pub(super) const ENTRY: Entry = Entry {
         |x, a| {
             let (min, max) = (a.float(0), a.float(1));
             match x.dtype() {
-                DType::I64 if min.fract() == 0.0 && max.fract() == 0.0 => {
+                d if d.is_integer() && min.fract() == 0.0 && max.fract() == 0.0 => {
                     x.try_clamp(min as i64, max as i64)
                 }
                 _ => a.as_float(x)?.try_hardtanh(min, max),

@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     family: Family::Unary,
     signature: "x.relu6()",
     python: &[Binding::any("relu6", |x| match x.dtype() {
-        DType::I64 => x.try_clamp(0, 6),
+        d if d.is_integer() => x.try_clamp(0, 6),
         _ => x.try_relu6(),
     })
     .no_function()

@@ -78,7 +78,7 @@ impl MapKernel for Rounded {
 /// Integers are whole already: the tensor itself.
 #[track_caller]
 fn rounded(how: Rounded, x: &Tensor) -> Result<Tensor> {
-    if x.dtype() == DType::I64 {
+    if x.dtype().is_integer() {
         return Ok(x.clone());
     }
     apply(how, &[x])

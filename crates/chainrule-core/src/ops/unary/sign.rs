@@ -64,6 +64,9 @@ methods! {
         if self.dtype() == DType::Bool {
             return Ok(self.clone());
         }
+        if self.dtype() == DType::U64 {
+            return self.try_ne(0)?.try_to_dtype(DType::U64);
+        }
         apply(Sign, &[self])
     }
 }

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Memory;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::value::Value;
+use crate::tensor::value::{Value, by_size};
 
 /// The memory lent now, and how many pieces came back with other elements.
 struct Loans {
@@ -95,10 +94,5 @@ fn checksum(value: &Value) -> u64 {
             (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         })
     }
-    match value.dtype() {
-        DType::F32 => of::<f32>(value),
-        DType::F64 => of::<f64>(value),
-        DType::I64 => of::<i64>(value),
-        DType::Bool => of::<u8>(value),
-    }
+    by_size!(value.dtype(), |T| of::<T>(value))
 }
