@@ -1,5 +1,5 @@
-"""The array API standard, revision 2025.12, for the dtypes bool, int64, float32 and float64. There
-is no `fft`.
+"""The array API standard, revision 2025.12, for bool, all integers, float32 and float64. There are
+no complex numbers and no `fft`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ._shapes import (
 from ._statistics import (
     all, any, cumulative_prod, cumulative_sum, diff, matmul, max, mean, min, prod, std, sum, tensordot, var, vecdot,
 )
-from ._dtypes import astype, bool_ as bool, can_cast, finfo, float32, float64, iinfo, int64, isdtype, result_type
+from ._dtypes import astype, bool_ as bool, can_cast, finfo, float32, float64, iinfo, int8, int16, int32, int64, isdtype, result_type, uint8, uint16, uint32, uint64
 from ._info import Info, __array_namespace_info__
 
 __array_api_version__ = "2025.12"
@@ -43,12 +43,12 @@ __all__ = [
     "broadcast_to", "can_cast", "ceil", "clip", "concat", "conj", "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod",
     "cumulative_sum", "diff", "divide", "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "finfo", "flip",
     "float32", "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag",
-    "inf", "int64", "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg", "linspace", "log", "log10", "log1p",
+    "inf", "int16", "int32", "int64", "int8", "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg", "linspace", "log", "log10", "log1p",
     "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum", "mean",
     "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "nonzero", "not_equal", "ones",
     "ones_like", "permute_dims", "pi", "positive", "pow", "prod", "real", "reciprocal", "remainder", "repeat", "reshape", "result_type",
     "roll", "round", "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "tril", "triu", "trunc", "unique_all", "unique_counts",
+    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8", "unique_all", "unique_counts",
     "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like", "__array_namespace_info__",
     "__array_api_version__",
 ]

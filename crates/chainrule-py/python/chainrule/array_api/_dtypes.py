@@ -10,11 +10,25 @@ from .. import _chainrule as _c
 from .._chainrule import Tensor
 
 bool_ = _c._dtype("bool")
+int8 = _c._dtype("int8")
+int16 = _c._dtype("int16")
+int32 = _c._dtype("int32")
 int64 = _c._dtype("int64")
+uint8 = _c._dtype("uint8")
+uint16 = _c._dtype("uint16")
+uint32 = _c._dtype("uint32")
+uint64 = _c._dtype("uint64")
 float32 = _c._dtype("float32")
 float64 = _c._dtype("float64")
 
-_ORDER = [bool_, int64, float32, float64]
+SIGNED = [int8, int16, int32, int64]
+UNSIGNED = [uint8, uint16, uint32, uint64]
+_FLOATS = [_c._dtype("float16"), _c._dtype("bfloat16"), float32, float64]
+
+
+def _kind(d: Any) -> int:
+    """Bool, integer, float, as 0, 1 and 2."""
+    return 2 if d in _FLOATS else 1 if d in SIGNED or d in UNSIGNED else 0
 
 
 def check_device(device: Any) -> None:
@@ -54,19 +68,20 @@ def finfo(type: Any, /) -> _Finfo:
 def iinfo(type: Any, /) -> _Iinfo:
     """The limits of the integer type."""
     d = _dtype_of(type)
-    if d != int64:
+    if _kind(d) != 1:
         raise TypeError(f"iinfo: {d} is no integer type")
-    return _Iinfo(64, 2**63 - 1, -(2**63), d)
+    info = np.iinfo(d.name)
+    return _Iinfo(int(info.bits), int(info.max), int(info.min), d)
 
 
 _KINDS: dict[str, list[Any]] = {
     "bool": [bool_],
-    "signed integer": [int64],
-    "unsigned integer": [],
-    "integral": [int64],
+    "signed integer": SIGNED,
+    "unsigned integer": UNSIGNED,
+    "integral": SIGNED + UNSIGNED,
     "real floating": [float32, float64],
     "complex floating": [],
-    "numeric": [int64, float32, float64],
+    "numeric": [*SIGNED, *UNSIGNED, float32, float64],
 }
 
 
@@ -90,13 +105,18 @@ def _scalar_dtype(x: Any, others: list[Any]) -> Any:
         kind = 1
     else:
         kind = 2
-    have = -1 if best is None else min(_ORDER.index(best), 2)
+    have = -1 if best is None else _kind(best)
     return best if have >= kind else [bool_, int64, _c.get_default_dtype()][kind]
 
 
 def max_dtype(dtypes: list[Any]) -> Any:
-    """The widest."""
-    return _ORDER[max(_ORDER.index(d) for d in dtypes)]
+    """The dtype that holds all of them, by the library's table."""
+    widest = dtypes[0]
+    for d in dtypes[1:]:
+        if {widest, d} & {uint64} and {widest, d} & set(SIGNED):
+            raise TypeError(f"result_type: no dtype holds both {widest.name} and {d.name}")
+        widest = _c._promoted(widest, d)
+    return widest
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
@@ -112,7 +132,10 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 def can_cast(from_: Any, to: Any, /) -> Any:
     """Whether a dtype can become another by promotion."""
-    return _ORDER.index(_dtype_of(from_)) <= _ORDER.index(to)
+    start = _dtype_of(from_)
+    if start == uint64 and to in SIGNED or start in SIGNED and to == uint64:
+        return False
+    return _c._promoted(start, to) == to
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _chainrule as _c
-from ._dtypes import bool_, check_device, float32, float64, int64, isdtype
+from ._dtypes import SIGNED, UNSIGNED, bool_, check_device, float32, float64, int64, isdtype
 
 
 class Info:
@@ -31,7 +31,7 @@ class Info:
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """All dtypes, or those of some kinds."""
         check_device(device)
-        every = {"bool": bool_, "int64": int64, "float32": float32, "float64": float64}
+        every = {d.name: d for d in (bool_, *SIGNED, *UNSIGNED, float32, float64)}
         return every if kind is None else {name: d for name, d in every.items() if isdtype(d, kind)}
 
 

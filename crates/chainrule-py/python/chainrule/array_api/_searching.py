@@ -19,7 +19,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: Any = None) -> Tensor:
             raise ValueError(f"take: shape {tuple(x.shape)}: the axis must be given")
         axis = 0
     n = x.shape[axis]
-    flat = indices.flatten()
+    flat = indices.flatten()._to_dtype(int64)
     out = x.index_select(axis, flat.where(flat >= 0, flat + n))
     at = axis % x.ndim
     return out.reshape((*x._dims[:at], *indices._dims, *x._dims[at + 1 :]))
@@ -30,6 +30,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     n = x.shape[axis]
     at = axis % x.ndim
     shape = [k if i == at else m for i, (k, m) in enumerate(zip(indices._dims, x._dims))]
+    indices = indices._to_dtype(int64)
     full = _f.broadcast_shapes(tuple(shape), tuple(1 if i == at else k for i, k in enumerate(indices._dims)))
     indices = indices.expand(tuple(indices._dims[i] if i == at else m for i, m in enumerate(full)))
     x = x.expand(tuple(n if i == at else m for i, m in enumerate(full)))

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _chainrule as _c
 from .. import _functions as _f
 from .._chainrule import Tensor
-from ._dtypes import bool_, int64, pair
+from ._dtypes import UNSIGNED, bool_, int64, pair, uint64
 
 
 def max(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
@@ -31,14 +31,25 @@ def _none(x: Tensor, axis: Any) -> Any:
     return isinstance(axis, tuple) and not axis
 
 
+def _total(x: Tensor, dtype: Any) -> Any:
+    """The dtype of a sum: the widest of the kind."""
+    if dtype is not None or x.is_floating_point():
+        return dtype or x.dtype
+    return uint64 if x.dtype in UNSIGNED else int64
+
+
+def _in_total(x: Tensor, dtype: Any) -> Tensor:
+    return x._to_dtype(_total(x, dtype))
+
+
 def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Tensor:
     """The sum."""
-    return x.sum(axis, keepdims, dtype=dtype)
+    return _in_total(x, dtype).sum(axis, keepdims)._to_dtype(_total(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Tensor:
     """The product."""
-    return x.prod(axis, keepdims, dtype=dtype)
+    return _in_total(x, dtype).prod(axis, keepdims)._to_dtype(_total(x, dtype))
 
 
 def std(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Tensor:
@@ -60,10 +71,8 @@ def _running(x: Tensor, what: str, axis: Any, dtype: Any, include_initial: Any, 
         if x.ndim != 1:
             raise ValueError(f"cumulative_{what}: shape {tuple(x.shape)}: the axis must be given")
         axis = 0
-    if dtype is None and x.dtype == bool_:
-        dtype = int64
-    x = x if dtype is None else x._to_dtype(dtype)
-    out: Tensor = getattr(x, "cum" + what)(axis)
+    x = _in_total(x, dtype)
+    out: Tensor = getattr(x, "cum" + what)(axis)._to_dtype(x.dtype)
     if include_initial:
         shape = list(x._dims)
         shape[axis] = 1
@@ -119,4 +128,4 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     a, b = pair(x1, x2)
     if a.shape[axis] != b.shape[axis]:
         raise ValueError(f"vecdot: shapes {tuple(a.shape)} and {tuple(b.shape)} differ along the axis {axis}")
-    return (a * b).sum(axis)
+    return (a * b).sum(axis)._to_dtype(a.dtype)
