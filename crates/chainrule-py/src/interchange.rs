@@ -125,7 +125,7 @@ pub fn names() -> String {
     DType::ALL.map(DType::numpy_name).join(", ")
 }
 
-/// NumPy's dtype. That of bfloat16 is in the package ml_dtypes, if it is installed.
+/// NumPy's dtype. The package ml_dtypes has bfloat16, if it is installed.
 fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
     let name = dtype.numpy_name();
     if dtype != DType::BF16 {

@@ -36,9 +36,16 @@ _attach_to_generators()
 
 float32 = float = _chainrule._dtype("float32")
 float64 = double = _chainrule._dtype("float64")
+float16 = half = _chainrule._dtype("float16")
+bfloat16 = _chainrule._dtype("bfloat16")
 int64 = long = _chainrule._dtype("int64")
-# There is one dtype of integers, and it holds those of the narrower one.
-int32 = int = int64
+int32 = int = _chainrule._dtype("int32")
+int16 = short = _chainrule._dtype("int16")
+int8 = _chainrule._dtype("int8")
+uint8 = _chainrule._dtype("uint8")
+uint16 = _chainrule._dtype("uint16")
+uint32 = _chainrule._dtype("uint32")
+uint64 = _chainrule._dtype("uint64")
 bool = _chainrule._dtype("bool")  # noqa: A001
 from math import e, inf, nan, pi  # noqa: E402
 
@@ -98,8 +105,9 @@ def explain(loss: Tensor) -> str:
 
 __all__ = [
     *_elements.__all__, *_functions.__all__, *_making.__all__, *_ops.__all__, *_products.__all__, *_shapes.__all__, *_switches.__all__,
-    "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bool", "checkpoint", "compile", "cuda",
-    "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
-    "inf", "inference_mode", "int", "int32", "int64", "is_grad_enabled", "linalg", "load", "long", "memory", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
-    "pi", "record_all", "save", "seed", "signal", "special", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "utils", "vmap",
+    "Generator", "GradientError", "InternalError", "Size", "Tensor", "__version__", "autograd", "bfloat16", "bool", "checkpoint", "compile", "cuda",
+    "device", "distributions", "double", "dtype", "e", "enable_grad", "explain", "float", "float16", "float32", "float64", "fork_rng", "from_dlpack", "func", "get_default_dtype", "get_num_threads", "get_rng_state",
+    "half", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_grad_enabled", "linalg", "load", "long", "memory", "nan", "newaxis", "nn", "no_grad", "op_table", "optim",
+    "pi", "record_all", "save", "seed", "signal", "special", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "short",
+    "uint16", "uint32", "uint64", "uint8", "utils", "vmap",
 ]

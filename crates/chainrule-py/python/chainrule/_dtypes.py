@@ -28,14 +28,17 @@ class AbsentDtype:
 
 ABSENT = {
     name: AbsentDtype(full)
-    for full, names in {
-        "float16": ("float16", "half"), "bfloat16": ("bfloat16",), "uint8": ("uint8",), "int8": ("int8",), "int16": ("int16", "short"),
-        "complex64": ("complex64", "cfloat"), "complex128": ("complex128", "cdouble"),
-    }.items()
+    for full, names in {"complex64": ("complex64", "cfloat"), "complex128": ("complex128", "cdouble")}.items()
     for name in names
 }
 # Names of one dtype are one object.
 ABSENT = {name: ABSENT[d.name] for name, d in ABSENT.items()}
+
+
+class _BFloat16:
+    """The limits of bfloat16, which NumPy lacks: eight significant bits, and float32's exponents."""
+
+    bits, eps, max, min, tiny, precision = 16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, -(2 - 2.0**-7) * 2.0**127, 2.0**-126, 2
 
 
 class finfo:
@@ -51,7 +54,7 @@ class finfo:
         d = _c._dtype(_c.get_default_dtype() if type is None else type)
         if not d.is_floating_point:
             raise TypeError(f"finfo: {d.name} is no dtype of floats; use iinfo")
-        found: Any = np.finfo(d.name)
+        found: Any = _BFloat16 if d.name == "bfloat16" else np.finfo(d.name)
         self.bits, self.dtype = int(found.bits), d.name
         self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
         self.tiny = self.smallest_normal = float(found.tiny)
@@ -62,13 +65,19 @@ class finfo:
 
 
 class iinfo:
-    """The limits of a dtype of integers: `min`, `max`, `bits`."""
+    """The limits of a dtype of integers: `min`, `max`, `bits`.
+
+    ```
+    assert cr.iinfo(cr.int8).max == 127
+    ```
+    """
 
     def __init__(self, type: Any) -> None:
         d = _c._dtype(type)
-        if d.name != "int64":
+        if d.is_floating_point or d.name == "bool":
             raise TypeError(f"iinfo: {d.name} is no dtype of integers; use finfo")
-        self.bits, self.min, self.max, self.dtype = 64, -(2**63), 2**63 - 1, d.name
+        found = np.iinfo(d.name)
+        self.bits, self.min, self.max, self.dtype = int(found.bits), int(found.min), int(found.max), d.name
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

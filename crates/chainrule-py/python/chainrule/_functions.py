@@ -142,14 +142,7 @@ def searchsorted(
         sorted_sequence = sorted_sequence.gather(-1, sorter)
     values = _t(input, sorted_sequence)
     found = sorted_sequence._searchsorted(values, right or side == "right")
-    return found._to_dtype(_int32()) if out_int32 else found
-
-
-def _int32() -> dtype:
-    """The dtype that the package calls int32."""
-    from . import int32
-
-    return int32
+    return found._to_dtype("int32") if out_int32 else found
 
 
 def bucketize(input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:

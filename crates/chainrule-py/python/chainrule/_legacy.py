@@ -8,7 +8,7 @@ from typing import Any
 from . import _chainrule as _c
 from ._chainrule import Tensor
 from ._devices import CPU
-from ._dtypes import AbsentDtype
+from ._dtypes import iinfo
 from ._random import random63
 from ._size import Size
 
@@ -25,8 +25,6 @@ class _Typed(type):
     def __call__(cls, *args: Any, device: Any = None) -> Any:
         if cls._on_gpu:
             raise ValueError(f"cuda.{cls.__name__}: there is one device, the processor; use {cls.__name__}")
-        if isinstance(cls._dtype, AbsentDtype):
-            raise TypeError(f"{cls.__name__}: there is no dtype {cls._dtype}; there are bool, int64, float32 and float64")
         if len(args) == 1 and isinstance(args[0], Size):
             args = tuple(args[0])
         if not args or all(isinstance(n, int) and not isinstance(n, bool) for n in args):
@@ -46,14 +44,15 @@ def _typed(name: str, dtype: Any, on_gpu: bool) -> Any:
     return _Typed(name, (), {"_dtype": dtype, "_on_gpu": on_gpu, "__doc__": text, "__module__": __name__})
 
 
-_KINDS = {"FloatTensor": "float32", "DoubleTensor": "float64", "LongTensor": "int64", "IntTensor": "int64", "BoolTensor": "bool"}
-_ABSENT = {"HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16"}
+_KINDS = {
+    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "LongTensor": "int64",
+    "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8", "BoolTensor": "bool",
+}
 
 
 def typed(on_gpu: bool) -> dict[str, Any]:
     """The constructors by name; those of graphics processors can be named, and not called."""
-    here = {name: _typed(name, _c._dtype(d), on_gpu) for name, d in _KINDS.items()}
-    return here | {name: _typed(name, AbsentDtype(d), on_gpu) for name, d in _ABSENT.items()}
+    return {name: _typed(name, _c._dtype(d), on_gpu) for name, d in _KINDS.items()}
 
 
 def dtype_of_name(dtype: Any) -> Any:
@@ -107,10 +106,11 @@ def random_(self: Tensor, *bounds: int, generator: Any = None) -> Tensor:
         if low >= high:
             raise ValueError(f"random_: there is no integer from {low} up to, without, {high}")
         return self._assign(_c._randint(low, high, self._dims, generator)._to_dtype(self.dtype))
-    if name == "int64":
+    if name in ("int64", "uint64"):
         drawn = [random63(generator) for _ in range(self.numel())]
-        return self._assign(_c.tensor(drawn, "int64").reshape(self.shape))
-    high = {"bool": 2, "float32": 2**24 + 1, "float64": 2**53 + 1}[name]
+        return self._assign(_c.tensor(drawn, "int64").reshape(self.shape)._to_dtype(self.dtype))
+    digits = {"bool": 1, "bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+    high = 2 ** digits[name] + (name != "bool") if name in digits else iinfo(self.dtype).max + 1
     return self._assign(_c._randint(0, high, self._dims, generator)._to_dtype(self.dtype))
 
 
@@ -180,18 +180,6 @@ def new(self: Tensor, *args: Any) -> Any:
     return _typed("new", self.dtype, False)(*args)
 
 
-def new_method(name: str) -> Any:
-    """A conversion to a dtype that is not there."""
-    instead = "take x.float()" if "float" in name else "take x.bool() for a mask, x.long() for numbers"
-
-    def method(self: Tensor) -> Tensor:
-        raise TypeError(f"there is no dtype chainrule.{name}; there are bool, int64, float32 and float64: {instead}")
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"An error: there is no dtype {name}."
-    return method
-
-
 def apply_(self: Tensor, callable: Any) -> Tensor:
     """Each element by what a function of Python gives for it, in place. Slow, and without a
     gradient.
@@ -236,8 +224,7 @@ def attach() -> None:
     methods: dict[str, Any] = {
         "type_as": type_as, "random_": random_, "bernoulli": bernoulli, "bernoulli_": bernoulli_, "exponential_": exponential_, "log_normal_": log_normal_, "cauchy_": cauchy_,
         "geometric_": geometric_, "new": new,
-        "apply_": apply_, "half": new_method("float16"), "bfloat16": new_method("bfloat16"), "byte": new_method("uint8"),
-        "short": new_method("int16"), "char": new_method("int8"), "is_cuda": _false("CUDA"), "is_sparse": _false("sparse"),
+        "apply_": apply_, "is_cuda": _false("CUDA"), "is_sparse": _false("sparse"),
         "is_quantized": _false("quantized"), "is_mps": _false("MPS"), "get_device": get_device, "pin_memory": pin_memory,
         "is_pinned": is_pinned, "share_memory_": share_memory_, "is_shared": is_shared,
         "device": property(lambda self: CPU, doc="Device of the elements: there is one, the processor."),

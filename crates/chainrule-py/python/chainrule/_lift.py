@@ -31,6 +31,8 @@ def to_chainrule(t: Any, requires_grad: bool = False) -> Tensor:
 
 def to_pytorch(t: Tensor) -> Any:
     """Our tensor as PyTorch's, with memory of its own."""
+    if t.dtype.name == "bfloat16":
+        return _torch.from_numpy(t.detach().float().numpy().copy()).bfloat16()
     return _torch.from_numpy(t.detach().numpy().copy())
 
 

@@ -201,6 +201,10 @@ def _contains(self: Tensor, x: Any) -> bool:
 
 
 def _reduce(self: Tensor) -> Any:
+    if self.dtype.name == "bfloat16":
+        # NumPy has none; every bfloat16 is a float32.
+        value = self.detach().float().numpy().copy()
+        return _rebuild_bfloat16, (value, self.requires_grad and self.is_leaf, getattr(self, "_is_parameter", False))
     value = self.detach().numpy().copy()
     return _rebuild, (value, self.requires_grad and self.is_leaf, getattr(self, "_is_parameter", False))
 
@@ -210,6 +214,10 @@ def _rebuild(value: Any, requires_grad: bool, is_parameter: bool = False) -> Ten
     if is_parameter:
         new._is_parameter = True
     return new
+
+
+def _rebuild_bfloat16(value: Any, requires_grad: bool, is_parameter: bool = False) -> Tensor:
+    return _rebuild(_c.tensor(value, "bfloat16"), requires_grad, is_parameter)
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -374,8 +382,9 @@ def attach() -> None:
         "__format__": _format, "__complex__": _complex, "__array_namespace__": _array_namespace, "_repr_html_": _html,
         "__repr__": _repr.text, "__str__": _repr.text,
         "nelement": Tensor.numel,
-        "float": _cast("float", "float32"), "double": _cast("double", "float64"), "long": _cast("long", "int64"), "int": _cast("int", "int64"),
-        "bool": _cast("bool", "bool"),
+        "float": _cast("float", "float32"), "double": _cast("double", "float64"), "long": _cast("long", "int64"), "int": _cast("int", "int32"),
+        "bool": _cast("bool", "bool"), "half": _cast("half", "float16"), "bfloat16": _cast("bfloat16", "bfloat16"),
+        "byte": _cast("byte", "uint8"), "char": _cast("char", "int8"), "short": _cast("short", "int16"),
         "device": property(lambda self: "cpu", doc="Device of the elements: there is one, the processor."),
         "grad_fn": property(lambda self: self._op, doc="The name of the op that made the tensor, or None for a leaf."),
         "itemsize": property(lambda self: self.element_size(), doc="The size of an element in bytes."),

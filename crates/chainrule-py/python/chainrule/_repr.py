@@ -76,7 +76,8 @@ def _body(a: Any, fmt: _Format, indent: int, short: bool) -> str:
 
 def text(t: Tensor) -> str:
     """The tensor as `repr` shows it."""
-    a = t.detach().numpy()
+    half = t.dtype.name in ("float16", "bfloat16")
+    a = (t.detach().float() if half else t.detach()).numpy()
     floating = t.is_floating_point()
     short = a.size > THRESHOLD
     notes: list[str] = []

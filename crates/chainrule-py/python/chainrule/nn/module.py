@@ -330,6 +330,14 @@ class Module:
         """float64 parameters."""
         return self.to(_c._dtype("float64"))
 
+    def half(self: M) -> M:
+        """float16 parameters."""
+        return self.to(_c._dtype("float16"))
+
+    def bfloat16(self: M) -> M:
+        """bfloat16 parameters."""
+        return self.to(_c._dtype("bfloat16"))
+
     def cpu(self: M) -> M:
         """There is no other device."""
         return self
