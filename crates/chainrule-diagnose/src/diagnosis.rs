@@ -218,14 +218,11 @@ fn cause_of(change: Change, seen: &Seen<'_>, findings: &[Finding]) -> Cause {
             let new = if change == Change::Adam { 0.001 } else { 0.01 };
             if now.lr <= 0.0 {
                 Cause::LrSign
-            } else if strength(Cause::LrHigh)
-                > strength(Cause::LrLow).max(strength(Cause::EpochsFew))
-            {
-                Cause::LrHigh
-            } else if now.rule != KerasRule::Sgd && now.lr > new {
-                Cause::LrHigh
             } else {
-                Cause::LrLow
+                let low = strength(Cause::LrLow).max(strength(Cause::EpochsFew));
+                let falls = now.rule != KerasRule::Sgd && now.lr > new;
+                let is_high = strength(Cause::LrHigh) > low || falls;
+                if is_high { Cause::LrHigh } else { Cause::LrLow }
             }
         }
     }
@@ -371,15 +368,16 @@ fn of_data(
     // Something was tried, and even that came to nothing.
     let tried = found.everything.is_finite();
     let low = tried && found.ceiling.max(found.after) < 0.25 && whole.rows >= 100;
-    if low && out.is_empty() {
-        if let Some(says) = detect::information(whole, program.task).filter(|&i| i < 0.1) {
-            let text = format!(
-                "nearest neighbours and a ridge fit predict rows that were kept back no better than a constant ({says:.2}), and so does every model that was tried (at most {:.2})",
-                found.ceiling.max(found.after)
-            );
-            let cause = if program.task.is_numbers() { Cause::Data } else { Cause::Labels };
-            out.push(verdict(cause, 0.7, text));
-        }
+    if low
+        && out.is_empty()
+        && let Some(says) = detect::information(whole, program.task).filter(|&i| i < 0.1)
+    {
+        let text = format!(
+            "nearest neighbours and a ridge fit predict rows that were kept back no better than a constant ({says:.2}), and so does every model that was tried (at most {:.2})",
+            found.ceiling.max(found.after)
+        );
+        let cause = if program.task.is_numbers() { Cause::Data } else { Cause::Labels };
+        out.push(verdict(cause, 0.7, text));
     }
     let unbalanced = findings.iter().find(|f| f.cause == Cause::Unbalanced);
     if let (Some(f), true) = (unbalanced, alone) {

@@ -59,6 +59,9 @@ const ALL_WORK: f64 = 2e11;
 /// Runs of a search at most.
 const MOST_RUNS: usize = 120;
 
+/// Trials by their changes and the number of their seed; none for changes that do not apply.
+type Trials = HashMap<(Vec<Change>, usize), Option<Trial>>;
+
 /// A described program on the bench.
 pub struct Bench {
     program: Program,
@@ -67,7 +70,7 @@ pub struct Bench {
     seed: u64,
     deadline: Option<Instant>,
     shape: TargetShape,
-    known: Mutex<HashMap<(Vec<Change>, usize), Option<Trial>>>,
+    known: Mutex<Trials>,
 }
 
 /// Result of the watched run.
@@ -109,7 +112,7 @@ impl Bench {
         self.known().len()
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(Vec<Change>, usize), Option<Trial>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, Trials> {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

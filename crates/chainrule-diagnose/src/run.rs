@@ -120,7 +120,7 @@ fn train_alone(
             let own = forward(args)?;
             match net.penalty()? {
                 // The loss that is shown is the one without the share of the weights.
-                Some(penalty) => own.try_add(&penalty.try_sub(&penalty.detach())?),
+                Some(penalty) => own.try_add(&penalty.try_sub(penalty.detach())?),
                 None => Ok(own),
             }
         })
@@ -145,10 +145,7 @@ fn train_alone(
                 };
                 let k = losses.len();
                 let watched = watch.as_deref_mut().filter(|w| w.wants(k));
-                let watched = match watched {
-                    Some(w) => Some((w.before(&net), w)),
-                    None => None,
-                };
+                let watched = watched.map(|w| (w.before(&net), w));
                 let now = step.run(&[&bx, &by])?.item() as f32;
                 losses.push(now);
                 if let Some((before, watch)) = watched {

@@ -17,8 +17,11 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<usize> {
     Some(part.iter().rev().fold(0usize, |x, &b| (x << 8) | usize::from(b)))
 }
 
+/// Name and bytes of an entry.
+type Entry<'a> = (String, Option<&'a [u8]>);
+
 /// The entries of the archive's directory, which stands at its end.
-fn entries(bytes: &[u8]) -> Option<Vec<(String, Option<&[u8]>)>> {
+fn entries(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
     let end = (0..=bytes.len().checked_sub(22)?).rev().take(1 << 16);
     let end = end.into_iter().find(|&at| bytes[at..].starts_with(b"PK\x05\x06"))?;
     let (count, mut at) = (number(bytes, end + 10, 2)?, number(bytes, end + 16, 4)?);

@@ -234,7 +234,7 @@ fn as_f32(numbers: &[f64]) -> Vec<f32> {
 }
 
 fn targets(program: &Program, y: Array) -> Result<Targets> {
-    let class = |v: f64| match v >= 0.0 && v < 1e6 {
+    let class = |v: f64| match (0.0..1e6).contains(&v) {
         true => Ok(v.round() as usize),
         false => Err(wrong(format!("a label is {v}; the number of a class is 0 or more"))),
     };

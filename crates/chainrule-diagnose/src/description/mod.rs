@@ -351,11 +351,11 @@ impl Program {
     pub fn output_activation(&self) -> Activation {
         let last = self.last().unwrap_or(0);
         let own = self.layers[last].activation().unwrap_or(Activation::Linear);
-        let after = self.layers[last + 1..].iter().filter_map(|l| match l {
+        let mut after = self.layers[last + 1..].iter().rev().filter_map(|l| match l {
             Layer::Activation(a) => Some(*a),
             _ => None,
         });
-        after.last().unwrap_or(own)
+        after.next().unwrap_or(own)
     }
 
     /// The units of the last layer with weights.

@@ -291,6 +291,7 @@ fn solved(mut k: Vec<Vec<f64>>, t: &[Vec<f64>], outputs: usize) -> Vec<Vec<f64>>
         }
     }
     let mut w = t.to_vec();
+    #[allow(clippy::needless_range_loop)] // Rows of `k` and `w` are read by index beside it.
     for o in 0..outputs {
         for i in 0..n {
             let s: f64 = (0..i).map(|m| k[i][m] * w[m][o]).sum();

@@ -5,6 +5,8 @@
 
 pub(super) mod embedding;
 pub(super) mod gather;
+// The op `index` is one of the family of the same name.
+#[allow(clippy::module_inception)]
 pub(super) mod index;
 pub(super) mod index_add;
 pub(super) mod index_copy;
