@@ -1,4 +1,4 @@
-"""Cycles of references through tensors, hooks, modules and views are collected; what is in use is kept."""
+"""Cycles of references through tensors, hooks, modules and views are collected, unless in use."""
 
 import gc
 import weakref

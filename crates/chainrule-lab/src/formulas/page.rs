@@ -22,7 +22,7 @@ chainrule explain names --checked         each rewrite evaluated on random numbe
 In Rust: `program.explain(\"a title\")?` for any [program](programs.md), and `program.simplified()?` for the simplified one.
 
 An elementwise operation counts one for each element, whatever it computes, a product of matrices `2 m n k`, a reduction one for each element that it takes. Bytes are those that all
-instructions read and write. What a rule saved is counted in elementwise operations on whole values.
+instructions read and write. Savings of a rule are counted in elementwise operations on whole values.
 ";
 
 /// The page of the book that shows how two formulas are simplified, as `chainrule explain` prints

@@ -57,7 +57,8 @@ corrected  dw1 = x.T @ dz    right to 2e-16; all else of the backward is right
 
 The same from a program: `chainrule.torch.gradcheck(Net, inputs)` for a `torch.autograd.Function`, a function or a module that applies one, and
 `chainrule.check.backward(f, inputs)` for a `Function` of ours or of PyTorch's. A backward pass that is a plain function is given beside its forward:
-`chainrule.check.backward(f, inputs, f_backward)`, where `f_backward(gradient, *inputs)` returns the gradients of the inputs.
+`chainrule.check.backward(f, inputs, f_backward)`, where `f_backward(gradient, *inputs)` returns the gradients of the inputs. Inputs at a kink (`relu` at 0, a tie of
+a maximum), where your backward takes one of the slopes there and autograd another, are no mistake: the passes are compared beside them, and the answer says so.
 
 | what is given | what it must be |
 | --- | --- |

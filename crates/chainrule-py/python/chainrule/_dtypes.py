@@ -36,7 +36,7 @@ ABSENT = {name: ABSENT[d.name] for name, d in ABSENT.items()}
 
 
 class _BFloat16:
-    """The limits of bfloat16, which NumPy lacks: eight significant bits, and float32's exponents."""
+    """Limits of bfloat16, which NumPy lacks: eight significant bits, and float32's exponents."""
 
     bits, eps, max, min, tiny, precision = 16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, -(2 - 2.0**-7) * 2.0**127, 2.0**-126, 2
 
