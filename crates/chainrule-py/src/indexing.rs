@@ -142,6 +142,11 @@ fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
                 "an index is an integer or bool tensor, not a float one",
             ));
         }
+        if t.dtype() == chainrule::DType::U8 {
+            return Err(PyIndexError::new_err(
+                "a uint8 tensor is a mask to PyTorch and positions to NumPy: index with x.bool() or x.long()",
+            ));
+        }
         // A view for a single position that is known; in a trace it may be another each run.
         return Ok(match t.try_item() {
             Ok(at) if t.rank() == 0 && t.dtype() == chainrule::DType::I64 => {
@@ -152,7 +157,8 @@ fn index(key: &Bound<'_, PyAny>) -> PyResult<Index> {
     }
     if key.cast::<PyList>().is_ok() || key.hasattr("__array_interface__")? {
         let t = crate::create::from_data(key, None)?;
-        let t = if t.numel() == 0 && t.dtype().is_float() {
+        // Positions of a NumPy array are positions in any integer dtype.
+        let t = if t.numel() == 0 && t.dtype().is_float() || t.dtype() == chainrule::DType::U8 {
             run(|| t.try_to_dtype(chainrule::DType::I64))?
         } else {
             t

@@ -178,8 +178,13 @@ def test_small_things():
     assert cr.FloatTensor(x.size()).shape == (2, 3) and cr.zeros(2, dtype=float).dtype == cr.float64 and isinstance(cr.Tensor(3), cr.Tensor)
     y = cr.tensor([-1.0, 2.0])
     assert cr.nn.functional.relu_(y) is y and y.tolist() == [0, 2]
-    with pytest.raises(TypeError, match="x.bool"):
-        x.byte()
+    # A mask to PyTorch, positions to NumPy.
+    for index in (cr.ByteTensor([0, 1]), x.byte()[:1]):
+        with pytest.raises(IndexError, match="x.bool"):
+            y[index]
+        with pytest.raises(IndexError, match="x.bool"):
+            y[index] = 1.0
+    assert y[np.array([1, 1, 0], np.uint8)].tolist() == [2, 2, 0]
     cr.use_deterministic_algorithms(True)
     cr.set_float32_matmul_precision("high")
     assert cr.normal(cr.zeros(3)).shape == (3,)
