@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use chainrule_core::DType;
 use chainrule_nn::nn::explicit::Explicit;
 
 use crate::autograd::custom;
@@ -64,7 +65,8 @@ fn run(
     parameters: Vec<Tensor>,
     inputs: &[Tensor],
 ) -> Result<GradCheck> {
-    let layer = std::sync::Arc::new(Mutex::new(Parts { layer, parameters }));
+    let layer =
+        std::sync::Arc::new(Mutex::new(Parts { layer, parameters, dtype: inputs[0].dtype() }));
     let also = std::sync::Arc::clone(&layer);
     let op = custom(
         "explicit layer",
@@ -73,7 +75,7 @@ fn run(
             let mut parts = also.lock().unwrap_or_else(PoisonError::into_inner);
             // The layer keeps the values of its last call, which may have been at another point.
             parts.forward(ctx.inputs())?;
-            parts.backward(g)
+            parts.backward(g, ctx.inputs())
         },
     );
     let call = |inputs: &[Tensor]| op.apply(&inputs.iter().collect::<Vec<_>>());
@@ -83,25 +85,32 @@ fn run(
 struct Parts<L> {
     layer: L,
     parameters: Vec<Tensor>,
+    /// The dtype of the layer's own input; the check's values are in f64.
+    dtype: DType,
 }
 
 impl<L: Explicit> Parts<L> {
     /// The result for an input and values of the parameters.
     fn forward(&mut self, inputs: &[Tensor]) -> Result<Tensor> {
         for (parameter, value) in self.parameters.iter().zip(&inputs[1..]) {
-            parameter.try_set(&value.detach())?;
+            parameter.try_set(&value.detach().try_to_dtype(parameter.dtype())?)?;
         }
-        Ok(no_grad(|| self.layer.try_forward(&inputs[0]))?.detach())
+        let x = inputs[0].detach().try_to_dtype(self.dtype)?;
+        let y = no_grad(|| self.layer.try_forward(&x))?;
+        y.detach().try_to_dtype(inputs[0].dtype())
     }
 
     /// The gradients of the input and of the parameters; one that the layer does not set is
     /// missing.
-    fn backward(&mut self, cotangent: &Tensor) -> Result<Vec<Option<Tensor>>> {
+    fn backward(&mut self, g: &Tensor, inputs: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
         for parameter in &self.parameters {
             parameter.set_grad(None)?;
         }
-        let dx = self.layer.try_backward(cotangent)?;
-        let gradients = self.parameters.iter().map(Tensor::grad);
-        Ok(std::iter::once(Some(dx)).chain(gradients).collect())
+        let dx = self.layer.try_backward(&g.detach().try_to_dtype(self.dtype)?)?;
+        let gradients = std::iter::once(Some(dx)).chain(self.parameters.iter().map(Tensor::grad));
+        let wide = |(gradient, input): (Option<Tensor>, &Tensor)| {
+            gradient.map(|gradient| gradient.try_to_dtype(input.dtype())).transpose()
+        };
+        gradients.zip(inputs).map(wide).collect()
     }
 }

@@ -111,7 +111,6 @@ mod book {
         explain "explain.md",
         files "files.md",
         training "training.md",
-        monitor "monitor.md",
         python "python.md",
         speed "speed.md",
         kernel_speed "kernel-speed.md",
