@@ -11,6 +11,7 @@ pub mod custom;
 pub mod functional;
 mod graph;
 mod inspect;
+mod pending;
 mod svg;
 mod trace;
 #[doc(hidden)]

@@ -5,14 +5,14 @@
 //! No recursion, no visited set; a diamond of any depth takes time in proportion to its edges.
 //! Broadcasting is undone here and nowhere else.
 
-use std::any::Any;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::pending::{Pending, slice};
 use crate::error::{Error, Result};
-use crate::ops::{SliceOp, add_values, join, sum_to};
+use crate::ops::{add_values, sum_to};
 use crate::tensor::node::{Mode, Node, Notes, SavedValues, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted, shown, shown_meta};
 use crate::tensor::value::Meta;
@@ -102,113 +102,86 @@ pub struct Walk<'a> {
     pub planted: Option<&'a dyn Planted>,
 }
 
-/// A part of the gradient of `target`, waiting in the heap.
-struct PendingPart {
-    number: u64,
-    /// The order of arrival, so that sums are always taken in the same order.
-    arrival: u64,
-    target: Source,
-    gradient: Tensor,
-    /// The slice of the target that it is the gradient of, where it is not that of the whole.
-    of: Option<Arc<Node>>,
-}
-
-impl PartialEq for PendingPart {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl Eq for PendingPart {}
-impl PartialOrd for PendingPart {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for PendingPart {
-    /// Largest number first; of one number, the first to arrive.
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.number.cmp(&other.number).then(other.arrival.cmp(&self.arrival))
-    }
-}
-
 impl Walk<'_> {
     /// Walks back from `roots` with their upstream gradients. The gradients of the targets come
     /// back, `None` where nothing arrived.
     pub fn run(mut self, roots: &[(&Tensor, Tensor)]) -> Result<Vec<Option<Tensor>>> {
-        let mode = Mode::get();
-        let mode =
-            if self.create_graph { mode.without(Mode::NO_GRAD) } else { mode.with(Mode::NO_GRAD) };
-        let unseen = match self.create_graph {
-            true => mode,
-            // A pass that is recorded is part of the computation that a watcher follows.
-            false => mode.without(Mode::WATCHED),
-        };
-        let _guard = unseen.without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING).enter();
-        let tracing = mode.has(Mode::TRACE);
-        let _cause = tracing.then(|| log::enter(log::Cause::Walk));
-
+        let _mode = self.mode().enter();
+        let _cause = log::is_on().then(|| log::enter(log::Cause::Walk));
         let needed = self.targets.map(|targets| needed(roots, targets, self.floor));
         let mut found = Found::new(self.targets);
-        let mut heap = BinaryHeap::new();
-        let mut arrival = 0;
-        let mut push =
-            |heap: &mut BinaryHeap<PendingPart>, target: Source, gradient: Tensor, of| {
-                arrival += 1;
-                heap.push(PendingPart { number: target.number(), arrival, target, gradient, of });
-            };
+        let mut pending = Pending::default();
         for (root, gradient) in roots {
-            push(&mut heap, root.source().clone(), gradient.clone(), None);
+            pending.push(root.source().clone(), gradient.clone(), None);
         }
-        while let Some(PendingPart { number, target, gradient, of, .. }) = heap.pop() {
-            let alone = of.is_none() && heap.peek().is_none_or(|next| next.number != number);
-            let gradient = if alone {
-                gradient
-            } else if let Some(kept) = self.planted.and_then(|planted| planted.overwrites(number)) {
-                overwritten(kept, gradient, number, &mut heap)
-            } else {
-                total(&target, (of, gradient), &mut heap)?
-            };
-            let gradient = self.settle(&target, number, gradient, &mut found)?;
-            if tracing {
-                log::gradient(number, &gradient.value());
-            }
+        while let Some((target, gradient)) = pending.pop(self.planted)? {
+            let gradient = self.settle(&target, gradient, &mut found)?;
             let Source::Node(node) = target else { continue };
-            if number < self.floor {
-                continue;
-            }
-            let mut wanted = node.wanted();
-            if let Some(needed) = &needed {
-                wanted = restrict(&node, needed);
-                if !wanted.any() {
-                    continue;
-                }
-            }
-            if self.observer.is_none() && self.planted.is_none() && slice(&node).is_some() {
-                self.saved(&node)?;
-                let input = node.inputs[0].clone();
-                if wanted.get(0) && input.requires_grad() {
-                    push(&mut heap, input, gradient, Some(node));
-                }
-                continue;
-            }
-            let parts = self.apply_rule(&node, gradient, wanted)?;
-            for (i, part) in parts.into_iter().enumerate() {
-                let Some(part) = part.filter(|_| i < node.inputs.len() && wanted.get(i)) else {
-                    continue;
-                };
-                let input = &node.inputs[i];
-                let Some(meta) = input.meta().filter(|_| input.requires_grad()) else {
-                    continue;
-                };
-                let wide = shown_meta(&*node.op, meta);
-                let part = self.fit(&node, i, part, wide)?.try_to_dtype(meta.dtype)?;
-                if let Some(observer) = &mut self.observer {
-                    observer.pass(&node, i, &part);
-                }
-                push(&mut heap, input.clone(), part, None);
+            if let Some(wanted) = self.wanted(&node, needed.as_ref()) {
+                self.pass_on(node, gradient, wanted, &mut pending)?;
             }
         }
         Ok(found.gradients)
+    }
+
+    /// The mode in which the rules run.
+    fn mode(&self) -> Mode {
+        let mode = Mode::get().without(Mode::RECORD_ALL).without(Mode::SAVE_NOTHING);
+        match self.create_graph {
+            // A pass that is recorded is part of the computation that a watcher follows.
+            true => mode.without(Mode::NO_GRAD),
+            false => mode.with(Mode::NO_GRAD).without(Mode::WATCHED),
+        }
+    }
+
+    /// The inputs of `node` that its gradient goes on to; `None` where the walk ends.
+    #[inline]
+    fn wanted(&self, node: &Node, needed: Option<&HashSet<u64>>) -> Option<Wanted> {
+        if node.number < self.floor {
+            return None;
+        }
+        match needed {
+            None => Some(node.wanted()),
+            Some(needed) => Some(restrict(node, needed)).filter(|wanted| wanted.any()),
+        }
+    }
+
+    /// Gives the inputs of `node` their parts of its gradient.
+    #[inline]
+    fn pass_on(
+        &mut self,
+        node: Arc<Node>,
+        gradient: Tensor,
+        wanted: Wanted,
+        pending: &mut Pending,
+    ) -> Result<()> {
+        if self.waits_as_slice(&node) {
+            self.saved(&node)?;
+            let input = node.inputs[0].clone();
+            if wanted.get(0) && input.requires_grad() {
+                pending.push(input, gradient, Some(node));
+            }
+            return Ok(());
+        }
+        let parts = self.apply_rule(&node, gradient, wanted)?;
+        for (i, (input, part)) in node.inputs.iter().zip(parts).enumerate() {
+            let Some(part) = part.filter(|_| wanted.get(i)) else { continue };
+            let Some(meta) = input.meta().filter(|_| input.requires_grad()) else { continue };
+            let wide = shown_meta(&*node.op, meta);
+            let part = self.fit(&node, i, part, wide)?.try_to_dtype(meta.dtype)?;
+            if let Some(observer) = &mut self.observer {
+                observer.pass(&node, i, &part);
+            }
+            pending.push(input.clone(), part, None);
+        }
+        Ok(())
+    }
+
+    /// Whether the gradient of `node`, a slice, waits as it is for those of the other slices, to be
+    /// put into one array with them. Observers and planted mistakes see the rule of each.
+    #[inline]
+    fn waits_as_slice(&self, node: &Node) -> bool {
+        self.observer.is_none() && self.planted.is_none() && slice(node).is_some()
     }
 
     /// Brings a rule's gradient to the shape of the input, summing over what was broadcast.
@@ -230,11 +203,10 @@ impl Walk<'_> {
     fn settle(
         &mut self,
         target: &Source,
-        number: u64,
-        gradient: Tensor,
+        mut gradient: Tensor,
         found: &mut Found,
     ) -> Result<Tensor> {
-        let mut gradient = gradient;
+        let number = target.number();
         let (mut retain, mut hooks) = (matches!(target, Source::Leaf(_)), Vec::new());
         if number >= self.floor
             && let Some(notes) = target.notes()
@@ -263,6 +235,9 @@ impl Walk<'_> {
             Some(_) => found.keep(number, &gradient),
             None if retain => accumulate(target, &gradient, self.create_graph)?,
             None => {}
+        }
+        if log::is_on() {
+            log::gradient(number, &gradient.value());
         }
         Ok(gradient)
     }
@@ -300,63 +275,6 @@ impl Walk<'_> {
         }
         op.vjp(&at, &gradient, wanted).map_err(|e| e.at(node.location))
     }
-}
-
-/// The slice that a node is, if it is one. Its gradient waits as it is for those of the other
-/// slices, and they are put into one array.
-#[inline]
-fn slice(node: &Node) -> Option<&SliceOp> {
-    (node.op.as_ref() as &dyn Any).downcast_ref()
-}
-
-/// The sum of the first part of `target` and the further ones: those of slices joined, the others
-/// in the order in which they arrived.
-fn total(
-    target: &Source,
-    first: (Option<Arc<Node>>, Tensor),
-    heap: &mut BinaryHeap<PendingPart>,
-) -> Result<Tensor> {
-    let (mut whole, mut slices) = (None, SmallVec::<[(Arc<Node>, Tensor); 3]>::new());
-    let mut next = Some(first);
-    while let Some((of, gradient)) = next {
-        match of {
-            Some(node) => slices.push((node, gradient)),
-            None => {
-                whole = Some(match whole.take() {
-                    Some(before) => add_values(before, &gradient)?,
-                    None => gradient,
-                });
-            }
-        }
-        let more = heap.peek().is_some_and(|next| next.number == target.number());
-        next = if more { heap.pop().map(|part| (part.of, part.gradient)) } else { None };
-    }
-    let parts = slices.iter().map(|(node, g)| (slice(node).expect("a slice"), g));
-    let parts: SmallVec<[_; 3]> = parts.collect();
-    let joined = match target.meta() {
-        Some(meta) if !parts.is_empty() => Some(join(meta, &parts)?),
-        _ => None,
-    };
-    match (whole, joined) {
-        (Some(whole), Some(joined)) => add_values(whole, &joined),
-        (whole, joined) => Ok(whole.or(joined).expect("one part at least")),
-    }
-}
-
-/// The mistake of an assignment where an addition is due: of the parts of tensor `number`, the one
-/// that stands for all of them.
-fn overwritten(
-    kept: usize,
-    first: Tensor,
-    number: u64,
-    heap: &mut BinaryHeap<PendingPart>,
-) -> Tensor {
-    let mut parts = vec![first];
-    while heap.peek().is_some_and(|next| next.number == number) {
-        parts.extend(heap.pop().map(|part| part.gradient));
-    }
-    let kept = kept.min(parts.len() - 1);
-    parts.swap_remove(kept)
 }
 
 /// The gradients of the targets, as far as they were found.
