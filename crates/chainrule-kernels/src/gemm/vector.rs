@@ -43,11 +43,28 @@ pub(crate) trait Vector: Copy {
     unsafe fn add(self, other: Self) -> Self;
 }
 
-/// Defines an AVX-512 vector; its masks are bits.
+/// Eight lanes of ones, then eight of zeros: a window into it is a mask of AVX2.
 #[cfg(target_arch = "x86_64")]
-macro_rules! avx512_vector {
-    ($name:ident, $reg:ty, $elem:ty, $mask:ty, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $load_part:ident,
-     $store:ident, $store_part:ident, $fma:ident, $mul:ident, $add:ident) => {
+static LANES_ON: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// The mask of AVX2 for so many words of 4 bytes: the sign bits of whole lanes.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn lanes_on(words: usize) -> __m256i {
+    debug_assert!(words <= 8);
+    // SAFETY: the caller vouches for the instruction; the window is within the table.
+    unsafe { _mm256_loadu_si256(LANES_ON.as_ptr().add(8 - words).cast()) }
+}
+
+/// Defines a vector of AVX2 or AVX-512. Their masks differ, lanes and bits, and so does where a
+/// masked load takes them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_vector {
+    ($name:ident($reg:ty) of $lanes:literal $elem:ty, $wide:literal by $rows:literal;
+     mask |$n:ident| $ones:expr => $mask:ty;
+     load_part |$from:ident, $part:ident| $load_part:expr;
+     $zero:ident $splat:ident $load:ident $store:ident $store_part:ident
+     $fma:ident $mul:ident $add:ident) => {
         #[derive(Clone, Copy)]
         pub(crate) struct $name($reg);
 
@@ -58,8 +75,8 @@ macro_rules! avx512_vector {
             type Elem = $elem;
             type Mask = $mask;
             const LANES: usize = $lanes;
-            const WIDE: usize = 3;
-            const ROWS: usize = 8;
+            const WIDE: usize = $wide;
+            const ROWS: usize = $rows;
 
             #[inline(always)]
             unsafe fn zero() -> Self {
@@ -70,16 +87,16 @@ macro_rules! avx512_vector {
                 Self($splat(value))
             }
             #[inline(always)]
-            unsafe fn mask(lanes: usize) -> $mask {
-                ((1u32 << lanes) - 1) as $mask
+            unsafe fn mask($n: usize) -> $mask {
+                $ones
             }
             #[inline(always)]
             unsafe fn load(from: *const $elem) -> Self {
                 Self($load(from))
             }
             #[inline(always)]
-            unsafe fn load_part(from: *const $elem, mask: $mask) -> Self {
-                Self($load_part(mask, from))
+            unsafe fn load_part($from: *const $elem, $part: $mask) -> Self {
+                Self($load_part)
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $elem) {
@@ -106,140 +123,37 @@ macro_rules! avx512_vector {
 }
 
 #[cfg(target_arch = "x86_64")]
-avx512_vector!(
-    F32x16,
-    __m512,
-    f32,
-    __mmask16,
-    16,
-    _mm512_setzero_ps,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_maskz_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_mask_storeu_ps,
-    _mm512_fmadd_ps,
-    _mm512_mul_ps,
-    _mm512_add_ps
-);
-#[cfg(target_arch = "x86_64")]
-avx512_vector!(
-    F64x8,
-    __m512d,
-    f64,
-    __mmask8,
-    8,
-    _mm512_setzero_pd,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_maskz_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_mask_storeu_pd,
-    _mm512_fmadd_pd,
-    _mm512_mul_pd,
-    _mm512_add_pd
-);
-
-/// Eight lanes of ones, then eight of zeros: a window into it is a mask of AVX2.
-#[cfg(target_arch = "x86_64")]
-static LANES_ON: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-/// Defines an AVX2 vector; its masks are the sign bits of whole lanes.
-#[cfg(target_arch = "x86_64")]
-macro_rules! avx2_vector {
-    ($name:ident, $reg:ty, $elem:ty, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $load_part:ident,
-     $store:ident, $store_part:ident, $fma:ident, $mul:ident, $add:ident) => {
-        #[derive(Clone, Copy)]
-        pub(crate) struct $name($reg);
-
-        // SAFETY: (all methods) the caller vouches for the instructions and the memory, as the
-        // trait demands.
-        #[allow(unsafe_op_in_unsafe_fn)]
-        impl Vector for $name {
-            type Elem = $elem;
-            type Mask = __m256i;
-            const LANES: usize = $lanes;
-            const WIDE: usize = 2;
-            const ROWS: usize = 6;
-
-            #[inline(always)]
-            unsafe fn zero() -> Self {
-                Self($zero())
-            }
-            #[inline(always)]
-            unsafe fn splat(value: $elem) -> Self {
-                Self($splat(value))
-            }
-            #[inline(always)]
-            unsafe fn mask(lanes: usize) -> __m256i {
-                let halves = lanes * (8 / $lanes);
-                debug_assert!(halves <= 8);
-                _mm256_loadu_si256(LANES_ON.as_ptr().add(8 - halves).cast())
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $elem) -> Self {
-                Self($load(from))
-            }
-            #[inline(always)]
-            unsafe fn load_part(from: *const $elem, mask: __m256i) -> Self {
-                Self($load_part(from, mask))
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $elem) {
-                $store(to, self.0)
-            }
-            #[inline(always)]
-            unsafe fn store_part(self, to: *mut $elem, mask: __m256i) {
-                $store_part(to, mask, self.0)
-            }
-            #[inline(always)]
-            unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
-                Self($fma(self.0, by.0, plus.0))
-            }
-            #[inline(always)]
-            unsafe fn mul(self, by: Self) -> Self {
-                Self($mul(self.0, by.0))
-            }
-            #[inline(always)]
-            unsafe fn add(self, other: Self) -> Self {
-                Self($add(self.0, other.0))
-            }
-        }
-    };
+x86_vector! {
+    F32x16(__m512) of 16 f32, 3 by 8;
+    mask |lanes| ((1u32 << lanes) - 1) as __mmask16 => __mmask16;
+    load_part |from, mask| _mm512_maskz_loadu_ps(mask, from);
+    _mm512_setzero_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_mask_storeu_ps
+    _mm512_fmadd_ps _mm512_mul_ps _mm512_add_ps
 }
-
 #[cfg(target_arch = "x86_64")]
-avx2_vector!(
-    F32x8,
-    __m256,
-    f32,
-    8,
-    _mm256_setzero_ps,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_maskload_ps,
-    _mm256_storeu_ps,
-    _mm256_maskstore_ps,
-    _mm256_fmadd_ps,
-    _mm256_mul_ps,
-    _mm256_add_ps
-);
+x86_vector! {
+    F64x8(__m512d) of 8 f64, 3 by 8;
+    mask |lanes| ((1u32 << lanes) - 1) as __mmask8 => __mmask8;
+    load_part |from, mask| _mm512_maskz_loadu_pd(mask, from);
+    _mm512_setzero_pd _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_mask_storeu_pd
+    _mm512_fmadd_pd _mm512_mul_pd _mm512_add_pd
+}
 #[cfg(target_arch = "x86_64")]
-avx2_vector!(
-    F64x4,
-    __m256d,
-    f64,
-    4,
-    _mm256_setzero_pd,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_maskload_pd,
-    _mm256_storeu_pd,
-    _mm256_maskstore_pd,
-    _mm256_fmadd_pd,
-    _mm256_mul_pd,
-    _mm256_add_pd
-);
+x86_vector! {
+    F32x8(__m256) of 8 f32, 2 by 6;
+    mask |lanes| lanes_on(lanes) => __m256i;
+    load_part |from, mask| _mm256_maskload_ps(from, mask);
+    _mm256_setzero_ps _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_maskstore_ps
+    _mm256_fmadd_ps _mm256_mul_ps _mm256_add_ps
+}
+#[cfg(target_arch = "x86_64")]
+x86_vector! {
+    F64x4(__m256d) of 4 f64, 2 by 6;
+    mask |lanes| lanes_on(2 * lanes) => __m256i;
+    load_part |from, mask| _mm256_maskload_pd(from, mask);
+    _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_maskstore_pd
+    _mm256_fmadd_pd _mm256_mul_pd _mm256_add_pd
+}
 
 /// A plain array, for the compiler to put into whatever 16-byte registers the target has.
 #[derive(Clone, Copy)]
