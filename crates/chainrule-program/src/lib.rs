@@ -18,13 +18,31 @@
 //!
 //! # Stages
 //!
-//! - **Trace** ([`trace`](mod@self), over `tensor/log.rs`). The user's closure runs once, as it is,
-//!   on real values; while it runs, every op that is applied goes into a log: those of the user,
-//!   those of the reverse rules, those of the optimizer. There is thus one way to compute a thing,
-//!   and a program is what the eager mode did. Whether a value is an argument, a parameter, a
-//!   constant or a result is told by its address. The elements of a value that may be another in
-//!   the next run can not be read outside an op: that is an error, which says what to use instead.
-//!   A trace changes nothing: parameters, gradients and generators are as before.
+//! | stage | module | from | to |
+//! | --- | --- | --- | --- |
+//! | trace | `trace` | a closure | [`Program`] |
+//! | simplify | `passes`, `algebra` | [`Program`] | [`Program`], [`Simplified`] |
+//! | fuse | `fuse` | [`Program`] | [`Program`] with groups |
+//! | place | `place` | [`Program`] | `Placement` |
+//! | run | `run` | `Placement`, arguments | results, by a `Machine` |
+//!
+//! - **Trace** (over `tensor/log.rs`). The user's closure runs once, as it is, on real values;
+//!   while it runs, every op that is applied goes into a log: those of the user, those of the
+//!   reverse rules, those of the optimizer. There is thus one way to compute a thing, and a program
+//!   is what the eager mode did. Whether a value is an argument, a parameter, a constant or a
+//!   result is told by its address. The elements of a value that may be another in the next run can
+//!   not be read outside an op: that is an error, which says what to use instead. A trace changes
+//!   nothing: parameters, gradients and generators are as before.
+//! - **Simplify.** Passes (dead code, common subexpressions, constants) change no bit of a result;
+//!   the algebra may change the last.
+//! - **Fuse.** Groups of instructions that run tile by tile.
+//! - **Place.** A fused program runs in one arena; what it does is decided before the first run.
+//! - **Run.** Through the same kernels as the eager mode; a value is dropped after its last use,
+//!   and the updates at the end are in place. A program without groups runs instruction by
+//!   instruction and needs no placement.
+//!
+//! Beside the stages:
+//!
 //! - **State.** What lasts from run to run is a leaf, and so a *cell* of the program: parameters,
 //!   buffers, the state and the learning rate of an optimizer. A run reads the cells, computes, and
 //!   writes those that have new values, all at the end; so the eager mode and the program can take
@@ -35,15 +53,8 @@
 //!   draws and runs can take turns; it is never merged with another, nor left out.
 //! - **Types** (`check`). Every input is defined before it is used, every name is unique, and what
 //!   an op infers from its inputs is what the list says.
-//! - **Passes** (`passes`). Dead code, common subexpressions, constants. They change no bit of a
-//!   result.
 //! - **Validation** (`validated`). The first run of a simplified or fused program is compared with
 //!   the plain one.
-//! - **Fusion** (`fuse`). Groups of instructions that run tile by tile.
-//! - **Memory** (`planned`). A fused program runs in one arena; what it does is decided before the
-//!   first run.
-//! - **Run** (`run`, `plan`). Through the same kernels as the eager mode; a value is dropped after
-//!   its last use, and the updates at the end are in place.
 //! - **Text** (`listing`, `access`, `python`, `cost`, `explain`). A listing for people, the same as
 //!   data, and as a NumPy script; what a program costs; and how it was simplified.
 //!
@@ -69,8 +80,7 @@ mod ir;
 mod listing;
 mod names;
 mod passes;
-mod plan;
-mod planned;
+mod place;
 mod python;
 mod run;
 mod trace;
@@ -88,7 +98,7 @@ pub use explain::Explanation;
 pub use ir::Phase;
 #[doc(hidden)]
 pub use ir::{Id, Info, Instruction, Origin};
-pub use planned::ProgramMemory;
+pub use place::ProgramMemory;
 pub use trace::{Graded, Remains};
 pub use validated::{Validated, Warning};
 
@@ -97,8 +107,8 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::log::Drawn;
 use ir::{Cell, Out};
-use plan::RunPlan;
-use planned::{Actions, Machine};
+use place::{Lifetimes, Placement};
+use run::Machine;
 
 /// A step as a typed list of instructions; made by [`Program::trace`].
 pub struct Program {
@@ -115,11 +125,11 @@ pub struct Program {
     /// Whether runs use memory that is planned.
     is_planned: bool,
     /// Made by the first run.
-    plan: OnceLock<RunPlan>,
+    lifetimes: OnceLock<Lifetimes>,
     /// Room for the values of a run, from the run before.
     scratch: Mutex<Option<run::Values>>,
-    /// As `plan` and `scratch`, where the memory is planned.
-    actions: OnceLock<Actions>,
+    /// As `lifetimes` and `scratch`, where the memory is planned.
+    placement: OnceLock<Placement>,
     machine: Mutex<Option<Machine>>,
 }
 
@@ -135,9 +145,9 @@ impl Clone for Program {
             groups: self.groups.clone(),
             is_planned: self.is_planned,
             // A clone may be changed.
-            plan: OnceLock::new(),
+            lifetimes: OnceLock::new(),
             scratch: Mutex::default(),
-            actions: OnceLock::new(),
+            placement: OnceLock::new(),
             machine: Mutex::default(),
         }
     }

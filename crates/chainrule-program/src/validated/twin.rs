@@ -6,7 +6,7 @@ use crate::Program;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ir::{Id, Info, Instruction, Origin};
-use crate::plan::RunPlan;
+use crate::place::Lifetimes;
 use crate::tensor::Tensor;
 use crate::tensor::node::lock;
 use crate::tensor::op::Kernel;
@@ -87,10 +87,10 @@ impl Walk {
     }
 
     fn run(mut self, program: &Program) -> Result<Twin> {
-        let plan = RunPlan::of(program);
+        let lifetimes = Lifetimes::of(program);
         for (i, instruction) in program.instructions.iter().enumerate() {
             self.step(program, instruction)?;
-            for id in &plan.dropped[i] {
+            for id in &lifetimes.dropped[i] {
                 self.plain[id.index()] = None;
                 self.others.iter_mut().for_each(|other| other[id.index()] = None);
             }

@@ -13,7 +13,7 @@ const UNSAFE: [&str; 4] = [
     "crates/chainrule-kernels/src",
     "crates/chainrule-py/src",
     "crates/chainrule-core/src/tensor",
-    "crates/chainrule-program/src/planned",
+    "crates/chainrule-program/src/run",
 ];
 
 fn page() -> String {

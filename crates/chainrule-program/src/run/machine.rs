@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::actions::{Action, Actions, Home, Update};
-use super::block::{Block, Product};
 use super::tile::Arrays;
 use crate::Program;
 use crate::dtype::{DType, Stored};
@@ -13,6 +11,8 @@ use crate::error::{Error, Result};
 use crate::fuse::head;
 use crate::ir::{Id, Instruction, Origin};
 use crate::kernels::copy::scatter;
+use crate::place::block::{Block, Product};
+use crate::place::placement::{Action, Home, Placement, Update};
 use crate::tensor::Tensor;
 use crate::tensor::arena::{Arena, ArenaPlace};
 use crate::tensor::buffer::{BLOCK, Buffer};
@@ -49,11 +49,11 @@ impl Drop for Planned {
 }
 
 impl Machine {
-    pub fn new(program: &Program, actions: &Actions) -> Result<Machine> {
+    pub fn new(program: &Program, placement: &Placement) -> Result<Machine> {
         // The arena comes in the place of what the trace has left.
         Buffer::trim();
-        let bytes = actions.size * BLOCK;
-        let arena = Arena::new(actions.size).ok_or_else(|| {
+        let bytes = placement.size * BLOCK;
+        let arena = Arena::new(placement.size).ok_or_else(|| {
             Error::argument("run", format!("there is no memory for {bytes} bytes"))
         })?;
         let arena = Arc::new(arena);
@@ -63,7 +63,7 @@ impl Machine {
             starts: Vec::new(),
             lasting: Vec::new(),
         };
-        for (info, home) in program.values.iter().zip(&actions.homes) {
+        for (info, home) in program.values.iter().zip(&placement.homes) {
             let place = match *home {
                 Home::Arena { first, blocks } => Some(ArenaPlace::new(&arena, first, blocks)),
                 _ => None,
@@ -72,7 +72,7 @@ impl Machine {
             machine.values.push(match (&place, &info.from) {
                 (Some(place), _) => {
                     let all = Value::placed(info.meta, place.clone()).share();
-                    let layout = actions.layouts.layout(id);
+                    let layout = placement.layouts.layout(id);
                     Some(match layout.is_row_major(&info.meta.shape) {
                         true => all,
                         false => Value::view(&all, info.meta.shape, *layout).share(),
@@ -85,8 +85,8 @@ impl Machine {
         }
         for instruction in &program.instructions {
             let id = instruction.result();
-            if actions.homes[id.index()] == Home::View {
-                machine.values[id.index()] = Some(machine.window(program, actions, id));
+            if placement.homes[id.index()] == Home::View {
+                machine.values[id.index()] = Some(machine.window(program, placement, id));
             }
         }
         for (place, value) in machine.places.iter().zip(&machine.values) {
@@ -96,7 +96,7 @@ impl Machine {
                 _ => std::ptr::null_mut(),
             }));
         }
-        for action in &actions.actions {
+        for action in &placement.actions {
             let inputs = match action {
                 Action::Op(i) => &program.instructions[*i].inputs[..],
                 _ => &[],
@@ -111,8 +111,8 @@ impl Machine {
         self.values[id.index()].as_ref().expect("the check found it defined")
     }
 
-    fn window(&self, program: &Program, actions: &Actions, id: Id) -> Arc<Value> {
-        let layouts = &actions.layouts;
+    fn window(&self, program: &Program, placement: &Placement, id: Id) -> Arc<Value> {
+        let layouts = &placement.layouts;
         let root = self.value(layouts.root(id));
         let mut layout = *layouts.layout(id);
         // An argument may itself be a part of something.
@@ -121,11 +121,16 @@ impl Machine {
     }
 
     /// Sets what is another in each run.
-    fn begin(&mut self, program: &Program, actions: &Actions, arguments: &[&Tensor]) -> Result<()> {
+    fn begin(
+        &mut self,
+        program: &Program,
+        placement: &Placement,
+        arguments: &[&Tensor],
+    ) -> Result<()> {
         for (&id, argument) in program.inputs.iter().zip(arguments) {
             self.values[id.index()] = Some(row_major(&argument.value())?);
         }
-        for (cell, _) in program.cells.iter().zip(&actions.read).filter(|(_, read)| **read) {
+        for (cell, _) in program.cells.iter().zip(&placement.read).filter(|(_, read)| **read) {
             self.values[cell.read.index()] = Some(row_major(&lock(&cell.leaf.value))?);
         }
         Ok(())
@@ -135,16 +140,17 @@ impl Machine {
     pub fn run(
         &mut self,
         program: &Program,
-        actions: &Actions,
+        placement: &Placement,
         arguments: &[&Tensor],
     ) -> Result<()> {
-        self.begin(program, actions, arguments)?;
-        for (at, (action, dropped)) in actions.actions.iter().zip(&actions.dropped).enumerate() {
+        self.begin(program, placement, arguments)?;
+        for (at, (action, dropped)) in placement.actions.iter().zip(&placement.dropped).enumerate()
+        {
             match action {
                 Action::Group(block) => self.group(program, block)?,
                 Action::View(i) => {
                     let id = program.instructions[*i].result();
-                    self.values[id.index()] = Some(self.window(program, actions, id));
+                    self.values[id.index()] = Some(self.window(program, placement, id));
                 }
                 Action::Update(update) => self.update(program, update, dropped)?,
                 Action::Op(i) => self.op(program, at, *i)?,
@@ -316,8 +322,8 @@ impl Machine {
     }
 
     /// Forgets everything that is another in each run.
-    pub fn end(&mut self, actions: &Actions) {
-        for (value, home) in self.values.iter_mut().zip(&actions.homes) {
+    pub fn end(&mut self, placement: &Placement) {
+        for (value, home) in self.values.iter_mut().zip(&placement.homes) {
             if *home == Home::Loose
                 && let Some(value) = value.take()
             {

@@ -33,7 +33,7 @@ const REPEATED: usize = 1 << 11;
 
 /// The rows of a group and what is done with each tile of them.
 #[derive(Debug)]
-pub struct Block {
+pub(crate) struct Block {
     /// Rows, and their length; elements that form no rows are rows of one.
     pub rows: usize,
     pub n: usize,
@@ -57,7 +57,7 @@ pub struct Block {
 
 /// The product that a group begins with. It is computed where the first of the outputs goes.
 #[derive(Debug)]
-pub(super) struct Product {
+pub(crate) struct Product {
     pub head: Head,
     /// Offset in the scratch buffer of a tile's first copy, if its consumer may not find it in
     /// place.
@@ -68,7 +68,7 @@ pub(super) struct Product {
 
 /// A row that is laid out once for each row of a tile.
 #[derive(Debug)]
-pub(super) struct Repeat {
+pub(crate) struct Repeat {
     /// Number of the input.
     pub input: usize,
     /// Offset of its copies in the scratch buffer.
@@ -79,7 +79,7 @@ pub(super) struct Repeat {
 
 /// One op of a group, which runs tile by tile.
 #[derive(Debug)]
-pub(super) struct TileOp {
+pub(crate) struct TileOp {
     pub op: Arc<dyn Op>,
     pub kind: Kind,
     pub inputs: SmallVec<[Arg; 3]>,
@@ -94,14 +94,14 @@ pub(super) struct TileOp {
 
 /// Address of an operand's tile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arg {
+pub(crate) struct Arg {
     pub at: At,
     pub part: Part,
     pub dtype: DType,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(crate) enum At {
     /// In an array of the list of inputs.
     Input(usize),
     /// In an array of the list of outputs.

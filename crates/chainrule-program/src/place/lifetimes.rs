@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::Program;
-use super::ir::Id;
+use crate::Program;
+use crate::ir::{Cell, Id};
 
 /// The drops and the updates in place of a program, found once.
 #[derive(Debug, Default)]
-pub(super) struct RunPlan {
+pub(crate) struct Lifetimes {
     /// For each instruction the values that nothing after it needs.
     pub dropped: Vec<SmallVec<[Id; 2]>>,
     /// For each instruction at the end of the program that updates cells: the places of the inputs
@@ -23,7 +23,7 @@ pub(super) struct RunPlan {
 
 /// An input of an update that becomes a result of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InPlace {
+pub(crate) struct InPlace {
     pub input: usize,
     pub output: usize,
     pub cell: usize,
@@ -31,9 +31,10 @@ pub(super) struct InPlace {
     pub kept: bool,
 }
 
-impl RunPlan {
-    pub fn of(program: &Program) -> RunPlan {
-        let mut plan = RunPlan { written: vec![false; program.cells.len()], ..RunPlan::default() };
+impl Lifetimes {
+    pub fn of(program: &Program) -> Lifetimes {
+        let mut lifetimes =
+            Lifetimes { written: vec![false; program.cells.len()], ..Lifetimes::default() };
         let mut last = vec![None; program.values.len()];
         for (i, instruction) in program.instructions.iter().enumerate() {
             for id in instruction.outputs.iter().chain(&instruction.inputs) {
@@ -43,17 +44,17 @@ impl RunPlan {
         for id in program.roots() {
             last[id.index()] = None;
         }
-        plan.dropped.resize_with(program.instructions.len(), SmallVec::new);
+        lifetimes.dropped.resize_with(program.instructions.len(), SmallVec::new);
         for (id, i) in last.iter().enumerate() {
             if let Some(i) = *i {
-                plan.dropped[i].push(Id(id as u32));
+                lifetimes.dropped[i].push(Id(id as u32));
             }
         }
         let updates = |i: &usize| program.instructions[*i].op.replaces(0).is_some();
         for i in (0..program.instructions.len()).rev().take_while(updates) {
-            plan.update(program, i);
+            lifetimes.update(program, i);
         }
-        plan
+        lifetimes
     }
 
     /// Notes the cells that instruction `i` reads and gives a new value.
@@ -62,8 +63,7 @@ impl RunPlan {
         let mut found: SmallVec<[InPlace; 3]> = SmallVec::new();
         for (output, id) in instruction.outputs.iter().enumerate() {
             let Some(input) = instruction.op.replaces(output) else { continue };
-            let fits =
-                |c: &super::Cell| c.read == instruction.inputs[input] && c.write == Some(*id);
+            let fits = |c: &Cell| c.read == instruction.inputs[input] && c.write == Some(*id);
             if let Some(cell) = program.cells.iter().position(fits) {
                 let taken = program.instructions.iter().any(|i| i.inputs.contains(id));
                 let kept = taken || program.outputs.iter().any(|output| output.id == *id);

@@ -1,4 +1,13 @@
-//! Running a program, instruction by instruction, through the kernels of the eager mode.
+//! Running a program, through the kernels of the eager mode: instruction by instruction, or, if
+//! it was fused, as its placement says.
+//!
+//! - `machine`: the memory of a placed run, and the actions on it.
+//! - `tile`: the loop over the tiles of a group.
+
+mod machine;
+mod tile;
+
+pub(super) use machine::Machine;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -7,8 +16,7 @@ use smallvec::SmallVec;
 
 use super::Program;
 use super::ir::{Cell, Id, Instruction, Origin};
-use super::plan::{InPlace, RunPlan};
-use super::planned::{Actions, Machine};
+use super::place::InPlace;
 use super::trace::unknown;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -105,16 +113,15 @@ impl Program {
     }
 
     fn run_planned(&self, arguments: &[&Tensor], results: &mut Vec<Tensor>) -> Result<()> {
-        let plan = self.plan.get_or_init(|| RunPlan::of(self));
-        let actions = self.actions.get_or_init(|| Actions::of(self, plan));
+        let placement = self.placement();
         let machine = lock(&self.machine).take();
         let mut machine = match machine {
             Some(machine) => machine,
-            None => Machine::new(self, actions)?,
+            None => Machine::new(self, placement)?,
         };
-        let outcome = machine.run(self, actions, arguments);
+        let outcome = machine.run(self, placement, arguments);
         let outcome = outcome.and_then(|()| self.hand_out(&[], &machine.values, results));
-        machine.end(actions);
+        machine.end(placement);
         *lock(&self.machine) = Some(machine);
         outcome
     }
@@ -122,9 +129,10 @@ impl Program {
     /// Gives cells their new values, and the outputs to the caller.
     fn hand_out(&self, asked: &[Id], values: &Values, results: &mut Vec<Tensor>) -> Result<()> {
         let of = |id: Id| values[id.index()].clone().expect("roots are kept");
-        let plan = self.plan.get_or_init(|| RunPlan::of(self));
+        let lifetimes = self.lifetimes();
         let mut new: SmallVec<[_; 8]> = SmallVec::new();
-        for (cell, _) in self.cells.iter().zip(&plan.written).filter(|(_, written)| !**written) {
+        for (cell, _) in self.cells.iter().zip(&lifetimes.written).filter(|(_, written)| !**written)
+        {
             if let Some(id) = cell.write {
                 // A view would keep the whole of what it is a part of, and is no value to be
                 // changed in place.
@@ -140,7 +148,7 @@ impl Program {
 
     /// The values of the roots and of those asked for.
     fn compute_all(&self, arguments: &[&Tensor], asked: &[Id], values: &mut Values) -> Result<()> {
-        let plan = self.plan.get_or_init(|| RunPlan::of(self));
+        let lifetimes = self.lifetimes();
         for info in &self.values {
             values.push(match &info.from {
                 Origin::Input(i) => Some(arguments[*i].value()),
@@ -152,8 +160,8 @@ impl Program {
         let mut inputs: SmallVec<[Arc<Value>; 8]> = SmallVec::new();
         for (i, instruction) in self.instructions.iter().enumerate() {
             let placed = |e: Error| instruction.placed(e);
-            if let Some(places) = plan.in_place.get(&i) {
-                let dropped = (&plan.dropped[i][..], asked);
+            if let Some(places) = lifetimes.in_place.get(&i) {
+                let dropped = (&lifetimes.dropped[i][..], asked);
                 self.update(instruction, places, values, dropped, |kernel, kept, [g, lr]| {
                     kernel.update(kept, g, lr)
                 })
@@ -170,7 +178,7 @@ impl Program {
                     values[id.index()] = Some(value);
                 }
             }
-            drop_all(values, &plan.dropped[i], asked);
+            drop_all(values, &lifetimes.dropped[i], asked);
         }
         Ok(())
     }

@@ -7,7 +7,6 @@ use std::ptr::NonNull;
 
 use smallvec::SmallVec;
 
-use super::block::{Arg, At, Block, Product, TileOp};
 use crate::dtype::DType;
 use crate::fuse::layout::Part;
 use crate::fuse::member::Kind;
@@ -15,11 +14,12 @@ use crate::kernels::chain::{Arithmetic, Then, chain};
 use crate::kernels::gemm::Room;
 use crate::kernels::map::Rows;
 use crate::kernels::{reduce, threads};
+use crate::place::block::{Arg, At, Block, Product, TileOp};
 use crate::tensor::op::{Array, Extent, Input, Kernel, Output};
 
 /// Addresses of a group's arrays.
 #[derive(Clone)]
-pub(super) struct Arrays {
+pub(crate) struct Arrays {
     pub inputs: SmallVec<[*const u8; 12]>,
     pub outputs: SmallVec<[*mut u8; 12]>,
 }

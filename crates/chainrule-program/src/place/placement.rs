@@ -6,18 +6,18 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::block::Block;
+use super::lifetimes::{InPlace, Lifetimes};
 use super::memory::{self, Need};
 use crate::Program;
 use crate::fuse::head::{self, Head};
 use crate::fuse::layout::Layouts;
 use crate::ir::{Id, Instruction, Origin};
-use crate::plan::{InPlace, RunPlan};
 use crate::tensor::buffer::BLOCK;
 use crate::tensor::op::Kernel;
 
 /// One action of a run.
 #[derive(Debug)]
-pub(super) enum Action {
+pub(crate) enum Action {
     /// Instructions that run tile by tile.
     Group(Block),
     /// A window on something that is another value in each run.
@@ -30,7 +30,7 @@ pub(super) enum Action {
 
 /// An update of cells in place.
 #[derive(Debug)]
-pub(super) struct Update {
+pub(crate) struct Update {
     pub instruction: usize,
     /// The instruction that makes the gradient, if that is a product which is added to the
     /// parameter as it is computed.
@@ -40,7 +40,7 @@ pub(super) struct Update {
 
 /// Memory of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub(crate) enum Home {
     /// Given anew in each run: an input, a cell, a result that is handed out, or a window on such.
     Loose,
     /// In the arena, from this block on.
@@ -54,23 +54,23 @@ pub(super) enum Home {
 }
 
 /// The actions of a run and the homes of its values, found once for a program.
-pub(crate) struct Actions {
-    pub(super) actions: Vec<Action>,
+pub(crate) struct Placement {
+    pub(crate) actions: Vec<Action>,
     /// For each action the loose values that nothing after it needs.
-    pub(super) dropped: Vec<SmallVec<[Id; 2]>>,
-    pub(super) homes: Vec<Home>,
+    pub(crate) dropped: Vec<SmallVec<[Id; 2]>>,
+    pub(crate) homes: Vec<Home>,
     /// For each cell whether anything reads it but its own update, which takes it as it is then.
-    pub(super) read: Vec<bool>,
+    pub(crate) read: Vec<bool>,
     /// Blocks of the arena, and how many no layout can do without.
     pub size: usize,
     pub lower_bound: usize,
-    pub(super) layouts: Layouts,
+    pub(crate) layouts: Layouts,
 }
 
-impl Actions {
-    pub fn of(program: &Program, plan: &RunPlan) -> Actions {
+impl Placement {
+    pub fn of(program: &Program, lifetimes: &Lifetimes) -> Placement {
         let layouts = Layouts::of(program);
-        let descents = descents(program, plan, &layouts);
+        let descents = descents(program, lifetimes, &layouts);
         let mut actions = Vec::new();
         let mut action_of = vec![0; program.instructions.len()];
         let mut ranges = Vec::new();
@@ -85,7 +85,7 @@ impl Actions {
         }
         descents.iter().for_each(|(&update, &product)| action_of[product] = action_of[update]);
         let uses = Uses::of(program, &layouts, &action_of);
-        let mut homes = homes(program, &layouts, plan, &uses, (&action_of, &descents));
+        let mut homes = homes(program, &layouts, lifetimes, &uses, (&action_of, &descents));
         let mut needs = Vec::new();
         let mut ids = Vec::new();
         for (at, home) in homes.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Actions {
                 }
                 *dropped.last_mut().expect("one was pushed") = drops;
                 continue;
-            } else if let Some(places) = plan.in_place.get(&i) {
+            } else if let Some(places) = lifetimes.in_place.get(&i) {
                 let (product, places) = (descents.get(&i).copied(), places.clone());
                 Action::Update(Update { instruction: i, product, places })
             } else if is_product(program, &layouts, i) {
@@ -140,8 +140,9 @@ impl Actions {
             dropped.push(drops);
         }
         let (size, lower_bound) = (memory.size, memory.lower_bound);
-        let read = program.cells.iter().map(|cell| is_read(program, plan, cell.read)).collect();
-        Actions { actions, dropped, homes, read, size, lower_bound, layouts }
+        let read =
+            program.cells.iter().map(|cell| is_read(program, lifetimes, cell.read)).collect();
+        Placement { actions, dropped, homes, read, size, lower_bound, layouts }
     }
 }
 
@@ -155,9 +156,9 @@ fn is_product(program: &Program, layouts: &Layouts, i: usize) -> bool {
 }
 
 /// Whether anything reads a cell but its own update.
-fn is_read(program: &Program, plan: &RunPlan, id: Id) -> bool {
+fn is_read(program: &Program, lifetimes: &Lifetimes, id: Id) -> bool {
     let reads = |(i, instruction): (usize, &Instruction)| {
-        let own = |at| plan.in_place.get(&i).is_some_and(|p| p.iter().any(|p| p.input == at));
+        let own = |at| lifetimes.in_place.get(&i).is_some_and(|p| p.iter().any(|p| p.input == at));
         instruction.inputs.iter().enumerate().any(|(at, input)| *input == id && !own(at))
     };
     program.instructions.iter().enumerate().any(reads) || program.roots().any(|root| root == id)
@@ -201,7 +202,7 @@ impl Uses {
 fn homes(
     program: &Program,
     layouts: &Layouts,
-    plan: &RunPlan,
+    lifetimes: &Lifetimes,
     uses: &Uses,
     (action_of, descents): (&[usize], &HashMap<usize, usize>),
 ) -> Vec<Home> {
@@ -221,7 +222,7 @@ fn homes(
         }
     }
     for (i, instruction) in program.instructions.iter().enumerate() {
-        let updates = plan.in_place.contains_key(&i);
+        let updates = lifetimes.in_place.contains_key(&i);
         let group = program.groups.iter().find(|group| group.contains(&i));
         let stays_inside = |id: Id| match group {
             Some(group) => inside(program, layouts, group, i, |other| {
@@ -291,7 +292,7 @@ fn inside(
 
 /// The products that an update adds to its parameter, by the update: gradients that nobody else
 /// takes.
-fn descents(program: &Program, plan: &RunPlan, layouts: &Layouts) -> HashMap<usize, usize> {
+fn descents(program: &Program, lifetimes: &Lifetimes, layouts: &Layouts) -> HashMap<usize, usize> {
     let mut uses = vec![0; program.values.len()];
     let taken = program.instructions.iter().flat_map(|i| i.inputs.iter().copied());
     taken.chain(program.roots()).for_each(|id| uses[id.index()] += 1);
@@ -321,5 +322,5 @@ fn descents(program: &Program, plan: &RunPlan, layouts: &Layouts) -> HashMap<usi
             && maker.inputs.iter().all(ready);
         fits.then_some((update, product))
     };
-    plan.in_place.iter().filter_map(product).collect()
+    lifetimes.in_place.iter().filter_map(product).collect()
 }
