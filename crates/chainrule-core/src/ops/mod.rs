@@ -14,7 +14,12 @@
 /// the source, where rustfmt follows them.
 macro_rules! family {
     ($family:ident: $($(#[$meta:meta])* $op:ident)*) => {
-        pub(super) const TABLE: &[&super::Entry] = &[$($(#[$meta])* &$op::ENTRY),*];
+        pub(super) const TABLE: &[&super::Entry] = &[$($(#[$meta])* {
+            const ENTRY: super::Entry = $op::ENTRY;
+            const LISTED: [super::Mistake; ENTRY.mistakes.len()] =
+                super::rows::listed(ENTRY.mistakes);
+            &const { super::rows::row(ENTRY, &LISTED) }
+        }),*];
 
         /// The places in the table.
         #[allow(non_camel_case_types, reason = "the names are those of the files")]
@@ -49,6 +54,7 @@ pub mod make;
 mod prelude;
 mod reduce;
 mod reference;
+mod rows;
 mod shape;
 #[doc(hidden)]
 pub mod twins;
@@ -89,7 +95,7 @@ pub struct Entry {
     pub family: Family,
     /// A call of the op.
     pub signature: &'static str,
-    /// Its names in the Python package.
+    /// Its names in the Python package; none unless that is built (feature `bindings`).
     #[doc(hidden)]
     pub python: &'static [Binding],
     /// The value as a formula.
@@ -98,10 +104,12 @@ pub struct Entry {
     pub gradient: &'static str,
     /// The gradient at points without derivative, and the value at the edge of the domain.
     pub at_kinks: &'static str,
-    /// Inputs to check it on; the first argument draws the random ones.
+    /// Inputs to check it on; the first argument draws the random ones. None unless checks are
+    /// built (feature `samples`).
     #[doc(hidden)]
     pub samples: fn(&mut Generator) -> Vec<Sample>,
-    /// The classic wrong versions of its reverse rule.
+    /// The classic wrong versions of its reverse rule; without checks, their names with the right
+    /// rule.
     #[doc(hidden)]
     pub mistakes: &'static [Mistake],
 }
@@ -183,15 +191,11 @@ impl Sample {
         inputs: Vec<Tensor>,
         call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     ) -> Sample {
-        Sample {
-            note,
-            inputs,
-            call: Rc::new(call),
-            kink: false,
-            twice: true,
-            by_design: None,
-            smooth: None,
-        }
+        Sample::smooth(note, inputs, Rc::new(call))
+    }
+
+    fn smooth(note: &'static str, inputs: Vec<Tensor>, call: Rc<SampleCall>) -> Sample {
+        Sample { note, inputs, call, kink: false, twice: true, by_design: None, smooth: None }
     }
 
     /// The same, at a kink.
@@ -259,6 +263,40 @@ pub fn table() -> impl Iterator<Item = &'static Entry> {
     FAMILIES.into_iter().flatten().copied()
 }
 
+/// The name and the row of an op whose file has its name, in its `impl Op`.
+macro_rules! row {
+    ($op:ident) => {
+        fn name(&self) -> &'static str {
+            stringify!($op)
+        }
+
+        fn id(&self) -> Option<$crate::ops::OpId> {
+            Some($crate::ops::OpId::$op)
+        }
+    };
+}
+pub(crate) use row;
+
+/// As [`row!`], of an elementwise op: with its kernel, which is its `impl MapKernel`, and the
+/// function that infers its result.
+macro_rules! elementwise {
+    ($op:ident, $infer:path) => {
+        $crate::ops::row!($op);
+
+        fn infer(
+            &self,
+            inputs: &[$crate::tensor::value::Meta],
+        ) -> $crate::error::Result<$crate::tensor::value::Meta> {
+            $infer(self.name(), inputs)
+        }
+
+        fn kernel(&self) -> $crate::tensor::op::Kernel<'_> {
+            $crate::tensor::op::Kernel::Map(self)
+        }
+    };
+}
+pub(crate) use elementwise;
+
 /// Defines methods of [`Tensor`] in pairs: one that panics with the error's text at the caller's
 /// line, and a `try_` twin that returns the error.
 macro_rules! methods {
@@ -279,7 +317,6 @@ macro_rules! methods {
 
             #[doc = concat!("Like [`Tensor::", stringify!($name), "`], but returns the error instead of panicking.")]
             #[track_caller]
-            #[inline]
             pub fn $try_name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> $crate::error::Result<$ret> $body
         )*}
     };

@@ -9,7 +9,7 @@ pub(crate) use super::binding::{
     ALONG, Argument, Arguments, Binding, KEEPDIM, Parameter, REDUCTION, SORTED, along_axis,
     along_axis_pair, or_of_bools, with_axis,
 };
-pub(crate) use super::{Entry, Family, Mistake, Name, OpId, Sample, methods};
+pub(crate) use super::{Entry, Family, Mistake, Name, OpId, Sample, elementwise, methods, row};
 pub(crate) use crate::dtype::{DType, Stored};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::kernels::chain::Arithmetic;
@@ -22,7 +22,7 @@ pub(crate) use crate::tensor::op::{
     Saves, ViewKernel, Wanted, WholeKernel, by_dtype, tile, tile_function, tile_slice,
 };
 pub(crate) use crate::tensor::reading::{self, Fold, Linear, Reading};
-pub(crate) use crate::tensor::run::{apply, apply_extra, array, output};
+pub(crate) use crate::tensor::run::{Offered, apply, apply_extra, apply_offered, array, output};
 pub(crate) use crate::tensor::value::{Layout, Meta, Value};
 pub(crate) use crate::tensor::work::{self, last, numel};
 pub(crate) use crate::tensor::{IntoTensor, Tensor};
@@ -102,30 +102,54 @@ pub(crate) fn infer_number_binary(op: &'static str, inputs: &[Meta]) -> Result<M
     }
 }
 
+/// The tangent of an op from the parts that its inputs bring, of those that have a tangent: one at
+/// least.
+pub(crate) fn sum_of_parts(
+    parts: impl IntoIterator<Item = Option<Result<Tensor>>>,
+) -> Result<Tensor> {
+    let mut parts = parts.into_iter().flatten();
+    let first = parts.next().expect("at least one tangent is given")?;
+    parts.try_fold(first, |sum, part| sum.try_add(&part?))
+}
+
+/// The tangent of `f`, which is linear in each of two inputs: `f(da, b) + f(a, db)`.
+pub(crate) fn bilinear_tangent(
+    at: &Saved<'_>,
+    tangents: &[Option<Tensor>],
+    f: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let by_a = tangents[0].as_ref().map(|da| f(da, &at.input(1)));
+    let by_b = tangents[1].as_ref().map(|db| f(&at.input(0), db));
+    sum_of_parts([by_a, by_b])
+}
+
 /// Applies a binary op after bringing both operands to their common dtype.
-#[inline]
 #[track_caller]
 pub(crate) fn apply_promoted(op: impl Op, a: &Tensor, b: impl IntoTensor) -> Result<Tensor> {
-    let b = b.into_tensor(a)?;
-    let (da, db) = (a.dtype(), b.dtype());
-    if da == db {
-        return apply(op, &[a, &b]);
-    }
-    let dtype = da.promote(db);
-    apply(op, &[&a.try_to_dtype(dtype)?, &b.try_to_dtype(dtype)?])
+    apply_from(&mut Some(op), a, b.into_tensor(a)?, |dtype| dtype)
 }
 
 /// As [`apply_promoted`], for ops that leave the integers: those become the default float.
-#[inline]
 #[track_caller]
 pub(crate) fn apply_promoted_float(op: impl Op, a: &Tensor, b: impl IntoTensor) -> Result<Tensor> {
-    let b = b.into_tensor(a)?;
+    apply_from(&mut Some(op), a, b.into_tensor(a)?, DType::to_float)
+}
+
+/// Applies a binary op in the dtype that `to` makes of the operands' common one.
+#[inline(never)]
+#[track_caller]
+fn apply_from(
+    op: &mut dyn Offered,
+    a: &Tensor,
+    b: Tensor,
+    to: fn(DType) -> DType,
+) -> Result<Tensor> {
     let (da, db) = (a.dtype(), b.dtype());
-    let dtype = da.promote(db).to_float();
+    let dtype = to(da.promote(db));
     if da == dtype && db == dtype {
-        return apply(op, &[a, &b]);
+        return apply_offered(op, &[a, &b]);
     }
-    apply(op, &[&a.try_to_dtype(dtype)?, &b.try_to_dtype(dtype)?])
+    apply_offered(op, &[&a.try_to_dtype(dtype)?, &b.try_to_dtype(dtype)?])
 }
 
 /// Shapes that every elementwise unary op is sampled on: plain, 0-d, empty, and a large odd one.

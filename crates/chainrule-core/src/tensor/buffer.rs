@@ -40,7 +40,6 @@ impl Buffer {
     }
 
     /// Room for `bytes` bytes, or `None` if there is no memory for it.
-    #[inline]
     pub fn new(bytes: usize) -> Option<Buffer> {
         let class = Class::of(bytes.div_ceil(BLOCK));
         let kept = POOL.try_with(|pool| pool.borrow_mut().take(class, bytes)).ok().flatten();
@@ -117,7 +116,6 @@ impl Buffer {
 }
 
 impl Drop for Buffer {
-    #[inline]
     fn drop(&mut self) {
         let BufferMemory::Own(blocks) = &mut self.memory else { return };
         let blocks = std::mem::take(blocks);

@@ -99,7 +99,6 @@ impl IntoTensor for Tensor {
 
 impl IntoTensor for f64 {
     /// With an integer or bool tensor a float scalar is an f32.
-    #[inline]
     fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
         Ok(match other.dtype() {
             DType::F64 => Tensor::scalar(self),
@@ -110,7 +109,6 @@ impl IntoTensor for f64 {
 }
 
 impl IntoTensor for f32 {
-    #[inline]
     fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
         (self as f64).into_tensor(other)
     }
@@ -120,8 +118,7 @@ macro_rules! integer_scalars {
     ($($ty:ty)*) => {$(
         impl IntoTensor for $ty {
             /// With a bool tensor an integer scalar is an i64.
-            #[inline]
-            fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
+                    fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
                 Ok(match other.dtype() {
                     DType::F32 => Tensor::scalar(self as f32),
                     DType::F64 => Tensor::scalar(self as f64),

@@ -567,7 +567,6 @@ impl Tensor {
     }
 
     /// A constant of one element and no axes.
-    #[inline]
     pub fn scalar<E: Element>(x: E) -> Tensor {
         Tensor::constant(Value::scalar(x))
     }

@@ -17,22 +17,52 @@ use crate::shape::{Axes, MAX_RANK, Shape};
 pub(crate) type Values = SmallVec<[Arc<Value>; 2]>;
 
 /// Runs `op` on `inputs` and records it if a gradient can flow.
-#[inline]
 #[track_caller]
 pub fn apply(op: impl Op, inputs: &[&Tensor]) -> Result<Tensor> {
-    apply_extra(op, inputs).map(|(out, _)| out)
+    apply_offered(&mut Some(op), inputs)
 }
 
 /// As [`apply`], with what the kernel gives beside the result.
 #[track_caller]
 pub fn apply_extra(op: impl Op, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
+    run_offered(&mut Some(op), inputs)
+}
+
+/// An op that is about to run and may be kept. Its methods are all that is compiled for each op:
+/// whatever stands around them sees no types of ops.
+pub(crate) trait Offered {
+    fn op(&self) -> &dyn Op;
+
+    /// The op for the tape or for a trace, once.
+    fn keep(&mut self) -> Arc<dyn Op>;
+}
+
+impl<O: Op> Offered for Option<O> {
+    fn op(&self) -> &dyn Op {
+        self.as_ref().expect("an op that was not kept yet")
+    }
+
+    fn keep(&mut self) -> Arc<dyn Op> {
+        Arc::new(self.take().expect("an op that was not kept yet"))
+    }
+}
+
+/// As [`apply`].
+#[inline(never)]
+#[track_caller]
+pub(crate) fn apply_offered(op: &mut dyn Offered, inputs: &[&Tensor]) -> Result<Tensor> {
+    run_offered(op, inputs).map(|(out, _)| out)
+}
+
+/// As [`apply_extra`].
+#[track_caller]
+fn run_offered(op: &mut dyn Offered, inputs: &[&Tensor]) -> Result<(Tensor, Extra)> {
     let location = Location::caller();
-    let ran = run(&op, inputs, location)?;
+    let ran = run(op.op(), inputs, location)?;
     if ran.flow == Flow::Constant {
         return Ok(ran.constant());
     }
-    // All that is compiled for each op is where it is kept.
-    Ok(ran.recorded(Arc::new(op), inputs, location))
+    Ok(ran.recorded(op.keep(), inputs, location))
 }
 
 /// An op that ran: its inputs, its outcome, and whether that goes on the tape.
@@ -82,7 +112,7 @@ impl OpRun {
     }
 }
 
-/// The part of [`apply_extra`] that is the same for all ops, so that it is compiled once.
+/// The result, and whether it is recorded.
 #[inline(never)]
 fn run(op: &dyn Op, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<OpRun> {
     // Loops that push, here and below: collecting into a `SmallVec` is a call that is not inlined,

@@ -112,7 +112,6 @@ impl Value {
     }
 
     /// A value with left-over contents; the caller writes every element.
-    #[inline]
     pub fn uninit(op: &'static str, meta: Meta) -> Result<Value> {
         let too_big = |bytes| Error::OutOfMemory { op, shape: meta.shape, bytes };
         let numel = meta.shape.checked_numel().ok_or_else(|| too_big(usize::MAX))?;
@@ -127,7 +126,6 @@ impl Value {
     }
 
     /// A single number.
-    #[inline]
     pub fn scalar<E: Element>(x: E) -> Value {
         let mut value =
             Value::uninit("scalar", Meta::new(Shape::SCALAR, E::DTYPE)).expect("64 bytes");
@@ -137,7 +135,6 @@ impl Value {
 
     /// Shares the value; in the allocation of one that was given to [`Value::recycle`], if there is
     /// one.
-    #[inline]
     pub fn share(self) -> Arc<Value> {
         let shell = SHELLS.try_with(|shells| shells.borrow_mut().pop()).ok().flatten();
         let Some(mut shell) = shell else { return Arc::new(self) };
@@ -267,7 +264,6 @@ impl Value {
     }
 
     /// The address of the first element.
-    #[inline]
     fn address(&self) -> *const u8 {
         fn first<T: Stored>(value: &Value) -> *const u8 {
             value.strided::<T>()[value.start()..].as_ptr().cast()
