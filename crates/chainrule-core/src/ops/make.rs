@@ -29,8 +29,8 @@ plain! {
     log: unary::log::Log;
     tanh: unary::tanh::Tanh;
     sigmoid: unary::sigmoid::Sigmoid;
-    softmax: fused::softmax::Softmax;
-    softmax_grad: fused::softmax::SoftmaxGrad;
+    softmax: fused::row_function::RowWise(fused::softmax::Softmax);
+    softmax_grad: fused::row_function::RowWiseGrad(fused::softmax::Softmax);
 }
 
 fn set(axes: &[usize]) -> Axes {

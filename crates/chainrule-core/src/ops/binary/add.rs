@@ -7,13 +7,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Add;
 
 impl Op for Add {
-    fn name(&self) -> &'static str {
-        "add"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::add)
-    }
+    elementwise!(add, infer_number_binary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} + {1}".into())
@@ -21,14 +15,6 @@ impl Op for Add {
 
     fn reading(&self) -> Reading {
         Reading::Add
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Atan2;
 
 impl Op for Atan2 {
-    fn name(&self) -> &'static str {
-        "atan2"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::atan2)
-    }
+    row!(atan2);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.arctan2({0}, {1})".into())

@@ -16,28 +16,14 @@ pub(in crate::ops) fn clamp_tensors(x: &Tensor, min: &Tensor, max: &Tensor) -> R
 }
 
 impl Op for ClampTensors {
-    fn name(&self) -> &'static str {
-        "clamp_tensors"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::clamp_tensors)
-    }
+    elementwise!(clamp_tensors, infer_number_binary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.minimum(np.maximum({0}, {1}), {2})".into())
     }
 
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
     fn orders(&self) -> bool {
         true
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

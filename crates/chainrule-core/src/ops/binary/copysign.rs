@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Copysign;
 
 impl Op for Copysign {
-    fn name(&self) -> &'static str {
-        "copysign"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::copysign)
-    }
+    row!(copysign);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.copysign({0}, {1})".into())

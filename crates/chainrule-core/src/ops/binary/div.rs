@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Div;
 
 impl Op for Div {
-    fn name(&self) -> &'static str {
-        "div"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::div)
-    }
+    row!(div);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} / {1}".into())

@@ -9,24 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct FloorDivide;
 
 impl Op for FloorDivide {
-    fn name(&self) -> &'static str {
-        "floor_divide"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::floor_divide)
-    }
+    elementwise!(floor_divide, infer_number_binary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.floor_divide({0}, {1})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn is_differentiable(&self) -> bool {

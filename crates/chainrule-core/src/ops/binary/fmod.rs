@@ -1,73 +1,8 @@
 //! `fmod`: what division with rounding towards 0 leaves, with the sign of the dividend.
 
 use super::floor_divide::{divisible, unsigned_rest};
+use super::remainder::{Modulo, modulo_samples};
 use crate::ops::prelude::*;
-
-#[derive(Debug, Parameters)]
-pub(crate) struct Fmod;
-
-impl Op for Fmod {
-    fn name(&self) -> &'static str {
-        "fmod"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::fmod)
-    }
-
-    fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("np.fmod({0}, {1})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
-    }
-
-    fn saves(&self, wanted: Wanted) -> Saves {
-        Saves::INPUTS.when(wanted.get(1))
-    }
-
-    /// `a - b * trunc(a / b)`, whose last factor is constant between its jumps.
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
-        let db = wanted.get(1).then(|| {
-            let quotient = at.input(0).detach().try_div(at.input(1).detach())?;
-            cotangent.try_mul(quotient.try_trunc()?.try_neg()?)
-        });
-        Ok(smallvec![Some(cotangent.clone()), db.transpose()?])
-    }
-
-    /// The quotient rounded down where it is positive and up where it is negative.
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let Meta { shape, .. } = at.output_meta();
-        let by_b = tangents[1].as_ref().map(|db| {
-            let quotient = at.input(0).detach().try_div(at.input(1).detach())?;
-            let above = quotient.try_gt(0)?;
-            let whole = above.try_where(&quotient.try_floor()?, quotient.try_ceil()?)?;
-            db.try_mul(whole)
-        });
-        match (&tangents[0], by_b.transpose()?) {
-            (Some(da), Some(db)) => da.try_sub(db),
-            (Some(da), None) => da.try_expand(shape),
-            (None, Some(db)) => db.try_neg(),
-            (None, None) => unreachable!("at least one tangent is given"),
-        }
-    }
-}
-
-impl MapKernel for Fmod {
-    fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
-        // An integer modulo 0, which `divisible` does not let through, is 0 without a panic.
-        tile!(inputs, n, out;
-            F32, F32 => F32: |a, b| a % b;
-            F64, F64 => F64: |a, b| a % b;
-            I64, I64 => I64: |a, b| if b == 0 { 0 } else { a.wrapping_rem(b) };
-        )
-    }
-}
 
 methods! {
     /// The remainder of division with rounding towards 0: `a - b * trunc(a / b)`, C's `fmod` and
@@ -87,7 +22,7 @@ methods! {
         if a.dtype() == DType::U64 {
             return unsigned_rest(&a, &b);
         }
-        apply(Fmod, &[&a, &b])
+        apply(Modulo { down: false }, &[&a, &b])
     }
 }
 
@@ -99,19 +34,7 @@ pub(super) const ENTRY: Entry = Entry {
     formula: "a - b * trunc(a / b)",
     gradient: "da = g; db = -g * trunc(a / b)",
     at_kinks: "at a jump the gradients are those of either side; an integer modulo 0 is an error, a float NaN",
-    samples: |g| {
-        // Quotients from 3.2 to 3.9, away from the jumps.
-        let draw = |g: &mut Generator, s: &[usize]| between(g, 1.0, 1.1, s);
-        let mut samples = binary_samples(g, draw, |a, b| (a * 3.5).try_fmod(b));
-        let signs = vec![
-            Tensor::from([7.5f64, -7.5, 7.5, -7.5, 0.5]),
-            Tensor::from([2.0f64, 2.0, -2.0, -2.0, -3.0]),
-        ];
-        samples.push(Sample::new("all signs", signs, |x| x[0].try_fmod(&x[1])));
-        let jump = vec![Tensor::from([6.0f64]), Tensor::from([3.0f64])];
-        samples.push(Sample::new("a jump", jump, |x| x[0].try_fmod(&x[1])).at_kink());
-        samples
-    },
+    samples: |g| modulo_samples(g, |a, b| (a * 3.5).try_fmod(b), |a, b| a.try_fmod(b)),
     mistakes: &[
         Mistake {
             name: "divisor taken for a constant",

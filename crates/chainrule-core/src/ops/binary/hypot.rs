@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Hypot;
 
 impl Op for Hypot {
-    fn name(&self) -> &'static str {
-        "hypot"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::hypot)
-    }
+    row!(hypot);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.hypot({0}, {1})".into())

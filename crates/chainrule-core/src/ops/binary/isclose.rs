@@ -10,13 +10,7 @@ pub(crate) struct Isclose {
 }
 
 impl Op for Isclose {
-    fn name(&self) -> &'static str {
-        "isclose"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::isclose)
-    }
+    row!(isclose);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_isclose({0}, {1}, {rtol}, {atol}, {equal_nan})".into())

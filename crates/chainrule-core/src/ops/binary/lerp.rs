@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Lerp;
 
 impl Op for Lerp {
-    fn name(&self) -> &'static str {
-        "lerp"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::lerp)
-    }
+    row!(lerp);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} + {2} * ({1} - {0})".into())

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Logaddexp;
 
 impl Op for Logaddexp {
-    fn name(&self) -> &'static str {
-        "logaddexp"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::logaddexp)
-    }
+    row!(logaddexp);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.logaddexp({0}, {1})".into())
@@ -45,12 +39,8 @@ impl Op for Logaddexp {
         let part = |x: &Tensor, other: &Tensor, dx: &Tensor| {
             dx.try_div(other.try_sub(x)?.try_exp()? + 1.0)
         };
-        match tangents {
-            [Some(da), Some(db)] => part(&a, &b, da)?.try_add(part(&b, &a, db)?),
-            [Some(da), None] => part(&a, &b, da),
-            [None, Some(db)] => part(&b, &a, db),
-            _ => unreachable!("at least one tangent is given"),
-        }
+        let by_a = tangents[0].as_ref().map(|da| part(&a, &b, da));
+        sum_of_parts([by_a, tangents[1].as_ref().map(|db| part(&b, &a, db))])
     }
 }
 

@@ -55,13 +55,8 @@ impl Op for Extremum {
             let tie = x.try_eq(other)?.try_to_dtype(dx.dtype())?;
             dx.try_mul(1.0 - loses.try_to_dtype(dx.dtype())? - tie * 0.5)
         };
-        let by_a = tangents[0].as_ref().map(|da| part(&a, &b, da)).transpose()?;
-        let by_b = tangents[1].as_ref().map(|db| part(&b, &a, db)).transpose()?;
-        match (by_a, by_b) {
-            (Some(a), Some(b)) => a.try_add(&b),
-            (Some(d), None) | (None, Some(d)) => Ok(d),
-            (None, None) => unreachable!("at least one tangent is given"),
-        }
+        let by_a = tangents[0].as_ref().map(|da| part(&a, &b, da));
+        sum_of_parts([by_a, tangents[1].as_ref().map(|db| part(&b, &a, db))])
     }
 }
 

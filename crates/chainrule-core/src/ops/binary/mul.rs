@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Mul;
 
 impl Op for Mul {
-    fn name(&self) -> &'static str {
-        "mul"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::mul)
-    }
+    elementwise!(mul, infer_number_binary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * {1}".into())
@@ -20,14 +14,6 @@ impl Op for Mul {
 
     fn reading(&self) -> Reading {
         Reading::Mul
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, wanted: Wanted) -> Saves {

@@ -9,13 +9,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Pow;
 
 impl Op for Pow {
-    fn name(&self) -> &'static str {
-        "pow"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::pow)
-    }
+    elementwise!(pow, infer_number_binary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} ** {1}".into())
@@ -23,14 +17,6 @@ impl Op for Pow {
 
     fn reading(&self) -> Reading {
         Reading::Pow
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, wanted: Wanted) -> Saves {
@@ -64,11 +50,7 @@ impl Op for Pow {
             let masked = a.try_eq(0)?.try_where(&slope.zeros_like(), &slope)?;
             db.try_mul(b.try_ge(0)?.try_where(&masked, slope)?)
         });
-        match (by_a, by_b) {
-            (Some(a), Some(b)) => a?.try_add(&b?),
-            (Some(d), None) | (None, Some(d)) => d,
-            (None, None) => unreachable!("at least one tangent is given"),
-        }
+        sum_of_parts([by_a, by_b])
     }
 }
 
@@ -199,10 +181,7 @@ impl Op for PowGrad {
             let slope = b.try_mul(&power)?;
             dg.try_mul(b.try_eq(0)?.try_where(&zero, slope)?)
         });
-        let mut parts = [by_a, by_b, by_g].into_iter().flatten();
-        let first = parts.next().expect("at least one tangent is given")?;
-        let sum = parts.try_fold(first, |sum, part| sum.try_add(part?))?;
-        sum.try_expand(at.output_meta().shape)
+        sum_of_parts([by_a, by_b, by_g])?.try_expand(at.output_meta().shape)
     }
 }
 

@@ -6,20 +6,43 @@ use super::floor_divide::{divisible, unsigned_rest};
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
 
-#[derive(Debug, Parameters)]
-pub(crate) struct Remainder;
+/// The remainder of a division whose quotient rounds down, or towards 0.
+#[derive(Clone, Copy, Debug, Parameters)]
+pub(super) struct Modulo {
+    pub down: bool,
+}
 
-impl Op for Remainder {
+impl Modulo {
+    /// The quotient as it rounds.
+    fn whole(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        if self.down { a.try_floor_divide(b) } else { a.try_div(b)?.try_trunc() }
+    }
+
+    /// The same in another way. Rounded down: how often `b` went into `a` is read off the result,
+    /// `(a - y) / b`; where that is not finite, beside an infinity or a division by 0, the quotient
+    /// says it. Rounded towards 0: down where the quotient is positive and up where it is negative.
+    fn whole_again(self, a: &Tensor, b: &Tensor, y: &Tensor) -> Result<Tensor> {
+        if self.down {
+            let read = (a - y).try_div(b)?;
+            let readable = read.try_abs()?.try_lt(f64::INFINITY)?;
+            return readable.try_where(&read, a.try_floor_divide(b)?);
+        }
+        let quotient = a.try_div(b)?;
+        quotient.try_gt(0)?.try_where(&quotient.try_floor()?, quotient.try_ceil()?)
+    }
+}
+
+impl Op for Modulo {
     fn name(&self) -> &'static str {
-        "remainder"
+        if self.down { "remainder" } else { "fmod" }
     }
 
     fn id(&self) -> Option<OpId> {
-        Some(OpId::remainder)
+        Some(if self.down { OpId::remainder } else { OpId::fmod })
     }
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("np.remainder({0}, {1})".into())
+        Some(if self.down { "np.remainder({0}, {1})" } else { "np.fmod({0}, {1})" }.into())
     }
 
     fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
@@ -34,55 +57,56 @@ impl Op for Remainder {
         Saves::INPUTS.when(wanted.get(1))
     }
 
-    /// `a - b * floor(a / b)`, whose last factor is constant between its jumps.
+    /// `a - b * whole`, whose last factor is constant between its jumps.
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, wanted: Wanted) -> Result<Grads> {
         let db = wanted.get(1).then(|| {
-            let whole = at.input(0).try_floor_divide(at.input(1))?;
+            let whole = self.whole(&at.input(0).detach(), &at.input(1).detach())?;
             cotangent.try_mul(whole.try_neg()?)
         });
         Ok(smallvec![Some(cotangent.clone()), db.transpose()?])
     }
 
-    /// The quotient `floor(a / b)` is read off the result: `(a - y) / b`. If that is not finite,
-    /// beside an infinity or a division by 0, it is computed by rounding down.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let (a, b) = (at.input(0).detach(), at.input(1).detach());
-        let Meta { shape, .. } = at.output_meta();
         let by_b = tangents[1].as_ref().map(|db| {
-            let read = (at.output().detach() - &a).try_div(&b)?;
-            let readable = read.try_abs()?.try_lt(f64::INFINITY)?;
-            db.try_mul(readable.try_where(&read, a.try_floor_divide(&b)?.try_neg()?)?)
+            let (a, b, y) = (at.input(0).detach(), at.input(1).detach(), at.output().detach());
+            db.try_mul(self.whole_again(&a, &b, &y)?)
         });
         match (&tangents[0], by_b.transpose()?) {
-            (Some(da), Some(db)) => da.try_add(db),
-            (Some(da), None) => da.try_expand(shape),
-            (None, Some(db)) => Ok(db),
+            (Some(da), Some(by_b)) => da.try_sub(by_b),
+            (Some(da), None) => da.try_expand(at.output_meta().shape),
+            (None, Some(by_b)) => by_b.try_neg(),
             (None, None) => unreachable!("at least one tangent is given"),
         }
     }
 }
 
 /// `%` has the sign of the dividend; where that is not the divisor's, one divisor more.
-fn modulo<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
+fn rest<T: Real + Rem<Output = T>>(a: T, b: T) -> T {
     let rest = a % b;
     if rest != T::ZERO && (b < T::ZERO) != (rest < T::ZERO) { rest + b } else { rest }
 }
 
-/// 0 modulo 0, which [`divisible`] does not let through, without a panic.
-fn modulo_integer(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        return 0;
-    }
-    let rest = a.wrapping_rem(b);
-    if rest != 0 && (b < 0) != (rest < 0) { rest + b } else { rest }
+/// The rest that `%` leaves; 0 modulo 0, which [`divisible`] does not let through, without a panic.
+fn integer_rest(a: i64, b: i64) -> i64 {
+    if b == 0 { 0 } else { a.wrapping_rem(b) }
 }
 
-impl MapKernel for Remainder {
+impl MapKernel for Modulo {
     fn tile(&self, inputs: &[Input<'_>], n: usize, out: Output<'_>) {
+        if !self.down {
+            return tile!(inputs, n, out;
+                F32, F32 => F32: |a, b| a % b;
+                F64, F64 => F64: |a, b| a % b;
+                I64, I64 => I64: integer_rest;
+            );
+        }
         tile!(inputs, n, out;
-            F32, F32 => F32: modulo;
-            F64, F64 => F64: modulo;
-            I64, I64 => I64: modulo_integer;
+            F32, F32 => F32: rest;
+            F64, F64 => F64: rest;
+            I64, I64 => I64: |a, b| {
+                let rest = integer_rest(a, b);
+                if rest != 0 && (b < 0) != (rest < 0) { rest + b } else { rest }
+            };
         )
     }
 }
@@ -104,8 +128,26 @@ methods! {
         if a.dtype() == DType::U64 {
             return unsigned_rest(&a, &b);
         }
-        apply(Remainder, &[&a, &b])
+        apply(Modulo { down: true }, &[&a, &b])
     }
+}
+
+/// Samples of a remainder: those of every binary op at quotients from 3.2 to 3.9, away from the
+/// jumps, where `scaled` is `call` on 3.5 times the dividend; all signs; and a jump.
+pub(super) fn modulo_samples(
+    g: &mut Generator,
+    scaled: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    call: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Vec<Sample> {
+    let mut samples = binary_samples(g, |g, s| between(g, 1.0, 1.1, s), scaled);
+    let signs = vec![
+        Tensor::from([7.5f64, -7.5, 7.5, -7.5, 0.5]),
+        Tensor::from([2.0f64, 2.0, -2.0, -2.0, -3.0]),
+    ];
+    samples.push(Sample::new("all signs", signs, move |x| call(&x[0], &x[1])));
+    let jump = vec![Tensor::from([6.0f64]), Tensor::from([3.0f64])];
+    samples.push(Sample::new("a jump", jump, move |x| call(&x[0], &x[1])).at_kink());
+    samples
 }
 
 pub(super) const ENTRY: Entry = Entry {
@@ -116,19 +158,7 @@ pub(super) const ENTRY: Entry = Entry {
     formula: "a - b * floor(a / b)",
     gradient: "da = g; db = -g * floor(a / b)",
     at_kinks: "at a jump the gradients are those of either side; an integer modulo 0 is an error, a float NaN",
-    samples: |g| {
-        // Quotients from 3.2 to 3.9, away from the jumps.
-        let draw = |g: &mut Generator, s: &[usize]| between(g, 1.0, 1.1, s);
-        let mut samples = binary_samples(g, draw, |a, b| (a * 3.5).try_remainder(b));
-        let signs = vec![
-            Tensor::from([7.5f64, -7.5, 7.5, -7.5, 0.5]),
-            Tensor::from([2.0f64, 2.0, -2.0, -2.0, -3.0]),
-        ];
-        samples.push(Sample::new("all signs", signs, |x| x[0].try_remainder(&x[1])));
-        let jump = vec![Tensor::from([6.0f64]), Tensor::from([3.0f64])];
-        samples.push(Sample::new("a jump", jump, |x| x[0].try_remainder(&x[1])).at_kink());
-        samples
-    },
+    samples: |g| modulo_samples(g, |a, b| (a * 3.5).try_remainder(b), |a, b| a.try_remainder(b)),
     mistakes: &[
         Mistake {
             name: "divisor taken for a constant",

@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Sub;
 
 impl Op for Sub {
-    fn name(&self) -> &'static str {
-        "sub"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sub)
-    }
+    elementwise!(sub, infer_number_binary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} - {1}".into())
@@ -20,14 +14,6 @@ impl Op for Sub {
 
     fn reading(&self) -> Reading {
         Reading::Sub
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_binary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -82,12 +82,13 @@ pub(super) const ENTRY: Entry = Entry {
             ("no images", [0, 2, 4, 4], [2, 2]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, sizes)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| {
                     x[0].try_adaptive_max_pool2d(sizes)
                 })
             })
-            .into();
+            .collect();
         out.push(Sample::new("signals", vec![normal(g, [3, 8])], |x| {
             x[0].try_adaptive_max_pool1d(3)
         }));

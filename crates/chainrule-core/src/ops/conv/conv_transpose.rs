@@ -55,16 +55,7 @@ impl Op for Transposed {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let same = || Transposed { conv: self.conv };
-        match tangents {
-            [Some(dx), Some(dw)] => {
-                let first = apply(same(), &[dx, &at.input(1)])?;
-                first.try_add(&apply(same(), &[&at.input(0), dw])?)
-            }
-            [Some(dx), None] => apply(same(), &[dx, &at.input(1)]),
-            [None, Some(dw)] => apply(same(), &[&at.input(0), dw]),
-            _ => unreachable!("at least one tangent is given"),
-        }
+        bilinear_tangent(at, tangents, |x, w| apply(Transposed { conv: self.conv }, &[x, w]))
     }
 }
 

@@ -70,25 +70,13 @@ impl Op for Convolution {
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let plain = || Convolution { conv: self.conv, bias: false };
-        let mut sum: Option<Tensor> = None;
-        let mut add = |part: Tensor| -> Result<()> {
-            sum = Some(match sum.take() {
-                Some(sum) => sum.try_add(&part)?,
-                None => part,
-            });
-            Ok(())
-        };
-        if let Some(dx) = &tangents[0] {
-            add(apply(plain(), &[dx, &at.input(1)])?)?;
-        }
-        if let Some(dw) = &tangents[1] {
-            add(apply(plain(), &[&at.input(0), dw])?)?;
-        }
-        if let Some(Some(db)) = tangents.get(2) {
-            let channels = db.numel();
-            add(db.try_reshape([channels, 1, 1])?.try_expand(output_shape(&self.conv))?)?;
-        }
-        Ok(sum.expect("at least one tangent is given"))
+        let by_x = tangents[0].as_ref().map(|dx| apply(plain(), &[dx, &at.input(1)]));
+        let by_weight = tangents[1].as_ref().map(|dw| apply(plain(), &[&at.input(0), dw]));
+        let by_bias = tangents
+            .get(2)
+            .and_then(Option::as_ref)
+            .map(|db| db.try_reshape([db.numel(), 1, 1])?.try_expand(output_shape(&self.conv)));
+        sum_of_parts([by_x, by_weight, by_bias])
     }
 }
 
@@ -155,16 +143,7 @@ impl Op for WeightGrad {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let same = || WeightGrad { conv: self.conv };
-        match tangents {
-            [Some(dx), Some(dg)] => {
-                let first = apply(same(), &[dx, &at.input(1)])?;
-                first.try_add(&apply(same(), &[&at.input(0), dg])?)
-            }
-            [Some(dx), None] => apply(same(), &[dx, &at.input(1)]),
-            [None, Some(dg)] => apply(same(), &[&at.input(0), dg]),
-            _ => unreachable!("at least one tangent is given"),
-        }
+        bilinear_tangent(at, tangents, |x, g| apply(WeightGrad { conv: self.conv }, &[x, g]))
     }
 }
 

@@ -69,13 +69,7 @@ fn multiplications([q, k, v]: [&Shape; 3], [deep, wide]: [u64; 2]) -> u64 {
 }
 
 impl Op for AttentionOp {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::attention)
-    }
+    row!(attention);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_attention({arrays}, causal={causal}, scale={scale}, dropout={kept_weights})".into())

@@ -19,13 +19,7 @@ pub(crate) struct BatchNorm {
 }
 
 impl Op for BatchNorm {
-    fn name(&self) -> &'static str {
-        "batch_norm"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::batch_norm)
-    }
+    row!(batch_norm);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(

@@ -1,7 +1,7 @@
 //! `bce`: binary cross-entropy of probabilities.
 
 use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, together, weighted, wrong_slope,
+    MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, weighted, wrong_slope,
 };
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
@@ -92,7 +92,7 @@ impl Pointwise for BinaryCrossEntropy {
             x.try_sub(t)?.try_div(&variance)?.try_mul(dx)
         });
         let by_t = dt.map(|dt| dt.try_mul(&not_x.try_log()?.try_sub(&x.try_log()?)?));
-        together(by_x.transpose()?, by_t.transpose()?)
+        sum_of_parts([by_x, by_t])
     }
 }
 

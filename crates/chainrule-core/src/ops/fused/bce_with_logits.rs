@@ -1,8 +1,7 @@
 //! `bce_with_logits`: binary cross-entropy of logits, the sigmoid included.
 
 use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, constant, loss_samples, pointwise, together, weighted,
-    wrong_slope,
+    MISSING_MEAN, Pointwise, SIGN, constant, loss_samples, pointwise, weighted, wrong_slope,
 };
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
@@ -64,7 +63,7 @@ impl Pointwise for LogitLoss {
         let other = x.try_neg()?.try_sigmoid()?;
         let by_x = dx.map(|dx| dx.try_mul(1.0 - t)?.try_sub(&dx.try_mul(&other)?));
         let by_t = dt.map(|dt| dt.try_mul(x)?.try_neg());
-        together(by_x.transpose()?, by_t.transpose()?)
+        sum_of_parts([by_x, by_t])
     }
 }
 

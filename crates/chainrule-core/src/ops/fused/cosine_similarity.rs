@@ -14,13 +14,7 @@ struct Cosine {
 }
 
 impl Op for Cosine {
-    fn name(&self) -> &'static str {
-        "cosine_similarity"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cosine_similarity)
-    }
+    row!(cosine_similarity);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cosine_similarity({0}, {1}, {eps})".into())

@@ -36,13 +36,7 @@ pub(crate) struct CrossEntropyOp {
 }
 
 impl Op for CrossEntropyOp {
-    fn name(&self) -> &'static str {
-        "cross_entropy"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cross_entropy)
-    }
+    row!(cross_entropy);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cross_entropy({0}, {1}, {counting}, {label_smoothing})".into())

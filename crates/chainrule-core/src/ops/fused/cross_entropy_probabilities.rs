@@ -49,13 +49,7 @@ impl SoftCrossEntropy {
 }
 
 impl Op for SoftCrossEntropy {
-    fn name(&self) -> &'static str {
-        "cross_entropy_probabilities"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cross_entropy_probabilities)
-    }
+    row!(cross_entropy_probabilities);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some(

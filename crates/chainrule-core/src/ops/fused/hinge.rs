@@ -1,8 +1,6 @@
 //! `hinge`: the loss of a margin, `max(0, 1 - t x)`.
 
-use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, together, wrong_slope,
-};
+use super::pointwise::{MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, wrong_slope};
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -55,9 +53,7 @@ impl Pointwise for Hinge {
         dx: Option<&Tensor>,
         dt: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let by_x = dx.map(|dx| t.try_mul(dx)).transpose()?;
-        let by_t = dt.map(|dt| x.try_mul(dt)).transpose()?;
-        let product = together(by_x, by_t)?;
+        let product = sum_of_parts([dx.map(|dx| t.try_mul(dx)), dt.map(|dt| x.try_mul(dt))])?;
         t.try_mul(x)?.try_lt(1.0)?.try_where(&product.try_neg()?, 0.0)
     }
 }

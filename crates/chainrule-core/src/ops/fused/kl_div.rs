@@ -1,9 +1,7 @@
 //! `kl_div`: the Kullback-Leibler divergence of a target from log-probabilities, element by
 //! element.
 
-use super::pointwise::{
-    MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, together, wrong_slope,
-};
+use super::pointwise::{MISSING_MEAN, Pointwise, SIGN, loss_samples, pointwise, wrong_slope};
 use super::reduction::Reduction;
 use crate::kernels::math::Real;
 use crate::ops::prelude::*;
@@ -97,7 +95,7 @@ impl<const LOG: bool> Pointwise for Divergence<LOG> {
             let dp = if LOG { p.try_mul(dt)? } else { dt.clone() };
             dp.try_mul(&log.try_sub(x)?)?.try_add(&dp)
         });
-        together(by_x.transpose()?, by_t.transpose()?)
+        sum_of_parts([by_x, by_t])
     }
 }
 

@@ -51,22 +51,14 @@ impl Learned {
         let inputs = at.inputs();
         let (gain, _) = self.split(&inputs);
         let (dgain, dbias) = self.split(tangents);
-        let mut parts: SmallVec<[Tensor; 3]> = SmallVec::new();
-        if let Some(dhat) = dhat {
-            parts.push(match gain {
-                Some(gain) => dhat.try_mul(&fit(gain)?)?,
-                None => dhat,
-            });
-        }
-        if let Some(Some(dgain)) = dgain {
-            parts.push(hat.try_mul(&fit(dgain)?)?);
-        }
-        if let Some(Some(dbias)) = dbias {
-            parts.push(fit(dbias)?.try_expand(hat.shape())?);
-        }
-        let mut parts = parts.into_iter();
-        let first = parts.next().expect("at least one tangent is given");
-        parts.try_fold(first, |sum, part| sum.try_add(&part))
+        let by_hat = dhat.map(|dhat| match gain {
+            Some(gain) => dhat.try_mul(&fit(gain)?),
+            None => Ok(dhat),
+        });
+        let by_gain = dgain.and_then(Option::as_ref).map(|dgain| hat.try_mul(&fit(dgain)?));
+        let by_bias = dbias.and_then(Option::as_ref);
+        let by_bias = by_bias.map(|dbias| fit(dbias)?.try_expand(hat.shape()));
+        sum_of_parts([by_hat, by_gain, by_bias])
     }
 }
 

@@ -19,13 +19,7 @@ pub(crate) struct LinearOp {
 }
 
 impl Op for LinearOp {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::linear)
-    }
+    row!(linear);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_linear({*})".into())
@@ -74,24 +68,11 @@ impl Op for LinearOp {
 
     /// The rule of the product: `dx W^T + x dW^T + db`.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let mut sum: Option<Tensor> = None;
-        let mut add = |part: Tensor| -> Result<()> {
-            sum = Some(match sum.take() {
-                Some(sum) => sum.try_add(&part)?,
-                None => part,
-            });
-            Ok(())
-        };
-        if let Some(dx) = &tangents[0] {
-            add(dx.try_matmul(&at.input(1).try_t()?)?)?;
-        }
-        if let Some(dw) = &tangents[1] {
-            add(at.input(0).try_matmul(&dw.try_t()?)?)?;
-        }
-        if let Some(Some(db)) = tangents.get(2) {
-            add(db.try_expand(at.output_meta().shape)?)?;
-        }
-        Ok(sum.expect("at least one tangent is given"))
+        let by_x = tangents[0].as_ref().map(|dx| dx.try_matmul(&at.input(1).try_t()?));
+        let by_weight = tangents[1].as_ref().map(|dw| at.input(0).try_matmul(&dw.try_t()?));
+        let by_bias = tangents.get(2).and_then(Option::as_ref);
+        let by_bias = by_bias.map(|db| db.try_expand(at.output_meta().shape));
+        sum_of_parts([by_x, by_weight, by_bias])
     }
 
     fn definition(&self) -> Option<Definition<'_>> {

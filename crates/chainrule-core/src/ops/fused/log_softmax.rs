@@ -1,127 +1,38 @@
-//! `log_softmax`: the logarithm of softmax, and the backward of it as one kernel.
+//! `log_softmax`: the logarithm of softmax.
 
-use super::softmax::row_samples;
-use super::{axis_last, log_softmax_in_steps, shifted};
-use crate::kernels::softmax;
+use super::row_function::{RowFunction, along, row_samples};
+use super::{log_softmax_in_steps, shifted};
+use crate::kernels::softmax::{self, Row};
 use crate::ops::prelude::*;
-use crate::tensor::op::Definition;
 
-/// Over the last axis.
-#[derive(Debug, Parameters)]
+#[derive(Clone, Copy, Debug, Parameters)]
 pub(crate) struct LogSoftmax;
 
-impl Op for LogSoftmax {
-    fn name(&self) -> &'static str {
-        "log_softmax"
+impl RowFunction for LogSoftmax {
+    const ID: OpId = OpId::log_softmax;
+    const GRAD: &'static str = "log_softmax_grad";
+    const NUMPY: [&'static str; 2] = ["_log_softmax({0})", "_log_softmax_grad({0}, {1})"];
+    const READINGS: [Reading; 2] = [Reading::LogSoftmax, Reading::LogSoftmaxGrad];
+
+    fn rows<T: Row>(x: &[T], n: usize, out: &mut [T]) {
+        softmax::log_softmax_rows(x, n, out);
     }
 
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::log_softmax)
+    /// `g - exp(y) * sum(g)`.
+    fn grad_rows<T: Row>(y: &[T], g: &[T], n: usize, out: &mut [T]) {
+        softmax::log_softmax_grad_rows(y, g, n, out);
     }
 
-    fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_log_softmax({0})".into())
+    fn in_steps(x: &Tensor) -> Result<Tensor> {
+        log_softmax_in_steps(x)
     }
 
-    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
-        work::each(5, inputs, outputs)
-    }
-
-    fn reading(&self) -> Reading {
-        Reading::LogSoftmax
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Whole(self)
-    }
-
-    fn saves(&self, _: Wanted) -> Saves {
-        Saves::INPUTS.and(Saves::OUTPUT)
-    }
-
-    fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {
-        let dx = apply(LogSoftmaxGrad, &[&at.output(), cotangent])?;
-        Ok(smallvec![Some(dx)])
-    }
-
-    /// `dx` less its mean under the probabilities, which are taken from the input:
-    /// `dx - sum(e * dx) / sum(e)`.
-    fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        let dx = tangents[0].as_ref().expect("the only tangent");
-        let e = shifted(&at.input(0))?.try_exp()?;
+    /// `dx` less its mean under the probabilities, which are taken from the input: `dx - sum(e *
+    /// dx) / sum(e)`.
+    fn tangent(x: &Tensor, dx: &Tensor) -> Result<Tensor> {
+        let e = shifted(x)?.try_exp()?;
         let mean = e.try_mul(dx)?.try_sum(-1, true)?.try_div(&e.try_sum(-1, true)?)?;
         dx.try_sub(&mean)
-    }
-
-    fn definition(&self) -> Option<Definition<'_>> {
-        Some(Box::new(|x| log_softmax_in_steps(&x[0])))
-    }
-}
-
-impl WholeKernel for LogSoftmax {
-    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let x = inputs[0].contiguous()?;
-        let n = out.shape[out.shape.rank() - 1];
-        let mut value = Value::uninit(self.name(), out)?;
-        by_dtype!(x.dtype(), [F32, F64], |T| softmax::log_softmax_rows(
-            x.elements::<T>(),
-            n,
-            value.elements_mut()
-        ));
-        Ok(value.into())
-    }
-}
-
-/// `g - exp(y) * sum(g)`: the backward of log-softmax, from its result.
-#[derive(Debug, Parameters)]
-struct LogSoftmaxGrad;
-
-impl Op for LogSoftmaxGrad {
-    fn name(&self) -> &'static str {
-        "log_softmax_grad"
-    }
-
-    fn numpy(&self) -> Option<Cow<'static, str>> {
-        Some("_log_softmax_grad({0}, {1})".into())
-    }
-
-    fn flops(&self, inputs: &[Shape], outputs: &[Shape]) -> Option<u64> {
-        work::each(4, inputs, outputs)
-    }
-
-    fn linear(&self) -> Linear {
-        Linear::Last
-    }
-
-    fn reading(&self) -> Reading {
-        Reading::LogSoftmaxGrad
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Whole(self)
-    }
-}
-
-impl WholeKernel for LogSoftmaxGrad {
-    fn run(&self, inputs: &[Arc<Value>], out: Meta) -> Result<Outcome> {
-        let (y, g) = (inputs[0].contiguous()?, inputs[1].contiguous()?);
-        let n = out.shape[out.shape.rank() - 1];
-        let mut value = Value::uninit(self.name(), out)?;
-        by_dtype!(y.dtype(), [F32, F64], |T| softmax::log_softmax_grad_rows(
-            y.elements::<T>(),
-            g.elements(),
-            n,
-            value.elements_mut()
-        ));
-        Ok(value.into())
     }
 }
 
@@ -138,8 +49,7 @@ methods! {
     /// assert_eq!(y.to_vec::<f64>(), [0.0, -1000.0]);
     /// ```
     pub fn log_softmax / try_log_softmax(&self, axis: i64) -> Tensor {
-        let (x, axis) = axis_last("log_softmax", self, axis)?;
-        apply(LogSoftmax, &[&x])?.try_transpose(axis, -1)
+        along(LogSoftmax, self, axis)
     }
 }
 

@@ -35,6 +35,7 @@ mod classes;
 mod learned;
 mod pointwise;
 mod reduction;
+pub(super) mod row_function;
 mod row_norm;
 mod shift;
 

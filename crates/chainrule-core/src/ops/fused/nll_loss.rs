@@ -27,13 +27,7 @@ struct Nll {
 }
 
 impl Op for Nll {
-    fn name(&self) -> &'static str {
-        "nll_loss"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::nll_loss)
-    }
+    row!(nll_loss);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_nll({0}, {1}, {counting})".into())

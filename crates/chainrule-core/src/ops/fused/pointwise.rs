@@ -309,15 +309,6 @@ pub(super) fn difference(dx: Option<&Tensor>, dt: Option<&Tensor>) -> Result<Ten
     }
 }
 
-/// The sum of the parts that are given.
-pub(super) fn together(a: Option<Tensor>, b: Option<Tensor>) -> Result<Tensor> {
-    match (a, b) {
-        (Some(a), Some(b)) => a.try_add(&b),
-        (Some(d), None) | (None, Some(d)) => Ok(d),
-        (None, None) => unreachable!("at least one tangent is given"),
-    }
-}
-
 /// The call of a loss in its samples.
 type LossCall = fn(&Tensor, &Tensor, Reduction) -> Result<Tensor>;
 

@@ -11,13 +11,7 @@ pub(crate) struct Embedding {
 }
 
 impl Op for Embedding {
-    fn name(&self) -> &'static str {
-        "embedding"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::embedding)
-    }
+    row!(embedding);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0}[{1}]".into())
@@ -237,6 +231,7 @@ pub(super) const ENTRY: Entry = Entry {
             ("padding", &[4, 3], Tensor::from([[0i64, 2, 2], [1, 0, 2]]), Some(0)),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, indices, padding)| {
                 let sample = Sample::new(note, vec![normal(g, shape)], move |x| match padding {
                     Some(padding) => x[0].try_embedding_padded(&indices, padding),
@@ -249,7 +244,7 @@ pub(super) const ENTRY: Entry = Entry {
                     None => sample,
                 }
             })
-            .into();
+            .collect();
         out.push(Sample::new("a transposed table", vec![normal(g, [2, 4])], |x| {
             let indices = Tensor::from([[3i64], [1], [3]]);
             x[0].try_t()?.try_embedding(&indices.try_t()?)

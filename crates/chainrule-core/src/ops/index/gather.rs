@@ -10,13 +10,7 @@ pub(crate) struct Gather {
 }
 
 impl Op for Gather {
-    fn name(&self) -> &'static str {
-        "gather"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::gather)
-    }
+    row!(gather);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0}[_elements({1}, {axis})]".into())
@@ -208,11 +202,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("no rows", &[0, 2], 1, &[0, 1], &[]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, axis, of, indices)| {
                 let indices = Tensor::from_slice(indices, of);
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_gather(axis, &indices))
             })
-            .into();
+            .collect();
         out.push(Sample::new("transposed views", vec![normal(g, [4, 3])], |x| {
             let indices = Tensor::from([[3i64, 0, 3], [1, 2, 0]]);
             x[0].try_t()?.try_gather(1, &indices.try_t()?)

@@ -61,13 +61,14 @@ pub(super) const ENTRY: Entry = Entry {
             ("no columns", &[3, 0], 0, &[1], &[1, 0]),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, axis, indices, of)| {
                 let indices = Tensor::from(indices.to_vec());
                 Sample::new(note, vec![normal(g, shape), normal(g, of)], move |x| {
                     x[0].try_index_add(axis, &indices, &x[1])
                 })
             })
-            .into()
+            .collect()
     },
     mistakes: &[Mistake {
         name: "gradient from the wrong place",

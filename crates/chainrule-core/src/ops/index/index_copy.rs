@@ -87,13 +87,14 @@ pub(super) const ENTRY: Entry = Entry {
             ("no columns", &[3, 0], 0, &[1], &[1, 0]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, axis, indices, of)| {
                 let indices = Tensor::from(indices.to_vec());
                 Sample::new(note, vec![normal(g, shape), normal(g, of)], move |x| {
                     x[0].try_index_copy(axis, &indices, &x[1])
                 })
             })
-            .into();
+            .collect();
         out.push(Sample::new(
             "fill with a 0-d value",
             vec![normal(g, [3, 4]), normal(g, ())],

@@ -10,13 +10,7 @@ pub(crate) struct IndexSelect {
 }
 
 impl Op for IndexSelect {
-    fn name(&self) -> &'static str {
-        "index_select"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::index_select)
-    }
+    row!(index_select);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.take({0}, {1}, axis={axis})".into())
@@ -196,13 +190,14 @@ pub(super) const ENTRY: Entry = Entry {
             ("no columns", &[3, 0], 0, &[1]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, axis, indices)| {
                 let indices = Tensor::from(indices.to_vec());
                 Sample::new(note, vec![normal(g, shape)], move |x| {
                     x[0].try_index_select(axis, &indices)
                 })
             })
-            .into();
+            .collect();
         out.push(Sample::new("a transposed view", vec![normal(g, [4, 3])], |x| {
             x[0].try_t()?.try_index_select(0, &Tensor::from([2i64, 0, 2]))
         }));

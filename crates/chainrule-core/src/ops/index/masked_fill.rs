@@ -54,12 +54,13 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 3], &[3]),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, of)| {
                 let mask = normal(g, of).gt(0.0);
                 let inputs = vec![normal(g, shape), normal(g, ())];
                 Sample::new(note, inputs, move |x| x[0].try_masked_fill(&mask, &x[1]))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

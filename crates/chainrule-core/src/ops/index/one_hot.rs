@@ -9,13 +9,7 @@ pub(crate) struct OneHot {
 }
 
 impl Op for OneHot {
-    fn name(&self) -> &'static str {
-        "one_hot"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::one_hot)
-    }
+    row!(one_hot);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.equal({0}[..., None], np.arange({classes})).astype(np.int64)".into())

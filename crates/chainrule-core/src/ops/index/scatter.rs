@@ -80,13 +80,14 @@ pub(super) const ENTRY: Entry = Entry {
             ("no rows", &[0, 2], 1, &[0, 1], &[]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, axis, of, indices)| {
                 let indices = Tensor::from_slice(indices, of);
                 Sample::new(note, vec![normal(g, shape), normal(g, of)], move |x| {
                     x[0].try_scatter(axis, &indices, &x[1])
                 })
             })
-            .into();
+            .collect();
         let indices = Tensor::from([4i64, 1, 4]);
         let same = indices.clone();
         out.push(Sample::new("0-d source", vec![normal(g, [5]), normal(g, ())], move |x| {

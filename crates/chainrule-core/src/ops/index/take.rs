@@ -87,11 +87,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("no indices", &[3], &[0], &[]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, of, indices)| {
                 let indices = Tensor::from_slice(indices, of);
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_take(&indices))
             })
-            .into();
+            .collect();
         out.push(Sample::new("along an axis, x stretched", vec![normal(g, [1, 4])], |x| {
             x[0].try_take_along_axis(&Tensor::from([[3i64, 3], [0, 1]]), 1)
         }));

@@ -20,13 +20,7 @@ fn lower_half(x: &Tensor) -> Result<Tensor> {
 }
 
 impl Op for Cholesky {
-    fn name(&self) -> &'static str {
-        "cholesky"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cholesky)
-    }
+    row!(cholesky);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.linalg.cholesky({0})".into())

@@ -44,11 +44,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 3], &[1, 3], 1),
         ];
         cases
+            .into_iter()
             .map(|(note, a, b, axis)| {
                 let inputs = vec![normal(g, a), normal(g, b)];
                 Sample::new(note, inputs, move |x| x[0].try_cross(&x[1], axis))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

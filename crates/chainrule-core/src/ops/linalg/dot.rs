@@ -81,10 +81,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("an operand used twice", &[4], &[1], |a, _| a.try_outer(a)),
         ];
         cases
+            .into_iter()
             .map(|(note, a, b, call)| {
                 Sample::new(note, vec![normal(g, a), normal(g, b)], move |x| call(&x[0], &x[1]))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

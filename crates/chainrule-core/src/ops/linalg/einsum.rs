@@ -280,13 +280,14 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", "ij,jk->ik", &[&[2, 0], &[0, 3]]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, equation, shapes)| {
                 let inputs = shapes.iter().map(|s| normal(g, *s)).collect();
                 Sample::new(note, inputs, move |x| {
                     Tensor::try_einsum(equation, &x.iter().collect::<Vec<_>>())
                 })
             })
-            .into();
+            .collect();
         out.push(Sample::new("an operand used twice", vec![normal(g, [2, 3])], |x| {
             Tensor::try_einsum("ij,kj->ik", &[&x[0], &x[0]])
         }));

@@ -9,13 +9,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Inverse;
 
 impl Op for Inverse {
-    fn name(&self) -> &'static str {
-        "inverse"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::inverse)
-    }
+    row!(inverse);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.linalg.inv({0})".into())

@@ -52,10 +52,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 2], &[2, 2]),
         ];
         cases
+            .into_iter()
             .map(|(note, a, b)| {
                 Sample::new(note, vec![normal(g, a), normal(g, b)], |x| x[0].try_kron(&x[1]))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

@@ -28,13 +28,7 @@ impl MatMul {
 }
 
 impl Op for MatMul {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::matmul)
-    }
+    row!(matmul);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} @ {1}".into())
@@ -104,14 +98,7 @@ impl Op for MatMul {
     }
 
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
-        match tangents {
-            [Some(da), Some(db)] => {
-                da.try_matmul(&at.input(1))?.try_add(&at.input(0).try_matmul(db)?)
-            }
-            [Some(da), None] => da.try_matmul(&at.input(1)),
-            [None, Some(db)] => at.input(0).try_matmul(db),
-            _ => unreachable!("at least one tangent is given"),
-        }
+        bilinear_tangent(at, tangents, |a, b| a.try_matmul(b))
     }
 }
 
@@ -320,10 +307,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("no rows", &[0, 3], &[3, 2]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, a, b)| {
                 Sample::new(note, vec![normal(g, a), normal(g, b)], |x| x[0].try_matmul(&x[1]))
             })
-            .into();
+            .collect();
         out.push(Sample::new("an operand used twice, transposed", vec![normal(g, [3, 4])], |x| {
             x[0].try_matmul(&x[0].try_t()?)
         }));

@@ -33,13 +33,7 @@ fn parts(packed: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 impl Op for Qr {
-    fn name(&self) -> &'static str {
-        "qr"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::qr)
-    }
+    row!(qr);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_qr({0})".into())

@@ -9,13 +9,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Solve;
 
 impl Op for Solve {
-    fn name(&self) -> &'static str {
-        "solve"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::solve)
-    }
+    row!(solve);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.linalg.solve({0}, {1})".into())

@@ -13,13 +13,7 @@ pub(crate) struct CumProd {
 }
 
 impl Op for CumProd {
-    fn name(&self) -> &'static str {
-        "cumprod"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cumprod)
-    }
+    row!(cumprod);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cumulate(np.multiply, {0}, {axis}, {reverse}, {exclusive})".into())

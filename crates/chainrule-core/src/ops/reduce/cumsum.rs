@@ -11,13 +11,7 @@ pub(crate) struct CumSum {
 }
 
 impl Op for CumSum {
-    fn name(&self) -> &'static str {
-        "cumsum"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cumsum)
-    }
+    row!(cumsum);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_cumulate(np.add, {0}, {axis}, {reverse}, {exclusive})".into())

@@ -10,13 +10,7 @@ pub(crate) struct LogCumSumExp {
 }
 
 impl Op for LogCumSumExp {
-    fn name(&self) -> &'static str {
-        "logcumsumexp"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::logcumsumexp)
-    }
+    row!(logcumsumexp);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.logaddexp.accumulate({0}, axis={axis})".into())

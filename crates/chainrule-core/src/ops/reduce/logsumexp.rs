@@ -10,13 +10,7 @@ pub(crate) struct LogSumExp {
 }
 
 impl Op for LogSumExp {
-    fn name(&self) -> &'static str {
-        "logsumexp"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::logsumexp)
-    }
+    row!(logsumexp);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_logsumexp({0}, {axes}, {keepdim})".into())

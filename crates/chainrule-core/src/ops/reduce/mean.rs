@@ -10,13 +10,7 @@ pub(crate) struct Mean {
 }
 
 impl Op for Mean {
-    fn name(&self) -> &'static str {
-        "mean"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::mean)
-    }
+    row!(mean);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.mean({0}, axis={axes}, keepdims={keepdim})".into())

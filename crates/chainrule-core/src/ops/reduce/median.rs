@@ -17,13 +17,7 @@ pub(crate) struct Median {
 }
 
 impl Op for Median {
-    fn name(&self) -> &'static str {
-        "median"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::median)
-    }
+    row!(median);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_median({0}, {axis}, {keepdim})".into())

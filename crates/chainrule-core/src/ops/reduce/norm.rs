@@ -11,13 +11,7 @@ pub(crate) struct Norm {
 }
 
 impl Op for Norm {
-    fn name(&self) -> &'static str {
-        "norm"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::norm)
-    }
+    row!(norm);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_norm({0}, {p}, {axes}, {keepdim})".into())

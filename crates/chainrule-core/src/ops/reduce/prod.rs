@@ -12,13 +12,7 @@ pub(crate) struct Prod {
 }
 
 impl Op for Prod {
-    fn name(&self) -> &'static str {
-        "prod"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::prod)
-    }
+    row!(prod);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.prod({0}, axis={axes}, keepdims={keepdim})".into())

@@ -12,13 +12,7 @@ pub(crate) struct Std {
 }
 
 impl Op for Std {
-    fn name(&self) -> &'static str {
-        "std"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::std)
-    }
+    row!(std);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_std({0}, {axes}, {correction}, {keepdim})".into())
@@ -125,12 +119,13 @@ pub(super) const ENTRY: Entry = Entry {
             ("no rows", &[0, 3], &[1], 1, false),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, axes, correction, keepdim)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| {
                     x[0].try_std(axes, correction, keepdim)
                 })
             })
-            .into();
+            .collect();
         out.push(Sample::new("a transposed view", vec![normal(g, [4, 3, 2])], |x| {
             x[0].try_transpose(0, 2)?.try_std(1, 1, false)
         }));

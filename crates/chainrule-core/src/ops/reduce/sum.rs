@@ -10,13 +10,7 @@ pub(crate) struct Sum {
 }
 
 impl Op for Sum {
-    fn name(&self) -> &'static str {
-        "sum"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sum)
-    }
+    row!(sum);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.sum({0}, axis={axes}, keepdims={keepdim})".into())

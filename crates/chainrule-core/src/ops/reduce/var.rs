@@ -13,13 +13,7 @@ pub(crate) struct Var {
 }
 
 impl Op for Var {
-    fn name(&self) -> &'static str {
-        "var"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::var)
-    }
+    row!(var);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_var({0}, {axes}, {correction}, {keepdim})".into())
@@ -190,17 +184,13 @@ impl Op for VarGrad {
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let (x, mean, g) = (at.input(0), at.input(1), at.input(2));
         let scaled = g.try_mul(self.factor)?;
-        let part =
-            |t: &Option<Tensor>, factor: &Tensor| t.as_ref().map(|t| t.try_mul(factor)).transpose();
+        let part = |t: &Option<Tensor>, factor: &Tensor| t.as_ref().map(|t| t.try_mul(factor));
         let parts = [
-            part(&tangents[0], &scaled)?,
-            part(&tangents[1], &scaled.try_neg()?)?,
-            part(&tangents[2], &((x - mean) * self.factor))?,
+            part(&tangents[0], &scaled),
+            part(&tangents[1], &scaled.try_neg()?),
+            part(&tangents[2], &((x - mean) * self.factor)),
         ];
-        let mut parts = parts.into_iter().flatten();
-        let first = parts.next().expect("at least one tangent is given");
-        let sum = parts.try_fold(first, |sum, part| sum.try_add(&part))?;
-        sum.try_expand(at.output_meta().shape)
+        sum_of_parts(parts)?.try_expand(at.output_meta().shape)
     }
 }
 

@@ -12,13 +12,7 @@ pub(crate) struct Cat {
 }
 
 impl Op for Cat {
-    fn name(&self) -> &'static str {
-        "cat"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cat)
-    }
+    row!(cat);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.concatenate([{*}], axis={axis})".into())
@@ -205,12 +199,13 @@ pub(super) const ENTRY: Entry = Entry {
             ("vectors", &[3], &[2], 0),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, a, b, axis)| {
                 Sample::new(note, vec![normal(g, a), normal(g, b)], move |x| {
                     Tensor::try_cat(&[&x[0], &x[1]], axis)
                 })
             })
-            .into();
+            .collect();
         out.push(Sample::new("an operand used twice", vec![normal(g, [2, 2])], |x| {
             Tensor::try_cat(&[&x[0], &x[0].try_t()?], 0)
         }));

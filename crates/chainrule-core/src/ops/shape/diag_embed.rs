@@ -62,11 +62,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("vectors of nothing", &[2, 0], 1, 0, 1),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, offset, a, b)| {
                 let x = vec![normal(g, shape)];
                 Sample::new(note, x, move |x| x[0].try_diag_embed(offset, a, b))
             })
-            .into()
+            .collect()
     },
     mistakes: &[Mistake {
         name: "gradient from the wrong place",

@@ -106,11 +106,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 3], 0, 0, 1),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, offset, a, b)| {
                 let x = vec![normal(g, shape)];
                 Sample::new(note, x, move |x| x[0].try_diagonal(offset, a, b))
             })
-            .into();
+            .collect();
         out.push(Sample::new("trace", vec![normal(g, [3, 4])], |x| x[0].try_matrix_trace()));
         out
     },

@@ -8,13 +8,7 @@ pub(crate) struct Expand {
 }
 
 impl Op for Expand {
-    fn name(&self) -> &'static str {
-        "expand"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::expand)
-    }
+    row!(expand);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.broadcast_to({0}, {shape})".into())
@@ -105,10 +99,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("one to one", &[1], &[1, 1]),
         ];
         cases
+            .into_iter()
             .map(|(note, from, to)| {
                 Sample::new(note, vec![normal(g, from)], move |x| x[0].try_expand(to))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

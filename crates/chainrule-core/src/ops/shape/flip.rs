@@ -39,10 +39,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 3], &[0, 1]),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, axes)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_flip(axes))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

@@ -43,13 +43,7 @@ impl PadConstant {
 }
 
 impl Op for PadConstant {
-    fn name(&self) -> &'static str {
-        "pad"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::pad)
-    }
+    row!(pad);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_pad({0}, {amounts}, {value})".into())
@@ -225,10 +219,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("0-d", &[], &[], PadMode::Constant(0.0)),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, padding, mode)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_pad(padding, mode))
             })
-            .into()
+            .collect()
     },
     mistakes: &[
         Mistake {

@@ -21,13 +21,7 @@ impl Permute {
 }
 
 impl Op for Permute {
-    fn name(&self) -> &'static str {
-        "permute"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::permute)
-    }
+    row!(permute);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.transpose({0}, {from})".into())

@@ -87,10 +87,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("of nothing", &[0, 2], &[3, 2]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, times)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_repeat(times))
             })
-            .into();
+            .collect();
         out.push(Sample::new("tile", vec![normal(g, [2, 3])], |x| x[0].try_tile(2)));
         out
     },

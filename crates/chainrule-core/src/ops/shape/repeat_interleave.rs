@@ -91,11 +91,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("of nothing", &[2, 0], 2, 0),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, shape, times, axis)| {
                 let x = vec![normal(g, shape)];
                 Sample::new(note, x, move |x| x[0].try_repeat_interleave(times, axis))
             })
-            .into();
+            .collect();
         let counts: [(&str, &[usize], &[i64], i64); 2] =
             [("counts", &[3, 2], &[2, 0, 3], 0), ("counts of columns", &[2, 3], &[0, 1, 2], 1)];
         out.extend(counts.map(|(note, shape, times, axis)| {

@@ -10,13 +10,7 @@ pub(crate) struct Reshape {
 }
 
 impl Op for Reshape {
-    fn name(&self) -> &'static str {
-        "reshape"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::reshape)
-    }
+    row!(reshape);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.reshape({0}, {shape})".into())
@@ -181,10 +175,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 3], &[3, 0]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, from, to)| {
                 Sample::new(note, vec![normal(g, from)], move |x| x[0].try_reshape(to))
             })
-            .into();
+            .collect();
         out.push(Sample::new("a transposed view, copied", vec![normal(g, [3, 4])], |x| {
             x[0].try_transpose(0, 1)?.try_reshape([2, 6])
         }));

@@ -11,13 +11,7 @@ pub(crate) struct Roll {
 }
 
 impl Op for Roll {
-    fn name(&self) -> &'static str {
-        "roll"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::roll)
-    }
+    row!(roll);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.roll({0}, {shifts}, {roll_axes})".into())
@@ -121,10 +115,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 3], &[1, 1], &[0, 1]),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, shifts, axes)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_roll(shifts, axes))
             })
-            .into()
+            .collect()
     },
     mistakes: &[Mistake {
         name: "not rolled back",

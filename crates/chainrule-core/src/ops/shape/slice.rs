@@ -123,13 +123,7 @@ pub(crate) struct SliceOp {
 }
 
 impl Op for SliceOp {
-    fn name(&self) -> &'static str {
-        "slice"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::slice)
-    }
+    row!(slice);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0}[{slice}]".into())
@@ -520,10 +514,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("nothing", &[4, 2], &[Slice::Range { start: Some(3), end: Some(1), step: 1 }]),
         ];
         let mut out: Vec<Sample> = cases
+            .into_iter()
             .map(|(note, from, slices)| {
                 Sample::new(note, vec![normal(g, from)], move |x| x[0].try_slice(slices))
             })
-            .into();
+            .collect();
         out.push(Sample::new("0-d", vec![normal(g, ())], |x| x[0].try_slice(&[])));
         out.push(Sample::new("of a transposed view", vec![normal(g, [3, 4])], |x| {
             x[0].try_t()?.try_slice(&[Slice::from(1..3), Slice::from(..).step(-1)])

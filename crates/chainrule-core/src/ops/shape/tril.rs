@@ -163,13 +163,14 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[2, 0, 3], false, 0),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, upper, diagonal)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| match upper {
                     true => x[0].try_triu(diagonal),
                     false => x[0].try_tril(diagonal),
                 })
             })
-            .into()
+            .collect()
     },
     mistakes: &[
         Mistake {

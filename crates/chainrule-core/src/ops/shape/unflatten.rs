@@ -58,10 +58,11 @@ pub(super) const ENTRY: Entry = Entry {
             ("empty", &[0, 4], 1, &[2, 2]),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, axis, sizes)| {
                 Sample::new(note, vec![normal(g, shape)], move |x| x[0].try_unflatten(axis, sizes))
             })
-            .into()
+            .collect()
     },
     mistakes: &[],
 };

@@ -68,11 +68,12 @@ pub(super) const ENTRY: Entry = Entry {
             ("no rows", &[0, 4], 1, 3, 1),
         ];
         cases
+            .into_iter()
             .map(|(note, shape, axis, size, step)| {
                 let x = vec![normal(g, shape)];
                 Sample::new(note, x, move |x| x[0].try_unfold(axis, size, step))
             })
-            .into()
+            .collect()
     },
     mistakes: &[Mistake {
         name: "overwritten instead of accumulated",

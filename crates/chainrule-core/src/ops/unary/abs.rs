@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Abs;
 
 impl Op for Abs {
-    fn name(&self) -> &'static str {
-        "abs"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::abs)
-    }
+    elementwise!(abs, infer_number_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.abs({0})".into())
@@ -22,14 +16,6 @@ impl Op for Abs {
 
     fn reading(&self) -> Reading {
         Reading::NotNegative
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -6,24 +6,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Acos;
 
 impl Op for Acos {
-    fn name(&self) -> &'static str {
-        "acos"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::acos)
-    }
+    elementwise!(acos, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.arccos({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

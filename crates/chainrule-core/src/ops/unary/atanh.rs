@@ -7,24 +7,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Atanh;
 
 impl Op for Atanh {
-    fn name(&self) -> &'static str {
-        "atanh"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::atanh)
-    }
+    elementwise!(atanh, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.arctanh({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

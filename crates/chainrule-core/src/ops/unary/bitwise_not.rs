@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct BitwiseNot;
 
 impl Op for BitwiseNot {
-    fn name(&self) -> &'static str {
-        "bitwise_not"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::bitwise_not)
-    }
+    row!(bitwise_not);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("~{0}".into())

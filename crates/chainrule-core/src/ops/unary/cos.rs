@@ -7,24 +7,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Cos;
 
 impl Op for Cos {
-    fn name(&self) -> &'static str {
-        "cos"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cos)
-    }
+    elementwise!(cos, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.cos({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -6,24 +6,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Cosh;
 
 impl Op for Cosh {
-    fn name(&self) -> &'static str {
-        "cosh"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::cosh)
-    }
+    elementwise!(cosh, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.cosh({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

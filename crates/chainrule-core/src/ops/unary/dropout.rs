@@ -22,13 +22,7 @@ impl Dropout {
 }
 
 impl Op for Dropout {
-    fn name(&self) -> &'static str {
-        "dropout"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::dropout)
-    }
+    row!(dropout);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * {1} * {kept}".into())

@@ -10,24 +10,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Erf;
 
 impl Op for Erf {
-    fn name(&self) -> &'static str {
-        "erf"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::erf)
-    }
+    elementwise!(erf, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_each(math.erf, {0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -11,24 +11,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Erfc;
 
 impl Op for Erfc {
-    fn name(&self) -> &'static str {
-        "erfc"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::erfc)
-    }
+    elementwise!(erfc, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_each(math.erfc, {0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -9,24 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Erfinv;
 
 impl Op for Erfinv {
-    fn name(&self) -> &'static str {
-        "erfinv"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::erfinv)
-    }
+    elementwise!(erfinv, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_erfinv({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -7,13 +7,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Exp;
 
 impl Op for Exp {
-    fn name(&self) -> &'static str {
-        "exp"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::exp)
-    }
+    elementwise!(exp, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.exp({0})".into())
@@ -21,14 +15,6 @@ impl Op for Exp {
 
     fn reading(&self) -> Reading {
         Reading::Exp
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

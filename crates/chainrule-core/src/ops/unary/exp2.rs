@@ -10,24 +10,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Exp2;
 
 impl Op for Exp2 {
-    fn name(&self) -> &'static str {
-        "exp2"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::exp2)
-    }
+    elementwise!(exp2, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.exp2({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Expm1;
 
 impl Op for Expm1 {
-    fn name(&self) -> &'static str {
-        "expm1"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::expm1)
-    }
+    elementwise!(expm1, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.expm1({0})".into())
@@ -22,14 +16,6 @@ impl Op for Expm1 {
 
     fn reading(&self) -> Reading {
         Reading::Expm1
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

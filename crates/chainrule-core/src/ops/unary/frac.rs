@@ -6,24 +6,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Frac;
 
 impl Op for Frac {
-    fn name(&self) -> &'static str {
-        "frac"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::frac)
-    }
+    elementwise!(frac, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} - np.trunc({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -14,24 +14,10 @@ const HEIGHT: f64 = 0.398_942_280_401_432_7;
 pub(crate) struct Gelu;
 
 impl Op for Gelu {
-    fn name(&self) -> &'static str {
-        "gelu"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::gelu)
-    }
+    elementwise!(gelu, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * _normal({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

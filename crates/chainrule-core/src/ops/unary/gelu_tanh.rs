@@ -15,24 +15,10 @@ const CUBE: f64 = 0.044715;
 pub(crate) struct GeluTanh;
 
 impl Op for GeluTanh {
-    fn name(&self) -> &'static str {
-        "gelu_tanh"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::gelu_tanh)
-    }
+    elementwise!(gelu_tanh, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * (1 + np.tanh(_gelu_tanh_inner({0}))) / 2".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

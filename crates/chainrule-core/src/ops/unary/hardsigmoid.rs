@@ -9,24 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Hardsigmoid;
 
 impl Op for Hardsigmoid {
-    fn name(&self) -> &'static str {
-        "hardsigmoid"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::hardsigmoid)
-    }
+    elementwise!(hardsigmoid, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.clip(({0} + 3) / 6, 0, 1)".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

@@ -9,24 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Hardswish;
 
 impl Op for Hardswish {
-    fn name(&self) -> &'static str {
-        "hardswish"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::hardswish)
-    }
+    elementwise!(hardswish, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * np.clip({0} + 3, 0, 6) / 6".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

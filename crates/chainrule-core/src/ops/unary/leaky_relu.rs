@@ -11,24 +11,10 @@ pub(crate) struct LeakyRelu {
 }
 
 impl Op for LeakyRelu {
-    fn name(&self) -> &'static str {
-        "leaky_relu"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::leaky_relu)
-    }
+    elementwise!(leaky_relu, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.where({0} > 0, {0}, {0} * {slope})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

@@ -7,13 +7,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Log;
 
 impl Op for Log {
-    fn name(&self) -> &'static str {
-        "log"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::log)
-    }
+    elementwise!(log, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log({0})".into())
@@ -21,14 +15,6 @@ impl Op for Log {
 
     fn reading(&self) -> Reading {
         Reading::Log
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -9,24 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Log10;
 
 impl Op for Log10 {
-    fn name(&self) -> &'static str {
-        "log10"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::log10)
-    }
+    elementwise!(log10, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log10({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

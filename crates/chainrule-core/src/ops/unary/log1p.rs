@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Log1p;
 
 impl Op for Log1p {
-    fn name(&self) -> &'static str {
-        "log1p"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::log1p)
-    }
+    elementwise!(log1p, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log1p({0})".into())
@@ -22,14 +16,6 @@ impl Op for Log1p {
 
     fn reading(&self) -> Reading {
         Reading::Log1p
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

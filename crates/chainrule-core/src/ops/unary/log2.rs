@@ -10,24 +10,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Log2;
 
 impl Op for Log2 {
-    fn name(&self) -> &'static str {
-        "log2"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::log2)
-    }
+    elementwise!(log2, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.log2({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct LogSigmoid;
 
 impl Op for LogSigmoid {
-    fn name(&self) -> &'static str {
-        "log_sigmoid"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::log_sigmoid)
-    }
+    elementwise!(log_sigmoid, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.minimum({0}, 0) - np.log1p(np.exp(-np.abs({0})))".into())
@@ -22,14 +16,6 @@ impl Op for LogSigmoid {
 
     fn reading(&self) -> Reading {
         Reading::LogSigmoid
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct LogicalNot;
 
 impl Op for LogicalNot {
-    fn name(&self) -> &'static str {
-        "logical_not"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::logical_not)
-    }
+    row!(logical_not);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.logical_not({0})".into())

@@ -8,24 +8,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Mish;
 
 impl Op for Mish {
-    fn name(&self) -> &'static str {
-        "mish"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::mish)
-    }
+    elementwise!(mish, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_mish({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     /// `t + x (1 - t^2) s`, with `t = tanh(softplus(x))` and `s = sigmoid(x)`.

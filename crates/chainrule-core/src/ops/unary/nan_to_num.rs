@@ -31,24 +31,10 @@ impl NanToNum {
 }
 
 impl Op for NanToNum {
-    fn name(&self) -> &'static str {
-        "nan_to_num"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::nan_to_num)
-    }
+    elementwise!(nan_to_num, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.nan_to_num({0}, nan={nan}, posinf={posinf}, neginf={neginf})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -6,13 +6,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Neg;
 
 impl Op for Neg {
-    fn name(&self) -> &'static str {
-        "neg"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::neg)
-    }
+    elementwise!(neg, infer_number_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("-{0}".into())
@@ -20,14 +14,6 @@ impl Op for Neg {
 
     fn reading(&self) -> Reading {
         Reading::Neg
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Reciprocal;
 
 impl Op for Reciprocal {
-    fn name(&self) -> &'static str {
-        "reciprocal"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::reciprocal)
-    }
+    elementwise!(reciprocal, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("1 / {0}".into())
@@ -22,14 +16,6 @@ impl Op for Reciprocal {
 
     fn reading(&self) -> Reading {
         Reading::Power(-1.0)
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Relu;
 
 impl Op for Relu {
-    fn name(&self) -> &'static str {
-        "relu"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::relu)
-    }
+    elementwise!(relu, infer_number_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.maximum({0}, 0)".into())
@@ -22,14 +16,6 @@ impl Op for Relu {
 
     fn reading(&self) -> Reading {
         Reading::NotNegative
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Rsqrt;
 
 impl Op for Rsqrt {
-    fn name(&self) -> &'static str {
-        "rsqrt"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::rsqrt)
-    }
+    elementwise!(rsqrt, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("1 / np.sqrt({0})".into())
@@ -22,14 +16,6 @@ impl Op for Rsqrt {
 
     fn reading(&self) -> Reading {
         Reading::Power(-0.5)
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Sigmoid;
 
 impl Op for Sigmoid {
-    fn name(&self) -> &'static str {
-        "sigmoid"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sigmoid)
-    }
+    elementwise!(sigmoid, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_sigmoid({0})".into())
@@ -22,14 +16,6 @@ impl Op for Sigmoid {
 
     fn reading(&self) -> Reading {
         Reading::Sigmoid
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -6,24 +6,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Sign;
 
 impl Op for Sign {
-    fn name(&self) -> &'static str {
-        "sign"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sign)
-    }
+    elementwise!(sign, infer_number_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.sign({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -9,24 +9,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Silu;
 
 impl Op for Silu {
-    fn name(&self) -> &'static str {
-        "silu"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::silu)
-    }
+    elementwise!(silu, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * _sigmoid({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

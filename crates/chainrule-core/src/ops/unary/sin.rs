@@ -7,24 +7,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Sin;
 
 impl Op for Sin {
-    fn name(&self) -> &'static str {
-        "sin"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sin)
-    }
+    elementwise!(sin, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.sin({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

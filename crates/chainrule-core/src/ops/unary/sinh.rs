@@ -6,24 +6,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Sinh;
 
 impl Op for Sinh {
-    fn name(&self) -> &'static str {
-        "sinh"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sinh)
-    }
+    elementwise!(sinh, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.sinh({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

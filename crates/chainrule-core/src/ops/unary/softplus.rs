@@ -12,13 +12,7 @@ pub(crate) struct Softplus {
 }
 
 impl Op for Softplus {
-    fn name(&self) -> &'static str {
-        "softplus"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::softplus)
-    }
+    elementwise!(softplus, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("_softplus({0}, {beta}, {threshold})".into())
@@ -26,14 +20,6 @@ impl Op for Softplus {
 
     fn reading(&self) -> Reading {
         Reading::Positive
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn vjp(&self, at: &Saved<'_>, cotangent: &Tensor, _: Wanted) -> Result<Grads> {

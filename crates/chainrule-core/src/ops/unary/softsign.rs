@@ -7,24 +7,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Softsign;
 
 impl Op for Softsign {
-    fn name(&self) -> &'static str {
-        "softsign"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::softsign)
-    }
+    elementwise!(softsign, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} / (1 + np.abs({0}))".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Sqrt;
 
 impl Op for Sqrt {
-    fn name(&self) -> &'static str {
-        "sqrt"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::sqrt)
-    }
+    elementwise!(sqrt, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.sqrt({0})".into())
@@ -22,14 +16,6 @@ impl Op for Sqrt {
 
     fn reading(&self) -> Reading {
         Reading::Power(0.5)
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Square;
 
 impl Op for Square {
-    fn name(&self) -> &'static str {
-        "square"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::square)
-    }
+    elementwise!(square, infer_number_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0} * {0}".into())
@@ -22,14 +16,6 @@ impl Op for Square {
 
     fn reading(&self) -> Reading {
         Reading::Power(2.0)
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_number_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

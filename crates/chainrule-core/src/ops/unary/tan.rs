@@ -6,24 +6,10 @@ use crate::ops::prelude::*;
 pub(crate) struct Tan;
 
 impl Op for Tan {
-    fn name(&self) -> &'static str {
-        "tan"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::tan)
-    }
+    elementwise!(tan, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.tan({0})".into())
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

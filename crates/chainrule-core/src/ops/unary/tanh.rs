@@ -8,13 +8,7 @@ use crate::ops::prelude::*;
 pub(crate) struct Tanh;
 
 impl Op for Tanh {
-    fn name(&self) -> &'static str {
-        "tanh"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::tanh)
-    }
+    elementwise!(tanh, infer_float_unary);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("np.tanh({0})".into())
@@ -22,14 +16,6 @@ impl Op for Tanh {
 
     fn reading(&self) -> Reading {
         Reading::Tanh
-    }
-
-    fn infer(&self, inputs: &[Meta]) -> Result<Meta> {
-        infer_float_unary(self.name(), inputs)
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Map(self)
     }
 
     fn saves(&self, _: Wanted) -> Saves {

@@ -9,13 +9,7 @@ pub(crate) struct ToDType {
 }
 
 impl Op for ToDType {
-    fn name(&self) -> &'static str {
-        "to_dtype"
-    }
-
-    fn id(&self) -> Option<OpId> {
-        Some(OpId::to_dtype)
-    }
+    row!(to_dtype);
 
     fn numpy(&self) -> Option<Cow<'static, str>> {
         Some("{0}.astype({dtype})".into())
