@@ -118,7 +118,7 @@ macro_rules! integer_scalars {
     ($($ty:ty)*) => {$(
         impl IntoTensor for $ty {
             /// With a bool tensor an integer scalar is an i64.
-                    fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
+            fn into_tensor(self, other: &Tensor) -> Result<Tensor> {
                 Ok(match other.dtype() {
                     DType::F32 => Tensor::scalar(self as f32),
                     DType::F64 => Tensor::scalar(self as f64),

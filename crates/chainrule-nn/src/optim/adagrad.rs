@@ -63,8 +63,8 @@ impl Rule for AdagradOptions {
         not_negative(Self::NAME, "eps", self.eps)
     }
 
-    fn weight_decay(&mut self) -> &mut f64 {
-        &mut self.weight_decay
+    fn weight_decay(&mut self) -> Option<&mut f64> {
+        Some(&mut self.weight_decay)
     }
 
     fn slots(&self) -> Slots {

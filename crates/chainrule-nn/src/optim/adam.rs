@@ -104,8 +104,8 @@ impl Rule for AdamOptions {
         self.check_for(Self::NAME)
     }
 
-    fn weight_decay(&mut self) -> &mut f64 {
-        &mut self.weight_decay
+    fn weight_decay(&mut self) -> Option<&mut f64> {
+        Some(&mut self.weight_decay)
     }
 
     fn slots(&self) -> Slots {

@@ -58,8 +58,8 @@ impl Rule for AdamWOptions {
         AdamOptions { weight_decay: self.weight_decay, ..self.plain() }.check_for(Self::NAME)
     }
 
-    fn weight_decay(&mut self) -> &mut f64 {
-        &mut self.weight_decay
+    fn weight_decay(&mut self) -> Option<&mut f64> {
+        Some(&mut self.weight_decay)
     }
 
     fn slots(&self) -> Slots {

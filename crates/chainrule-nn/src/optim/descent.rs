@@ -42,8 +42,8 @@ pub trait Rule: Parameters + Clone + fmt::Debug + Default + Send + Sync + 'stati
     /// An error for an option out of its range.
     fn check(&self) -> Result<()>;
 
-    /// The weight decay, which a group may replace.
-    fn weight_decay(&mut self) -> &mut f64;
+    /// The weight decay, which a group may replace; none where the formula has none.
+    fn weight_decay(&mut self) -> Option<&mut f64>;
 
     /// State of each parameter: arrays of its shape, with the numbers they start as.
     fn slots(&self) -> Slots;
@@ -183,7 +183,11 @@ impl<R: Rule> Descent<R> {
         let mut options = group.options.unwrap_or_else(|| options.clone());
         if let Some(weight_decay) = group.weight_decay {
             not_negative(R::NAME, "weight_decay", weight_decay)?;
-            *options.weight_decay() = weight_decay;
+            let Some(own) = options.weight_decay() else {
+                let text = "has no weight decay; add it to the loss";
+                return Err(Error::argument(R::NAME, text));
+            };
+            *own = weight_decay;
         }
         options.check()?;
         let lr = group.lr.map(|lr| checked_lr(R::NAME, lr)).transpose()?;

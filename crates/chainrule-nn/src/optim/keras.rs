@@ -67,7 +67,7 @@ pub type Keras = Descent<KerasOptions>;
 
 impl Rule for KerasOptions {
     const NAME: &'static str = "Keras";
-    const NUMPY: &'static str = "_keras({update})";
+    const NUMPY: &'static str = "_keras({update}, rule={rule}, lr={lr}, decay={decay}, momentum={momentum}, nesterov={nesterov}, beta1={beta1}, beta2={beta2}, eps={eps})";
     const STEPS: u64 = 8;
 
     fn check(&self) -> Result<()> {
@@ -78,9 +78,9 @@ impl Rule for KerasOptions {
         Err(Error::argument(Self::NAME, "the settings must be finite"))
     }
 
-    /// There is none: it is part of the loss there.
-    fn weight_decay(&mut self) -> &mut f64 {
-        &mut self.decay
+    /// Part of the loss in Keras.
+    fn weight_decay(&mut self) -> Option<&mut f64> {
+        None
     }
 
     fn slots(&self) -> Slots {
@@ -170,6 +170,15 @@ mod tests {
         assert!((after(1, nadam) - want).abs() < 1e-12);
         let rms = KerasOptions { rule: KerasRule::RmsProp, beta2: 0.9, ..adam };
         assert!((after(1, rms) - (1.0 - 0.3 / (0.9f64 + 0.5).sqrt())).abs() < 1e-12);
+    }
+
+    /// Not the decay of the rate, which is the only one here.
+    #[test]
+    fn weight_decay_is_refused() {
+        let w = Tensor::from([1.0f64]).parameter();
+        let group = crate::optim::Group::new(vec![w]).weight_decay(0.1);
+        let e = Keras::try_with_groups(vec![group], 1.0, KerasOptions::default()).unwrap_err();
+        assert!(e.to_string().contains("no weight decay"), "{e}");
     }
 
     #[test]

@@ -56,8 +56,8 @@ impl Rule for LionOptions {
         not_negative(Self::NAME, "weight_decay", self.weight_decay)
     }
 
-    fn weight_decay(&mut self) -> &mut f64 {
-        &mut self.weight_decay
+    fn weight_decay(&mut self) -> Option<&mut f64> {
+        Some(&mut self.weight_decay)
     }
 
     fn slots(&self) -> Slots {

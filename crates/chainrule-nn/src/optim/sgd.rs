@@ -59,8 +59,8 @@ impl Rule for SgdOptions {
         Ok(())
     }
 
-    fn weight_decay(&mut self) -> &mut f64 {
-        &mut self.weight_decay
+    fn weight_decay(&mut self) -> Option<&mut f64> {
+        Some(&mut self.weight_decay)
     }
 
     fn slots(&self) -> Slots {

@@ -64,3 +64,17 @@ def _muon(p, g, lr, step, b, *, momentum, nesterov, steps, weight_decay):
     x = x.T if tall else x
     size = lr * math.sqrt(max(1.0, p.shape[0] / max(p.shape[1], 1)))
     return p * (1 - lr * weight_decay) - size * x, step + 1, b
+
+
+def _keras(p, g, base, step, *state, rule, lr, decay, momentum, nesterov, beta1, beta2, eps):
+    t, rate = int(step) + 1, base * lr / (1 + decay * int(step))
+    if rule == "Sgd":
+        v = (momentum * state[0] if state else 0.0) - rate * g
+        return p + (momentum * v - rate * g if nesterov else v), step + 1, *([v] if state else [])
+    v = beta2 * state[-1] + (1 - beta2) * g * g
+    if rule == "RmsProp":
+        return p - rate * g / np.sqrt(v + eps), step + 1, v
+    m = beta1 * state[0] + (1 - beta1) * g
+    along = beta1 * m + (1 - beta1) * g if rule == "Nadam" else m
+    size = rate * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+    return p - size * along / (np.sqrt(v) + eps), step + 1, m, v

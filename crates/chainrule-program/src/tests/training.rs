@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::nn::{BatchNorm1d, Dropout, Layer, Linear, Module, Sequential, Tanh};
+use crate::optim::keras::{Keras, KerasOptions, KerasRule};
 use crate::optim::*;
 use chainrule_lab::models::{DigitsMlp, NamesMlp, NamesMlpConfig};
 
@@ -47,7 +48,18 @@ pub(crate) fn optimizers() -> Vec<Make> {
             )
         },
         |p| Box::new(Lion::new(p, 0.001)),
+        |p| keras(p, KerasRule::Sgd, 0.0),
+        |p| keras(p, KerasRule::Sgd, 0.9),
+        |p| keras(p, KerasRule::Adam, 0.0),
+        |p| keras(p, KerasRule::Nadam, 0.0),
+        |p| keras(p, KerasRule::RmsProp, 0.0),
     ]
+}
+
+fn keras(p: Vec<Tensor>, rule: KerasRule, momentum: f64) -> Box<dyn Optimizer> {
+    let nesterov = momentum > 0.0;
+    let own = KerasOptions { rule, momentum, nesterov, decay: 0.1, ..KerasOptions::default() };
+    Box::new(Keras::try_with_options(p, 1.0, own).unwrap())
 }
 
 fn names() -> NamesMlp {
