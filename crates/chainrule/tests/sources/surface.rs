@@ -95,7 +95,10 @@ fn signatures(page: &str, kind: &str) -> Vec<String> {
 fn first_sentence(page: &str) -> String {
     let docs = page.split_once("top-doc").map_or("", |(_, rest)| rest);
     let paragraph = between(docs, "<p>", "</p>").into_iter().next().unwrap_or_default();
-    let marked = paragraph.replace("<code>", "`").replace("</code>", "`");
+    // Links into a crate whose pages rustdoc has not written yet keep their brackets, and the order
+    // of the crates is by chance.
+    let marked = paragraph.replace("[<code>", "`").replace("</code>]", "`");
+    let marked = marked.replace("<code>", "`").replace("</code>", "`");
     let text = plain(&marked).replace('|', "\\|");
     let end = text.match_indices(". ").next().map_or(text.len(), |(at, _)| at + 1);
     text[..end].trim_end_matches(':').to_owned()
@@ -196,7 +199,7 @@ fn the_public_surface_is_the_one_that_is_listed() {
 fn pages_of_rustdoc_are_read() {
     let page = "<pre class=\"rust item-decl\"><code>pub struct <a href=\"#\">Two</a>&lt;T&gt; {\n\
                 <details><summary>Show</summary>    pub x: T,\n</details>}</code></pre>\
-                <details class=\"toggle top-doc\"><p>Two <code>a | b</code>. More.</p></details>\
+                <details class=\"toggle top-doc\"><p>Two <code>a | b</code>, [<code>C</code>]. More.</p></details>\
                 <h2 id=\"implementations\"></h2><section><a class=\"src\">Source</a>\
                 <h4 class=\"code-header\">pub fn <a>new</a>(x: T) -> Two&lt;T&gt;</h4></section>\
                 <h2 id=\"trait-implementations\"></h2><h3 class=\"code-header\">impl Copy for \
@@ -205,7 +208,7 @@ fn pages_of_rustdoc_are_read() {
     let wanted =
         ["pub struct Two<T> { pub x: T, }", "pub fn new(x: T) -> Two<T>", "impl Copy for Two"];
     assert_eq!(signatures(page, "struct"), wanted);
-    assert_eq!(first_sentence(page), "Two `a \\| b`.");
+    assert_eq!(first_sentence(page), "Two `a \\| b`, `C`.");
 }
 
 /// The items of the committed list: kind, path and signatures.
