@@ -49,6 +49,7 @@ mod gradcheck;
 pub mod invariants;
 pub mod ops;
 mod richardson;
+mod rounding;
 #[cfg(test)]
 mod tests;
 #[doc(hidden)]

@@ -3,8 +3,10 @@
 use std::borrow::Borrow;
 use std::fmt;
 
+use crate::rounding::LossGraph;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::tensor::node::Source;
 
 /// A hand-written gradient: `(name, &tensor, gradient)`, or `(name, gradient)` for a tensor that
 /// bears this name on the tape.
@@ -23,7 +25,7 @@ impl ByHand {
 
     /// The tensor that it is claimed of, if it is behind `loss`.
     pub(crate) fn on_tape(&self, loss: &Tensor) -> Option<Tensor> {
-        let tape = super::tape::LossGraph::of(loss);
+        let tape = LossGraph::of(loss);
         tape.tensor(tape.find(self).ok()?)
     }
 }
@@ -138,5 +140,38 @@ fn axis_list(axes: &[usize]) -> String {
     match numbers.as_slice() {
         [one] => format!("axis {one}"),
         many => format!("axes {}", many.join(" and ")),
+    }
+}
+
+impl LossGraph {
+    /// The number of the tensor that a claim is about.
+    pub fn find(&self, claim: &ByHand) -> Result<u64, Incomparable> {
+        let Some(tensor) = &claim.tensor else {
+            return self.find_name(&claim.name);
+        };
+        match tensor.source().number() {
+            0 => Err(Incomparable::NotRecorded),
+            number if self.sources.contains_key(&number) => Ok(number),
+            _ if !tensor.requires_grad() => Err(Incomparable::NotRecorded),
+            _ => Err(Incomparable::NotBehindTheLoss),
+        }
+    }
+
+    fn find_name(&self, name: &str) -> Result<u64, Incomparable> {
+        let named = |source: &Source| source.name().is_some_and(|n| n == name);
+        let found: Vec<u64> =
+            self.sources.iter().filter(|(_, source)| named(source)).map(|(&n, _)| n).collect();
+        match found.as_slice() {
+            [one] => Ok(*one),
+            [] => {
+                let mut all: Vec<&u64> = self.sources.keys().collect();
+                all.sort_unstable();
+                let mut names: Vec<String> =
+                    all.iter().filter_map(|n| self.sources[n].name()).collect();
+                names.dedup();
+                Err(Incomparable::NoSuchName(names))
+            }
+            many => Err(Incomparable::Ambiguous(many.len())),
+        }
     }
 }

@@ -1,10 +1,8 @@
 //! A hand-written backward pass beside autograd's: [`compare`](compare()) and what it gives.
 
 mod claim;
-mod noise;
 mod numbers;
 mod table;
-mod tape;
 #[cfg(test)]
 mod tests;
 
@@ -12,20 +10,19 @@ pub(crate) use numbers::index_of;
 
 use std::collections::{HashMap, HashSet};
 
+pub use super::rounding::Use;
 pub use claim::{ByHand, Incomparable};
 pub use numbers::{Discrepancy, Tolerance};
-pub use tape::Use;
 
 use super::follow::Correction;
+use super::rounding::{LossGraph, Noise};
 use super::verdict::{Verdict, verdict_with};
 use crate::autograd::upstream;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use noise::Noise;
 use numbers::same_but_for_rounding;
-use tape::LossGraph;
 
 /// Report of [`compare`]: a row for each hand-written gradient. `Display` writes it as a table.
 #[derive(Clone, Debug)]
@@ -166,7 +163,11 @@ pub fn compare_within<C: Into<ByHand>>(
         let own = Noise::of(&tape, (loss, &upstream), &numbers, &HashMap::new())?;
         let rounded = |(i, (claim, number)): (usize, &(ByHand, Result<u64, Incomparable>))| {
             let exact = rows[i].outcome.as_ref().is_ok_and(|found| found.rounding_only);
-            let near = |n: &u64| right.get(n).is_some_and(|g| own.covers(*n, &claim.gradient, g));
+            let near = |n: &u64| {
+                right
+                    .get(n)
+                    .is_some_and(|g| own.covers(*n, &claim.gradient.to_f64_vec(), &g.to_f64_vec()))
+            };
             exact || (rows[i].outcome.is_ok() && number.as_ref().is_ok_and(near))
         };
         let order = Order { rounded: found.iter().enumerate().map(rounded).collect(), ..order };
@@ -261,7 +262,7 @@ impl View<'_> {
         let rounding = |dtype| if dtype == DType::F64 { 1e-9 } else { 1e-5 };
         self.made.is_some_and(|made| {
             same_but_for_rounding(self.gradient, made, rounding(made.dtype()))
-                || self.noise.covers(self.number, self.gradient, made)
+                || self.noise.covers(self.number, &self.gradient.to_f64_vec(), &made.to_f64_vec())
         })
     }
 }

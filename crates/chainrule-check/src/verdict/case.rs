@@ -11,6 +11,7 @@ use super::numbers::{Closeness, agree, largest};
 use super::tape::{RecordedPass, root};
 use crate::autograd::walk::{Planted, Walk};
 use crate::error::{Error, Result};
+use crate::rounding::{LossGraph, Noise};
 use crate::tensor::Tensor;
 use crate::tensor::node::{Node, Source};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
@@ -25,6 +26,8 @@ pub(crate) struct Observed {
     pub right: Vec<f64>,
     pub given: Vec<f64>,
     pub wrong: bool,
+    /// Rounding between the two, if the given one is right.
+    pub slack: f64,
 }
 
 /// The right pass, the given gradients, and how often something was walked.
@@ -85,6 +88,7 @@ impl Case {
                 right,
                 given: gradient.to_f64_vec(),
                 wrong: false,
+                slack: 0.0,
             });
         }
         let all = observed.iter().map(|o| largest(&o.right)).fold(0.0, f64::max);
@@ -92,9 +96,12 @@ impl Case {
         let narrow = given.iter().any(|(_, g)| g.dtype() != dtype);
         let dtype = if narrow { chainrule_core::DType::F32 } else { dtype };
         let closeness = Closeness::of(dtype, all);
-        for o in &mut observed {
-            o.wrong = !closeness.same(&o.right, &o.given);
-        }
+        // Rounding is measured where the pass has one loss and the gradients come in its dtype.
+        let noise = |observed: &[Observed]| match roots {
+            [(loss, upstream)] if !narrow => rounding(loss, upstream, observed).map(Some),
+            _ => Ok(None),
+        };
+        judge(&mut observed, closeness, noise)?;
         let places = observed.iter().enumerate().map(|(i, o)| (o.number, i)).collect();
         let roots = roots.iter().map(|(t, g)| ((*t).clone(), g.clone())).collect();
         let dead = dead(&tape, closeness);
@@ -169,7 +176,7 @@ impl Case {
     pub fn explains_one(&self, place: usize, change: &[f64], factor: f64) -> bool {
         let o = &self.observed[place];
         // The change is the difference of larger numbers, by whose rounding it is off.
-        let allowed = self.closeness.allowed(&o.right, &o.given);
+        let allowed = self.closeness.allowed(&o.right, &o.given) + o.slack;
         let mut all = o.right.iter().zip(change).zip(&o.given);
         all.all(|((r, c), g)| agree(if *c == 0.0 { *r } else { r + factor * c }, *g, allowed))
     }
@@ -214,6 +221,39 @@ impl Case {
         }
         best.map(|(_, factor)| factor)
     }
+}
+
+/// Rounding of the gradients that were given.
+fn rounding(loss: &Tensor, upstream: &Tensor, observed: &[Observed]) -> Result<Noise> {
+    let numbers = observed.iter().map(|o| o.number).collect();
+    Noise::of(&LossGraph::of(loss), (loss, upstream), &numbers, &HashMap::new())
+}
+
+/// Tells the wrong gradients from the right ones: each by its own size, however small, and where it
+/// is off by more, by the rounding of the pass; without that by the size of the largest.
+fn judge(
+    observed: &mut [Observed],
+    closeness: Closeness,
+    noise: impl Fn(&[Observed]) -> Result<Option<Noise>>,
+) -> Result<()> {
+    let own_size = Closeness { floor: 0.0, ..closeness };
+    for o in observed.iter_mut() {
+        o.wrong = !own_size.same(&o.right, &o.given);
+    }
+    if observed.iter().any(|o| o.wrong) {
+        let noise = noise(observed)?;
+        for o in observed.iter_mut().filter(|o| o.wrong) {
+            o.wrong = !match &noise {
+                Some(noise) => noise.covers(o.number, &o.right, &o.given),
+                None => closeness.same(&o.right, &o.given),
+            };
+        }
+    }
+    for o in observed.iter_mut().filter(|o| !o.wrong) {
+        let apart = o.right.iter().zip(&o.given).map(|(r, g)| (r - g).abs());
+        o.slack = apart.filter(|x| x.is_finite()).fold(0.0, f64::max);
+    }
+    Ok(())
 }
 
 /// The nodes whose gradient is rounding beside those that it is made from.

@@ -5,10 +5,11 @@
 //! on what cancels on the way, so no fixed tolerance fits. The spread of a few such runs is that
 //! distance, element by element, in the dtype that the pass runs in.
 
+mod graph;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::tape::LossGraph;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::rng::Generator;
@@ -16,6 +17,9 @@ use crate::tensor::Tensor;
 use crate::tensor::node::{Node, SavedValues, Source, lock};
 use crate::tensor::op::{Grads, Op, Saved, Wanted};
 use crate::tensor::value::Value;
+
+pub(crate) use graph::LossGraph;
+pub use graph::Use;
 
 /// Number of runs.
 const RUNS: u64 = 4;
@@ -93,7 +97,7 @@ fn operands(node: &Arc<Node>, values: &HashMap<u64, Arc<Value>>) -> Result<Optio
 }
 
 /// Rounding of each element of each gradient.
-pub(super) struct Noise(HashMap<u64, Vec<f64>>);
+pub(crate) struct Noise(HashMap<u64, Vec<f64>>);
 
 impl Noise {
     /// The noise of the gradients of `wanted`; where `given` has a gradient, the pass goes on with
@@ -135,8 +139,7 @@ impl Noise {
 
     /// Whether two gradients of this source are the same but for rounding. An element may be off by
     /// its own noise or by that of the whole in the mean.
-    pub fn covers(&self, number: u64, a: &Tensor, b: &Tensor) -> bool {
-        let (a, b) = (a.to_f64_vec(), b.to_f64_vec());
+    pub fn covers(&self, number: u64, a: &[f64], b: &[f64]) -> bool {
         let Some(noise) = self.0.get(&number) else { return a == b };
         let mean = noise.iter().map(|x| x * x).sum::<f64>() / noise.len().max(1) as f64;
         let mean = mean.sqrt();
@@ -144,7 +147,7 @@ impl Noise {
             let allowed = ALLOWED * noise.max(mean);
             a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed
         };
-        a.len() == b.len() && a.iter().zip(&b).zip(noise).all(near)
+        a.len() == b.len() && a.iter().zip(b).zip(noise).all(near)
     }
 }
 

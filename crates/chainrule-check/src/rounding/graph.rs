@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::claim::{ByHand, Incomparable};
 use crate::autograd::walk::{Observer, Planted, Walk, reachable};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -28,11 +27,11 @@ pub struct Use {
 }
 
 /// The nodes and leaves behind a loss.
-pub(super) struct LossGraph {
+pub(crate) struct LossGraph {
     /// In rising order: each after its inputs.
     nodes: Vec<Arc<Node>>,
     /// Nodes and leaves that take part in the backward pass, by their numbers.
-    sources: HashMap<u64, Source>,
+    pub sources: HashMap<u64, Source>,
     /// When the gradient of a source is complete; larger is earlier.
     times: HashMap<u64, u64>,
 }
@@ -53,37 +52,6 @@ impl LossGraph {
             }
         }
         LossGraph { nodes, sources, times }
-    }
-
-    /// The number of the tensor that a claim is about.
-    pub fn find(&self, claim: &ByHand) -> Result<u64, Incomparable> {
-        let Some(tensor) = &claim.tensor else {
-            return self.find_name(&claim.name);
-        };
-        match tensor.source().number() {
-            0 => Err(Incomparable::NotRecorded),
-            number if self.sources.contains_key(&number) => Ok(number),
-            _ if !tensor.requires_grad() => Err(Incomparable::NotRecorded),
-            _ => Err(Incomparable::NotBehindTheLoss),
-        }
-    }
-
-    fn find_name(&self, name: &str) -> Result<u64, Incomparable> {
-        let named = |source: &Source| source.name().is_some_and(|n| n == name);
-        let found: Vec<u64> =
-            self.sources.iter().filter(|(_, source)| named(source)).map(|(&n, _)| n).collect();
-        match found.as_slice() {
-            [one] => Ok(*one),
-            [] => {
-                let mut all: Vec<&u64> = self.sources.keys().collect();
-                all.sort_unstable();
-                let mut names: Vec<String> =
-                    all.iter().filter_map(|n| self.sources[n].name()).collect();
-                names.dedup();
-                Err(Incomparable::NoSuchName(names))
-            }
-            many => Err(Incomparable::Ambiguous(many.len())),
-        }
     }
 
     pub fn nodes(&self) -> &[Arc<Node>] {
