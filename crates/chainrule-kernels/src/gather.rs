@@ -9,18 +9,33 @@ use std::ops::Add;
 
 use super::copy::line;
 use super::map::{PIECE, SHARED};
+use super::simd::vectorized;
 use super::threads;
 use crate::shape::MAX_RANK;
 
+/// Whether an index lies outside of `0..size`. As an unsigned number a negative one is larger than
+/// any size.
+#[inline(always)]
+fn outside(index: i64, size: usize) -> bool {
+    index as u64 >= size as u64
+}
+
+#[inline(always)]
+fn any_outside_body<const FMA: bool>(indices: &[i64], size: usize) -> bool {
+    indices.iter().fold(false, |any, &i| any | outside(i, size))
+}
+
+vectorized! {
+    fn any_outside(indices: &[i64], size: usize) -> bool = any_outside_body
+}
+
 /// The position of the first index that does not lie in `0..size`.
 pub fn first_outside(indices: &[i64], size: usize) -> Option<usize> {
-    // As an unsigned number a negative index is larger than any size.
-    let outside = |i: &i64| *i as u64 >= size as u64;
     // A pass without branches decides; only if it finds one is its position looked for.
-    if !indices.iter().fold(false, |any, i| any | outside(i)) {
+    if !any_outside(indices, size) {
         return None;
     }
-    indices.iter().position(outside)
+    indices.iter().position(|&i| outside(i, size))
 }
 
 /// From `x`, `[outer, size, inner]`, the rows at `indices`: `out[o, k, ..] = x[o, indices[k], ..]`.
@@ -167,10 +182,32 @@ pub struct IndexedPlaces<'a> {
     pub axis: usize,
 }
 
+/// A row of indices: the one at `j` names the place `base + j * step + index * along`.
+#[derive(Clone, Copy)]
+struct IndexedRow<'a> {
+    indices: &'a [i64],
+    base: usize,
+    step: usize,
+    along: usize,
+}
+
+impl IndexedRow<'_> {
+    #[inline(always)]
+    fn place(self, j: usize, index: i64) -> usize {
+        self.base + j * self.step + index as usize * self.along
+    }
+
+    /// Whether the indices count neighbours from `base` on.
+    #[inline(always)]
+    fn is_stretch(self) -> bool {
+        (self.step, self.along) == (0, 1)
+    }
+}
+
 impl IndexedPlaces<'_> {
-    /// Calls `f(position of the index, place that it names)` for each index in its order.
+    /// Calls `f(position of the first index, row)` for each row of indices.
     #[inline]
-    pub fn for_each(self, mut f: impl FnMut(usize, usize)) {
+    fn each_row(self, mut f: impl FnMut(usize, IndexedRow<'_>)) {
         let last = self.shape.len() - 1;
         let n = self.shape[last];
         if self.indices.is_empty() {
@@ -182,9 +219,7 @@ impl IndexedPlaces<'_> {
         for (row, indices) in self.indices.chunks_exact(n).enumerate() {
             let before = (0..last).filter(|&a| a != self.axis);
             let base: usize = before.map(|a| at[a] * self.strides[a] as usize).sum();
-            for (j, &i) in indices.iter().enumerate() {
-                f(row * n + j, base + j * step + i as usize * along);
-            }
+            f(row * n, IndexedRow { indices, base, step, along });
             for a in (0..last).rev() {
                 at[a] += 1;
                 if at[a] < self.shape[a] {
@@ -195,9 +230,27 @@ impl IndexedPlaces<'_> {
         }
     }
 
+    /// Calls `f(position of the index, place that it names)` for each index in its order.
+    #[inline]
+    pub fn for_each(self, mut f: impl FnMut(usize, usize)) {
+        self.each_row(|first, row| {
+            row.indices.iter().enumerate().for_each(|(j, &i)| f(first + j, row.place(j, i)));
+        });
+    }
+
     /// `out[k] = x[place of k]`.
     pub fn take<T: Copy>(self, x: &[T], out: &mut [T]) {
-        self.for_each(|k, place| out[k] = x[place]);
+        self.each_row(|first, row| {
+            let out = &mut out[first..][..row.indices.len()];
+            if row.is_stretch() {
+                let x = &x[row.base..];
+                out.iter_mut().zip(row.indices).for_each(|(out, &i)| *out = x[i as usize]);
+                return;
+            }
+            for (j, (out, &i)) in out.iter_mut().zip(row.indices).enumerate() {
+                *out = x[row.place(j, i)];
+            }
+        });
     }
 
     /// `out` becomes zero, then `out[place of k] += g[k]` for every `k` in its order.
@@ -208,7 +261,21 @@ impl IndexedPlaces<'_> {
 
     /// `out[place of k] += g[k]` for every `k` in its order.
     pub fn add_to<T: Copy + Add<Output = T>>(self, g: &[T], out: &mut [T]) {
-        self.for_each(|k, place| out[place] = out[place] + g[k]);
+        self.each_row(|first, row| {
+            let g = &g[first..][..row.indices.len()];
+            if row.is_stretch() {
+                let out = &mut out[row.base..];
+                for (&i, &g) in row.indices.iter().zip(g) {
+                    let out = &mut out[i as usize];
+                    *out = *out + g;
+                }
+                return;
+            }
+            for (j, (&i, &g)) in row.indices.iter().zip(g).enumerate() {
+                let out = &mut out[row.place(j, i)];
+                *out = *out + g;
+            }
+        });
     }
 
     /// `out[place of k] = v[k]` for every `k` in its order, so that the last of equal places stays.

@@ -66,29 +66,177 @@ impl Taps {
     }
 }
 
+/// Form of the lines of a matrix, for which there are faster loops.
+enum Pattern {
+    /// One entry of weight 1 in each, at these places: a copy.
+    Picks(Vec<usize>),
+    /// Two entries in each.
+    Pairs(Vec<[(usize, f64); 2]>),
+    /// Any other.
+    Mixed,
+}
+
+impl Pattern {
+    fn of(taps: &Taps) -> Pattern {
+        let lines = || (0..taps.output()).map(|i| taps.line(i));
+        if lines().all(|line| matches!(line, [(_, 1.0)])) {
+            return Pattern::Picks(lines().map(|line| line[0].0).collect());
+        }
+        match lines().map(|line| line.try_into().ok()).collect() {
+            Some(pairs) => Pattern::Pairs(pairs),
+            None => Pattern::Mixed,
+        }
+    }
+}
+
+/// The maps of one call.
+struct Maps<'a> {
+    rows: &'a Taps,
+    cols: &'a Taps,
+    of_rows: Pattern,
+    of_cols: Pattern,
+}
+
+/// Every row of the result is a row of the image with elements picked from it, or the one above it.
 #[inline(always)]
-fn images_body<const FMA: bool, T: Real>(x: &[T], rows: &Taps, cols: &Taps, out: &mut [T]) {
-    let (from, to) = (rows.input * cols.input, rows.output() * cols.output());
-    let mut line = vec![0.0; cols.input];
-    for (x, out) in x.chunks_exact(from).zip(out.chunks_exact_mut(to)) {
-        for (i, out) in out.chunks_exact_mut(cols.output()).enumerate() {
-            line.fill(0.0);
-            for &(at, weight) in rows.line(i) {
-                for (sum, x) in line.iter_mut().zip(&x[at * cols.input..]) {
-                    *sum += weight * x.to_f64();
-                }
+fn pick<T: Copy>(x: &[T], width: usize, rows: &[usize], cols: &[usize], out: &mut [T]) {
+    let mut above: Option<(usize, &[T])> = None;
+    for (&at, out) in rows.iter().zip(out.chunks_exact_mut(cols.len())) {
+        match above {
+            Some((same, above)) if same == at => out.copy_from_slice(above),
+            _ => {
+                let x = &x[at * width..][..width];
+                out.iter_mut().zip(cols).for_each(|(out, &j)| *out = x[j]);
             }
+        }
+        above = Some((at, out));
+    }
+}
+
+/// `out = line * cols^T`.
+#[inline(always)]
+fn along<T: Real>(line: &[f64], maps: &Maps<'_>, out: &mut [T]) {
+    match &maps.of_cols {
+        Pattern::Picks(places) => {
+            out.iter_mut().zip(places).for_each(|(out, &at)| *out = T::from_f64(line[at]));
+        }
+        Pattern::Pairs(pairs) => {
+            for (out, &[(a, x), (b, y)]) in out.iter_mut().zip(pairs) {
+                *out = T::from_f64(x * line[a] + y * line[b]);
+            }
+        }
+        Pattern::Mixed => {
             for (j, out) in out.iter_mut().enumerate() {
-                let sum =
-                    cols.line(j).iter().fold(0.0, |sum, &(at, weight)| sum + weight * line[at]);
-                *out = T::from_f64(sum);
+                let entries = maps.cols.line(j).iter();
+                *out = T::from_f64(entries.fold(0.0, |sum, &(at, weight)| sum + weight * line[at]));
             }
         }
     }
 }
 
+/// Adds `weight * x` to the sums.
+#[inline(always)]
+fn add<T: Real>(sums: &mut [f64], weight: f64, x: &[T]) {
+    for (sum, x) in sums.iter_mut().zip(x) {
+        *sum += weight * x.to_f64();
+    }
+}
+
+/// The columns of the sums of rows: for images that get lower.
+#[inline(always)]
+fn rows_first<T: Real>(x: &[T], maps: &Maps<'_>, sums: &mut [f64], out: &mut [T]) {
+    let width = maps.cols.input;
+    for (i, out) in out.chunks_exact_mut(maps.cols.output()).enumerate() {
+        sums.fill(0.0);
+        for &(at, weight) in maps.rows.line(i) {
+            add(sums, weight, &x[at * width..][..width]);
+        }
+        along(sums, maps, out);
+    }
+}
+
+/// Rows kept for the lines of the result that follow.
+const KEPT: usize = 4;
+
+/// Rows of an image after their columns were mapped, each kept at its number modulo [`KEPT`] until
+/// another takes its place.
+struct MappedRows<'a, T> {
+    x: &'a [T],
+    maps: &'a Maps<'a>,
+    numbers: [usize; KEPT],
+    /// A row of the image, then those kept.
+    wide: &'a mut [f64],
+}
+
+impl<T: Real> MappedRows<'_, T> {
+    /// Sees to it that a row is kept.
+    #[inline(always)]
+    fn map(&mut self, at: usize) {
+        if self.numbers[at % KEPT] == at {
+            return;
+        }
+        self.numbers[at % KEPT] = at;
+        let (width, count) = (self.maps.cols.input, self.maps.cols.output());
+        let (row, kept) = self.wide.split_at_mut(width);
+        row.iter_mut().zip(&self.x[at * width..]).for_each(|(row, x)| *row = x.to_f64());
+        along(row, self.maps, &mut kept[at % KEPT * count..][..count]);
+    }
+
+    /// A row that is kept.
+    #[inline(always)]
+    fn row(&self, at: usize) -> &[f64] {
+        let count = self.maps.cols.output();
+        &self.wide[self.maps.cols.input + at % KEPT * count..][..count]
+    }
+}
+
+/// The sums of rows whose columns were mapped: for images that get higher, where the sums are many.
+#[inline(always)]
+fn columns_first<T: Real>(x: &[T], maps: &Maps<'_>, wide: &mut [f64], out: &mut [T]) {
+    let count = maps.cols.output();
+    let (sums, wide) = wide.split_at_mut(count);
+    let mut mapped = MappedRows { x, maps, numbers: [usize::MAX; KEPT], wide };
+    for (i, out) in out.chunks_exact_mut(count).enumerate() {
+        match *maps.rows.line(i) {
+            // Neighbours, which are kept at the same time.
+            [(a, u), (b, v)] if a.abs_diff(b) < KEPT => {
+                mapped.map(a);
+                mapped.map(b);
+                for ((out, a), b) in out.iter_mut().zip(mapped.row(a)).zip(mapped.row(b)) {
+                    *out = T::from_f64(u * a + v * b);
+                }
+            }
+            ref entries => {
+                sums.fill(0.0);
+                for &(at, weight) in entries {
+                    mapped.map(at);
+                    add(sums, weight, mapped.row(at));
+                }
+                out.iter_mut().zip(sums.iter()).for_each(|(out, &sum)| *out = T::from_f64(sum));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn images_body<const FMA: bool, T: Real>(x: &[T], maps: &Maps<'_>, out: &mut [T]) {
+    let Maps { rows, cols, .. } = maps;
+    let (from, to) = (rows.input * cols.input, rows.output() * cols.output());
+    let images = x.chunks_exact(from).zip(out.chunks_exact_mut(to));
+    if let (Pattern::Picks(r), Pattern::Picks(c)) = (&maps.of_rows, &maps.of_cols) {
+        return images.for_each(|(x, out)| pick(x, cols.input, r, c, out));
+    }
+    let mut wide = vec![0.0; cols.input + (1 + KEPT) * cols.output()];
+    for (x, out) in images {
+        match rows.output() < rows.input {
+            true => rows_first(x, maps, &mut wide[..cols.input], out),
+            false => columns_first(x, maps, &mut wide, out),
+        }
+    }
+}
+
 vectorized! {
-    fn images[T](x: &[T], rows: &Taps, cols: &Taps, out: &mut [T]) where [T: Real] = images_body
+    fn images[T](x: &[T], maps: &Maps<'_>, out: &mut [T]) where [T: Real] = images_body
 }
 
 /// Maps each image of `x`, rows and columns each by its matrix: `out = rows * x * cols^T`. Sums are
@@ -106,10 +254,11 @@ pub fn resample<T: Real>(x: &[T], rows: &Taps, cols: &Taps, out: &mut [T]) {
     if from == 0 {
         return out.fill(T::ZERO);
     }
+    let maps = Maps { rows, cols, of_rows: Pattern::of(rows), of_cols: Pattern::of(cols) };
     let many = (PIECE / from.max(to)).max(1);
     let shared = x.len().max(out.len()) >= SHARED;
     let pieces = x.chunks(many * from).zip(out.chunks_mut(many * to));
-    threads::for_each(shared, pieces, |(x, out)| images(x, rows, cols, out));
+    threads::for_each(shared, pieces, |(x, out)| images(x, &maps, out));
 }
 
 #[cfg(test)]
@@ -151,6 +300,58 @@ mod tests {
                 }
                 assert!((y - want).abs() < 1e-9, "{n}: {y} for {want}");
             }
+        }
+    }
+
+    /// Copies and pairs of entries, alone and mixed, of images that get higher, lower, or stay.
+    #[test]
+    fn every_pattern_against_dense_matrices() {
+        let picks = |input: usize, output: usize| {
+            Taps::new(input, (0..output).map(|i| [(i * input / output, 1.0)]))
+        };
+        let pairs = |input: usize, output: usize| {
+            let pair =
+                |i: usize| [(i * input / output, 0.75), ((i * 7 + 1) % input, -0.5 * i as f64)];
+            Taps::new(input, (0..output).map(pair))
+        };
+        let of = |input, output| [picks(input, output), pairs(input, output), taps(input, output)];
+        for (height, high) in [(1, 1), (3, 8), (9, 4), (11, 11)] {
+            for (width, wide) in [(1, 3), (7, 17), (17, 5)] {
+                let x: Vec<f32> = (0..2 * height * width).map(|i| (i * 7 % 11) as f32).collect();
+                for (rows, cols) in
+                    of(height, high).iter().flat_map(|r| of(width, wide).map(|c| (r.clone(), c)))
+                {
+                    let mut out = vec![f32::NAN; 2 * high * wide];
+                    resample(&x, &rows, &cols, &mut out);
+                    let (a, b) = (dense(&rows), dense(&cols));
+                    for (k, &y) in out.iter().enumerate() {
+                        let (image, i, j) = (k / (high * wide), k / wide % high, k % wide);
+                        let mut want = 0.0;
+                        for r in 0..height {
+                            for c in 0..width {
+                                want += a[i][r]
+                                    * b[j][c]
+                                    * f64::from(x[(image * height + r) * width + c]);
+                            }
+                        }
+                        assert!(
+                            (f64::from(y) - want).abs() <= 1e-6 * (1.0 + want.abs()),
+                            "{y} for {want}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_keeps_every_bit() {
+        let same = Taps::new(3, (0..5).map(|i| [(i * 3 / 5, 1.0)]));
+        let x = [-0.0f32, f32::from_bits(0x7fc0_1234), f32::INFINITY].repeat(3);
+        let mut out = [1.0; 25];
+        resample(&x, &same, &same, &mut out);
+        for (k, y) in out.iter().enumerate() {
+            assert_eq!(y.to_bits(), x[k % 5 * 3 / 5].to_bits());
         }
     }
 

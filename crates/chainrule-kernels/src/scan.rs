@@ -8,6 +8,7 @@
 use super::map::{PIECE, SHARED};
 use super::reduce::extremum::Ranked;
 use super::reduce::product::Factor;
+use super::simd::array;
 use super::threads;
 use crate::param::Parameters;
 
@@ -55,6 +56,32 @@ fn step<T: Factor>(
     T::narrow(if exclusive { before } else { *total })
 }
 
+/// Rows that are scanned side by side: the steps of one wait for each other.
+const TOGETHER: usize = 8;
+
+/// `N` rows of `count` elements.
+#[inline(always)]
+fn scan_rows<const N: usize, T: Factor>(
+    x: &[T],
+    count: usize,
+    reverse: bool,
+    exclusive: bool,
+    start: T::Total,
+    out: &mut [T],
+    f: impl Fn(T::Total, T::Total) -> T::Total + Copy,
+) {
+    let mut totals = [start; N];
+    let x: [&[T]; N] = array(|k| &x[k * count..][..count]);
+    let mut rows = out.chunks_exact_mut(count);
+    let out: [&mut [T]; N] = std::array::from_fn(|_| rows.next().expect("N rows"));
+    for i in 0..count {
+        let at = nth_row(i, count, reverse);
+        for k in 0..N {
+            out[k][at] = step(&mut totals[k], x[k][at], exclusive, f);
+        }
+    }
+}
+
 fn scan<T: Factor>(
     x: &[T],
     count: usize,
@@ -68,15 +95,15 @@ fn scan<T: Factor>(
         return;
     }
     if inner == 1 {
-        for (x, out) in x.chunks_exact(count).zip(out.chunks_exact_mut(count)) {
-            let mut total = start;
-            let each = |(o, &x): (&mut T, &T)| *o = step(&mut total, x, exclusive, f);
-            match reverse {
-                false => out.iter_mut().zip(x).for_each(each),
-                true => out.iter_mut().zip(x).rev().for_each(each),
-            }
+        let (mut x, mut out) =
+            (x.chunks_exact(TOGETHER * count), out.chunks_exact_mut(TOGETHER * count));
+        for (x, out) in x.by_ref().zip(out.by_ref()) {
+            scan_rows::<TOGETHER, T>(x, count, reverse, exclusive, start, out, f);
         }
-        return;
+        let rest =
+            x.remainder().chunks_exact(count).zip(out.into_remainder().chunks_exact_mut(count));
+        return rest
+            .for_each(|(x, out)| scan_rows::<1, T>(x, count, reverse, exclusive, start, out, f));
     }
     let mut totals = vec![start; inner];
     for (x, out) in x.chunks_exact(count * inner).zip(out.chunks_exact_mut(count * inner)) {
@@ -277,6 +304,23 @@ mod tests {
             out.reverse();
         }
         out
+    }
+
+    #[test]
+    fn rows_side_by_side_are_those_alone() {
+        let x: Vec<f32> = (0..19 * 7).map(|i| (i * 7919 % 131) as f32 * 0.1 - 6.0).collect();
+        for (reverse, exclusive) in [(false, false), (false, true), (true, false), (true, true)] {
+            let way = Direction { reverse, exclusive };
+            let (mut sums, mut products) = (vec![f32::NAN; x.len()], vec![f32::NAN; x.len()]);
+            cumsum(&x, 7, 1, way, &mut sums);
+            cumprod(&x, 7, 1, way, &mut products);
+            for (k, x) in x.chunks(7).enumerate() {
+                let mut alone = [[f32::NAN; 7]; 2];
+                cumsum(x, 7, 1, way, &mut alone[0]);
+                cumprod(x, 7, 1, way, &mut alone[1]);
+                assert_eq!([&sums[k * 7..][..7], &products[k * 7..][..7]], [&alone[0], &alone[1]]);
+            }
+        }
     }
 
     #[test]

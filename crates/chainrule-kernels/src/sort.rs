@@ -6,6 +6,7 @@
 //! largest of all; -0 and 0 are equal.
 
 use super::map::{PIECE, SHARED};
+use super::simd::vectorized;
 use super::threads;
 use crate::param::Parameters;
 
@@ -102,12 +103,18 @@ impl Part {
         }
     }
 
+    /// Whether so few of `count` elements are wanted that they are kept in their order while the
+    /// others pass by.
+    fn is_few(self, count: usize) -> bool {
+        matches!(self, Part::First(k, _) if (1..=FEW).contains(&k) && k < count / 8)
+    }
+
     /// Brings the wanted elements to where they are returned.
     fn arrange<P: Packed>(self, keys: &mut [P]) -> &[P] {
         match self {
             Part::All => keys.sort_unstable(),
             Part::First(0, _) => return &[],
-            Part::First(k, _) if k <= FEW && k < keys.len() / 8 => {
+            Part::First(k, _) if self.is_few(keys.len()) => {
                 smallest(keys, k);
                 return &keys[..k];
             }
@@ -134,13 +141,60 @@ const FEW: usize = 16;
 fn smallest<P: Packed>(keys: &mut [P], k: usize) {
     let (front, others) = keys.split_at_mut(k);
     front.sort_unstable();
-    for &key in &*others {
-        if key < front[k - 1] {
-            let at = front.partition_point(|&f| f < key);
-            front.copy_within(at..k - 1, at + 1);
-            front[at] = key;
-        }
+    others.iter().for_each(|&key| insert(front, key));
+}
+
+/// Puts a key into its place among the sorted ones and drops the last of them, if that is larger.
+#[inline(always)]
+fn insert<P: Packed>(front: &mut [P], key: P) {
+    let last = front.len() - 1;
+    if key < front[last] {
+        let at = front.partition_point(|&f| f < key);
+        front.copy_within(at..last, at + 1);
+        front[at] = key;
     }
+}
+
+/// Elements that are compared with the last of the few at a time.
+const CHUNK: usize = 16;
+
+#[inline(always)]
+fn first_of_rows_body<const FMA: bool, T: Sorted, P: Packed>(
+    x: &[T],
+    count: usize,
+    descending: bool,
+    front: &mut [P],
+    index: &mut [i64],
+) {
+    let k = front.len();
+    let flip = if descending { u64::MAX >> (64 - T::KEY_BITS) } else { 0 };
+    let pack = |x: T, i: usize| P::pack(x.key() ^ flip, i);
+    for (x, index) in x.chunks_exact(count).zip(index.chunks_exact_mut(k)) {
+        front.iter_mut().zip(x).enumerate().for_each(|(i, (f, &x))| *f = pack(x, i));
+        front.sort_unstable();
+        let mut last = x[front[k - 1].position() as usize];
+        for (c, chunk) in x[k..].chunks(CHUNK).enumerate() {
+            // Not to be turned round: NaN may come before whatever it is compared with.
+            #[expect(clippy::neg_cmp_op_on_partial_ord)]
+            let before = |x: T| if descending { !(x <= last) } else { !(x >= last) };
+            if !chunk.iter().fold(false, |any, &x| any | before(x)) {
+                continue;
+            }
+            for (i, &x) in chunk.iter().enumerate() {
+                insert(front, pack(x, k + c * CHUNK + i));
+            }
+            last = x[front[k - 1].position() as usize];
+        }
+        index.iter_mut().zip(&*front).for_each(|(index, f)| *index = f.position());
+    }
+}
+
+vectorized! {
+    /// The positions of the first few of the sorted order of each row of `count` elements, of which
+    /// there are more; `front` has room for their keys. Most chunks of a row hold none of them,
+    /// which a comparison of each shows.
+    fn first_of_rows[T, P](x: &[T], count: usize, descending: bool, front: &mut [P], index: &mut [i64])
+        where [T: Sorted, P: Packed] = first_of_rows_body
 }
 
 /// Columns that are sorted together: they are read from memory row by row.
@@ -155,6 +209,10 @@ fn order_as<T: Sorted, P: Packed>(
     index: &mut [i64],
 ) {
     let taken = part.len(count);
+    if inner == 1 && part.is_few(count) {
+        let mut front = [P::default(); FEW];
+        return first_of_rows(x, count, descending, &mut front[..taken], index);
+    }
     let flip = if descending { u64::MAX >> (64 - T::KEY_BITS) } else { 0 };
     let mut keys = vec![P::default(); count * inner.min(TILE)];
     for (x, index) in x.chunks_exact(count * inner).zip(index.chunks_exact_mut(taken * inner)) {

@@ -77,22 +77,37 @@ fn larger<T: Ranked>(m: T, v: T) -> T {
     if v > m || v.is_nan() { v } else { m }
 }
 
+/// The larger of the two, neither being NaN.
+#[inline(always)]
+fn higher<T: Ranked>(m: T, v: T) -> T {
+    if v > m { v } else { m }
+}
+
+/// NaN is looked for beside the comparisons, in none of which it wins; so each is one instruction.
+/// Two vectors of lanes hide its latency.
 #[inline(always)]
 fn row_max<T: Ranked>(row: &[T]) -> T {
-    let mut lanes = [T::LOWEST; LANES];
-    let (chunks, rest) = row.as_chunks::<LANES>();
+    const WIDTH: usize = 2 * LANES;
+    let mut lanes = [T::LOWEST; WIDTH];
+    let mut nan = false;
+    let (chunks, rest) = row.as_chunks::<WIDTH>();
     for chunk in chunks {
         for (m, &v) in lanes.iter_mut().zip(chunk) {
-            *m = larger(*m, v);
+            nan |= v.is_nan();
+            *m = higher(*m, v);
         }
     }
     for (m, &v) in lanes.iter_mut().zip(rest) {
-        *m = larger(*m, v);
+        nan |= v.is_nan();
+        *m = higher(*m, v);
     }
-    let mut width = LANES / 2;
+    if nan {
+        return row[first(row, T::is_nan)];
+    }
+    let mut width = WIDTH / 2;
     while width > 0 {
         for i in 0..width {
-            lanes[i] = larger(lanes[i], lanes[i + width]);
+            lanes[i] = higher(lanes[i], lanes[i + width]);
         }
         width /= 2;
     }
@@ -102,23 +117,22 @@ fn row_max<T: Ranked>(row: &[T]) -> T {
 /// Position of the first element equal to the largest, `m`.
 #[inline(always)]
 fn position<T: Ranked>(row: &[T], m: T) -> usize {
-    let hit = |v: T| v == m || (m.is_nan() && v.is_nan());
+    if m.is_nan() { first(row, T::is_nan) } else { first(row, |v| v == m) }
+}
+
+/// Position of the first element that `hit` holds for, or 0.
+#[inline(always)]
+fn first<T: Copy>(row: &[T], hit: impl Fn(T) -> bool) -> usize {
     const CHUNK: usize = 4 * LANES;
-    let mut start = 0;
-    for chunk in row.chunks(CHUNK) {
+    for (k, chunk) in row.chunks(CHUNK).enumerate() {
         // Without an exit inside a chunk the compare is a few vector instructions.
         let mut any = false;
         for &v in chunk {
             any |= hit(v);
         }
         if any {
-            for (i, &v) in chunk.iter().enumerate() {
-                if hit(v) {
-                    return start + i;
-                }
-            }
+            return k * CHUNK + chunk.iter().position(|&v| hit(v)).unwrap_or(0);
         }
-        start += chunk.len();
     }
     0
 }

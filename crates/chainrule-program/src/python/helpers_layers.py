@@ -170,6 +170,28 @@ def _cosine_similarity_grad(x, y, g, eps):
     return y * (g / cut[0] / cut[1])[..., None] - x * (g * along)[..., None]
 
 
+def _lstm_gates(sums):
+    i, f, g, o = np.split(sums, 4, -1)
+    return _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+
+
+def _lstm_cell(sums, cell):
+    """The output and the new cell side by side."""
+    i, f, g, o = _lstm_gates(sums)
+    new = f * cell + i * g
+    return np.concatenate([o * np.tanh(new), new], -1)
+
+
+def _lstm_cell_grad(sums, cell, grad):
+    """The gradients of the sums, then those of the cell, in one row."""
+    i, f, g, o = _lstm_gates(sums)
+    t = np.tanh(f * cell + i * g)
+    dh, dnew = np.split(grad, 2, -1)
+    dc = dnew + dh * o * (1 - t * t)
+    parts = [dc * g * i * (1 - i), dc * cell * f * (1 - f), dc * i * (1 - g * g), dh * t * o * (1 - o)]
+    return np.concatenate([np.concatenate(parts, -1).ravel(), (dc * f).ravel()])
+
+
 def _linear(x, weight, bias=None):
     y = x @ weight.T
     return y if bias is None else y + bias

@@ -22,6 +22,7 @@ pub(super) mod l1_loss;
 pub(super) mod layer_norm;
 pub(super) mod linear;
 pub(super) mod log_softmax;
+pub(super) mod lstm_cell;
 pub(super) mod mse;
 pub(super) mod nll_loss;
 pub(super) mod rms_norm;

@@ -1,9 +1,11 @@
 //! Tests of all fused ops and the index ops: kernel against definition, forward against reverse
 //! mode, second derivatives against differences, and the mistakes.
 
+use std::sync::Arc;
+
 use crate::autograd::{self, grad_of};
-use crate::ops::{Family, Sample, table};
-use crate::tensor::node::Source;
+use crate::ops::{Entry, Family, Sample, table};
+use crate::tensor::node::{Node, Source};
 use crate::tensor::op::Saved;
 use crate::{DType, Generator, Tensor, record_all};
 
@@ -123,15 +125,11 @@ fn mistakes_are_mistakes() {
             for sample in (entry.samples)(&mut Generator::manual_seed(5)) {
                 let x: Vec<Tensor> = sample.inputs.iter().map(|x| x.parameter()).collect();
                 let y = record_all(|| (sample.call)(&x).unwrap());
-                let Source::Node(node) = y.source() else {
-                    continue;
-                };
-                if !node.op.name().starts_with(entry.name) {
-                    continue;
-                }
+                let Some(node) = &made_by(entry, y.source()) else { continue };
                 let saved = node.saved.lock().unwrap().clone();
                 let at = Saved::new(node, &saved, false);
-                let g = Tensor::randn(y.shape(), DType::F64, &mut Generator::manual_seed(6));
+                let shape = node.meta.shape;
+                let g = Tensor::randn(shape, DType::F64, &mut Generator::manual_seed(6));
                 let op = node.op.as_ref();
                 let right = op.vjp(&at, &g, node.wanted()).unwrap();
                 let wrong = (mistake.rule)(op, &at, &g, node.wanted()).unwrap();
@@ -150,6 +148,15 @@ fn mistakes_are_mistakes() {
             }
             assert!(caught, "{}: {} is not wrong on any sample", entry.name, mistake.name);
         }
+    }
+}
+
+/// The node of an op behind a result that is a part of its own, or joined from such parts.
+fn made_by(entry: &Entry, source: &Source) -> Option<Arc<Node>> {
+    let Source::Node(node) = source else { return None };
+    match node.op.name().starts_with(entry.name) {
+        true => Some(node.clone()),
+        false => made_by(entry, node.inputs.first()?),
     }
 }
 

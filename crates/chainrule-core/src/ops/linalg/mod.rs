@@ -1,5 +1,6 @@
 //! Products, and with the feature `linalg` the decompositions of matrices.
 
+pub(super) mod cdist;
 #[cfg(feature = "linalg")]
 pub(super) mod cholesky;
 pub(super) mod cross;

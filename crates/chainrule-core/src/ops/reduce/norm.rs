@@ -47,61 +47,95 @@ impl Op for Norm {
         let x = at.input(0);
         let kept = self.axes.reduce(&x.shape(), true);
         let g = cotangent.try_reshape(kept)?;
-        if self.p == 0.0 {
-            return Ok(smallvec![None]);
-        }
-        if self.p == 1.0 {
-            return Ok(smallvec![Some(sign(&x)?.try_mul(&g)?)]);
-        }
-        let y = at.output().try_reshape(kept)?;
-        Ok(smallvec![Some(if self.p.is_infinite() {
-            let there = extreme(&x, &y)?;
-            let share = g.try_div(&there.try_sum(self.axes, true)?)?;
-            sign(&x)?.try_mul(&share.try_mul(&there)?)?
-        } else if self.p == 2.0 {
-            x.try_div(&y.try_add(&flag(&y.try_eq(0.0)?, &y)?)?)?.try_mul(&g)?
-        } else {
-            // Zeros are taken out before and after the powers, whose own slopes are infinite there.
-            let (size, zero) = (x.try_abs()?, x.try_eq(0.0)?);
-            let power = zero.try_where(&size.ones_like(), &size)?.try_pow(self.p - 1.0)?;
-            let power = power.try_mul(&sign(&x)?)?;
-            let none = y.try_eq(0.0)?;
-            let safe = none.try_where(&y.ones_like(), &y)?.try_pow(1.0 - self.p)?;
-            let scale = safe.try_mul(&flag(&y.try_ne(0.0)?, &y)?)?;
-            power.try_mul(&scale.try_mul(&g)?)?
-        })])
+        let y = self.output(at, kept)?;
+        Ok(smallvec![gradient(self.p, self.axes, &x, y.as_ref(), &g)?])
     }
 
-    /// As the mean of the tangents with the weights `(|x| / y)^p / x`, or of those that are largest
-    /// or smallest.
     fn jvp(&self, at: &Saved<'_>, tangents: &[Option<Tensor>]) -> Result<Tensor> {
         let dx = tangents[0].as_ref().expect("the only tangent");
         let x = at.input(0);
-        let up = dx.try_mul(&sign(&x)?)?;
-        let sum = |t: &Tensor| t.try_sum(self.axes, self.keepdim);
-        if self.p == 0.0 {
-            return sum(&dx.try_mul(0.0)?);
-        }
-        if self.p == 1.0 {
-            return sum(&up);
-        }
-        let kept = self.axes.reduce(&x.shape(), true);
-        let y = at.output().try_reshape(kept)?;
-        if self.p.is_infinite() {
-            let there = extreme(&x, &y)?;
-            return sum(&up.try_mul(&there)?)?.try_div(&sum(&there)?);
-        }
-        let zero = y.try_eq(0.0)?;
-        let ratio = x.try_abs()?.try_div(&zero.try_where(&y.ones_like(), &y)?)?;
-        let still = x.try_eq(0.0)?;
-        let weight = still.try_where(&ratio.ones_like(), &ratio)?.try_pow(self.p - 1.0)?;
-        let moving = flag(&y.try_ne(0.0)?, &y)?;
-        sum(&up.try_mul(&weight)?.try_mul(&moving)?)
+        let y = self.output(at, self.axes.reduce(&x.shape(), true))?;
+        tangent(self.p, self.axes, self.keepdim, &x, y.as_ref(), dx)
     }
 }
 
+impl Norm {
+    /// The result with the axes kept, where a rule needs it.
+    fn output(&self, at: &Saved<'_>, kept: Shape) -> Result<Option<Tensor>> {
+        let needed = self.p != 0.0 && self.p != 1.0;
+        needed.then(|| at.output().try_reshape(kept)).transpose()
+    }
+}
+
+const NEEDED: &str = "the norm is needed unless p is 0 or 1";
+
+/// The gradient of `x` from the norm `y` over `axes` and its gradient `g`, both with the axes kept;
+/// none for `p` = 0.
+pub(in crate::ops) fn gradient(
+    p: f64,
+    axes: Axes,
+    x: &Tensor,
+    y: Option<&Tensor>,
+    g: &Tensor,
+) -> Result<Option<Tensor>> {
+    if p == 0.0 {
+        return Ok(None);
+    }
+    if p == 1.0 {
+        return sign(x)?.try_mul(g).map(Some);
+    }
+    let y = y.expect(NEEDED);
+    if p.is_infinite() {
+        let there = extreme(x, y)?;
+        let share = g.try_div(&there.try_sum(axes, true)?)?;
+        return sign(x)?.try_mul(&share.try_mul(&there)?).map(Some);
+    }
+    if p == 2.0 {
+        return x.try_div(&y.try_add(&flag(&y.try_eq(0.0)?, y)?)?)?.try_mul(g).map(Some);
+    }
+    // Zeros are taken out before and after the powers, whose own slopes are infinite there.
+    let (size, zero) = (x.try_abs()?, x.try_eq(0.0)?);
+    let power = zero.try_where(&size.ones_like(), &size)?.try_pow(p - 1.0)?;
+    let power = power.try_mul(&sign(x)?)?;
+    let none = y.try_eq(0.0)?;
+    let safe = none.try_where(&y.ones_like(), y)?.try_pow(1.0 - p)?;
+    let scale = safe.try_mul(&flag(&y.try_ne(0.0)?, y)?)?;
+    power.try_mul(&scale.try_mul(g)?).map(Some)
+}
+
+/// The tangent of the norm of `x`: the mean of the tangents with the weights `(|x| / y)^p / x`, or
+/// of those that are largest or smallest.
+pub(in crate::ops) fn tangent(
+    p: f64,
+    axes: Axes,
+    keepdim: bool,
+    x: &Tensor,
+    y: Option<&Tensor>,
+    dx: &Tensor,
+) -> Result<Tensor> {
+    let up = dx.try_mul(&sign(x)?)?;
+    let sum = |t: &Tensor| t.try_sum(axes, keepdim);
+    if p == 0.0 {
+        return sum(&dx.try_mul(0.0)?);
+    }
+    if p == 1.0 {
+        return sum(&up);
+    }
+    let y = y.expect(NEEDED);
+    if p.is_infinite() {
+        let there = extreme(x, y)?;
+        return sum(&up.try_mul(&there)?)?.try_div(&sum(&there)?);
+    }
+    let zero = y.try_eq(0.0)?;
+    let ratio = x.try_abs()?.try_div(&zero.try_where(&y.ones_like(), y)?)?;
+    let still = x.try_eq(0.0)?;
+    let weight = still.try_where(&ratio.ones_like(), &ratio)?.try_pow(p - 1.0)?;
+    let moving = flag(&y.try_ne(0.0)?, y)?;
+    sum(&up.try_mul(&weight)?.try_mul(&moving)?)
+}
+
 /// 1 where the condition holds, else 0, in the dtype of `like`.
-fn flag(condition: &Tensor, like: &Tensor) -> Result<Tensor> {
+pub(in crate::ops) fn flag(condition: &Tensor, like: &Tensor) -> Result<Tensor> {
     condition.try_to_dtype(like.dtype())
 }
 

@@ -55,6 +55,8 @@ impl MapKernel for ToDType {
             (Input::Bool(x), Output::F32(o)) => map::unary(x.data, o, |x| x as f32),
             (Input::Bool(x), Output::F64(o)) => map::unary(x.data, o, |x| x as f64),
             (Input::Bool(x), Output::I64(o)) => map::unary(x.data, o, |x| x as i64),
+            // A program of f32 that is run again in f64, to measure its rounding.
+            (Input::F64(x), Output::F64(o)) => map::unary(x.data, o, |x| x),
             _ => unreachable!("a conversion to the same dtype is no op"),
         }
     }
