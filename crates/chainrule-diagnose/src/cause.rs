@@ -31,6 +31,8 @@ words! {
         LrHigh = "lr_high",
         /// The rate is too low.
         LrLow = "lr_low",
+        /// Gradients are shortened too much.
+        Clipping = "clipping",
         /// Another optimizer is needed.
         Optimizer = "optimizer",
         /// The training is too short.
@@ -81,6 +83,7 @@ impl Cause {
             Cause::InitConstant => "the weights of a layer begin equal",
             Cause::LrHigh => "the learning rate is too high",
             Cause::LrLow => "the learning rate is too low",
+            Cause::Clipping => "clipping shortens nearly every gradient",
             Cause::Optimizer => "the optimizer does not get there",
             Cause::EpochsFew => "the training is too short",
             Cause::BatchSize => "the batch has the wrong size",
@@ -95,6 +98,16 @@ impl Cause {
             Cause::Capacity => "a layer is too narrow",
             Cause::Architecture => "the layers are in the wrong order",
         }
+    }
+
+    /// All causes.
+    pub fn all() -> impl Iterator<Item = Cause> {
+        Cause::ALL.iter().map(|(_, cause)| *cause)
+    }
+
+    /// The cause of a word.
+    pub fn of(word: &str) -> Option<Cause> {
+        Cause::ALL.iter().find(|(w, _)| *w == word).map(|(_, cause)| *cause)
     }
 
     /// The word of the JSON output.

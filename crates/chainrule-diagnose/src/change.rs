@@ -58,12 +58,53 @@ pub enum Change {
     Up100,
     /// More passes.
     Longer,
+    /// Gradients as long as they are.
+    NoClip,
+    /// The targets in another order, as a control: what a model learns of them it memorises.
+    ShuffledTargets,
+}
+
+impl Named for Change {
+    const WHAT: &'static str = "change";
+    const ALL: &'static [(&'static str, Change)] = &[
+        ("scale_x", Change::ScaleX),
+        ("scale_y", Change::ScaleY),
+        ("loss_form", Change::LossForm),
+        ("output_fit", Change::OutputFit),
+        ("output_pair", Change::OutputPair),
+        ("relu_hidden", Change::ReluHidden),
+        ("init", Change::Init),
+        ("no_regularisation", Change::NoRegularisation),
+        ("wider", Change::Wider),
+        ("batch_32", Change::Batch32),
+        ("shuffle", Change::Shuffle),
+        ("adam", Change::Adam),
+        ("adam_fast", Change::AdamFast),
+        ("usual_rate", Change::UsualRate),
+        ("down_10", Change::Down10),
+        ("down_100", Change::Down100),
+        ("up_10", Change::Up10),
+        ("up_100", Change::Up100),
+        ("longer", Change::Longer),
+        ("no_clip", Change::NoClip),
+        ("shuffled_targets", Change::ShuffledTargets),
+    ];
 }
 
 /// Steps that a longer run has at most.
 pub const LONG: usize = 3000;
 
 impl Change {
+    /// Its word, as in JSON.
+    pub fn kind(self) -> &'static str {
+        self.word()
+    }
+
+    /// The change of a word.
+    pub fn of(word: &str) -> Option<Change> {
+        Change::ALL.iter().find(|(w, _)| *w == word).map(|(_, change)| *change)
+    }
+
     /// Its name in a report.
     pub fn text(self) -> &'static str {
         match self {
@@ -86,6 +127,8 @@ impl Change {
             Change::Up10 => "ten times the rate",
             Change::Up100 => "a hundred times the rate",
             Change::Longer => "more epochs",
+            Change::NoClip => "no clipping",
+            Change::ShuffledTargets => "shuffled targets",
         }
     }
 
@@ -138,6 +181,8 @@ impl Change {
             Change::Up10 => rate(program, 10.0),
             Change::Up100 => rate(program, 100.0),
             Change::Longer => longer(program, rows),
+            // A description does not clip, and its own data are the control.
+            Change::NoClip | Change::ShuffledTargets => Vec::new(),
         };
         (!edits.is_empty()).then_some(edits)
     }

@@ -9,7 +9,7 @@ use crate::cause::Cause;
 use crate::change::Change;
 use crate::data::{Prepared, prepare};
 use crate::description::edit;
-use crate::detect::{self, Finding, Seen};
+use crate::detect::{self, Seen, Suspicion};
 use crate::error::Result;
 use crate::lab::Bench;
 use crate::run::Outcome;
@@ -23,7 +23,7 @@ const SOFT_GAIN: f64 = 0.25;
 
 /// A cause, with its proof.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct Reason {
     /// The cause.
     pub cause: Cause,
     /// The place in the description, as a path.
@@ -50,7 +50,7 @@ pub struct Report {
     /// Whether it learns what it can.
     pub learns: bool,
     /// The causes, the likeliest first.
-    pub causes: Vec<Verdict>,
+    pub causes: Vec<Reason>,
     /// Skill of the program as it is.
     pub skill: f64,
     /// The best skill that any experiment had.
@@ -106,9 +106,10 @@ pub fn diagnose(bench: &Bench) -> Result<Report> {
             Found { base: -1.0, ceiling: -1.0, after: -1.0, everything: none, ..Found::default() }
         }
     };
-    let mut causes = proved(bench, &seen, &findings, &found);
+    let rate = Rate { lr: program.optimizer.lr, is_sgd: program.optimizer.rule == KerasRule::Sgd };
+    let mut causes = proved(&|order| bench.edits_of_each(order), rate, &findings, &found);
     if let Some(text) = damaged {
-        causes.push(Verdict {
+        causes.push(Reason {
             cause: Cause::Data,
             place: "data".to_string(),
             since: 0,
@@ -125,11 +126,7 @@ pub fn diagnose(bench: &Bench) -> Result<Report> {
     if causes.is_empty() && (unknown || found.base < 0.5 * found.goal()) {
         causes.extend(unproved(&findings, &found));
     }
-    let words = |set: &[Change]| set.iter().map(|c| c.text()).collect::<Vec<_>>().join(" and ");
-    let alternatives = match causes.is_empty() {
-        true => Vec::new(),
-        false => found.alternatives.iter().map(|(s, v)| format!("{} ({v:.2})", words(s))).collect(),
-    };
+    let alternatives = if causes.is_empty() { Vec::new() } else { found.as_good() };
     Ok(Report {
         id: program.id.clone(),
         learns: causes.is_empty() && !unknown,
@@ -156,7 +153,7 @@ fn nothing() -> Outcome {
 }
 
 /// The remedies of what the description itself shows, and of all findings, best first.
-fn remedies(findings: &[Finding]) -> (Vec<Change>, Vec<Change>) {
+pub(crate) fn remedies(findings: &[Suspicion]) -> (Vec<Change>, Vec<Change>) {
     let mut certain = Vec::new();
     let mut all: Vec<Change> = Vec::new();
     for finding in findings {
@@ -188,13 +185,21 @@ const OF_OUTPUT: &[Cause] = &[
     Cause::LossNumerics,
 ];
 
+/// The optimizer as the naming of causes needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub lr: f64,
+    pub is_sgd: bool,
+}
+
 /// The cause that a change mends.
-fn cause_of(change: Change, seen: &Seen<'_>, findings: &[Finding]) -> Cause {
+fn cause_of(change: Change, now: Rate, findings: &[Suspicion]) -> Cause {
     let strength =
         |cause: Cause| findings.iter().find(|f| f.cause == cause).map_or(0.0, |f| f.strength);
     match change {
         Change::OutputFit | Change::OutputPair | Change::LossForm => {
-            let asks = |f: &&Finding| OF_OUTPUT.contains(&f.cause) && f.remedies.contains(&change);
+            let asks =
+                |f: &&Suspicion| OF_OUTPUT.contains(&f.cause) && f.remedies.contains(&change);
             let default =
                 if change == Change::OutputFit { Cause::OutputActivation } else { Cause::Loss };
             findings.iter().find(asks).map_or(default, |f| f.cause)
@@ -213,14 +218,15 @@ fn cause_of(change: Change, seen: &Seen<'_>, findings: &[Finding]) -> Cause {
         Change::Down10 | Change::Down100 => Cause::LrHigh,
         Change::Up10 | Change::Up100 => Cause::LrLow,
         Change::Longer => Cause::EpochsFew,
+        Change::NoClip => Cause::Clipping,
+        Change::ShuffledTargets => Cause::Labels,
         Change::Adam | Change::AdamFast => {
-            let now = seen.program.optimizer;
             let new = if change == Change::Adam { 0.001 } else { 0.01 };
             if now.lr <= 0.0 {
                 Cause::LrSign
             } else {
                 let low = strength(Cause::LrLow).max(strength(Cause::EpochsFew));
-                let falls = now.rule != KerasRule::Sgd && now.lr > new;
+                let falls = !now.is_sgd && now.lr > new;
                 let is_high = strength(Cause::LrHigh) > low || falls;
                 if is_high { Cause::LrHigh } else { Cause::LrLow }
             }
@@ -229,7 +235,12 @@ fn cause_of(change: Change, seen: &Seen<'_>, findings: &[Finding]) -> Cause {
 }
 
 /// The causes whose remedies repaired the program.
-fn proved(bench: &Bench, seen: &Seen<'_>, findings: &[Finding], found: &Found) -> Vec<Verdict> {
+pub(crate) fn proved(
+    edits: &dyn Fn(&[Change]) -> Vec<Vec<Value>>,
+    rate: Rate,
+    findings: &[Suspicion],
+    found: &Found,
+) -> Vec<Reason> {
     let gain = found.after - found.base;
     let mistaken = findings.iter().any(|f| f.strength >= 1.0);
     let soft = found.base > 0.3
@@ -253,7 +264,7 @@ fn proved(bench: &Bench, seen: &Seen<'_>, findings: &[Finding], found: &Found) -
         .changes
         .iter()
         .map(|&change| {
-            let cause = cause_of(change, seen, findings);
+            let cause = cause_of(change, rate, findings);
             let finding = findings.iter().find(|f| f.cause == cause);
             let strength = finding.map_or(0.2, |f| f.strength);
             let without = found.without.iter().find(|w| w.0 == change).map_or(found.base, |w| w.1);
@@ -264,8 +275,8 @@ fn proved(bench: &Bench, seen: &Seen<'_>, findings: &[Finding], found: &Found) -
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let order: Vec<Change> = ranked.iter().map(|r| r.1).collect();
-    let edits = bench.edits_of_each(&order);
-    let mut out: Vec<Verdict> = Vec::new();
+    let edits = edits(&order);
+    let mut out: Vec<Reason> = Vec::new();
     for ((_, change, cause, without), edit) in ranked.into_iter().zip(edits) {
         if let Some(same) = out.iter_mut().find(|v| v.cause == cause) {
             same.edit.extend(edit);
@@ -278,7 +289,7 @@ fn proved(bench: &Bench, seen: &Seen<'_>, findings: &[Finding], found: &Found) -
         let strength = finding.map_or(0.2, |f| f.strength);
         let reached = if found.repaired { 0.1 } else { 0.0 };
         let confidence = 0.45 + 0.25 * strength + reached + 0.2 * (gain / 0.5).min(1.0);
-        out.push(Verdict {
+        out.push(Reason {
             cause,
             place: place_of(finding, &edit),
             since: finding.map_or(0, |f| f.since),
@@ -293,17 +304,17 @@ fn proved(bench: &Bench, seen: &Seen<'_>, findings: &[Finding], found: &Found) -
     out
 }
 
-fn place_of(finding: Option<&Finding>, edits: &[Value]) -> String {
+fn place_of(finding: Option<&Suspicion>, edits: &[Value]) -> String {
     let edited = || edits.first().and_then(|e| e["path"].as_str()).unwrap_or("").to_string();
     finding.map_or_else(edited, |f| f.place.clone())
 }
 
 /// Plain mistakes beside the causes that had to be mended.
-fn certain_beside(findings: &[Finding], said: &[Verdict], found: &Found) -> Vec<Verdict> {
+fn certain_beside(findings: &[Suspicion], said: &[Reason], found: &Found) -> Vec<Reason> {
     let beside =
         findings.iter().filter(|f| f.strength >= 0.9 && !said.iter().any(|v| v.cause == f.cause));
     beside
-        .map(|f| Verdict {
+        .map(|f| Reason {
             cause: f.cause,
             place: f.place.clone(),
             since: f.since,
@@ -322,12 +333,12 @@ fn of_data(
     whole: &Prepared,
     own: Option<&Prepared>,
     run: &Outcome,
-    findings: &[Finding],
+    findings: &[Suspicion],
     found: &Found,
     alone: bool,
-) -> Vec<Verdict> {
+) -> Vec<Reason> {
     let program = bench.program();
-    let verdict = |cause, confidence, evidence: String| Verdict {
+    let verdict = |cause, confidence, evidence: String| Reason {
         cause,
         place: "data".to_string(),
         since: 0,
@@ -398,10 +409,10 @@ X, y = X[_i], y[_i]
 ";
 
 /// The suspicions, where nothing repaired a program that stays at chance.
-fn unproved(findings: &[Finding], found: &Found) -> Vec<Verdict> {
+pub(crate) fn unproved(findings: &[Suspicion], found: &Found) -> Vec<Reason> {
     let strong = findings.iter().filter(|f| f.strength >= 0.5).take(3);
     strong
-        .map(|f| Verdict {
+        .map(|f| Reason {
             cause: f.cause,
             place: f.place.clone(),
             since: f.since,
@@ -415,12 +426,38 @@ fn unproved(findings: &[Finding], found: &Found) -> Vec<Verdict> {
 }
 
 /// Two places, without a minus at zero.
-fn short(x: f64) -> f64 {
+pub(crate) fn short(x: f64) -> f64 {
     let short = (x * 1e4).round() / 1e4;
     if short == 0.0 || !short.is_finite() { 0.0 } else { short }
 }
 
-impl Verdict {
+impl Reason {
+    /// As people read it, with this number.
+    pub(crate) fn text(&self, number: usize) -> String {
+        let since = match self.since {
+            0 => "from the start".to_string(),
+            step => format!("since step {step}"),
+        };
+        let (kind, sure) = (self.cause.kind(), 100.0 * self.confidence);
+        let mut out =
+            vec![format!("\n{number}. {kind} ({sure:.0} % sure): {}.", self.cause.sentence())];
+        out.push(format!("   where: {}, {since}", self.place));
+        out.push(format!("   seen:  {}", self.evidence));
+        for e in &self.edit {
+            let value = match e["value"].as_str() {
+                Some(text) if text.contains('\n') => "text, see --json".to_string(),
+                _ => e["value"].to_string(),
+            };
+            let (op, path) = (e["op"].as_str().unwrap_or(""), e["path"].as_str().unwrap_or(""));
+            out.push(match (e.as_str(), op) {
+                (Some(words), _) => format!("   edit:  {words}"),
+                (None, "set") => format!("   edit:  {path} = {value}"),
+                _ => format!("   edit:  {op} {path} {value}"),
+            });
+        }
+        out.join("\n")
+    }
+
     /// As the command prints it with `--json`.
     pub fn json(&self) -> Value {
         json!({
@@ -436,7 +473,7 @@ impl Report {
     pub fn json(&self) -> Value {
         json!({
             "id": self.id, "learns": self.learns,
-            "causes": self.causes.iter().map(Verdict::json).collect::<Vec<_>>(),
+            "causes": self.causes.iter().map(Reason::json).collect::<Vec<_>>(),
             "skill": short(self.skill), "best": short(self.best), "after": short(self.after),
             "alternatives": self.alternatives, "runs": self.runs,
             "seconds": (self.seconds * 1e3).round() / 1e3,
@@ -467,32 +504,7 @@ impl Report {
             ),
             false => format!("{}: skill {:.2}.", self.id, self.skill),
         });
-        for (i, v) in self.causes.iter().enumerate() {
-            let since = match v.since {
-                0 => "from the start".to_string(),
-                step => format!("since step {step}"),
-            };
-            out.push(format!(
-                "\n{}. {} ({:.0} % sure): {}.",
-                i + 1,
-                v.cause.kind(),
-                100.0 * v.confidence,
-                v.cause.sentence()
-            ));
-            out.push(format!("   where: {}, {since}", v.place));
-            out.push(format!("   seen:  {}", v.evidence));
-            for e in &v.edit {
-                let value = match e["value"].as_str() {
-                    Some(text) if text.contains('\n') => "text, see --json".to_string(),
-                    _ => e["value"].to_string(),
-                };
-                let (op, path) = (e["op"].as_str().unwrap_or(""), e["path"].as_str().unwrap_or(""));
-                out.push(match op {
-                    "set" => format!("   edit:  {path} = {value}"),
-                    _ => format!("   edit:  {op} {path} {value}"),
-                });
-            }
-        }
+        out.extend(self.causes.iter().enumerate().map(|(i, v)| v.text(i + 1)));
         if !self.alternatives.is_empty() {
             out.push(format!("\nJust as good: {}.", self.alternatives.join("; ")));
         }

@@ -19,8 +19,18 @@ const ENOUGH: f64 = 0.92;
 /// Sets of changes that are tried before the best of them is looked for; the same on all machines.
 const TOGETHER: usize = 2;
 /// Everything at once, but for the rate.
-const ALL: &[Change] =
-    &[ScaleX, ScaleY, OutputPair, ReluHidden, Init, NoRegularisation, Wider, Shuffle, Longer];
+const ALL: &[Change] = &[
+    ScaleX,
+    ScaleY,
+    OutputPair,
+    ReluHidden,
+    Init,
+    NoRegularisation,
+    Wider,
+    Shuffle,
+    Longer,
+    NoClip,
+];
 /// Changes to try if the suspects do not repair, in this order.
 const OTHERS: &[Change] = &[
     ScaleX,
@@ -37,6 +47,7 @@ const OTHERS: &[Change] = &[
     NoRegularisation,
     Batch32,
     Shuffle,
+    NoClip,
 ];
 
 /// Result of a search.
@@ -65,6 +76,12 @@ impl Found {
     pub fn goal(&self) -> f64 {
         goal(self.ceiling)
     }
+
+    /// The alternatives in words, with their skill.
+    pub(crate) fn as_good(&self) -> Vec<String> {
+        let words = |set: &[Change]| set.iter().map(|c| c.text()).collect::<Vec<_>>().join(" and ");
+        self.alternatives.iter().map(|(s, v)| format!("{} ({v:.2})", words(s))).collect()
+    }
 }
 
 fn goal(ceiling: f64) -> f64 {
@@ -87,7 +104,7 @@ fn median(mut x: Vec<f64>) -> f64 {
 }
 
 /// Whether two changes are of one thing, so that they cannot stand together.
-fn clash(a: Change, b: Change) -> bool {
+pub(crate) fn clash(a: Change, b: Change) -> bool {
     let output = |c| matches!(c, OutputFit | OutputPair);
     let form = |c| matches!(c, LossForm | OutputPair);
     a == b || (a.is_of_rate() && b.is_of_rate()) || (output(a) && output(b)) || (form(a) && form(b))
@@ -171,7 +188,10 @@ impl<'a> Search<'a> {
     /// The best of the sets that change everything, and its skill.
     fn ceiling(&self, fits: &dyn Fn(&[Change]) -> bool) -> (Vec<Change>, f64) {
         let mut best = (Vec::new(), f64::NEG_INFINITY);
-        for rate in [AdamFast, Adam] {
+        // Without Adam, the rate itself is what can be changed.
+        let adam = fits(&[AdamFast]) || fits(&[Adam]);
+        let rates: &[Change] = if adam { &[AdamFast, Adam] } else { &[Up10, Up100, Down10] };
+        for &rate in rates {
             let set = self.fitting(&[ALL, &[rate]].concat(), fits);
             match self.value(&set) {
                 Some(value) if value > best.1 => best = (set, value),

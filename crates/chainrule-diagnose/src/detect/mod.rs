@@ -19,7 +19,7 @@ pub(crate) use table::{
 
 /// A suspected cause.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct Suspicion {
     /// The cause.
     pub cause: Cause,
     /// From 0 to 1. At 1 the description alone shows that something is wrong.
@@ -36,7 +36,7 @@ pub struct Finding {
 
 /// Findings in the making: of each cause the strongest.
 #[derive(Default)]
-pub(crate) struct Findings(Vec<Finding>);
+pub(crate) struct Findings(Vec<Suspicion>);
 
 impl Findings {
     pub(crate) fn add(
@@ -59,7 +59,7 @@ impl Findings {
         text: impl Into<String>,
         remedies: &[Change],
     ) {
-        let new = Finding {
+        let new = Suspicion {
             cause,
             strength,
             place: place.into(),
@@ -94,7 +94,7 @@ pub(crate) struct Seen<'a> {
 }
 
 /// All suspicions, the strongest first.
-pub(crate) fn findings(seen: &Seen<'_>) -> Vec<Finding> {
+pub(crate) fn findings(seen: &Seen<'_>) -> Vec<Suspicion> {
     let mut all = Findings::default();
     statement::look(seen, &mut all);
     table::look(seen, &mut all);
