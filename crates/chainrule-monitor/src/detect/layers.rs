@@ -1,0 +1,162 @@
+//! Rules that compare layers and units.
+
+use super::{Course, has, median};
+use crate::monitor::Monitor;
+use crate::symptom::{Symptom, SymptomKind};
+use crate::track::{OutputKind, ParameterTrack};
+
+/// The module that a parameter belongs to.
+fn owner(name: &str) -> String {
+    name.rsplit_once('.').map_or(name, |(owner, _)| owner).to_owned()
+}
+
+pub(super) fn symmetric(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let alike = |p: &&ParameterTrack| p.counts.alike_run >= 4;
+    let was = |p: &&ParameterTrack| p.counts.alike_run == p.counts.points;
+    let found = monitor.parameters.iter().filter(alike).find(was);
+    let Some(p) = found.filter(|_| !has(all, &[SymptomKind::NotUpdated])) else { return };
+    let size = p.points().last().map_or(f64::NAN, |(_, point)| point.value.rms());
+    all.push(Symptom {
+        kind: SymptomKind::Symmetric,
+        place: p.name.clone(),
+        since: 0,
+        evidence: vec![("size of the equal weights", size), ("share the loss fell", course.fell)],
+        confidence: 0.9,
+    });
+}
+
+pub(super) fn saturated(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    if course.learns() {
+        return;
+    }
+    let last_output = monitor.outputs.len().saturating_sub(1);
+    for (i, o) in monitor.outputs.iter().enumerate() {
+        if o.kind == OutputKind::Any || i == last_output && monitor.outputs.len() > 1 {
+            continue;
+        }
+        let shares = o.points().iter().map(|(_, p)| p.saturated).collect();
+        let Some(share) = median(shares).filter(|share| *share > 0.8) else { continue };
+        let since = o.points().iter().find(|(_, p)| p.saturated > 0.8).map_or(0, |p| p.0);
+        all.push(Symptom {
+            kind: SymptomKind::Saturated,
+            place: o.name.clone(),
+            since,
+            evidence: vec![("share at the bounds", share), ("share the loss fell", course.fell)],
+            confidence: if course.is_stuck { 0.9 } else { 0.7 },
+        });
+        return;
+    }
+}
+
+pub(super) fn dead_units(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    if has(all, &[SymptomKind::Symmetric, SymptomKind::Saturated, SymptomKind::NoGradient]) {
+        return;
+    }
+    let is_alive =
+        |p: &ParameterTrack| p.counts.zero_run == 0 && p.counts.points > 0 && p.counts.without == 0;
+    if !monitor.parameters.iter().any(is_alive) {
+        return;
+    }
+    let mut worst: Option<Symptom> = None;
+    for p in monitor.parameters.iter().filter(|p| p.zero_for.len() >= 4) {
+        let dead = p.zero_for.iter().filter(|run| **run >= 4).count();
+        let share = dead as f64 / p.zero_for.len() as f64;
+        let confidence = match share {
+            1.0 => 0.9,
+            s if s > 0.9 && !course.learns() => 0.8,
+            s if s > 0.5 && course.is_stuck => 0.7,
+            _ => continue,
+        };
+        if worst.as_ref().is_some_and(|w| w.confidence >= confidence) {
+            continue;
+        }
+        // The first point from which on most of the gradient is zero.
+        let zeros = |point: &crate::track::ParameterPoint| {
+            point.gradient.as_ref().is_some_and(|g| 2 * g.zeros() > g.count())
+        };
+        let points = p.points();
+        let alive = points.iter().rposition(|(_, point)| !zeros(point));
+        let since = points.get(alive.map_or(0, |at| at + 1)).map_or(0, |point| point.0);
+        worst = Some(Symptom {
+            kind: SymptomKind::DeadUnits,
+            place: owner(&p.name),
+            since,
+            evidence: vec![("units", p.zero_for.len() as f64), ("dead", dead as f64)],
+            confidence,
+        });
+    }
+    all.extend(worst);
+}
+
+/// The matrices in order, with the size of their gradients where these are not exactly zero.
+fn sizes(monitor: &Monitor) -> Vec<(&ParameterTrack, f64)> {
+    let trained = monitor.parameters.iter().filter(|p| p.is_matrix());
+    let size = |p: &ParameterTrack| {
+        p.median_gradient(|g| g.norm() / ((g.count() - g.zeros()).max(1) as f64).sqrt())
+    };
+    trained.filter_map(|p| Some((p, size(p)?))).collect()
+}
+
+pub(super) fn vanishing(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let sizes = sizes(monitor);
+    let excluded = [SymptomKind::DeadUnits, SymptomKind::Symmetric, SymptomKind::NotFinite];
+    if sizes.len() < 3 || course.learns() || has(all, &excluded) {
+        return;
+    }
+    let largest = sizes.iter().map(|s| s.1).fold(0.0, f64::max);
+    let (first, last) = (sizes[0].1, sizes[sizes.len() - 1].1);
+    if first >= 1e-4 * last || largest == 0.0 {
+        return;
+    }
+    // From the output backwards: the first layer with a hundredth of the last one's.
+    let begins = sizes.iter().rev().find(|s| s.1 < 1e-2 * last);
+    let at_step = sizes[0].0.points().first().map_or(0, |p| p.0);
+    all.push(Symptom {
+        kind: SymptomKind::Vanishing,
+        place: owner(&begins.map_or(sizes[0].0, |s| s.0).name),
+        since: at_step,
+        evidence: vec![
+            ("gradient of the first layer", first),
+            ("of the last", last),
+            ("share the loss fell", course.fell),
+        ],
+        confidence: if course.is_stuck || first < 1e-8 * last { 0.9 } else { 0.7 },
+    });
+}
+
+pub(super) fn exploding(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let sizes = sizes(monitor);
+    if sizes.len() < 3 || course.learns() {
+        return;
+    }
+    let (first, last) = (sizes[0].1, sizes[sizes.len() - 1].1);
+    // A last layer whose gradient is zero says nothing of growth.
+    if first <= 1e3 * last || last == 0.0 || !first.is_finite() {
+        return;
+    }
+    let begins = sizes.iter().rev().find(|s| s.1 > 30.0 * last);
+    all.push(Symptom {
+        kind: SymptomKind::Exploding,
+        place: owner(&begins.map_or(sizes[0].0, |s| s.0).name),
+        since: 0,
+        evidence: vec![("gradient of the first layer", first), ("of the last", last)],
+        confidence: 0.75,
+    });
+}
+
+pub(super) fn constant_output(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let Some(o) = monitor.outputs.last() else { return };
+    if o.constant_run < 4 || course.learns() {
+        return;
+    }
+    let points = o.points();
+    let varied = points.iter().rposition(|(_, p)| !p.is_constant);
+    let since = points.get(varied.map_or(0, |at| at + 1)).map_or(0, |p| p.0);
+    all.push(Symptom {
+        kind: SymptomKind::ConstantOutput,
+        place: o.name.clone(),
+        since,
+        evidence: vec![("steps looked at", f64::from(o.constant_run))],
+        confidence: 0.7,
+    });
+}

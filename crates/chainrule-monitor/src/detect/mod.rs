@@ -1,0 +1,100 @@
+//! Detectors: rules that read symptoms from the records of a monitor.
+//!
+//! Dead units and small gradients occur in networks that learn, so such rules ask first how far the
+//! loss fell.
+
+mod layers;
+mod loss;
+mod updates;
+
+use crate::monitor::Monitor;
+use crate::symptom::{Symptom, SymptomKind};
+
+/// The course of the loss.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    first: f64,
+    last: f64,
+    /// `(first - last) / |first|`.
+    fell: f64,
+    /// Whether it is where it was, or higher.
+    is_stuck: bool,
+    steps: u64,
+}
+
+impl Course {
+    /// None before five steps.
+    fn of(monitor: &Monitor) -> Option<Course> {
+        let spans = monitor.losses.spans();
+        if spans.len() < 5 {
+            return None;
+        }
+        let part = (spans.len() / 10).clamp(1, 10);
+        let of = |part: &[crate::series::LossSpan]| median(part.iter().map(|s| s.mean).collect());
+        let first = of(&spans[..part])?;
+        let last = of(&spans[spans.len() - part.max(3)..])?;
+        let jumps = spans.windows(2).map(|w| (w[1].mean - w[0].mean).abs()).collect();
+        let noise = median(jumps)?;
+        let fell = (first - last) / first.abs().max(1e-12);
+        let is_stuck = fell < 0.05 && first - last < 4.0 * noise.max(1e-4 * first.abs());
+        Some(Course { first, last, fell, is_stuck, steps: monitor.steps })
+    }
+
+    fn rose(&self) -> bool {
+        self.last > self.first + self.first.abs().max(1e-6)
+    }
+
+    fn learns(&self) -> bool {
+        self.fell > 0.3
+    }
+}
+
+/// All symptoms, the surest first.
+pub(crate) fn findings(monitor: &Monitor) -> Vec<Symptom> {
+    let mut all = Vec::new();
+    let course = Course::of(monitor);
+    loss::not_finite(monitor, &mut all);
+    updates::never_a_gradient(monitor, course.as_ref(), &mut all);
+    updates::not_updated(monitor, course.as_ref(), &mut all);
+    loss::not_zeroed(monitor, &mut all);
+    loss::clipping(monitor, course.as_ref(), &mut all);
+    updates::wrong_sign(monitor, course.as_ref(), &mut all);
+    updates::rate_too_high(monitor, course.as_ref(), &mut all);
+    if let Some(course) = course {
+        updates::rate_too_low(monitor, &course, &mut all);
+        updates::weights_vanish(monitor, &course, &mut all);
+        layers::symmetric(monitor, &course, &mut all);
+        layers::saturated(monitor, &course, &mut all);
+        layers::dead_units(monitor, &course, &mut all);
+        layers::vanishing(monitor, &course, &mut all);
+        layers::exploding(monitor, &course, &mut all);
+        layers::constant_output(monitor, &course, &mut all);
+        loss::overfitting(monitor, &course, &mut all);
+        loss::spike(monitor, &mut all);
+        loss::no_progress(&course, &mut all);
+    }
+    all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.kind.cmp(&b.kind)));
+    all
+}
+
+/// The middle of the finite numbers.
+pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.retain(|x| x.is_finite());
+    let middle = numbers.len().checked_sub(1)? / 2;
+    let (_, middle, _) = numbers.select_nth_unstable_by(middle, f64::total_cmp);
+    Some(*middle)
+}
+
+/// Several names as one place.
+fn places(names: &[&str]) -> String {
+    match names {
+        [first, second, third, rest @ ..] if !rest.is_empty() => {
+            format!("{first}, {second}, {third} and {} more", rest.len())
+        }
+        all => all.join(", "),
+    }
+}
+
+fn has(all: &[Symptom], kinds: &[SymptomKind]) -> bool {
+    all.iter().any(|s| kinds.contains(&s.kind) && s.confidence > 0.5)
+}

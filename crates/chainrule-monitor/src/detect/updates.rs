@@ -1,0 +1,185 @@
+//! Rules that read updates beside weights and gradients.
+
+use super::{Course, has, median, places};
+use crate::monitor::Monitor;
+use crate::symptom::{Symptom, SymptomKind};
+use crate::track::ParameterTrack;
+
+fn trained(monitor: &Monitor) -> Vec<&ParameterTrack> {
+    monitor.parameters.iter().filter(|p| p.counts.points >= 3).collect()
+}
+
+fn names(parameters: &[&ParameterTrack]) -> String {
+    places(&parameters.iter().map(|p| p.name.as_str()).collect::<Vec<_>>())
+}
+
+/// Certainty of what may be meant so where some parameters are left out: in a training that learns
+/// it is a question.
+fn certainty(is_all: bool, course: Option<&Course>) -> f64 {
+    match course {
+        _ if is_all => 0.95,
+        Some(course) if course.learns() => 0.5,
+        _ => 0.85,
+    }
+}
+
+pub(super) fn never_a_gradient(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
+    let trained = trained(monitor);
+    let without: Vec<_> =
+        trained.iter().copied().filter(|p| p.counts.without == p.counts.points).collect();
+    if without.is_empty() {
+        return;
+    }
+    let is_all = without.len() == trained.len();
+    all.push(Symptom {
+        kind: SymptomKind::NoGradient,
+        place: if is_all { String::new() } else { names(&without) },
+        since: 0,
+        evidence: vec![("parameters", trained.len() as f64), ("without", without.len() as f64)],
+        confidence: certainty(is_all, course),
+    });
+}
+
+pub(super) fn not_updated(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
+    let trained: Vec<_> = trained(monitor).into_iter().filter(|p| p.counts.updates >= 3).collect();
+    let with_gradient = |p: &&ParameterTrack| p.counts.updates > p.counts.without + p.counts.zero;
+    let with: Vec<_> = trained.into_iter().filter(with_gradient).collect();
+    let is_still = |p: &&ParameterTrack| {
+        p.counts.unchanged >= 3
+            && p.counts.unchanged + p.counts.without + p.counts.zero >= p.counts.updates
+    };
+    let rate = rate(monitor);
+    let still: Vec<_> = with.iter().copied().filter(is_still).collect();
+    // A rate so small that rounding eats the updates is another symptom.
+    if still.is_empty() || is_tiny(monitor) && rate.is_some_and(|rate| rate > 0.0 && rate < 1e-6) {
+        return;
+    }
+    let is_all = still.len() == with.len();
+    let mut evidence = vec![("parameters", with.len() as f64), ("unchanged", still.len() as f64)];
+    evidence.extend(rate.map(|rate| ("rate", rate)));
+    all.push(Symptom {
+        kind: SymptomKind::NotUpdated,
+        place: if is_all { String::new() } else { names(&still) },
+        since: 0,
+        evidence,
+        confidence: certainty(is_all, course),
+    });
+}
+
+/// The largest rate.
+fn rate(monitor: &Monitor) -> Option<f64> {
+    monitor.rates.points().iter().map(|p| p.1).reduce(f64::max)
+}
+
+/// Whether no update was ever more than a hundred-thousandth of the weights.
+fn is_tiny(monitor: &Monitor) -> bool {
+    let mut all = trained(monitor).into_iter().filter(|p| p.counts.updates >= 3).peekable();
+    all.peek().is_some() && all.all(|p| p.counts.largest_ratio < 1e-5)
+}
+
+pub(super) fn rate_too_low(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    let excluded = [
+        SymptomKind::NotUpdated,
+        SymptomKind::NoGradient,
+        SymptomKind::Clipping,
+        SymptomKind::NotFinite,
+    ];
+    if course.steps < 15 || !course.is_stuck || !is_tiny(monitor) || has(all, &excluded) {
+        return;
+    }
+    // Gradients of zero are no matter of the rate.
+    let alive = |p: &&ParameterTrack| p.counts.points > p.counts.zero + p.counts.without;
+    let ratios = trained(monitor).into_iter().filter(alive).map(|p| p.counts.largest_ratio);
+    let Some(ratio) = ratios.reduce(f64::max) else { return };
+    let mut evidence = vec![("largest update beside the weights", ratio)];
+    evidence.extend(rate(monitor).map(|rate| ("rate", rate)));
+    evidence.push(("first loss", course.first));
+    evidence.push(("last loss", course.last));
+    let (kind, place) = (SymptomKind::RateTooLow, String::new());
+    all.push(Symptom { kind, place, since: 0, evidence, confidence: 0.85 });
+}
+
+pub(super) fn wrong_sign(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
+    let seen: Vec<_> =
+        trained(monitor).into_iter().filter(|p| p.counts.uphill + p.counts.downhill >= 3).collect();
+    let up = |p: &&&ParameterTrack| {
+        let first = p.points().first().and_then(|(_, point)| point.slope);
+        p.counts.uphill >= 4 * p.counts.downhill && first.is_some_and(|slope| slope > 0.1)
+    };
+    let uphill = seen.iter().filter(up).count();
+    if uphill > 0 && 2 * uphill > seen.len() {
+        let slopes = seen.iter().filter_map(|p| p.points().first()?.1.slope).collect();
+        let slope = median(slopes).unwrap_or(f64::NAN);
+        all.push(Symptom {
+            kind: SymptomKind::WrongSign,
+            place: String::new(),
+            since: 0,
+            evidence: vec![("cosine of update and gradient", slope)],
+            confidence: 0.95,
+        });
+        return;
+    }
+    // A loss that falls without end is the negative of one.
+    let Some(c) = course else { return };
+    if c.last < 0.0 && c.first - c.last > 10.0 * c.first.abs().max(1.0) {
+        all.push(Symptom {
+            kind: SymptomKind::WrongSign,
+            place: String::new(),
+            since: 0,
+            evidence: vec![("first loss", c.first), ("last loss", c.last)],
+            confidence: 0.7,
+        });
+    }
+}
+
+pub(super) fn rate_too_high(monitor: &Monitor, course: Option<&Course>, all: &mut Vec<Symptom>) {
+    if has(all, &[SymptomKind::WrongSign]) {
+        return;
+    }
+    let matrices = || monitor.parameters.iter().filter(|p| p.is_matrix() || p.shape.is_empty());
+    let ratio =
+        median(matrices().filter(|p| p.first_norm > 0.0).map(|p| p.counts.largest_ratio).collect());
+    let spans = monitor.losses.spans();
+    let first = spans.first().map_or(f64::NAN, |span| span.mean);
+    let most = spans.iter().map(|span| span.most).fold(f64::NEG_INFINITY, f64::max);
+    let broke = monitor.bad_loss.is_some() || has(all, &[SymptomKind::NotFinite]);
+    let grew = most > 3.0 * first.abs().max(1e-9);
+    let is_large = ratio.is_some_and(|ratio| ratio > 0.2);
+    let (rose, is_stuck) = course.map_or((false, false), |c| (c.rose(), c.is_stuck));
+    let confidence = match (broke, rose) {
+        (true, _) if grew && monitor.steps > 1 => 0.9,
+        (true, _) if is_large => 0.8,
+        (false, true) if grew => 0.9,
+        (false, true) if is_large => 0.8,
+        (false, false) if is_stuck && is_large => 0.8,
+        _ => return,
+    };
+    let mut evidence = vec![("first loss", first), ("largest loss", most)];
+    evidence.extend(ratio.map(|ratio| ("largest update beside the weights", ratio)));
+    evidence.extend(rate(monitor).map(|rate| ("rate", rate)));
+    let rising = spans.iter().find(|span| span.most > 3.0 * first.abs());
+    let (kind, place) = (SymptomKind::RateTooHigh, String::new());
+    let since = rising.map_or(0, |span| span.step);
+    all.push(Symptom { kind, place, since, evidence, confidence });
+}
+
+pub(super) fn weights_vanish(monitor: &Monitor, course: &Course, all: &mut Vec<Symptom>) {
+    if course.learns() {
+        return;
+    }
+    let norms = |p: &&ParameterTrack| p.is_matrix() && p.first_norm > 0.0;
+    let now = |p: &ParameterTrack| p.points().last().map_or(f64::NAN, |(_, p)| p.value.norm());
+    let matrices: Vec<_> = monitor.parameters.iter().filter(norms).collect();
+    let shares: Vec<f64> = matrices.iter().map(|p| now(p) / p.first_norm).collect();
+    if shares.is_empty() || shares.iter().any(|share| share.is_nan() || *share > 0.02) {
+        return;
+    }
+    let share = shares.into_iter().fold(0.0, f64::max);
+    all.push(Symptom {
+        kind: SymptomKind::WeightsVanish,
+        place: names(&matrices),
+        since: 0,
+        evidence: vec![("share of the first norm", share)],
+        confidence: 0.85,
+    });
+}

@@ -1,0 +1,24 @@
+//! The monitor of a training: statistics of parameters, gradients, updates and outputs over time in
+//! bounded memory, and the symptoms that they show.
+//!
+//! A [`Monitor`] is told each step, by the trainer or by any loop. [`Monitor::findings`] are
+//! [`Symptom`]s: kind, place, step, evidence as numbers, consequence, fix and certainty. A healthy
+//! training has none above one half.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod detect;
+mod monitor;
+mod report;
+mod series;
+mod stats;
+mod symptom;
+mod track;
+
+pub use monitor::Monitor;
+pub use report::html;
+pub use series::{LossCurve, LossSpan, Series};
+pub use stats::Stats;
+pub use symptom::{Symptom, SymptomKind};
+pub use track::{OutputKind, OutputPoint, OutputTrack, ParameterPoint, ParameterTrack};

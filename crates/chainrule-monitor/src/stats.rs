@@ -1,0 +1,170 @@
+//! Statistics of numbers in one pass, which can be merged.
+
+/// Number of bins of a histogram on each side of zero.
+pub const BINS: usize = 40;
+
+/// Exponent of 2 of the lowest bin.
+pub const LOWEST: i32 = -32;
+
+/// Mean, spread, norm, largest magnitude, exact zeros and a histogram of a set of numbers.
+///
+/// The bins are powers of two, 40 on each side of zero: bin `i` holds magnitudes from
+/// `2^(i - 32)` up to `2^(i - 31)`, the first also smaller ones and the last also larger ones.
+/// Numbers that are not finite are counted and are in nothing else.
+///
+/// ```
+/// use chainrule::monitor::Stats;
+/// let mut s = Stats::of(&[3.0, -4.0]);
+/// assert_eq!((s.count(), s.norm(), s.largest(), s.mean()), (2, 5.0, 4.0, -0.5));
+/// s.merge(&Stats::of(&[0.0, f64::NAN]));
+/// assert_eq!((s.count(), s.zeros(), s.not_finite(), s.norm()), (3, 1, 1, 5.0));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    count: u64,
+    zeros: u64,
+    not_finite: u64,
+    sum: f64,
+    squares: f64,
+    largest: f64,
+    below: [u32; BINS],
+    above: [u32; BINS],
+}
+
+impl Default for Stats {
+    fn default() -> Stats {
+        Stats {
+            count: 0,
+            zeros: 0,
+            not_finite: 0,
+            sum: 0.0,
+            squares: 0.0,
+            largest: 0.0,
+            below: [0; BINS],
+            above: [0; BINS],
+        }
+    }
+}
+
+impl Stats {
+    /// The statistics of these numbers.
+    pub fn of(numbers: &[f64]) -> Stats {
+        let mut out = Stats::default();
+        for &x in numbers {
+            out.add(x);
+        }
+        out
+    }
+
+    /// Adds one number.
+    #[inline]
+    pub fn add(&mut self, x: f64) {
+        if !x.is_finite() {
+            self.not_finite += 1;
+            return;
+        }
+        self.count += 1;
+        if x == 0.0 {
+            self.zeros += 1;
+            return;
+        }
+        self.sum += x;
+        self.squares += x * x;
+        self.largest = self.largest.max(x.abs());
+        let exponent = ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+        let bin = (exponent - LOWEST).clamp(0, BINS as i32 - 1) as usize;
+        if x < 0.0 { self.below[bin] += 1 } else { self.above[bin] += 1 }
+    }
+
+    /// Adds the numbers of another set.
+    pub fn merge(&mut self, other: &Stats) {
+        self.count += other.count;
+        self.zeros += other.zeros;
+        self.not_finite += other.not_finite;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.largest = self.largest.max(other.largest);
+        for i in 0..BINS {
+            self.below[i] = self.below[i].saturating_add(other.below[i]);
+            self.above[i] = self.above[i].saturating_add(other.above[i]);
+        }
+    }
+
+    /// Number of finite numbers.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Number of exact zeros.
+    pub fn zeros(&self) -> u64 {
+        self.zeros
+    }
+
+    /// Number of infinities and NaN.
+    pub fn not_finite(&self) -> u64 {
+        self.not_finite
+    }
+
+    /// The mean; 0 of nothing.
+    pub fn mean(&self) -> f64 {
+        self.sum / self.count.max(1) as f64
+    }
+
+    /// The root of the mean square.
+    pub fn rms(&self) -> f64 {
+        (self.squares / self.count.max(1) as f64).sqrt()
+    }
+
+    /// The standard deviation over all numbers, `sqrt(mean(x^2) - mean(x)^2)`.
+    pub fn std(&self) -> f64 {
+        (self.squares / self.count.max(1) as f64 - self.mean().powi(2)).max(0.0).sqrt()
+    }
+
+    /// The root of the sum of squares.
+    pub fn norm(&self) -> f64 {
+        self.squares.sqrt()
+    }
+
+    /// The largest magnitude.
+    pub fn largest(&self) -> f64 {
+        self.largest
+    }
+
+    /// The bins that are not empty: lower and upper bound, and count; from the lowest on.
+    pub fn histogram(&self) -> Vec<(f64, f64, u64)> {
+        let bound = |i: usize| 2f64.powi(LOWEST + i as i32);
+        let bins = (0..BINS).rev().map(|i| (-bound(i + 1), -bound(i), u64::from(self.below[i])));
+        let zeros = std::iter::once((0.0, 0.0, self.zeros));
+        let above = (0..BINS).map(|i| (bound(i), bound(i + 1), u64::from(self.above[i])));
+        bins.chain(zeros).chain(above).filter(|bin| bin.2 > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_merge_to_the_whole() {
+        let numbers: Vec<f64> =
+            (0..1000).map(|i| ((i * 7919) % 997) as f64 / 31.0 - 12.0).collect();
+        let mut parts = Stats::default();
+        numbers.chunks(77).for_each(|part| parts.merge(&Stats::of(part)));
+        let whole = Stats::of(&numbers);
+        let mean = numbers.iter().sum::<f64>() / 1000.0;
+        let var = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1000.0;
+        for s in [&parts, &whole] {
+            assert!((s.mean() - mean).abs() < 1e-12 && (s.std() - var.sqrt()).abs() < 1e-12);
+        }
+        assert_eq!(parts.histogram(), whole.histogram());
+        assert_eq!(whole.histogram().iter().map(|bin| bin.2).sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn each_number_is_within_its_bin() {
+        for x in [1e-9, 0.3, 1.0, 1.99, 2.0, 100.0, -0.7, -64.0] {
+            let [(low, high, 1)] = Stats::of(&[x]).histogram()[..] else { panic!("{x}") };
+            assert!(low <= x && x <= high, "{x} in {low}..{high}");
+        }
+    }
+}

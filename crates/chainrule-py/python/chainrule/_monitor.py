@@ -1,0 +1,386 @@
+"""The monitor: watches a loop of training as it is, and says what goes wrong in it."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import _chainrule as _c
+from ._chainrule import Tensor
+from ._observers import ACTIVE
+from ._random import get_rng_state, set_rng_state
+from .autograd import no_grad
+from .nn import layers
+from .nn.module import Module
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+Self = TypeVar("Self", bound="Monitor")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that goes wrong in a training."""
+
+    kind: str
+    """Its name, such as `"rate_too_high"`."""
+    place: str
+    """The module or the parameters; empty for the whole."""
+    since: int
+    """The step since which it holds."""
+    evidence: Mapping[str, float]
+    """The numbers that show it."""
+    consequence: str
+    """The consequence for the training."""
+    fix: str
+    """The change that mends it."""
+    confidence: float
+    """Certainty from 0 to 1; a healthy training has no finding above one half."""
+    line: str = ""
+    """File and line of the user's call that it is about: of `backward` or `step`."""
+
+    def __str__(self) -> str:
+        at = f" at `{self.place}`" if self.place else ""
+        shown = ", ".join(f"{name} {value:.4g}" for name, value in self.evidence.items())
+        line = f" [{self.line}]" if self.line else ""
+        text = f"{self.kind.replace('_', ' ')}{at} since step {self.since}: {self.consequence} ({shown})"
+        return f"{text}; {self.fix} [{100 * self.confidence:.0f} % sure]{line}"
+
+
+class Monitor:
+    """Made by `monitor`. Watches while its `with` block runs.
+
+    The loop is seen at `backward` and at the optimizer's `step`, which stay as they are; tensors
+    are looked at in sampled steps. Without an optimizer each backward pass is a step.
+    """
+
+    _tensor: Any = Tensor
+    _bounds: Mapping[Any, tuple[int, int]] = {layers.Tanh: (-1, 1), layers.Sigmoid: (0, 1)}
+
+    def __init__(self, model: Any, optimizer: Any = None, *, every: int = 100, _depth: int = 1) -> None:
+        self._native = _c.Monitor(every)
+        self._model, self._optimizer = model, optimizer
+        self._parameters = _named(model, optimizer, sys._getframe(_depth + 1), self._tensor)
+        self._loss: float | None = None
+        self._losses: list[float] = []
+        self._norm: float | None = None
+        self._passes = 0
+        self._has_stepped = False
+        self._is_probing = False
+        self._was_due = False
+        self._lines: dict[str, str] = {}
+        self._undo: list[Callable[[], Any]] = []
+        # Compiled functions, and whether they hold a whole step.
+        self._whole: dict[int, bool] = {}
+
+    # For the user
+
+    def findings(self) -> list[Finding]:
+        """Findings, the surest first; empty where nothing is known to be wrong."""
+        out = []
+        for kind, place, since, evidence, consequence, fix, confidence in self._native.findings():
+            where = "backward" if kind in ("not_zeroed", "no_gradient", "not_finite") else "step"
+            line = self._lines.get(where, self._lines.get("backward", ""))
+            out.append(Finding(kind, place, since, dict(evidence), consequence, fix, confidence, line))
+        if self._optimizer is not None and self._passes >= 3 and self._native.steps() == 0:
+            counted = {"backward passes": float(self._passes), "steps": 0.0}
+            text = "gradients arrive, but no step uses them"
+            out.insert(0, Finding("not_updated", "", 0, counted, text, "call optimizer.step() after backward()", 0.95, self._lines.get("backward", "")))
+        return out
+
+    def validated(self, loss: float | Any) -> None:
+        """Tells the loss on examples that the model does not learn from."""
+        self._native.validated(float(loss))
+
+    def report(self, path: str | Path, title: str = "Training report") -> None:
+        """Writes curves, layers over time, histograms and findings as one HTML file."""
+        Path(path).write_text(self._native.html(title), encoding="utf-8")
+
+    @property
+    def steps(self) -> int:
+        """Number of steps so far."""
+        return self._native.steps()
+
+    def __enter__(self: Self) -> Self:
+        self._attach()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._end_by_hand()
+        while self._undo:
+            self._undo.pop()()
+
+    # Attaching
+
+    def _attach(self) -> None:
+        self._watch_backward()
+        self._watch_modules()
+        if self._optimizer is not None:
+            self._watch_steps()
+        ACTIVE.append(self)
+        self._undo.append(lambda: ACTIVE.remove(self))
+
+    def _watch_backward(self) -> None:
+        owner, original = self._tensor, self._tensor.backward
+        monitor = self
+
+        def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if monitor._is_tracing():
+                return original(self, *args, **kwargs)
+            monitor._before_backward(self)
+            out = original(self, *args, **kwargs)
+            monitor._after_backward()
+            return out
+
+        owner.backward = backward
+        self._undo.append(lambda: setattr(owner, "backward", original))
+
+    def _watch_modules(self) -> None:
+        if not callable(getattr(self._model, "named_modules", None)):
+            return
+        for name, module in self._model.named_modules():
+            handle = module.register_forward_hook(self._hook(name or "output", module))
+            self._undo.append(handle.remove)
+
+    def _hook(self, name: str, module: Any) -> Callable[..., None]:
+        bounds = next((b for kind, b in self._bounds.items() if isinstance(module, kind)), None)
+
+        def hook(module: Any, args: Any, out: Any) -> None:
+            if isinstance(out, self._tensor) and module.training and self._native.is_due() and not self._is_tracing() and out.is_floating_point():
+                self._native.output(name, self._ours(out), bounds)
+
+        return hook
+
+    def _watch_steps(self) -> None:
+        optimizer, original = self._optimizer, self._optimizer.step
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            if self._is_tracing():
+                return original(*args, **kwargs)
+            self._before_step()
+            out = original(*args, **kwargs)
+            self._after_step()
+            return out
+
+        optimizer.step = step
+        self._undo.append(lambda: optimizer.__dict__.pop("step", None))
+
+    # The events of a step
+
+    def _before_backward(self, loss: Any) -> None:
+        self._end_by_hand()
+        if math.prod(loss.shape) == 1:
+            self._losses.append(float(loss.item()))
+        if not self._is_probing:
+            self._passes += 1
+            self._native.backward(self._has_stepped and self._is_stale())
+        self._has_stepped = False
+        if "backward" not in self._lines:
+            self._lines["backward"] = _line()
+
+    def _after_backward(self) -> None:
+        if not self._native.is_due():
+            return
+        self._norm = self._total_norm()
+        if self._optimizer is None:
+            self._take_parameters()
+            self._was_due = True
+
+    def _is_stale(self) -> bool:
+        """Whether gradients that a step has used are still there."""
+        groups = getattr(self._optimizer, "param_groups", None)
+        stepped = [p for group in groups for p in group["params"]] if groups else [*self._parameters.values()]
+        seen = 0
+        for p in reversed(stepped):
+            g = self._gradient(p)
+            if g is None:
+                continue
+            seen += 1
+            if seen > 2:
+                break
+            if bool((g != 0).any()):
+                return True
+        return False
+
+    def _before_step(self) -> None:
+        self._was_due = self._native.is_due()
+        if not self._was_due:
+            return
+        if "step" not in self._lines:
+            self._lines["step"] = _line()
+        if self._norm is not None:
+            self._native.clipped(self._norm, self._total_norm())
+            self._norm = None
+        self._take_parameters()
+
+    def _after_step(self) -> None:
+        self._has_stepped = True
+        if not self._is_probing:
+            self._finish_step()
+
+    def _end_by_hand(self) -> None:
+        """Without an optimizer a step has ended when the next begins."""
+        if self._optimizer is None and self._losses and not self._is_probing:
+            self._has_stepped = True
+            self._finish_step()
+
+    def _finish_step(self, loss: float | None = None) -> None:
+        if self._was_due:
+            with no_grad():
+                for name, p in self._parameters.items():
+                    self._native.updated(name, self._ours(p))
+        if self._losses:
+            loss = sum(self._losses) / len(self._losses)
+            self._losses.clear()
+        self._native.step(loss, self._rate())
+        self._was_due = False
+
+    def _take_parameters(self) -> None:
+        for name, p in self._parameters.items():
+            if p.requires_grad:
+                g = self._gradient(p)
+                self._native.parameter(name, self._ours(p), None if g is None else self._ours(g))
+
+    def _total_norm(self) -> float:
+        grads = [self._gradient(p) for p in self._parameters.values()]
+        return math.sqrt(sum(float((g * g).sum().item()) for g in grads if g is not None))
+
+    def _rate(self) -> float | None:
+        groups = getattr(self._optimizer, "param_groups", None)
+        return max((float(g["lr"]) for g in groups if "lr" in g), default=None) if groups else None
+
+    # Our tensors and compiled functions
+
+    def _gradient(self, p: Any) -> Any:
+        """The gradient; None where a program has used it up."""
+        try:
+            return p.grad
+        except _c.GradientError:
+            return None
+
+    def _ours(self, t: Any) -> Tensor:
+        return t.detach()  # type: ignore[no-any-return]
+
+    def _is_tracing(self) -> bool:
+        return _c._session_on()
+
+    def around(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a compiled function: as a program, with a step beside it to look at."""
+        is_due = self._native.is_due()
+        if is_due and self._whole.get(id(compiled), True):
+            self._whole[id(compiled)] = self._probe(compiled, args, kwargs)
+        if not self._whole.get(id(compiled), False):
+            return compiled._call(*args, **kwargs)
+        self._was_due = is_due
+        out = compiled._call(*args, **kwargs)
+        self._finish_step(_scalar(out))
+        return out
+
+    def _probe(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Runs the function op by op and takes all back; whether it made a step."""
+        stepped, self._is_probing, self._has_stepped = self._has_stepped, True, False
+        tensors = [*self._parameters.values()]
+        if isinstance(self._model, Module):
+            known = {id(p) for p in tensors}
+            tensors += [t for t in (*self._model.parameters(), *self._model.buffers()) if id(t) not in known]
+        kept = [(t, t.detach().clone()) for t in tensors]
+        grads = [(p, None if (g := self._gradient(p)) is None else g.detach().clone()) for p in self._parameters.values()]
+        optimizer = None if self._optimizer is None else self._optimizer.state_dict()
+        rng = get_rng_state()
+        try:
+            compiled.__wrapped__(*args, **kwargs)
+            is_whole = self._has_stepped
+        finally:
+            self._is_probing, self._has_stepped = False, stepped
+            self._losses.clear()
+            set_rng_state(rng)
+            with no_grad():
+                for t, value in kept:
+                    t.copy_(value)
+            for p, g in grads:
+                p.grad = g
+            if optimizer is not None:
+                self._optimizer.load_state_dict(optimizer)
+        return is_whole
+
+
+def monitor(model: Any, optimizer: Any = None, *, every: int = 100) -> Monitor:
+    """Watches a loop of training: `with cr.monitor(model, optimizer) as m:` around it.
+
+    `model` is a module, or a list or dictionary of parameters, which have the names of the caller's
+    variables; `optimizer` is what steps it, and without one each backward pass counts as a step.
+    Tensors are looked at in every `every`th step at the latest, and more often at the beginning.
+    The loop is the same to the bit. `m.findings()` are a list of `Finding`, and
+    `m.report("report.html")` writes the whole as a page.
+
+    ```
+    model = cr.nn.Linear(3, 1)
+    optimizer = cr.optim.SGD(model.parameters(), lr=100.0)
+    x, y = cr.randn(32, 3), cr.randn(32, 1)
+    with cr.monitor(model, optimizer) as m:
+        for _ in range(20):
+            optimizer.zero_grad()
+            (model(x) - y).square().mean().backward()
+            optimizer.step()
+    assert m.findings()[0].kind in ("rate_too_high", "not_finite")
+    ```
+    """
+    return Monitor(model, optimizer, every=every)
+
+
+def _named(model: Any, optimizer: Any, frame: Any, kind: Any) -> dict[str, Any]:
+    """The parameters that are trained, by their names."""
+    out: dict[str, Any] = {}
+    variables = _variables(frame, kind)
+    known: set[int] = set()
+
+    def add(name: str, p: Any) -> None:
+        if id(p) not in known and p.requires_grad:
+            known.add(id(p))
+            out[name] = p
+
+    if callable(getattr(model, "named_parameters", None)):
+        for name, p in model.named_parameters():
+            add(name, p)
+    elif isinstance(model, Mapping):
+        for name, p in model.items():
+            add(str(name), p)
+    elif isinstance(model, Iterable):
+        for i, p in enumerate(model):
+            add(variables.get(id(p), f"parameter {i}"), p)
+    for group in getattr(optimizer, "param_groups", ()):
+        for i, p in enumerate(group["params"]):
+            add(variables.get(id(p), f"parameter {i} of the optimizer"), p)
+    return out
+
+
+def _variables(frame: Any, kind: Any) -> dict[int, str]:
+    out: dict[int, str] = {}
+    for scope in (frame.f_globals, frame.f_locals):
+        for name, value in list(scope.items()):
+            if isinstance(value, (list, tuple)):
+                for i, x in enumerate(value):
+                    if isinstance(x, kind):
+                        out.setdefault(id(x), f"{name}[{i}]")
+        out.update({id(value): name for name, value in list(scope.items()) if isinstance(value, kind)})
+    return out
+
+
+def _scalar(out: Any) -> float | None:
+    """The first number among results."""
+    for x in out if isinstance(out, (list, tuple)) else (out,):
+        if isinstance(x, Tensor) and x.numel() == 1 and x.is_floating_point():
+            return float(x.item())
+    return None
+
+
+def _line() -> str:
+    """File and line of the caller outside of this package and of PyTorch."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and (frame.f_code.co_filename.startswith(_OWN) or f"{os.sep}torch{os.sep}" in frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

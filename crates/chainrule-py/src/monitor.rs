@@ -1,0 +1,100 @@
+//! The monitor of a training, for the Python layer that tells it of steps.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chainrule::monitor::{self, OutputKind};
+use pyo3::prelude::*;
+
+use crate::tensor::PyTensor;
+
+/// Records and detectors of a training.
+#[pyclass(name = "Monitor", module = "chainrule._chainrule", frozen)]
+pub struct PyMonitor(Mutex<monitor::Monitor>);
+
+impl PyMonitor {
+    fn lock(&self) -> MutexGuard<'_, monitor::Monitor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Kind, place, step, evidence, consequence, fix, confidence.
+type Row = (&'static str, String, u64, Vec<(&'static str, f64)>, &'static str, &'static str, f64);
+
+#[pymethods]
+impl PyMonitor {
+    #[new]
+    fn new(every: u64) -> PyMonitor {
+        PyMonitor(Mutex::new(monitor::Monitor::new().every(every)))
+    }
+
+    /// Whether the tensors of the next step are wanted.
+    fn is_due(&self) -> bool {
+        self.lock().is_due()
+    }
+
+    /// Number of steps so far.
+    fn steps(&self) -> u64 {
+        self.lock().steps()
+    }
+
+    /// A trained parameter and its gradient before the update.
+    #[pyo3(signature = (name, value, gradient=None))]
+    fn parameter(
+        &self,
+        name: &str,
+        value: &Bound<'_, PyTensor>,
+        gradient: Option<&Bound<'_, PyTensor>>,
+    ) {
+        let gradient = gradient.map(|g| g.get().tensor());
+        self.lock().parameter(name, &value.get().tensor(), gradient.as_ref());
+    }
+
+    /// The parameter after the update.
+    fn updated(&self, name: &str, value: &Bound<'_, PyTensor>) {
+        self.lock().updated(name, &value.get().tensor());
+    }
+
+    /// The output of a module, with its bounds where its function has such.
+    #[pyo3(signature = (name, value, bounds=None))]
+    fn output(&self, name: &str, value: &Bound<'_, PyTensor>, bounds: Option<(i8, i8)>) {
+        let kind = bounds.map_or(OutputKind::Any, |(low, high)| OutputKind::Bounded { low, high });
+        self.lock().output(name, kind, &value.get().tensor());
+    }
+
+    /// The norm of all gradients before and after clipping.
+    fn clipped(&self, before: f64, after: f64) {
+        self.lock().clipped(before, after);
+    }
+
+    /// A backward pass, and whether it added to gradients that an update had used.
+    fn backward(&self, is_stale: bool) {
+        self.lock().backward(is_stale);
+    }
+
+    /// The loss on held-out examples.
+    fn validated(&self, loss: f64) {
+        self.lock().validated(loss);
+    }
+
+    /// Ends a step.
+    #[pyo3(signature = (loss=None, rate=None))]
+    fn step(&self, loss: Option<f64>, rate: Option<f64>) {
+        self.lock().step(loss, rate);
+    }
+
+    /// The symptoms as rows: kind, place, step, evidence, consequence, fix, confidence.
+    fn findings(&self) -> Vec<Row> {
+        let all = self.lock().findings();
+        let row = |s: monitor::Symptom| {
+            let (kind, place) = (s.kind, s.place);
+            (kind.name(), place, s.since, s.evidence, kind.consequence(), kind.fix(), s.confidence)
+        };
+        all.into_iter().map(row).collect()
+    }
+
+    /// The report as the text of an HTML file.
+    fn html(&self, title: &str) -> String {
+        let monitor = self.lock();
+        monitor::html(&monitor, title, &monitor.findings())
+    }
+}

@@ -1,0 +1,130 @@
+"""The monitor on loops with planted mistakes and on right ones, of both libraries."""
+
+import re
+
+import chainrule as cr
+import pytest
+from monitored import HEALTHY, PLANTED, blobs, library, net, seed
+
+LIBRARIES = ["chainrule", "torch"]
+
+
+@pytest.fixture(params=LIBRARIES)
+def lib(request):
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    return library(request.param)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_mistake_is_named(lib, name):
+    run, kinds = PLANTED[name]
+    seed(lib)
+    found = run(lib)
+    assert found, "silent"
+    assert found[0].confidence >= 0.5 and any(f.kind in kinds for f in found[:2]), [str(f) for f in found]
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_right_loop_has_no_alarm(lib, name):
+    seed(lib)
+    alarms = [str(f) for f in HEALTHY[name](lib) if f.confidence > 0.5]
+    assert not alarms
+
+
+def trained(compiled: bool, monitored: bool):
+    seed(library("chainrule"))
+    model = cr.nn.Sequential(cr.nn.Linear(6, 16), cr.nn.BatchNorm1d(16), cr.nn.ReLU(), cr.nn.Dropout(0.2), cr.nn.Linear(16, 3))
+    optimizer = cr.optim.Adam(model.parameters(), lr=0.01)
+    x, y = blobs(library("chainrule"))
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = cr.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run, losses, findings = cr.compile(step) if compiled else step, [], None
+
+    def all_steps():
+        for i in range(40):
+            losses.append(run(x[32 * (i % 3) :][:32], y[32 * (i % 3) :][:32]).item())
+
+    if monitored:
+        with cr.monitor(model, optimizer, every=3) as m:
+            all_steps()
+        findings = m
+    else:
+        all_steps()
+    state = {name: t.tolist() for name, t in model.state_dict().items()}
+    return losses, state, findings
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_monitored_run_has_the_same_bits(compiled):
+    plain, watched = trained(compiled, False), trained(compiled, True)
+    assert plain[:2] == watched[:2]
+    assert watched[2].steps == 40 and not [f for f in watched[2].findings() if f.confidence > 0.5]
+
+
+def test_a_compiled_loop_is_watched():
+    lib = library("chainrule")
+    seed(lib)
+    model = net(lib)
+    optimizer = cr.optim.SGD(model.parameters(), lr=200.0)
+    x, y = blobs(lib)
+
+    @cr.compile
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = cr.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    with cr.monitor(model, optimizer) as m:
+        for _ in range(40):
+            step(x, y)
+    assert m.findings()[0].kind in ("rate_too_high", "not_finite")
+
+
+def test_findings_name_variables_and_lines():
+    a = cr.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    forgotten = cr.tensor([0.5, 0.5], requires_grad=True)
+    optimizer = cr.optim.SGD([a], lr=1e-3)
+    with cr.monitor([a, forgotten], optimizer) as m:
+        for _ in range(20):
+            optimizer.zero_grad()
+            (a.square().mean() + 100 * forgotten.square().mean()).backward()
+            optimizer.step()
+    first = m.findings()[0]
+    assert (first.kind, first.place) == ("not_updated", "forgotten")
+    assert re.search(r"test_monitor\.py:\d+$", first.line) and "forgotten" in str(first)
+
+
+def test_all_is_as_before_after_the_block():
+    model = cr.nn.Linear(2, 1)
+    optimizer = cr.optim.SGD(model.parameters(), lr=0.1)
+    backward = cr.Tensor.backward
+    with cr.monitor(model, optimizer):
+        assert cr.Tensor.backward is not backward
+    assert cr.Tensor.backward is backward and "step" not in vars(optimizer) and not model._hooks
+
+
+def test_the_report_is_one_small_file(tmp_path):
+    lib = library("chainrule")
+    seed(lib)
+    model = net(lib)
+    optimizer = cr.optim.SGD(model.parameters(), lr=0.1)
+    x, y = blobs(lib)
+    with cr.monitor(model, optimizer) as m:
+        for i in range(60):
+            optimizer.zero_grad()
+            cr.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            m.validated(1.0)
+    path = tmp_path / "report.html"
+    m.report(path, "a </script> title")
+    text = path.read_text(encoding="utf-8")
+    assert len(text) < 1_000_000 and text.count("</script>") == 1 and "0.weight" in text
